@@ -1,0 +1,110 @@
+//! A refusal on its way to a reader: what went wrong, of which class, and what to do next.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Code;
+
+/// A refusal: one class, one sentence, and a hint where the reader can act.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Failure {
+    /// The class, from the table in `exit.rs`.
+    pub(crate) code: Code,
+    /// What could not be done and why, without a full stop.
+    pub(crate) message: String,
+    /// What to do next.
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    /// A refusal without a hint.
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Failure { code, message: message.into(), hint: None }
+    }
+
+    /// The same refusal with a hint.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Failure { hint: Some(hint.into()), ..self }
+    }
+
+    /// A wrong argument.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Failure::new(Code::Usage, message)
+    }
+
+    /// Something in this program or its host failed in a way that the caller did not cause.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Failure::new(Code::Failed, message)
+    }
+
+    /// A file operation failed: names the act, the path and the system's reason.
+    pub(crate) fn file(act: &str, path: &Path, error: &std::io::Error) -> Self {
+        let code = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Code::NotPermitted,
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Code::TryAgain,
+            _ => Code::Failed,
+        };
+        let failure = Failure::new(code, format!("failed to {act} {}: {error}", path.display()));
+        match code {
+            Code::NotPermitted => failure.hint("run the command as the user that owns the root, or choose another with --root DIR"),
+            Code::TryAgain => failure.hint("free some space on that file system and try again"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<kernel::Error> for Failure {
+    fn from(error: kernel::Error) -> Self {
+        Failure { code: error.code().into(), message: error.to_string(), hint: error.hint() }
+    }
+}
+
+impl From<kernel::OpenError> for Failure {
+    fn from(error: kernel::OpenError) -> Self {
+        Failure { code: error.code().into(), message: error.to_string(), hint: error.hint() }
+    }
+}
+
+/// An RFC 9457 problem document: the form of a refusal in the API, and in `--json`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Problem {
+    /// Always `about:blank`: the class is in `code`.
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    /// The class in words.
+    pub(crate) title: String,
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// What went wrong.
+    pub(crate) detail: String,
+    /// The stable word of the class.
+    pub(crate) code: String,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+}
+
+impl From<&Failure> for Problem {
+    fn from(failure: &Failure) -> Self {
+        Problem {
+            kind: "about:blank".to_owned(),
+            title: failure.code.word().replace('_', " "),
+            status: failure.code.http(),
+            detail: failure.message.clone(),
+            code: failure.code.word().to_owned(),
+            hint: failure.hint.clone(),
+        }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Failure {
+            code: Code::from_wire(Some(&problem.code), problem.status),
+            message: problem.detail,
+            hint: problem.hint,
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Where everything of one root lives, and who may reach it.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use kernel::{BoardName, RunId, TaskId};
+
+use crate::failure::Failure;
+
+/// The longest path that fits a `sockaddr_un` with its terminating zero (`unix(7)`).
+const SOCKET_PATH_LIMIT: usize = 107;
+
+/// One root: the directory tree of one daemon, its boards and its workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Root {
+    state: PathBuf,
+    runtime: PathBuf,
+    config: PathBuf,
+}
+
+/// How the root was chosen, before any directory is touched.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct RootChoice {
+    /// Keep everything (board, sockets, logs, workspaces) under this directory
+    #[arg(long, global = true, value_name = "DIR", env = "SUPERVISOR_ROOT", help_heading = "Global options")]
+    pub(crate) root: Option<PathBuf>,
+    /// Use the host's service (/var/lib/supervisor); the default for root
+    #[arg(long, global = true, conflicts_with = "user", help_heading = "Global options")]
+    pub(crate) system: bool,
+    /// Use this user's own service (XDG directories); the default for everyone else
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) user: bool,
+}
+
+impl RootChoice {
+    /// The root that was asked for: `--root` (or `SUPERVISOR_ROOT`), then `--system`/`--user`, then by uid.
+    pub(crate) fn resolve(&self, env: impl Fn(&str) -> Option<PathBuf>) -> Result<Root, Failure> {
+        if let Some(dir) = &self.root {
+            let dir = std::path::absolute(dir).map_err(|e| Failure::file("resolve the root", dir, &e))?;
+            return Ok(Root { runtime: dir.join("run"), config: dir.clone(), state: dir });
+        }
+        let system = self.system || (!self.user && nix::unistd::geteuid().is_root());
+        // Names of systemd.exec(5): a unit gets its directories from them.
+        let given = |name: &str| env(name).filter(|path| path.is_absolute());
+        if system {
+            return Ok(Root {
+                state: given("STATE_DIRECTORY").unwrap_or_else(|| "/var/lib/supervisor".into()),
+                runtime: given("RUNTIME_DIRECTORY").unwrap_or_else(|| "/run/supervisor".into()),
+                config: given("CONFIGURATION_DIRECTORY").unwrap_or_else(|| "/etc/supervisor".into()),
+            });
+        }
+        let home = given("HOME").ok_or_else(|| {
+            Failure::usage("no home directory to keep the board in: HOME is not set")
+                .hint("name a directory with --root DIR")
+        })?;
+        let state = given("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("supervisor");
+        Ok(Root {
+            runtime: given("XDG_RUNTIME_DIR")
+                .map_or_else(|| state.join("run"), |dir| dir.join("supervisor")),
+            config: given("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("supervisor"),
+            state,
+        })
+    }
+}
+
+impl Root {
+    /// The state directory, which is how messages name the root.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.state
+    }
+
+    /// The configuration directory.
+    pub(crate) fn config_dir(&self) -> &Path {
+        &self.config
+    }
+
+    /// The configuration file.
+    pub(crate) fn config_file(&self) -> PathBuf {
+        self.config.join("supervisor.toml")
+    }
+
+    /// The directory of lane definitions.
+    pub(crate) fn lanes_dir(&self) -> PathBuf {
+        self.config.join("lanes.d")
+    }
+
+    /// The directory of policies.
+    pub(crate) fn policies_dir(&self) -> PathBuf {
+        self.config.join("policies.d")
+    }
+
+    /// All boards.
+    pub(crate) fn boards(&self) -> PathBuf {
+        self.state.join("boards")
+    }
+
+    /// The database of one board.
+    pub(crate) fn board(&self, board: &BoardName) -> PathBuf {
+        self.boards().join(board.as_str()).join("board.db")
+    }
+
+    /// The lock that says who owns every board of this root.
+    pub(crate) fn owner_lock(&self) -> PathBuf {
+        self.state.join("board.lock")
+    }
+
+    /// The run directory of one run.
+    pub(crate) fn run_dir(&self, board: &BoardName, run: RunId) -> PathBuf {
+        self.runs(board).join(run.to_string())
+    }
+
+    /// All run directories of a board.
+    pub(crate) fn runs(&self, board: &BoardName) -> PathBuf {
+        self.state.join("runs").join(board.as_str())
+    }
+
+    /// The log of one run.
+    pub(crate) fn log(&self, board: &BoardName, task: &TaskId, run: RunId) -> PathBuf {
+        self.state.join("logs").join(board.as_str()).join(task.as_str()).join(format!("{run}.log"))
+    }
+
+    /// Where scratch workspaces of a board are made.
+    pub(crate) fn workspaces(&self, board: &BoardName) -> PathBuf {
+        self.state.join("workspaces").join(board.as_str())
+    }
+
+    /// The private directory of one run: its home and its temporary files.
+    pub(crate) fn run_home(&self, board: &BoardName, run: RunId) -> PathBuf {
+        self.state.join("homes").join(board.as_str()).join(run.to_string())
+    }
+
+    /// The locks on workspaces, by device and inode.
+    pub(crate) fn leases(&self) -> PathBuf {
+        self.state.join("leases")
+    }
+
+    /// The directory of the copy of the binary that workers run.
+    pub(crate) fn bin(&self) -> PathBuf {
+        self.state.join("bin")
+    }
+
+    /// The key that proves an operator where worker and operator share a uid.
+    pub(crate) fn operator_key(&self) -> PathBuf {
+        self.state.join("operator.key")
+    }
+
+    /// The operator's socket.
+    pub(crate) fn operator_socket(&self) -> PathBuf {
+        self.runtime.join("supervisor.sock")
+    }
+
+    /// The workers' socket.
+    pub(crate) fn worker_socket(&self) -> PathBuf {
+        self.runtime.join("worker.sock")
+    }
+
+    /// The datagram socket on which shims report.
+    pub(crate) fn poke_socket(&self) -> PathBuf {
+        self.runtime.join("poke.sock")
+    }
+
+    /// Makes the directories with their modes. Directories that exist keep their owner.
+    pub(crate) fn create(&self) -> Result<(), Failure> {
+        for dir in [&self.state, &self.runtime] {
+            // One that exists is somebody's choice and keeps its mode; `check_reachable` says when it cannot work.
+            if !dir.is_dir() {
+                make_dir(dir, 0o711)?;
+            }
+        }
+        for (name, mode) in [
+            ("boards", 0o700),
+            ("runs", 0o700),
+            ("logs", 0o700),
+            ("leases", 0o700),
+            ("workspaces", 0o711),
+            ("homes", 0o711),
+            ("bin", 0o711),
+        ] {
+            make_dir(&self.state.join(name), mode)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a root that the system cannot serve: socket paths too long, or closed to workers of other uids.
+    pub(crate) fn check_reachable(&self) -> Result<(), Failure> {
+        let socket = self.operator_socket();
+        let length = socket.as_os_str().len();
+        if length > SOCKET_PATH_LIMIT {
+            return Err(Failure::usage(format!(
+                "the root is too deep: the socket path {} has {length} bytes, and Linux allows {SOCKET_PATH_LIMIT}",
+                socket.display()
+            ))
+            .hint("choose a shorter directory with --root DIR"));
+        }
+        if !nix::unistd::geteuid().is_root() {
+            return Ok(());
+        }
+        for dir in self.state.ancestors().skip(1) {
+            let Ok(meta) = std::fs::metadata(dir) else { continue };
+            if meta.permissions().mode() & 0o001 == 0 {
+                return Err(Failure::usage(format!(
+                    "workers run as other users and cannot reach the root {}: {} is closed to them (mode {:04o}, uid {})",
+                    self.state.display(),
+                    dir.display(),
+                    meta.permissions().mode() & 0o7777,
+                    meta.uid()
+                ))
+                .hint(format!("chmod o+x {}, or choose another root with --root DIR", dir.display())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes one directory (and its parents) with `mode`; one that exists and is more open is closed to it.
+pub(crate) fn make_dir(dir: &Path, mode: u32) -> Result<(), Failure> {
+    let fail = |e: std::io::Error| Failure::file("make the directory", dir, &e);
+    let existed = dir.is_dir();
+    std::fs::create_dir_all(dir).map_err(fail)?;
+    let now = std::fs::metadata(dir).map_err(fail)?.permissions().mode() & 0o777;
+    if !existed || (now & !mode) != 0 {
+        std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).map_err(fail)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_explicit_root_holds_everything() {
+        let choice = RootChoice { root: Some("/srv/x".into()), ..RootChoice::default() };
+        let root = choice.resolve(|_| None).unwrap();
+        assert_eq!(root.operator_socket(), Path::new("/srv/x/run/supervisor.sock"));
+        assert_eq!(root.config_file(), Path::new("/srv/x/supervisor.toml"));
+        assert_eq!(root.dir(), Path::new("/srv/x"));
+    }
+
+    #[test]
+    fn a_user_service_follows_the_xdg_directories() {
+        let choice = RootChoice { user: true, ..RootChoice::default() };
+        let root = choice
+            .resolve(|name| match name {
+                "HOME" => Some("/home/ann".into()),
+                "XDG_RUNTIME_DIR" => Some("/run/user/7".into()),
+                _ => None,
+            })
+            .unwrap();
+        assert_eq!(root.dir(), Path::new("/home/ann/.local/state/supervisor"));
+        assert_eq!(root.worker_socket(), Path::new("/run/user/7/supervisor/worker.sock"));
+        assert_eq!(root.config_dir(), Path::new("/home/ann/.config/supervisor"));
+    }
+
+    #[test]
+    fn a_root_too_deep_for_a_socket_is_refused_with_its_length() {
+        let choice = RootChoice { root: Some(format!("/{}", "d".repeat(120)).into()), ..RootChoice::default() };
+        let failure = choice.resolve(|_| None).unwrap().check_reachable().unwrap_err();
+        assert!(failure.message.contains("107"), "{failure}");
+        assert!(failure.hint.is_some());
+    }
+}

@@ -1,0 +1,1 @@
+//! The run directory: the versioned contract between the daemon and one run's shim.

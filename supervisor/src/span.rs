@@ -1,0 +1,115 @@
+//! A span of time as people write it: `90`, `30s`, `5m`, `2h`, `1d`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A span of whole seconds. Written as a number of seconds or with a unit; serialised as seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "String")]
+pub(crate) struct Span(Duration);
+
+impl Span {
+    /// The span as a duration.
+    pub(crate) fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+/// What was wrong with a span.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not a span of time: write seconds or a number with a unit, such as 90, 30s, 5m, 2h or 1d")]
+pub(crate) struct SpanError(String);
+
+impl FromStr for Span {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        let refuse = || SpanError(text.to_owned());
+        let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
+            Some(at) => text.split_at(at),
+            None => (text, "s"),
+        };
+        let seconds = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            "d" => 86_400,
+            _ => return Err(refuse()),
+        };
+        let number: u64 = number.parse().map_err(|_| refuse())?;
+        // A hundred years: far enough for anything, and safe from overflow in every unit that is used with it.
+        let total = number.checked_mul(seconds).filter(|total| *total <= 3_155_760_000).ok_or_else(refuse)?;
+        Ok(Span(Duration::from_secs(total)))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}s", self.0.as_secs())
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0.as_secs())
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Seconds(u64),
+            Text(String),
+        }
+        let text = match Written::deserialize(deserializer)? {
+            Written::Seconds(seconds) => seconds.to_string(),
+            Written::Text(text) => text,
+        };
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A duration for people, two units at most: `3s`, `4m 10s`, `2h 5m`, `3d 1h`.
+pub(crate) fn brief(duration: Duration) -> String {
+    let s = duration.as_secs();
+    match s {
+        0..60 => format!("{s}s"),
+        60..3600 if s % 60 == 0 => format!("{}m", s / 60),
+        60..3600 => format!("{}m {}s", s / 60, s % 60),
+        3600..86_400 => format!("{}h {}m", s / 3600, s % 3600 / 60),
+        _ => format!("{}d {}h", s / 86_400, s % 86_400 / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_is_understood_and_nonsense_is_named() {
+        for (text, seconds) in [("90", 90), ("30s", 30), ("5m", 300), ("2h", 7200), ("1d", 86_400)] {
+            assert_eq!(text.parse::<Span>().unwrap().duration().as_secs(), seconds);
+        }
+        for text in ["", "m", "-1", "1.5h", "5 m", "99999999999999999999", "1w"] {
+            assert!(text.parse::<Span>().unwrap_err().to_string().contains(text));
+        }
+    }
+
+    #[test]
+    fn json_takes_a_number_or_a_text() {
+        assert_eq!(serde_json::from_str::<Span>("60").unwrap(), serde_json::from_str("\"1m\"").unwrap());
+        assert!(serde_json::from_str::<Span>("\"soon\"").is_err());
+    }
+
+    #[test]
+    fn spans_are_shown_with_two_units_at_most() {
+        let shown: Vec<_> = [0, 59, 60, 61, 3600, 7265, 90_000].map(|s| brief(Duration::from_secs(s))).into();
+        assert_eq!(shown, ["0s", "59s", "1m", "1m 1s", "1h 0m", "2h 1m", "1d 1h"]);
+    }
+}
