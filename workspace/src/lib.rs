@@ -1,1 +1,62 @@
-//! placeholder
+//! Where a run works: prepares, leases, inspects and removes the directory of one worker.
+//!
+//! | kind | what [`Job`] makes of it | when it is removed |
+//! |---|---|---|
+//! | [`WorkspaceSpec::Scratch`] | a fresh directory of mode 0700, [`scratch::prepare`] | [`Job::RemoveScratch`] |
+//! | [`WorkspaceSpec::Directory`] | an existing directory, [`directory::prepare`] | never |
+//! | [`WorkspaceSpec::Worktree`] | a linked git worktree on its own branch, [`Worktree::prepare`] | [`Job::RemoveWorktree`], refused when work would be lost |
+//!
+//! The crate knows no task, no board and no process; everything is synchronous. As root the caller runs a [`Job`] in a
+//! short-lived helper under the worker's uid (JSON in, [`Outcome`] or [`Failure`] as JSON out), because libgit2 and tree
+//! walks then meet files that a worker wrote. Such a helper needs a time limit: a worker can plant what makes a reader wait.
+//! libgit2's ownership check stays on, and no `safe.directory` is ever written; give the helper a `HOME` of its own.
+//!
+//! What it promises:
+//!
+//! * no symbolic link is followed on the way to a workspace, nor while one is removed;
+//! * a preparation that was interrupted at any point is repaired by the next one, and finished work in it is kept;
+//! * a directory is leased by device and inode, so two boards cannot work in one place under two names;
+//! * nothing that exists only in a worktree is deleted unless the caller says so with [`Loss`].
+//!
+//! What it does not: leases do not see that one leased directory lies inside another, and filters such as git-lfs are not run
+//! at checkout (libgit2 executes nothing from a repository, which is the point).
+//!
+//! ```
+//! use workspace::{Name, WorkspaceSpec, scratch};
+//! # let base = tempfile::tempdir().unwrap();
+//! let spec: WorkspaceSpec = "scratch".parse().unwrap();
+//! assert_eq!(spec, WorkspaceSpec::Scratch);
+//! let prepared = scratch::prepare(base.path(), &Name::new("t_0badcafe").unwrap(), None).unwrap();
+//! assert!(prepared.path.is_dir());
+//! ```
+
+pub mod directory;
+mod error;
+mod git;
+mod job;
+mod lease;
+mod links;
+mod lock;
+mod name;
+mod open;
+mod prepared;
+mod release;
+pub mod scratch;
+mod spec;
+mod tree;
+mod worktree;
+
+pub use directory::DirectoryError;
+pub use error::{Failure, WorkspaceError};
+pub use git::GitError;
+pub use job::{Job, Outcome};
+pub use lease::{Lease, LeaseError, LeaseHolder, Sharing, lease_path, sweep_leases};
+pub use links::LinkError;
+pub use name::{Name, NameError};
+pub use open::OpenError;
+pub use prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared};
+pub use release::{Changes, Loss, Removal, Status};
+pub use scratch::ScratchError;
+pub use spec::{SpecError, WorkspaceSpec};
+pub use tree::{TreeError, remove_tree};
+pub use worktree::{Author, Base, Worktree, WorktreeError};

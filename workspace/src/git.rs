@@ -1,0 +1,219 @@
+//! The repository behind a worktree: opening it, its commits and branches, and the places git writes in it.
+
+mod error;
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use git2::{BranchType, Commit, ErrorCode, Oid, Repository};
+use rustix::fs::FlockOperation;
+
+pub use self::error::GitError;
+use crate::open;
+use crate::worktree::Base;
+
+/// Keeps `refs/heads/task` from being empty: `git gc` removes an empty one, and a grant follows the directory, not its name.
+/// Git and libgit2 pass over names that end in `.lock` when they list branches.
+const PLACEHOLDER: &str = "keeps-this-directory.lock";
+
+/// An open repository that has a working tree.
+pub(crate) struct Source {
+    git: Repository,
+    /// The directory that was named.
+    pub(crate) root: PathBuf,
+    /// What all its working trees share: its `.git`.
+    pub(crate) common: PathBuf,
+}
+
+impl Source {
+    /// Opens the repository at exactly this path, which may contain no symbolic link.
+    pub(crate) fn open(path: &Path) -> Result<Self, GitError> {
+        open::directory(path).map_err(GitError::Path)?;
+        let root = path.to_owned();
+        let git = Repository::open(path).map_err(|source| match source.code() {
+            ErrorCode::NotFound => GitError::NotARepository { path: root.clone() },
+            ErrorCode::Owner => GitError::ForeignOwner { path: root.clone(), source },
+            _ => GitError::Open { path: root.clone(), source },
+        })?;
+        if git.is_bare() {
+            return Err(GitError::Bare { path: root });
+        }
+        let common = fs::canonicalize(git.commondir())
+            .map_err(|source| GitError::Provide { path: git.commondir().to_owned(), source })?;
+        Ok(Self { git, root, common })
+    }
+
+    pub(crate) fn git(&self) -> &Repository {
+        &self.git
+    }
+
+    fn read(&self, what: &'static str) -> impl FnOnce(git2::Error) -> GitError + use<> {
+        let path = self.root.clone();
+        move |source| GitError::Read { path, what, source }
+    }
+
+    /// Returns the commit that a new branch starts from.
+    pub(crate) fn start(&self, base: &Base) -> Result<Commit<'_>, GitError> {
+        let reference = match base {
+            Base::Head => self.git.head().map_err(|source| match source.code() {
+                ErrorCode::UnbornBranch | ErrorCode::NotFound => {
+                    GitError::NoCommit { path: self.root.clone() }
+                }
+                _ => self.read("HEAD")(source),
+            })?,
+            Base::Branch(branch) => self
+                .git
+                .find_branch(branch, BranchType::Local)
+                .map_err(|source| match source.code() {
+                    ErrorCode::NotFound | ErrorCode::InvalidSpec => {
+                        GitError::NoBaseBranch { path: self.root.clone(), branch: branch.clone() }
+                    }
+                    _ => self.read("the base branch")(source),
+                })?
+                .into_reference(),
+        };
+        reference.peel_to_commit().map_err(self.read("the commit to start from"))
+    }
+
+    /// Returns the commit a local branch points at, if it exists.
+    pub(crate) fn tip(&self, branch: &str) -> Result<Option<Oid>, GitError> {
+        match self.git.find_branch(branch, BranchType::Local) {
+            Ok(found) => Ok(Some(found.get().peel_to_commit().map_err(self.read("the branch"))?.id())),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(source) => Err(self.read("the branch")(source)),
+        }
+    }
+
+    /// Makes sure that a branch exists, from `start` where it does not, and returns the commit it points at.
+    pub(crate) fn ensure_branch(&self, branch: &str, start: &Commit<'_>) -> Result<Oid, GitError> {
+        if let Some(tip) = self.tip(branch)? {
+            return Ok(tip);
+        }
+        match self.git.branch(branch, start, false) {
+            Ok(_) => Ok(start.id()),
+            Err(source) => {
+                Err(GitError::CreateBranch { path: self.root.clone(), branch: branch.to_owned(), source })
+            }
+        }
+    }
+
+    /// Refuses a branch that the repository itself has checked out: two trees on one branch undo each other's commits.
+    pub(crate) fn refuse_checked_out(&self, branch: &str) -> Result<(), GitError> {
+        let full = format!("refs/heads/{branch}");
+        // Other linked worktrees are not asked: a worker can write its HEAD, and would so keep others from starting.
+        if self.git.head().is_ok_and(|head| head.name_bytes() == full.as_bytes()) {
+            return Err(GitError::CheckedOutElsewhere { path: self.root.clone(), branch: branch.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Deletes a branch with its reflog; one that is gone already is fine.
+    pub(crate) fn delete_branch(&self, branch: &str) -> Result<(), GitError> {
+        let deleted = match self.git.find_branch(branch, BranchType::Local) {
+            Ok(mut found) => found.delete(),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        deleted.map_err(|source| GitError::DeleteBranch {
+            path: self.root.clone(),
+            branch: branch.to_owned(),
+            source,
+        })
+    }
+
+    /// Returns where a branch left a commit: their merge base, or the branch's own tip where they share no history.
+    pub(crate) fn fork_point(&self, tip: Oid, start: Oid) -> Result<Oid, GitError> {
+        match self.git.merge_base(tip, start) {
+            Ok(base) => Ok(base),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(tip),
+            Err(source) => Err(self.read("the merge base")(source)),
+        }
+    }
+
+    /// Counts the commits that `tips` reach and no branch, remote branch or tag does, the branches in `except` aside.
+    pub(crate) fn commits_only_on(&self, tips: &[Oid], except: &[&str]) -> Result<usize, GitError> {
+        let failed = || self.read("the history");
+        let mut walk = self.git.revwalk().map_err(failed())?;
+        for tip in tips {
+            walk.push(*tip).map_err(failed())?;
+        }
+        for glob in ["refs/heads/*", "refs/remotes/*", "refs/tags/*"] {
+            for reference in self.git.references_glob(glob).map_err(failed())? {
+                let Ok(reference) = reference else { continue };
+                let name = String::from_utf8_lossy(reference.name_bytes()).into_owned();
+                if except.iter().any(|branch| name.strip_prefix("refs/heads/") == Some(branch)) {
+                    continue;
+                }
+                // A reference that leads to no commit (a tag of a tree, a dangling remote HEAD) hides nothing.
+                if let Ok(commit) = reference.peel_to_commit() {
+                    walk.hide(commit.id()).map_err(failed())?;
+                }
+            }
+        }
+        let mut count = 0;
+        for commit in walk {
+            commit.map_err(failed())?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Makes the directories that git writes to when it moves a branch `prefix/…`, so that they can be granted.
+    pub(crate) fn provide_directories(&self, prefix: &str) -> Result<(), GitError> {
+        if self.tip(prefix)?.is_some() {
+            return Err(GitError::PrefixTaken { path: self.root.clone(), prefix: prefix.to_owned() });
+        }
+        for path in [self.metadata(), self.heads(prefix), self.logs(prefix)] {
+            fs::create_dir_all(&path).map_err(|source| GitError::Provide { path, source })?;
+        }
+        let path = self.heads(prefix).join(PLACEHOLDER);
+        fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .map(drop)
+            .map_err(|source| GitError::Provide { path, source })
+    }
+
+    /// Returns where the metadata of all linked worktrees is kept.
+    pub(crate) fn metadata(&self) -> PathBuf {
+        self.common.join("worktrees")
+    }
+
+    /// Returns where the branches `prefix/…` and their lock files are.
+    pub(crate) fn heads(&self, prefix: &str) -> PathBuf {
+        self.common.join("refs/heads").join(prefix)
+    }
+
+    /// Returns where the reflogs of the branches `prefix/…` are.
+    pub(crate) fn logs(&self, prefix: &str) -> PathBuf {
+        self.common.join("logs/refs/heads").join(prefix)
+    }
+
+    /// Keeps a directory inside the working tree out of the repository's status, by its `info/exclude`.
+    pub(crate) fn exclude(&self, directory: &Path) -> Result<(), GitError> {
+        let Some(inside) = self.git.workdir().and_then(|work| directory.strip_prefix(work).ok()) else {
+            return Ok(());
+        };
+        let line = format!("/{}/", inside.display());
+        let path = self.common.join("info/exclude");
+        let written = || -> std::io::Result<()> {
+            fs::create_dir_all(self.common.join("info"))?;
+            let mut file =
+                fs::OpenOptions::new().read(true).append(true).create(true).open(&path)?.into_parts().0;
+            rustix::io::retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::LockExclusive))?;
+            let mut text = Vec::new();
+            file.read_to_end(&mut text)?;
+            let bare = line.trim_matches('/').as_bytes();
+            let excluded =
+                |l: &[u8]| l.strip_prefix(b"/").unwrap_or(l).strip_suffix(b"/").unwrap_or_default() == bare;
+            if text.split(|byte| *byte == b'\n').any(excluded) {
+                return Ok(());
+            }
+            let gap = if text.is_empty() || text.ends_with(b"\n") { "" } else { "\n" };
+            file.write_all(format!("{gap}{line}\n").as_bytes())
+        };
+        written().map_err(|source| GitError::Exclude { path: path.clone(), source })
+    }
+}

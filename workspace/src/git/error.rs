@@ -1,0 +1,177 @@
+//! Why a repository could not be used, and what to do about it.
+
+use std::path::PathBuf;
+
+use crate::open::OpenError;
+
+/// Why a repository could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// The path could not be opened as a directory.
+    #[error("open the repository")]
+    Path(#[source] OpenError),
+    /// The directory is no repository.
+    #[error("no git repository at {path}")]
+    NotARepository {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// The repository belongs to another user than the one who opens it.
+    #[error("the git repository at {path} belongs to another user")]
+    ForeignOwner {
+        /// The path given.
+        path: PathBuf,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// libgit2 could not open the repository.
+    #[error("open the git repository at {path}")]
+    Open {
+        /// The path given.
+        path: PathBuf,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// The repository has no working tree.
+    #[error("the git repository at {path} is bare")]
+    Bare {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// Nothing was committed yet.
+    #[error("the git repository at {path} has no commit to start from")]
+    NoCommit {
+        /// The repository.
+        path: PathBuf,
+    },
+    /// The branch to start from does not exist.
+    #[error("the git repository at {path} has no branch {branch}")]
+    NoBaseBranch {
+        /// The repository.
+        path: PathBuf,
+        /// The branch asked for.
+        branch: String,
+    },
+    /// A branch named `task` leaves no room for `task/<id>`.
+    #[error(
+        "the git repository at {path} has a branch named `{prefix}`, so no branch can be named `{prefix}/…`"
+    )]
+    PrefixTaken {
+        /// The repository.
+        path: PathBuf,
+        /// The branch in the way.
+        prefix: String,
+    },
+    /// The branch is checked out in the repository itself.
+    #[error("the branch {branch} is checked out in {path} itself")]
+    CheckedOutElsewhere {
+        /// The repository.
+        path: PathBuf,
+        /// The branch.
+        branch: String,
+    },
+    /// A commit, branch or reference could not be read.
+    #[error("read {what} of the git repository at {path}")]
+    Read {
+        /// The repository.
+        path: PathBuf,
+        /// What was read.
+        what: &'static str,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// The branch could not be made.
+    #[error("create the branch {branch} in {path}")]
+    CreateBranch {
+        /// The repository.
+        path: PathBuf,
+        /// The branch.
+        branch: String,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// The branch could not be deleted.
+    #[error("delete the branch {branch} of {path}")]
+    DeleteBranch {
+        /// The repository.
+        path: PathBuf,
+        /// The branch.
+        branch: String,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// A directory or file that git needs could not be made.
+    #[error("create {path}")]
+    Provide {
+        /// The directory or file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The worktrees could not be excluded from the repository's status.
+    #[error("add the worktrees to {path}")]
+    Exclude {
+        /// The exclude file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+}
+
+impl GitError {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotARepository { .. } | Self::Path(OpenError::Missing { .. }) => {
+                Some("run `git init` there, or name a repository with worktree:/abs/path".to_owned())
+            }
+            Self::Path(source) => source.hint(),
+            Self::ForeignOwner { path, .. } => Some(format!(
+                "the worker must run as the owner of {}: run the supervisor as that user or as root",
+                path.display()
+            )),
+            Self::Bare { path } => Some(format!(
+                "name a repository with a working tree, such as a clone: `git clone {}`",
+                path.display()
+            )),
+            Self::NoCommit { path } => Some(format!(
+                "make a first commit: `git -C {} commit --allow-empty -m start`",
+                path.display()
+            )),
+            Self::NoBaseBranch { path, .. } => {
+                Some(format!("see which there are: `git -C {} branch --list`", path.display()))
+            }
+            Self::PrefixTaken { path, prefix } => {
+                Some(format!("rename it: `git -C {} branch -m {prefix} {prefix}-branch`", path.display()))
+            }
+            Self::CheckedOutElsewhere { path, .. } => {
+                Some(format!("switch it to another branch: `git -C {} switch <branch>`", path.display()))
+            }
+            Self::Open { .. }
+            | Self::Read { .. }
+            | Self::CreateBranch { .. }
+            | Self::DeleteBranch { .. }
+            | Self::Provide { .. }
+            | Self::Exclude { .. } => None,
+        }
+    }
+
+    /// Returns the stable code of this failure.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotARepository { .. } | Self::Path(OpenError::Missing { .. }) => "repository_missing",
+            Self::Path(source) => source.code(),
+            Self::ForeignOwner { .. } => "repository_foreign_owner",
+            Self::Bare { .. } => "repository_bare",
+            Self::NoCommit { .. } => "repository_empty",
+            Self::NoBaseBranch { .. } => "base_branch_missing",
+            Self::PrefixTaken { .. } | Self::CheckedOutElsewhere { .. } => "branch_taken",
+            Self::Open { .. }
+            | Self::Read { .. }
+            | Self::CreateBranch { .. }
+            | Self::DeleteBranch { .. }
+            | Self::Provide { .. }
+            | Self::Exclude { .. } => "repository_unusable",
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! One piece of work on a workspace as data, so that a helper under the worker's uid can be asked to do it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::WorkspaceError;
+use crate::name::Name;
+use crate::prepared::{Owner, Prepared};
+use crate::release::{Loss, Removal, Status};
+use crate::worktree::{Author, Base, Worktree};
+use crate::{directory, scratch, tree};
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Job {
+    /// See [`scratch::prepare`]. With an owner it runs as root, in process.
+    PrepareScratch {
+        /// The directory of scratch workspaces.
+        base: PathBuf,
+        /// The workspace's name.
+        name: Name,
+        /// The worker's user, if not the caller's.
+        owner: Option<Owner>,
+    },
+    /// See [`directory::prepare`].
+    PrepareDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// See [`Worktree::prepare`].
+    PrepareWorktree {
+        /// The worktree.
+        worktree: Worktree,
+        /// Where a new branch starts.
+        base: Base,
+        /// Whose name the commits carry.
+        author: Option<Author>,
+    },
+    /// See [`crate::remove_tree`]. Run it as the worker's user first; on [`Removal::Emptied`] once more as the owner of `base`.
+    RemoveScratch {
+        /// The directory of scratch workspaces.
+        base: PathBuf,
+        /// The workspace's name.
+        name: Name,
+    },
+    /// See [`Worktree::remove`].
+    RemoveWorktree {
+        /// The worktree.
+        worktree: Worktree,
+        /// What may be lost.
+        loss: Loss,
+    },
+    /// See [`Worktree::status`].
+    Inspect {
+        /// The worktree.
+        worktree: Worktree,
+    },
+}
+
+/// What a [`Job`] came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A workspace is ready.
+    Prepared(Prepared),
+    /// A workspace is gone.
+    Removed(Removal),
+    /// What a worktree holds.
+    Inspected(Status),
+}
+
+impl Job {
+    /// Does the work, in this process and as its user.
+    pub fn run(self) -> Result<Outcome, WorkspaceError> {
+        Ok(match self {
+            Self::PrepareScratch { base, name, owner } => {
+                Outcome::Prepared(scratch::prepare(&base, &name, owner)?)
+            }
+            Self::PrepareDirectory { path } => Outcome::Prepared(directory::prepare(&path)?),
+            Self::PrepareWorktree { worktree, base, author } => {
+                Outcome::Prepared(worktree.prepare(&base, author.as_ref())?)
+            }
+            Self::RemoveScratch { base, name } => Outcome::Removed(tree::remove_tree(&base, &name)?),
+            Self::RemoveWorktree { worktree, loss } => Outcome::Removed(worktree.remove(loss)?),
+            Self::Inspect { worktree } => Outcome::Inspected(worktree.status()?),
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! The lease on a directory: one run at a time, across boards, held as a file lock by whichever process runs the work.
+
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::lock;
+use crate::prepared::Place;
+
+/// Who holds a lease; written into the lease file, so that a refusal can name them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseHolder {
+    /// The board of the run.
+    pub board: String,
+    /// The run's number on that board.
+    pub run: i64,
+    /// The task, or whatever else names the work to a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+}
+
+impl std::fmt::Display for LeaseHolder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "run {} of board {}", self.run, self.board)?;
+        match &self.task {
+            Some(task) => write!(f, " (task {task})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether several runs may have the directory at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// One run at a time.
+    #[default]
+    Exclusive,
+    /// As many as ask for it shared; never together with an exclusive one.
+    Shared,
+}
+
+/// Why a lease was not had.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// Another run has the directory.
+    #[error("{workspace} is in use{}", .holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default())]
+    Held {
+        /// The directory asked for.
+        workspace: PathBuf,
+        /// Who has it, if the lease file says so already.
+        holder: Option<LeaseHolder>,
+    },
+    /// The lease file could not be opened or locked.
+    #[error("lock {path}")]
+    Lock {
+        /// The lease file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The holder could not be written into the lease file.
+    #[error("write {path}")]
+    Write {
+        /// The lease file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The directory of lease files could not be listed.
+    #[error("list {path}")]
+    List {
+        /// The directory of lease files.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A lease file that nobody holds could not be removed.
+    #[error("remove {path}")]
+    Remove {
+        /// The lease file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl LeaseError {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Held { .. } => {
+                Some("wait until that run has ended, or give this task a workspace of its own".to_owned())
+            }
+            Self::Lock { .. } | Self::Write { .. } | Self::List { .. } | Self::Remove { .. } => None,
+        }
+    }
+
+    /// Returns the stable code of this refusal.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Held { .. } => "workspace_held",
+            Self::Lock { .. } | Self::Write { .. } | Self::List { .. } | Self::Remove { .. } => {
+                "workspace_lease_failed"
+            }
+        }
+    }
+}
+
+/// Returns the lease file of a directory.
+pub fn lease_path(leases_dir: &Path, place: Place) -> PathBuf {
+    leases_dir.join(format!("{:x}-{:x}.lease", place.device, place.inode))
+}
+
+/// A lease that this process holds; dropping it, or the end of the process, releases it.
+#[derive(Debug)]
+pub struct Lease {
+    _locked: File,
+    path: PathBuf,
+}
+
+impl Lease {
+    /// Takes the lease on a directory without waiting.
+    ///
+    /// `leases_dir` exists and belongs to the daemon; the lease file in it is made as needed. Each process takes its own:
+    /// a shim calls this for itself, and its lease then outlives the daemon.
+    pub fn acquire(
+        leases_dir: &Path,
+        workspace: &Path,
+        place: Place,
+        sharing: Sharing,
+        holder: &LeaseHolder,
+    ) -> Result<Self, LeaseError> {
+        let path = lease_path(leases_dir, place);
+        let operation = match sharing {
+            Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
+            Sharing::Shared => FlockOperation::NonBlockingLockShared,
+        };
+        let mut locked = lock::take(&path, operation).map_err(|source| {
+            if source.kind() == io::ErrorKind::WouldBlock {
+                LeaseError::Held { workspace: workspace.to_owned(), holder: read_holder(&path) }
+            } else {
+                LeaseError::Lock { path: path.clone(), source }
+            }
+        })?;
+        write_holder(&mut locked, holder)
+            .map_err(|source| LeaseError::Write { path: path.clone(), source })?;
+        Ok(Self { _locked: locked, path })
+    }
+
+    /// Returns the lease file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Returns who holds the lease on a directory, or nothing where it is free or the holder has not signed yet.
+fn read_holder(path: &Path) -> Option<LeaseHolder> {
+    // Half a record, written by a holder that is just signing, does not parse: the refusal then names nobody.
+    serde_json::from_slice(&fs_err::read(path).ok()?).ok()
+}
+
+fn write_holder(file: &mut File, holder: &LeaseHolder) -> io::Result<()> {
+    let text = serde_json::to_vec(holder)?;
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(&text)
+}
+
+/// Removes the lease files that nobody holds and returns how many; they are tiny, and `gc` is soon enough.
+pub fn sweep_leases(leases_dir: &Path) -> Result<usize, LeaseError> {
+    let list = |source| LeaseError::List { path: leases_dir.to_owned(), source };
+    let mut removed = 0;
+    for entry in fs_err::read_dir(leases_dir).map_err(list)? {
+        let path = entry.map_err(list)?.path();
+        if path.extension().is_none_or(|extension| extension != "lease") {
+            continue;
+        }
+        match lock::take(&path, FlockOperation::NonBlockingLockExclusive) {
+            Ok(locked) => {
+                fs_err::remove_file(&path)
+                    .map_err(|source| LeaseError::Remove { path: path.clone(), source })?;
+                drop(locked);
+                removed += 1;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(source) => return Err(LeaseError::Lock { path, source }),
+        }
+    }
+    Ok(removed)
+}

@@ -1,0 +1,179 @@
+//! The small files that tie a worktree to its repository. A worker can write all of them, so none is believed unread.
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::fs::OFlags;
+
+/// Bytes that such a file may have: one path or one reference name.
+const LONGEST: u64 = 8192;
+
+/// Why a worktree could not be tied to its repository.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The directory of the worktree's metadata could not be made.
+    #[error("create {path}")]
+    CreateMetadata {
+        /// The directory beneath `.git/worktrees`.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// One of the files could not be written.
+    #[error("write {path}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+}
+
+/// The two ends of one worktree.
+#[derive(Debug)]
+pub(crate) struct Links {
+    /// The working tree.
+    pub(crate) tree: PathBuf,
+    /// Its metadata, `.git/worktrees/<id>`.
+    pub(crate) metadata: PathBuf,
+    /// The repository's `.git`.
+    pub(crate) common: PathBuf,
+}
+
+impl Links {
+    /// Tells whether every file is there and says what it should.
+    pub(crate) fn are_good(&self, branch: &str) -> bool {
+        self.wanted(branch).iter().all(LinkFile::is_good)
+    }
+
+    /// Tells whether the worktree has an index, the last thing that a checkout writes.
+    pub(crate) fn has_index(&self) -> bool {
+        self.metadata.join("index").symlink_metadata().is_ok_and(|found| found.is_file())
+    }
+
+    /// Returns the other working tree that this metadata serves, if there is one that agrees.
+    pub(crate) fn other_tree(&self) -> Option<PathBuf> {
+        let file = resolved(&self.metadata, read(&self.metadata.join("gitdir"))?.as_str())?;
+        let tree = file.parent()?.to_owned();
+        let back = read(&file)?.strip_prefix("gitdir:").and_then(|target| resolved(&tree, target.trim()))?;
+        (tree != self.tree && back == self.metadata).then_some(tree)
+    }
+
+    /// Writes each file that is missing or wrong. What the working tree holds beside its `.git` is left alone.
+    pub(crate) fn write(&self, branch: &str) -> Result<(), LinkError> {
+        fs::create_dir_all(&self.metadata)
+            .map_err(|source| LinkError::CreateMetadata { path: self.metadata.clone(), source })?;
+        for file in self.wanted(branch) {
+            if !file.is_good() {
+                file.write().map_err(|source| LinkError::Write { path: file.path.clone(), source })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the lock files of a git that was killed. Only for whoever holds the worktree's lease.
+    pub(crate) fn remove_stale_locks(&self, branch_lock: PathBuf) -> Result<bool, LinkError> {
+        let mut removed = false;
+        for path in [self.metadata.join("index.lock"), self.metadata.join("HEAD.lock"), branch_lock] {
+            match fs::remove_file(&path) {
+                Ok(()) => removed = true,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(source) => return Err(LinkError::Write { path, source }),
+            }
+        }
+        Ok(removed)
+    }
+
+    fn wanted(&self, branch: &str) -> [LinkFile; 4] {
+        let link = |path: PathBuf, prefix, target: &Path, text: String| LinkFile {
+            path,
+            meaning: Meaning::Path { prefix, target: target.to_owned() },
+            text,
+        };
+        let dot_git = self.tree.join(".git");
+        [
+            // The order matters: git takes a directory without HEAD for no worktree, so HEAD comes last.
+            link(self.metadata.join("commondir"), "", &self.common, "../..\n".to_owned()),
+            link(self.metadata.join("gitdir"), "", &dot_git, format!("{}\n", dot_git.display())),
+            link(
+                dot_git.clone(),
+                "gitdir:",
+                &self.metadata,
+                format!("gitdir: {}\n", self.metadata.display()),
+            ),
+            LinkFile {
+                path: self.metadata.join("HEAD"),
+                meaning: Meaning::Head,
+                text: format!("ref: refs/heads/{branch}\n"),
+            },
+        ]
+    }
+}
+
+/// One of the files, and what it should say.
+struct LinkFile {
+    path: PathBuf,
+    meaning: Meaning,
+    text: String,
+}
+
+enum Meaning {
+    /// A path, however written.
+    Path { prefix: &'static str, target: PathBuf },
+    /// A reference or a commit: a worker may leave HEAD detached, and its work is to be found as it was.
+    Head,
+}
+
+impl LinkFile {
+    fn is_good(&self) -> bool {
+        let Some(text) = read(&self.path) else { return false };
+        match &self.meaning {
+            Meaning::Path { prefix, target } => text
+                .strip_prefix(prefix)
+                .and_then(|written| resolved(self.path.parent()?, written.trim()))
+                .is_some_and(|found| found == *target),
+            Meaning::Head => {
+                text.starts_with("ref: refs/")
+                    || (matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit()))
+            }
+        }
+    }
+
+    /// Replaces the file by a rename, so that a link planted in its place is replaced and not followed.
+    fn write(&self) -> std::io::Result<()> {
+        let mut temporary = self.path.clone().into_os_string();
+        temporary.push(".supervisor");
+        let temporary = PathBuf::from(temporary);
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(&temporary)?;
+        file.write_all(self.text.as_bytes())?;
+        fs::rename(&temporary, &self.path)
+    }
+}
+
+/// Returns the trimmed text of a small regular file; anything else (a link, a FIFO, a huge file) counts as missing.
+fn read(path: &Path) -> Option<String> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Returns the real path of what is written in a file of `directory`.
+fn resolved(directory: &Path, written: &str) -> Option<PathBuf> {
+    let path = directory.join(written);
+    // The last component is what is named, link or not; only the way to it is resolved.
+    match path.file_name() {
+        Some(name) => Some(path.parent()?.canonicalize().ok()?.join(name)),
+        None => path.canonicalize().ok(),
+    }
+}

@@ -1,0 +1,35 @@
+//! Taking a lock file so that the name still means the file that was locked.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+/// Opens (or makes) the file at `path` and locks it; the kernel drops the lock with the last descriptor.
+///
+/// Whoever removes a lock file does so while holding it, so a lock taken on a removed file is taken again on its successor.
+/// The descriptor is close-on-exec: a worker must not inherit it, or the lock would outlive the run.
+pub(crate) fn take(path: &Path, operation: FlockOperation) -> std::io::Result<File> {
+    loop {
+        let file = fs_err::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed())
+            .open(path)?
+            .into_parts()
+            .0;
+        rustix::io::retry_on_intr(|| flock(&file, operation))?;
+        let held = file.metadata()?;
+        match fs_err::symlink_metadata(path) {
+            Ok(named) if (named.dev(), named.ino()) == (held.dev(), held.ino()) => return Ok(file),
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Opening directories without following any symbolic link that a worker could have planted.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
+use rustix::io::Errno;
+
+/// Why a directory could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The path does not start with a slash.
+    #[error("{path} is relative: what it means would depend on the working directory of the daemon")]
+    Relative {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// Nothing is there.
+    #[error("no directory at {path}")]
+    Missing {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// Something else is there.
+    #[error("{path} is not a directory")]
+    NotADirectory {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// The path goes through a symbolic link, or is one.
+    #[error("{path} leads through a symbolic link")]
+    Symlink {
+        /// The path given.
+        path: PathBuf,
+        /// Where it leads at present, if that can be said.
+        target: Option<PathBuf>,
+    },
+    /// The kernel refused.
+    #[error("open {path}")]
+    Open {
+        /// The path given.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// The open directory could not be examined.
+    #[error("examine {path}")]
+    Examine {
+        /// The path given.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+}
+
+impl OpenError {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Relative { path } => {
+                Some(format!("write the absolute path, such as /path/to/{}", path.display()))
+            }
+            Self::Missing { path } => Some(format!("create it with `mkdir -p {}`", path.display())),
+            Self::NotADirectory { .. } => Some("name the directory that holds it".to_owned()),
+            Self::Symlink { target: Some(target), .. } => {
+                Some(format!("name the directory itself, if that is meant: {}", target.display()))
+            }
+            Self::Open { path, source } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                Some(format!("let this user enter and read {}", path.display()))
+            }
+            Self::Symlink { target: None, .. } | Self::Open { .. } | Self::Examine { .. } => None,
+        }
+    }
+
+    /// Returns the stable code of this refusal.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Relative { .. } => "workspace_path_relative",
+            Self::Missing { .. } => "workspace_missing",
+            Self::NotADirectory { .. } => "workspace_not_a_directory",
+            Self::Symlink { .. } => "workspace_symlink",
+            Self::Open { .. } | Self::Examine { .. } => "workspace_unreadable",
+        }
+    }
+}
+
+/// A directory that is held open, with what was found out about it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) fd: OwnedFd,
+    pub(crate) stat: Stat,
+}
+
+/// Opens an absolute directory path of which no component may be a symbolic link.
+pub(crate) fn directory(path: &Path) -> Result<Opened, OpenError> {
+    if !path.is_absolute() {
+        return Err(OpenError::Relative { path: path.to_owned() });
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    examined(path, openat2(CWD, path, flags, Mode::empty(), resolve))
+}
+
+/// Opens the directory `name` directly beneath `parent`; it may be neither a symbolic link nor a mount point.
+pub(crate) fn child(parent: impl AsFd, name: &Path, shown: &Path) -> Result<Opened, OpenError> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH
+        | ResolveFlags::NO_SYMLINKS
+        | ResolveFlags::NO_MAGICLINKS
+        | ResolveFlags::NO_XDEV;
+    examined(shown, openat2(parent, name, flags, Mode::empty(), resolve))
+}
+
+/// Opens a directory of the daemon's own, whose path may lead through symbolic links.
+pub(crate) fn trusted(path: &Path) -> Result<Opened, OpenError> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    examined(path, rustix::fs::openat(CWD, path, flags, Mode::empty()))
+}
+
+/// Sets mode 0700 on a directory held by an `O_PATH` descriptor, which fchmod refuses; /proc names what is held, not a path.
+pub(crate) fn make_private(held: &OwnedFd) -> std::io::Result<()> {
+    Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::RWXU)?)
+}
+
+/// Opens for reading the directory that an `O_PATH` descriptor holds.
+pub(crate) fn readable(held: &OwnedFd) -> std::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(held, ".", flags, Mode::empty())?)
+}
+
+fn examined(shown: &Path, opened: Result<OwnedFd, Errno>) -> Result<Opened, OpenError> {
+    let path = shown.to_owned();
+    let fd = opened.map_err(|errno| match errno {
+        Errno::NOENT => OpenError::Missing { path: path.clone() },
+        // With O_DIRECTORY and O_NOFOLLOW a link in the last place is reported as ENOTDIR.
+        Errno::NOTDIR if !shown.is_symlink() => OpenError::NotADirectory { path: path.clone() },
+        Errno::LOOP | Errno::NOTDIR => {
+            OpenError::Symlink { target: shown.canonicalize().ok(), path: path.clone() }
+        }
+        errno => OpenError::Open { path: path.clone(), source: errno.into() },
+    })?;
+    let stat = fstat(&fd).map_err(|errno| OpenError::Examine { path, source: errno.into() })?;
+    Ok(Opened { fd, stat })
+}

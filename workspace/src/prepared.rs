@@ -1,0 +1,107 @@
+//! What a preparation hands back: the path, whose it is, and what a worker there needs beyond it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use rustix::fs::Stat;
+use serde::{Deserialize, Serialize};
+
+/// A workspace that is ready to be worked in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prepared {
+    /// The directory, absolute and free of symbolic links; the worker's cwd.
+    pub path: PathBuf,
+    /// Which kind of workspace it is.
+    pub kind: Kind,
+    /// Whether it was there before.
+    pub made: Made,
+    /// Who owns the directory.
+    pub owner: Owner,
+    /// The directory's identity, by which it is leased.
+    pub place: Place,
+    /// The branch that is checked out; only for a worktree.
+    pub branch: Option<Branch>,
+    /// What a worker needs beside `path` itself, which it always has in full.
+    pub grants: Grants,
+    /// Variables that the worker's environment gets.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// The kinds of workspace, without their data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A directory of the run's own.
+    Scratch,
+    /// A directory that was there and stays.
+    Directory,
+    /// A linked git worktree.
+    Worktree,
+}
+
+/// How much of a workspace had to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    /// It is new.
+    Created,
+    /// It was there, with whatever an earlier run left in it.
+    Reused,
+    /// Parts of it were there; the rest was added, and nobody's work was touched.
+    Repaired,
+}
+
+/// A user and a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The user id.
+    pub uid: u32,
+    /// The group id.
+    pub gid: u32,
+}
+
+impl Owner {
+    /// Returns the user and group this process acts as.
+    pub fn current() -> Self {
+        Self { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
+    }
+
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self { uid: stat.st_uid, gid: stat.st_gid }
+    }
+}
+
+/// The identity of a directory, whatever it is called: its device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// The device number.
+    pub device: u64,
+    /// The inode number.
+    pub inode: u64,
+}
+
+impl Place {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
+
+/// The branch of a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Branch {
+    /// The branch's name, `task/<id>`.
+    pub name: String,
+    /// The commit, in hex, where the branch left the one it was asked to start from.
+    pub base_commit: String,
+    /// The commit, in hex, that the branch points at now.
+    pub head_commit: String,
+}
+
+/// Paths that a policy is to grant beside the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grants {
+    /// To be read, with all beneath.
+    pub read: Vec<PathBuf>,
+    /// To be read and written, with all beneath.
+    pub write: Vec<PathBuf>,
+}

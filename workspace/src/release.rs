@@ -1,0 +1,178 @@
+//! What a worktree still holds, and removing it without losing that.
+
+use std::path::PathBuf;
+
+use git2::{Oid, Repository, StatusOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::git::Source;
+use crate::links::Links;
+use crate::open::{self, OpenError};
+use crate::tree::remove_tree;
+use crate::worktree::{Note, Worktree, WorktreeError};
+
+/// What became of something that was to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Removal {
+    /// It is gone.
+    Removed,
+    /// It is empty; the directory itself is left for someone who may write the one above it.
+    Emptied,
+    /// There was nothing.
+    Absent,
+}
+
+/// What may be lost when a worktree is removed. Ignored files always are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// Nothing: refused when there are uncommitted changes, or commits that no other branch, remote or tag has.
+    #[default]
+    Refuse,
+    /// Nothing, but the branch stays with its commits: refused when there are uncommitted changes, or commits on no branch.
+    KeepBranch,
+    /// Everything: changes, commits and the branch.
+    Accept,
+}
+
+/// Whether there are uncommitted changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Changes {
+    /// None.
+    Clean,
+    /// Some.
+    Dirty {
+        /// Changed, new or deleted paths; a new directory counts once, ignored files do not.
+        count: usize,
+    },
+}
+
+/// What a worktree holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// The working tree.
+    pub path: PathBuf,
+    /// Uncommitted changes.
+    pub changes: Changes,
+    /// The commit, in hex, that the worktree's HEAD points at; none on a branch without commits.
+    pub head_commit: Option<String>,
+    /// Commits of the branch `task/<id>` that no other branch, remote branch or tag has.
+    pub unmerged: usize,
+    /// Commits of a detached HEAD that no branch at all has.
+    pub detached: usize,
+}
+
+impl Worktree {
+    /// Returns what the worktree holds, without changing anything.
+    pub fn status(&self) -> Result<Status, WorktreeError> {
+        let source = Source::open(&self.repository)?;
+        let links = self.links(&source, &self.directory());
+        match open::directory(&links.tree) {
+            Ok(_) => self.examine(&source, &links),
+            Err(OpenError::Missing { path }) => Err(WorktreeError::Missing { path }),
+            Err(error) => Err(WorktreeError::OpenTree(error)),
+        }
+    }
+
+    /// Removes the worktree, its metadata and, unless it is to be kept, its branch.
+    ///
+    /// Only for the holder of the worktree's lease. A removal that was interrupted is finished by the next one, and taken
+    /// for an empty place by the next preparation. A worktree whose directory is gone already is judged by its branch alone.
+    pub fn remove(&self, loss: Loss) -> Result<Removal, WorktreeError> {
+        let source = Source::open(&self.repository)?;
+        let directory = self.directory();
+        let links = self.links(&source, &directory);
+        let branch = self.branch();
+        match open::directory(&directory) {
+            Ok(_) => {}
+            Err(OpenError::Missing { .. }) => return Ok(Removal::Absent),
+            Err(error) => return Err(WorktreeError::OpenDirectory(error)),
+        }
+        let mut note = Note::take(&directory, &self.id)?;
+        let there = links.tree.symlink_metadata().is_ok();
+        let judged = if note.incomplete || loss == Loss::Accept {
+            Ok(())
+        } else if there {
+            self.refuse_loss(&source, &links, loss)
+        } else {
+            self.refuse_lost_commits(&source, loss)
+        };
+        if let Err(refusal) = judged {
+            note.discard()?;
+            return Err(refusal);
+        }
+        // An incomplete worktree holds nobody's work, but its branch may be older than the interruption.
+        if note.incomplete && loss != Loss::Accept {
+            self.refuse_lost_commits(&source, loss)?;
+        }
+        let tracked = there || links.metadata.exists() || source.tip(&branch)?.is_some();
+        note.mark_incomplete()?;
+        remove_tree(&directory, &self.id).map_err(WorktreeError::Clear)?;
+        remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?;
+        if loss != Loss::KeepBranch {
+            source.delete_branch(&branch)?;
+        }
+        note.discard()?;
+        Ok(if tracked { Removal::Removed } else { Removal::Absent })
+    }
+
+    fn refuse_loss(&self, source: &Source, links: &Links, loss: Loss) -> Result<(), WorktreeError> {
+        let path = links.tree.clone();
+        if links.metadata.join("locked").symlink_metadata().is_ok() {
+            return Err(WorktreeError::Locked { path });
+        }
+        let status = self.examine(source, links)?;
+        if let Changes::Dirty { count } = status.changes {
+            return Err(WorktreeError::Dirty { path, count });
+        }
+        if status.detached > 0 {
+            let branch = format!("the detached HEAD of {}", path.display());
+            return Err(WorktreeError::Unmerged { branch, count: status.detached });
+        }
+        self.refuse_lost_commits(source, loss)
+    }
+
+    fn refuse_lost_commits(&self, source: &Source, loss: Loss) -> Result<(), WorktreeError> {
+        let count = self.unmerged(source)?;
+        if loss == Loss::Refuse && count > 0 {
+            return Err(WorktreeError::Unmerged { branch: self.branch(), count });
+        }
+        Ok(())
+    }
+
+    fn unmerged(&self, source: &Source) -> Result<usize, WorktreeError> {
+        let branch = self.branch();
+        match source.tip(&branch)? {
+            Some(tip) => Ok(source.commits_only_on(&[tip], &[&branch])?),
+            None => Ok(0),
+        }
+    }
+
+    fn examine(&self, source: &Source, links: &Links) -> Result<Status, WorktreeError> {
+        let path = links.tree.clone();
+        if !links.are_good(&self.branch()) {
+            return Err(WorktreeError::Untied { path });
+        }
+        let read = || -> Result<(usize, Option<Oid>), git2::Error> {
+            let tree = Repository::open(&links.tree)?;
+            let mut options = StatusOptions::new();
+            options.include_untracked(true).include_ignored(false);
+            let count = tree.statuses(Some(&mut options))?.len();
+            Ok((count, tree.head().ok().and_then(|head| head.target())))
+        };
+        let (count, head) =
+            read().map_err(|source| WorktreeError::Inspect { path: links.tree.clone(), source })?;
+        Ok(Status {
+            path,
+            changes: if count == 0 { Changes::Clean } else { Changes::Dirty { count } },
+            head_commit: head.map(|oid| oid.to_string()),
+            unmerged: self.unmerged(source)?,
+            detached: match head {
+                Some(head) => source.commits_only_on(&[head], &[])?,
+                None => 0,
+            },
+        })
+    }
+}

@@ -1,0 +1,230 @@
+//! The `scratch` workspace: a private directory for one task.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, fchown, fstat, mkdirat};
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+
+use crate::name::Name;
+use crate::open::{self, OpenError};
+use crate::prepared::{Grants, Kind, Made, Owner, Place, Prepared};
+use crate::tree;
+
+/// Why a scratch directory could not be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum ScratchError {
+    /// The directory that holds all scratch directories could not be opened.
+    #[error("open the directory of scratch workspaces")]
+    OpenBase(#[source] OpenError),
+    /// The directory could not be made.
+    #[error("create {path}")]
+    Create {
+        /// The scratch directory.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// The directory, or what is in its place, could not be opened.
+    #[error("open the scratch workspace")]
+    Open(#[source] OpenError),
+    /// The directory belongs to someone else.
+    #[error("{path} belongs to uid {found}, not to uid {expected}")]
+    ForeignOwner {
+        /// The scratch directory.
+        path: PathBuf,
+        /// The owner it has.
+        found: u32,
+        /// The owner it should have.
+        expected: u32,
+    },
+    /// What the directory holds could not be listed.
+    #[error("list {path}")]
+    List {
+        /// The scratch directory.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// The directory could not be given to its owner.
+    #[error("give {path} to uid {uid}")]
+    Give {
+        /// The scratch directory.
+        path: PathBuf,
+        /// The owner it should have.
+        uid: u32,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// The directory could not be closed to others.
+    #[error("set mode 0700 on {path}")]
+    Protect {
+        /// The scratch directory.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+}
+
+impl ScratchError {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Open(OpenError::Symlink { path, .. } | OpenError::NotADirectory { path }) => Some(format!(
+                "something was put in the place of the workspace: look at {} and remove it",
+                path.display()
+            )),
+            Self::OpenBase(source) | Self::Open(source) => source.hint(),
+            Self::ForeignOwner { path, .. } => {
+                Some(format!("move {} away: it is not a directory that this run may use", path.display()))
+            }
+            Self::Give { .. } => Some("only root can give a directory to another user".to_owned()),
+            Self::Create { .. } | Self::List { .. } | Self::Protect { .. } => None,
+        }
+    }
+
+    /// Returns the stable code of this failure.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Open(source) => source.code(),
+            Self::ForeignOwner { .. } => "workspace_foreign_owner",
+            Self::OpenBase(_)
+            | Self::Create { .. }
+            | Self::List { .. }
+            | Self::Give { .. }
+            | Self::Protect { .. } => "workspace_not_prepared",
+        }
+    }
+}
+
+/// Makes the directory `base/name`, mode 0700, or takes the one that is there.
+///
+/// Without `owner` the directory is this process's own. One that is there is taken only if it is a real directory with the
+/// expected owner; an empty one that this process made and had not yet given away is given away now. `base` must be a
+/// directory that no worker can write. With an `owner` other than the caller it needs root, and is safe to run as root: what
+/// it touches is the open directory itself, never something in it.
+pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepared, ScratchError> {
+    let parent = open::trusted(base).map_err(ScratchError::OpenBase)?;
+    let path = base.join(name.as_str());
+    let me = Owner::current();
+    let owner = owner.unwrap_or(me);
+    let made = match mkdirat(&parent.fd, name.as_str(), Mode::RWXU) {
+        Ok(()) => Made::Created,
+        Err(Errno::EXIST) => Made::Reused,
+        Err(errno) => return Err(ScratchError::Create { path, source: errno.into() }),
+    };
+    let opened = open::child(&parent.fd, Path::new(name.as_str()), &path).map_err(ScratchError::Open)?;
+    let found = opened.stat.st_uid;
+    let interrupted = found == me.uid
+        && found != owner.uid
+        && tree::is_empty(&opened.fd).map_err(|source| ScratchError::List { path: path.clone(), source })?;
+    if found != owner.uid && !interrupted {
+        return Err(ScratchError::ForeignOwner { path, found, expected: owner.uid });
+    }
+    open::make_private(&opened.fd).map_err(|source| ScratchError::Protect { path: path.clone(), source })?;
+    // fchown refuses an O_PATH descriptor; "." of it is the same directory.
+    let fd = open::readable(&opened.fd)
+        .map_err(|source| ScratchError::Open(OpenError::Open { path: path.clone(), source }))?;
+    if interrupted {
+        fchown(&fd, Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid))).map_err(|errno| {
+            ScratchError::Give { path: path.clone(), uid: owner.uid, source: errno.into() }
+        })?;
+    }
+    let stat = fstat(&fd).map_err(|errno| {
+        ScratchError::Open(OpenError::Examine { path: path.clone(), source: errno.into() })
+    })?;
+    Ok(Prepared {
+        path,
+        kind: Kind::Scratch,
+        made: if interrupted && made == Made::Reused { Made::Repaired } else { made },
+        owner: Owner::of(&stat),
+        place: Place::of(&stat),
+        branch: None,
+        grants: Grants::default(),
+        environment: BTreeMap::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    fn name() -> Name {
+        Name::new("t_0badcafe").unwrap()
+    }
+
+    #[test]
+    fn a_scratch_directory_is_new_and_private() {
+        let base = tempfile::tempdir().unwrap();
+        let prepared = prepare(base.path(), &name(), None).unwrap();
+        assert_eq!(prepared.made, Made::Created);
+        let metadata = fs_err::metadata(&prepared.path).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o7777, 0o700);
+        assert_eq!(metadata.ino(), prepared.place.inode);
+    }
+
+    #[test]
+    fn one_that_is_there_is_reused_with_its_content_and_closed_again() {
+        let base = tempfile::tempdir().unwrap();
+        let first = prepare(base.path(), &name(), None).unwrap();
+        fs_err::write(first.path.join("draft"), "kept").unwrap();
+        fs_err::set_permissions(&first.path, PermissionsExt::from_mode(0o777)).unwrap();
+        let second = prepare(base.path(), &name(), None).unwrap();
+        assert_eq!((second.made, second.place), (Made::Reused, first.place));
+        assert_eq!(fs_err::read_to_string(second.path.join("draft")).unwrap(), "kept");
+        assert_eq!(fs_err::metadata(&second.path).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_symbolic_link_planted_in_its_place_is_refused_and_not_followed() {
+        let base = tempfile::tempdir().unwrap();
+        let target = tempfile::tempdir().unwrap();
+        fs_err::set_permissions(target.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        symlink(target.path(), base.path().join("t_0badcafe")).unwrap();
+        let error = prepare(base.path(), &name(), None).unwrap_err();
+        assert_eq!(error.code(), "workspace_symlink");
+        assert!(error.hint().unwrap().contains("remove it"));
+        assert_eq!(fs_err::metadata(target.path()).unwrap().permissions().mode() & 0o777, 0o755);
+    }
+
+    #[test]
+    fn a_file_in_its_place_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        fs_err::write(base.path().join("t_0badcafe"), "").unwrap();
+        assert_eq!(prepare(base.path(), &name(), None).unwrap_err().code(), "workspace_not_a_directory");
+    }
+
+    #[test]
+    fn a_directory_made_but_not_yet_given_away_is_given_away() {
+        if Owner::current().uid != 0 {
+            println!("skipped: needs root");
+            return;
+        }
+        let base = tempfile::tempdir().unwrap();
+        let owner = Owner { uid: 60_001, gid: 60_001 };
+        let path = prepare(base.path(), &name(), None).unwrap().path;
+        let prepared = prepare(base.path(), &name(), Some(owner)).unwrap();
+        assert_eq!((prepared.made, prepared.owner), (Made::Repaired, owner));
+        assert_eq!(prepare(base.path(), &name(), Some(owner)).unwrap().made, Made::Reused);
+        chown(&path, Some(60_002), None).unwrap();
+        let error = prepare(base.path(), &name(), Some(owner)).unwrap_err();
+        assert!(matches!(error, ScratchError::ForeignOwner { found: 60_002, expected: 60_001, .. }));
+    }
+
+    #[test]
+    fn a_directory_of_ours_that_holds_something_is_not_given_away() {
+        if Owner::current().uid != 0 {
+            println!("skipped: needs root");
+            return;
+        }
+        let base = tempfile::tempdir().unwrap();
+        let path = prepare(base.path(), &name(), None).unwrap().path;
+        fs_err::write(path.join("ours"), "").unwrap();
+        let owner = Owner { uid: 60_001, gid: 60_001 };
+        let error = prepare(base.path(), &name(), Some(owner)).unwrap_err();
+        assert!(matches!(error, ScratchError::ForeignOwner { found: 0, .. }));
+    }
+}

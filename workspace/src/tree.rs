@@ -1,0 +1,312 @@
+//! Removing a directory tree that a worker filled, without ever leaving it.
+
+use std::ffi::{CStr, OsStr};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use crate::name::Name;
+use crate::open::{self, OpenError};
+use crate::release::Removal;
+
+/// Why a tree could not be removed.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// The directory that holds the tree could not be opened.
+    #[error("open the directory that holds the workspace")]
+    OpenBase(#[source] OpenError),
+    /// What should be the tree is something else, or could not be opened.
+    #[error("open the workspace to remove it")]
+    Open(#[source] OpenError),
+    /// A file system is mounted inside.
+    #[error("{path} is a mount point inside the workspace")]
+    MountPoint {
+        /// The mount point; directories above it may have been moved to the top of the tree.
+        path: PathBuf,
+    },
+    /// A directory could not be made writable.
+    #[error("set mode 0700 on {path}")]
+    Unlock {
+        /// The directory.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// A directory could not be listed.
+    #[error("list {path}")]
+    List {
+        /// The directory.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// An entry could not be removed.
+    #[error("remove {path}")]
+    Remove {
+        /// The entry.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+}
+
+impl TreeError {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::MountPoint { path } => Some(format!("unmount it first: `umount {}`", path.display())),
+            Self::Open(OpenError::Symlink { path, .. } | OpenError::NotADirectory { path }) => {
+                Some(format!("it is not a workspace: look at {} and remove it by hand", path.display()))
+            }
+            Self::OpenBase(source) | Self::Open(source) => source.hint(),
+            Self::Unlock { path, .. } | Self::Remove { path, .. } | Self::List { path, .. } => {
+                Some(format!("see who owns {} and whether it is immutable (`lsattr -d`)", path.display()))
+            }
+        }
+    }
+
+    /// Returns the stable code of this failure.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::MountPoint { .. } => "workspace_mount_inside",
+            Self::Open(OpenError::Symlink { .. }) => "workspace_symlink",
+            Self::OpenBase(_)
+            | Self::Open(_)
+            | Self::Unlock { .. }
+            | Self::List { .. }
+            | Self::Remove { .. } => "workspace_not_removed",
+        }
+    }
+}
+
+/// Removes the directory `base/name` with all it holds.
+///
+/// Symbolic links are removed, not followed, and a mount point inside stops the removal. A process that may empty the
+/// directory but not write `base` (a helper under the worker's uid) gets [`Removal::Emptied`]; whoever may write `base`
+/// then calls this again. The depth of the tree costs neither stack nor descriptors: a directory that is not empty is
+/// moved to the top of the tree and emptied in turn.
+pub fn remove_tree(base: &Path, name: &Name) -> Result<Removal, TreeError> {
+    let parent = open::trusted(base).map_err(TreeError::OpenBase)?;
+    let path = base.join(name.as_str());
+    let top = match open::child(&parent.fd, Path::new(name.as_str()), &path) {
+        Ok(top) => top,
+        Err(OpenError::Missing { .. }) => return Ok(Removal::Absent),
+        Err(source) if is_crossing(&source) => return Err(TreeError::MountPoint { path }),
+        Err(source) => return Err(TreeError::Open(source)),
+    };
+    let mut sweep = Sweep { top: unlocked(&top.fd, &path)?, path, moved: 0 };
+    sweep.run()?;
+    match unlinkat(&parent.fd, name.as_str(), AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(Removal::Removed),
+        Err(Errno::ACCESS | Errno::PERM) => Ok(Removal::Emptied),
+        Err(errno) => Err(TreeError::Remove { path: sweep.path, source: errno.into() }),
+    }
+}
+
+/// Tells whether a directory, which may be held by an `O_PATH` descriptor, has no entries.
+pub(crate) fn is_empty(held: &OwnedFd) -> std::io::Result<bool> {
+    let fd = open::readable(held)?;
+    for entry in Dir::read_from(&fd)? {
+        if !is_dot(entry?.file_name()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// One removal in progress.
+struct Sweep {
+    top: OwnedFd,
+    path: PathBuf,
+    moved: u64,
+}
+
+impl Sweep {
+    /// Empties the top directory, until a pass over it finds nothing.
+    fn run(&mut self) -> Result<(), TreeError> {
+        let path = self.path.clone();
+        loop {
+            let mut found = false;
+            for entry in listed(&self.top, &path)? {
+                let entry =
+                    entry.map_err(|errno| TreeError::List { path: path.clone(), source: errno.into() })?;
+                let name = entry.file_name();
+                if is_dot(name) {
+                    continue;
+                }
+                found = true;
+                let shown = shown(&path, name);
+                if self.is_directory(entry.file_type(), name, &shown)? {
+                    self.empty(name, &shown)?;
+                } else {
+                    remove(&self.top, name, AtFlags::empty(), &shown)?;
+                }
+            }
+            if !found {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Removes a directory of the top; what is not empty in it moves up to the top.
+    fn empty(&mut self, name: &CStr, path: &Path) -> Result<(), TreeError> {
+        let Some(directory) = opened(&self.top, name, path)? else { return Ok(()) };
+        for entry in listed(&directory, path)? {
+            let entry =
+                entry.map_err(|errno| TreeError::List { path: path.to_owned(), source: errno.into() })?;
+            let inner = entry.file_name();
+            if is_dot(inner) {
+                continue;
+            }
+            let shown = shown(path, inner);
+            match unlinkat(&directory, inner, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(Errno::ISDIR | Errno::PERM) => match unlinkat(&directory, inner, AtFlags::REMOVEDIR) {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(Errno::NOTEMPTY | Errno::EXIST) => self.raise(&directory, inner, &shown)?,
+                    Err(errno) => return Err(refused(&shown, errno)),
+                },
+                Err(errno) => return Err(refused(&shown, errno)),
+            }
+        }
+        match unlinkat(&self.top, name, AtFlags::REMOVEDIR) {
+            // Listing while removing may miss an entry: the next pass over the top finds the directory again.
+            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+            Err(errno) => Err(refused(path, errno)),
+        }
+    }
+
+    /// Moves a directory that is not empty to the top, under a name that is free.
+    fn raise(&mut self, from: &OwnedFd, name: &CStr, path: &Path) -> Result<(), TreeError> {
+        // Moving a directory to another parent rewrites its "..", which needs write permission on it.
+        drop(opened(from, name, path)?);
+        loop {
+            self.moved += 1;
+            match renameat(from, name, &self.top, format!(".removing-{}", self.moved)) {
+                Ok(()) | Err(Errno::NOENT) => return Ok(()),
+                // A worker may have used the name. Replacing what it put there would do no harm either.
+                Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
+                Err(errno) => return Err(refused(path, errno)),
+            }
+        }
+    }
+
+    fn is_directory(&self, listed: FileType, name: &CStr, path: &Path) -> Result<bool, TreeError> {
+        match listed {
+            FileType::Unknown => match statat(&self.top, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory),
+                Err(errno) => Err(refused(path, errno)),
+            },
+            kind => Ok(kind == FileType::Directory),
+        }
+    }
+}
+
+/// Opens a directory of `parent`, unless it is gone.
+fn opened(parent: &OwnedFd, name: &CStr, path: &Path) -> Result<Option<OwnedFd>, TreeError> {
+    match open::child(parent, Path::new(OsStr::from_bytes(name.to_bytes())), path) {
+        Ok(opened) => unlocked(&opened.fd, path).map(Some),
+        Err(OpenError::Missing { .. }) => Ok(None),
+        Err(source) if is_crossing(&source) => Err(TreeError::MountPoint { path: path.to_owned() }),
+        Err(source) => Err(TreeError::Open(source)),
+    }
+}
+
+/// Makes a held directory writable for us and opens it for reading.
+fn unlocked(held: &OwnedFd, path: &Path) -> Result<OwnedFd, TreeError> {
+    let failed = |source| TreeError::Unlock { path: path.to_owned(), source };
+    let stat = rustix::fs::fstat(held).map_err(|errno| failed(errno.into()))?;
+    if !Mode::from_raw_mode(stat.st_mode).contains(Mode::RWXU) {
+        open::make_private(held).map_err(failed)?;
+    }
+    open::readable(held).map_err(|source| TreeError::List { path: path.to_owned(), source })
+}
+
+fn listed(directory: &OwnedFd, path: &Path) -> Result<Dir, TreeError> {
+    Dir::read_from(directory).map_err(|errno| TreeError::List { path: path.to_owned(), source: errno.into() })
+}
+
+fn remove(from: &OwnedFd, name: &CStr, flags: AtFlags, path: &Path) -> Result<(), TreeError> {
+    match unlinkat(from, name, flags) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(refused(path, errno)),
+    }
+}
+
+fn refused(path: &Path, errno: Errno) -> TreeError {
+    let path = path.to_owned();
+    // A mount point answers EBUSY to rmdir and rename, a bind mount EXDEV to rename.
+    if matches!(errno, Errno::BUSY | Errno::XDEV) {
+        TreeError::MountPoint { path }
+    } else {
+        TreeError::Remove { path, source: errno.into() }
+    }
+}
+
+fn is_crossing(error: &OpenError) -> bool {
+    matches!(error, OpenError::Open { source, .. } if source.raw_os_error() == Some(Errno::XDEV.raw_os_error()))
+}
+
+fn is_dot(name: &CStr) -> bool {
+    matches!(name.to_bytes(), b"." | b"..")
+}
+
+fn shown(path: &Path, name: &CStr) -> PathBuf {
+    path.join(OsStr::from_bytes(name.to_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn name() -> Name {
+        Name::new("t_0badcafe").unwrap()
+    }
+
+    #[test]
+    fn a_tree_goes_with_all_it_holds_and_what_its_links_name_stays() {
+        let base = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        fs_err::write(outside.path().join("kept"), "").unwrap();
+        let top = base.path().join("t_0badcafe");
+        fs_err::create_dir_all(top.join("a/b/c")).unwrap();
+        fs_err::write(top.join("a/b/file"), "").unwrap();
+        fs_err::write(top.join(".removing-1"), "").unwrap();
+        symlink(outside.path(), top.join("link")).unwrap();
+        symlink(outside.path(), top.join("a/b/link")).unwrap();
+        fs_err::set_permissions(top.join("a/b"), PermissionsExt::from_mode(0o000)).unwrap();
+        fs_err::set_permissions(top.join("a"), PermissionsExt::from_mode(0o555)).unwrap();
+        assert_eq!(remove_tree(base.path(), &name()).unwrap(), Removal::Removed);
+        assert!(!top.exists() && outside.path().join("kept").exists());
+        assert_eq!(remove_tree(base.path(), &name()).unwrap(), Removal::Absent);
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_tree_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        fs_err::write(outside.path().join("kept"), "").unwrap();
+        symlink(outside.path(), base.path().join("t_0badcafe")).unwrap();
+        assert_eq!(remove_tree(base.path(), &name()).unwrap_err().code(), "workspace_symlink");
+        assert!(outside.path().join("kept").exists());
+    }
+
+    #[test]
+    fn a_tree_deeper_than_paths_and_descriptors_allow_is_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let top = base.path().join("t_0badcafe");
+        fs_err::create_dir(&top).unwrap();
+        let mut at = open::directory(&top.canonicalize().unwrap()).unwrap().fd;
+        for _ in 0..3000 {
+            rustix::fs::mkdirat(&at, "deeper", Mode::RWXU).unwrap();
+            at = open::child(&at, Path::new("deeper"), Path::new("deeper")).unwrap().fd;
+        }
+        assert_eq!(remove_tree(base.path(), &name()).unwrap(), Removal::Removed);
+        assert!(!top.exists());
+    }
+}

@@ -1,0 +1,285 @@
+//! The `worktree` workspace: a linked git worktree on a branch of its own, made, reused or repaired.
+
+mod error;
+mod note;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use git2::Repository;
+use git2::build::CheckoutBuilder;
+use serde::{Deserialize, Serialize};
+
+pub use self::error::WorktreeError;
+pub(crate) use self::note::Note;
+use crate::git::Source;
+use crate::links::Links;
+use crate::name::Name;
+use crate::open::{self, OpenError};
+use crate::prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared};
+use crate::tree::{self, remove_tree};
+
+/// The first component of every branch made here.
+const PREFIX: &str = "task";
+
+/// A linked worktree: `<worktrees>/<id>` of `repository`, on the branch `task/<id>`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Worktree {
+    /// The repository; absolute, free of symbolic links, with a working tree.
+    pub repository: PathBuf,
+    /// Where worktrees are kept; `<repository>/.worktrees` if not given.
+    #[serde(default)]
+    pub worktrees: Option<PathBuf>,
+    /// The worktree's name.
+    pub id: Name,
+}
+
+/// Where a new branch starts; a branch that is there is taken as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Base {
+    /// The repository's HEAD.
+    #[default]
+    Head,
+    /// A local branch, such as that of a parent task.
+    Branch(String),
+}
+
+/// Whose name the worker's commits carry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Author {
+    /// The name, such as a profile's.
+    pub name: String,
+    /// The address.
+    pub email: String,
+}
+
+impl Worktree {
+    /// Names the worktree `id` of a repository, in the repository's own `.worktrees`.
+    pub fn new(repository: impl Into<PathBuf>, id: Name) -> Self {
+        Self { repository: repository.into(), worktrees: None, id }
+    }
+
+    /// Returns the working tree's path.
+    pub fn path(&self) -> PathBuf {
+        self.directory().join(self.id.as_str())
+    }
+
+    /// Returns the branch's name.
+    pub fn branch(&self) -> String {
+        format!("{PREFIX}/{}", self.id)
+    }
+
+    /// Makes the worktree, or finds it, or repairs what a crash left of it.
+    ///
+    /// A worktree with anything in it keeps all of it, uncommitted work and a detached HEAD included; only the files that
+    /// tie it to the repository are put right. A branch that exists is continued. Only for the holder of the worktree's
+    /// lease: lock files of a killed git are removed.
+    ///
+    /// What the worker gets beside the worktree ([`Prepared::grants`]) is narrow: git's writes to other branches, tags,
+    /// configuration, hooks and `packed-refs` are denied. So `git commit` succeeds and yet prints `Unable to create
+    /// …/packed-refs.lock`; `git stash`, `git tag`, `git config` and `git gc` fail. It is still wide enough to move the
+    /// branches of sibling worktrees and to destroy shared objects; a private clone is the answer to that.
+    pub fn prepare(&self, base: &Base, author: Option<&Author>) -> Result<Prepared, WorktreeError> {
+        let source = Source::open(&self.repository)?;
+        let directory = self.provide_directory(&source)?;
+        source.provide_directories(PREFIX)?;
+        let start = source.start(base)?;
+        let branch = self.branch();
+        let links = self.links(&source, &directory);
+        let mut note = Note::take(&directory, &self.id)?;
+
+        let made = if !note.incomplete && holds_something(&links.tree)? {
+            self.restore(&source, &links, &start)?
+        } else {
+            let made = self.clear(&mut note, &source, &links)?;
+            source.refuse_checked_out(&branch)?;
+            source.ensure_branch(&branch, &start)?;
+            self.check_out(&links)?;
+            made
+        };
+        let prepared = self.describe(&source, &links, made, &start, author)?;
+        note.discard()?;
+        Ok(prepared)
+    }
+
+    /// Puts right what ties an existing tree to the repository, and touches nothing else.
+    fn restore(
+        &self,
+        source: &Source,
+        links: &Links,
+        start: &git2::Commit<'_>,
+    ) -> Result<Made, WorktreeError> {
+        let branch = self.branch();
+        let mut made = Made::Reused;
+        if source.tip(&branch)?.is_none() {
+            source.ensure_branch(&branch, start)?;
+            made = Made::Repaired;
+        }
+        if !links.are_good(&branch) {
+            self.refuse_taken(links)?;
+            self.link(links)?;
+            made = Made::Repaired;
+        }
+        let lock = source.heads(PREFIX).join(format!("{}.lock", self.id));
+        let stale = links
+            .remove_stale_locks(lock)
+            .map_err(|source| WorktreeError::Link { path: links.tree.clone(), source })?;
+        if stale {
+            made = Made::Repaired;
+        }
+        if !links.has_index() {
+            let again = || -> Result<(), git2::Error> {
+                let git = Repository::open(&links.tree)?;
+                let mut index = git.index()?;
+                index.read_tree(&git.head()?.peel_to_tree()?)?;
+                index.write()
+            };
+            again().map_err(|source| WorktreeError::Index { path: links.tree.clone(), source })?;
+            made = Made::Repaired;
+        }
+        Ok(made)
+    }
+
+    /// Removes what holds nobody's work, so that the worktree can be made from nothing.
+    pub(crate) fn clear(
+        &self,
+        note: &mut Note,
+        source: &Source,
+        links: &Links,
+    ) -> Result<Made, WorktreeError> {
+        self.refuse_taken(links)?;
+        let left = note.incomplete || links.tree.symlink_metadata().is_ok() || links.metadata.exists();
+        note.mark_incomplete()?;
+        let directory = links.tree.parent().unwrap_or(&links.tree);
+        remove_tree(directory, &self.id).map_err(WorktreeError::Clear)?;
+        remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?;
+        Ok(if left { Made::Repaired } else { Made::Created })
+    }
+
+    /// Makes the directory, ties it to the repository and fills it with the branch's files.
+    fn check_out(&self, links: &Links) -> Result<(), WorktreeError> {
+        fs::create_dir(&links.tree)
+            .map_err(|source| WorktreeError::MakeTree { path: links.tree.clone(), source })?;
+        self.link(links)?;
+        let open = Repository::open(&links.tree)
+            .map_err(|source| WorktreeError::OpenWorktree { path: links.tree.clone(), source })?;
+        open.checkout_head(Some(CheckoutBuilder::new().force())).map_err(|source| WorktreeError::CheckOut {
+            path: links.tree.clone(),
+            branch: self.branch(),
+            source,
+        })
+    }
+
+    fn describe(
+        &self,
+        source: &Source,
+        links: &Links,
+        made: Made,
+        start: &git2::Commit<'_>,
+        author: Option<&Author>,
+    ) -> Result<Prepared, WorktreeError> {
+        let opened = open::directory(&links.tree).map_err(WorktreeError::OpenTree)?;
+        source
+            .git()
+            .find_worktree(self.id.as_str())
+            .and_then(|worktree| worktree.validate())
+            .map_err(|source| WorktreeError::OpenWorktree { path: links.tree.clone(), source })?;
+        let tip = source.ensure_branch(&self.branch(), start)?;
+        let fork = source.fork_point(tip, start.id())?;
+        Ok(Prepared {
+            path: links.tree.clone(),
+            kind: Kind::Worktree,
+            made,
+            owner: Owner::of(&opened.stat),
+            place: Place::of(&opened.stat),
+            branch: Some(Branch {
+                name: self.branch(),
+                base_commit: fork.to_string(),
+                head_commit: tip.to_string(),
+            }),
+            grants: Grants {
+                read: vec![source.common.clone()],
+                write: vec![
+                    links.metadata.clone(),
+                    source.common.join("objects"),
+                    source.heads(PREFIX),
+                    source.logs(PREFIX),
+                ],
+            },
+            environment: environment(author),
+        })
+    }
+
+    fn link(&self, links: &Links) -> Result<(), WorktreeError> {
+        links.write(&self.branch()).map_err(|source| WorktreeError::Link { path: links.tree.clone(), source })
+    }
+
+    /// Refuses to take over metadata by which git finds another worktree.
+    fn refuse_taken(&self, links: &Links) -> Result<(), WorktreeError> {
+        match links.other_tree() {
+            Some(path) => Err(WorktreeError::NameTaken { id: self.id.clone(), path }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.worktrees.clone().unwrap_or_else(|| self.repository.join(".worktrees"))
+    }
+
+    pub(crate) fn links(&self, source: &Source, directory: &Path) -> Links {
+        Links {
+            tree: directory.join(self.id.as_str()),
+            metadata: source.metadata().join(self.id.as_str()),
+            common: source.common.clone(),
+        }
+    }
+
+    fn provide_directory(&self, source: &Source) -> Result<PathBuf, WorktreeError> {
+        let path = self.directory();
+        match fs::create_dir(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(WorktreeError::CreateDirectory { path, source }),
+        }
+        open::directory(&path).map_err(WorktreeError::OpenDirectory)?;
+        source.exclude(&path)?;
+        Ok(path)
+    }
+}
+
+/// Tells whether a directory is there and not empty.
+fn holds_something(tree: &Path) -> Result<bool, WorktreeError> {
+    match open::directory(tree) {
+        Ok(found) => match tree::is_empty(&found.fd) {
+            Ok(empty) => Ok(!empty),
+            Err(source) => Err(WorktreeError::ListTree { path: tree.to_owned(), source }),
+        },
+        Err(OpenError::Missing { .. }) => Ok(false),
+        Err(source) => Err(WorktreeError::OpenTree(source)),
+    }
+}
+
+/// Returns what a worker's git needs to know, without writing any configuration.
+fn environment(author: Option<&Author>) -> BTreeMap<String, String> {
+    // The worker may not collect garbage in a shared repository, so git need not try.
+    let quiet = [
+        ("GIT_CONFIG_COUNT", "2"),
+        ("GIT_CONFIG_KEY_0", "gc.auto"),
+        ("GIT_CONFIG_VALUE_0", "0"),
+        ("GIT_CONFIG_KEY_1", "maintenance.auto"),
+        ("GIT_CONFIG_VALUE_1", "false"),
+    ];
+    let mut variables: BTreeMap<String, String> =
+        quiet.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    if let Some(author) = author {
+        for role in ["AUTHOR", "COMMITTER"] {
+            variables.insert(format!("GIT_{role}_NAME"), author.name.clone());
+            variables.insert(format!("GIT_{role}_EMAIL"), author.email.clone());
+        }
+    }
+    variables
+}

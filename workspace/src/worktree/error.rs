@@ -1,0 +1,201 @@
+//! Why a worktree could not be prepared, examined or removed, and what to do about it.
+
+use std::path::PathBuf;
+
+use crate::git::GitError;
+use crate::links::LinkError;
+use crate::name::Name;
+use crate::open::OpenError;
+use crate::tree::TreeError;
+
+/// Why a worktree could not be prepared, examined or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum WorktreeError {
+    /// The repository is missing, unusable or refuses.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The directory of worktrees could not be made.
+    #[error("create the directory of worktrees {path}")]
+    CreateDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The directory of worktrees could not be opened.
+    #[error("open the directory of worktrees")]
+    OpenDirectory(#[source] OpenError),
+    /// What is in the place of the worktree could not be opened.
+    #[error("open the worktree")]
+    OpenTree(#[source] OpenError),
+    /// The note that says whether the worktree is complete could not be locked, read or written.
+    #[error("keep the note {path}")]
+    Note {
+        /// The note.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// What an interrupted preparation or removal left behind could not be removed.
+    #[error("clear the worktree away")]
+    Clear(#[source] TreeError),
+    /// What the worktree holds could not be listed.
+    #[error("list {path}")]
+    ListTree {
+        /// The worktree.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The working tree could not be made.
+    #[error("make the directory {path}")]
+    MakeTree {
+        /// The worktree.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// Git knows a worktree of that name at another place.
+    #[error("git has a worktree named {id} at {path}")]
+    NameTaken {
+        /// The name.
+        id: Name,
+        /// Where that worktree is.
+        path: PathBuf,
+    },
+    /// The files that tie the worktree to the repository could not be written.
+    #[error("tie {path} to its repository")]
+    Link {
+        /// The worktree.
+        path: PathBuf,
+        /// The step that failed.
+        source: LinkError,
+    },
+    /// The files that tie the worktree to the repository are missing or lead elsewhere, so its state cannot be told.
+    #[error("{path} is not tied to its repository any more")]
+    Untied {
+        /// The worktree.
+        path: PathBuf,
+    },
+    /// libgit2 could not open the finished worktree.
+    #[error("open {path} as a git worktree")]
+    OpenWorktree {
+        /// The worktree.
+        path: PathBuf,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// The files of the branch could not be checked out.
+    #[error("check out {branch} in {path}")]
+    CheckOut {
+        /// The worktree.
+        path: PathBuf,
+        /// The branch.
+        branch: String,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// A lost index could not be made again.
+    #[error("make the index of {path} again")]
+    Index {
+        /// The worktree.
+        path: PathBuf,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// The state of the worktree could not be read.
+    #[error("read the state of {path}")]
+    Inspect {
+        /// The worktree.
+        path: PathBuf,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// There is no worktree.
+    #[error("no worktree at {path}")]
+    Missing {
+        /// The worktree.
+        path: PathBuf,
+    },
+    /// Removing it would lose uncommitted work.
+    #[error("{path} has uncommitted changes in {count} places")]
+    Dirty {
+        /// The worktree.
+        path: PathBuf,
+        /// Changed, new or deleted paths; a new directory counts once.
+        count: usize,
+    },
+    /// Removing it would lose commits.
+    #[error("{branch} has {count} commits that are on no other branch, remote or tag")]
+    Unmerged {
+        /// The branch, or the detached HEAD of the worktree.
+        branch: String,
+        /// How many.
+        count: usize,
+    },
+    /// A person locked the worktree with `git worktree lock`.
+    #[error("{path} is locked by `git worktree lock`")]
+    Locked {
+        /// The worktree.
+        path: PathBuf,
+    },
+}
+
+impl WorktreeError {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Git(source) => source.hint(),
+            Self::OpenDirectory(source) | Self::OpenTree(source) => source.hint(),
+            Self::Clear(source) => source.hint(),
+            Self::NameTaken { path, .. } => {
+                Some(format!("remove it (`git worktree remove {}`) or rename its directory", path.display()))
+            }
+            Self::Untied { .. } => {
+                Some("let a run prepare it again, or remove it with all it holds".to_owned())
+            }
+            Self::Dirty { path, .. } => Some(format!(
+                "commit them (`git -C {} add -A && git commit`), or say that they may be lost",
+                path.display()
+            )),
+            Self::Unmerged { branch, .. } => {
+                Some(format!("merge or push {branch}, keep the branch, or say that the commits may be lost"))
+            }
+            Self::Locked { path } => Some(format!("`git worktree unlock {}`", path.display())),
+            Self::CreateDirectory { .. }
+            | Self::Note { .. }
+            | Self::ListTree { .. }
+            | Self::MakeTree { .. }
+            | Self::Link { .. }
+            | Self::OpenWorktree { .. }
+            | Self::CheckOut { .. }
+            | Self::Index { .. }
+            | Self::Inspect { .. }
+            | Self::Missing { .. } => None,
+        }
+    }
+
+    /// Returns the stable code of this failure.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Git(source) => source.code(),
+            Self::OpenDirectory(source) | Self::OpenTree(source) => source.code(),
+            Self::Clear(source) => source.code(),
+            Self::NameTaken { .. } => "worktree_name_taken",
+            Self::Untied { .. } => "worktree_untied",
+            Self::Missing { .. } => "workspace_missing",
+            Self::Dirty { .. } => "worktree_dirty",
+            Self::Unmerged { .. } => "worktree_unmerged",
+            Self::Locked { .. } => "worktree_locked",
+            Self::Inspect { .. } => "worktree_unreadable",
+            Self::CreateDirectory { .. }
+            | Self::Note { .. }
+            | Self::ListTree { .. }
+            | Self::MakeTree { .. }
+            | Self::Link { .. }
+            | Self::OpenWorktree { .. }
+            | Self::CheckOut { .. }
+            | Self::Index { .. } => "workspace_not_prepared",
+        }
+    }
+}

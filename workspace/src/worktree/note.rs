@@ -1,0 +1,43 @@
+//! The note beside a worktree that says whether it is complete.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+
+use super::WorktreeError;
+use crate::lock;
+use crate::name::Name;
+
+/// A file beside the worktree, out of the worker's reach: locked while the worktree is made or removed, and holding a word
+/// as long as what is there is incomplete and nobody's work.
+pub(crate) struct Note {
+    file: File,
+    path: PathBuf,
+    pub(crate) incomplete: bool,
+}
+
+impl Note {
+    pub(crate) fn take(directory: &Path, id: &Name) -> Result<Self, WorktreeError> {
+        let path = directory.join(format!(".{id}.incomplete"));
+        let failed = |source| WorktreeError::Note { path: path.clone(), source };
+        let file = lock::take(&path, FlockOperation::LockExclusive).map_err(failed)?;
+        let incomplete = file.metadata().map_err(failed)?.len() > 0;
+        Ok(Self { file, path, incomplete })
+    }
+
+    /// Says, durably, that what is there holds nobody's work until the note is gone.
+    pub(crate) fn mark_incomplete(&mut self) -> Result<(), WorktreeError> {
+        self.file
+            .write_all(b"incomplete\n")
+            .and_then(|()| self.file.sync_data())
+            .map_err(|source| WorktreeError::Note { path: self.path.clone(), source })
+    }
+
+    /// Removes the note while it is locked: all is done.
+    pub(crate) fn discard(self) -> Result<(), WorktreeError> {
+        fs::remove_file(&self.path).map_err(|source| WorktreeError::Note { path: self.path, source })
+    }
+}
