@@ -1,1 +1,60 @@
-//! placeholder
+//! What a run may touch: policies, their enforcement by the kernel, and the report of what was enforced.
+//!
+//! ```text
+//! Policy ──plan(surroundings, support)──► Plan ──apply()──► Report
+//! ```
+//!
+//! A [`Policy`] is TOML and denies whatever it does not grant. [`Policy::plan`] opens every path, builds the
+//! ruleset and compiles the filter, so that all that can fail has failed before the first restriction.
+//! [`Plan::apply`] restricts the calling single-threaded process for good; whatever it then executes inherits the
+//! restrictions. The [`Report`] says, layer by layer, what was enforced, what only partly, and what not at all.
+//!
+//! What it does not promise: limits on disk space, protection from defects of the kernel, and hiding the metadata of
+//! files that belong to the same user where no mount namespace can be had.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! let policy = policies::Policy::from_toml("version = 1\nname = 'mine'\nextends = 'strict'\n", Path::new("mine.toml"))?;
+//! assert_eq!(policy.name(), "mine");
+//! # Ok::<(), policies::PolicyError>(())
+//! ```
+
+mod apply;
+mod cgroup;
+mod environment;
+mod error;
+mod files;
+mod limits;
+mod mounts;
+mod network;
+mod paths;
+mod plan;
+mod policy;
+mod presets;
+mod privileges;
+mod process;
+mod report;
+mod ruleset;
+mod session;
+mod support;
+mod surroundings;
+mod syscalls;
+
+pub use apply::ApplyError;
+pub use environment::Environment;
+pub use error::PolicyError;
+pub use files::{Access, Device, Files, Grant, GrantPath, Proc, Shm};
+pub use limits::{ByteSize, Limits};
+pub use mounts::{MountError, ProbeError, probe_view};
+pub use network::{Mode, Network};
+pub use paths::PathError;
+pub use plan::{Plan, PlanError};
+pub use policy::{Compatibility, Confinement, Policy};
+pub use privileges::{PrivilegeError, become_user};
+pub use process::{MountNamespace, Process, Seccomp};
+pub use report::{Layer, LayerReport, Report, State};
+pub use ruleset::{RulesetError, confine_paths};
+pub use support::{BoardKind, Support, View};
+pub use surroundings::{BoardAccess, Identity, Surroundings};
+pub use syscalls::FilterError;

@@ -1,0 +1,131 @@
+//! Applying a plan to the calling process, in the one order that works.
+//!
+//! Cgroup and view need the caller's privileges; limits come before the change of user; the bounding set before the ids;
+//! the death signal after them, because a change of user clears it; Landlock after all mounts; the filter last, so that
+//! it need not allow any of this.
+
+use std::path::PathBuf;
+
+use rustix::process::fchdir;
+
+use crate::mounts::ProbeError;
+use crate::plan::Plan;
+use crate::privileges::{self, Closed, PrivilegeError};
+use crate::report::{Layer, LayerReport, Report};
+use crate::ruleset::{RulesetError, grant_path};
+use crate::session;
+
+/// A step of applying a plan that failed. The process is partly restricted and must end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// The cgroup could not be joined.
+    #[error("join the cgroup {}: {source}", .path.display())]
+    Cgroup {
+        /// The directory.
+        path: PathBuf,
+        /// What the kernel says.
+        source: std::io::Error,
+    },
+    /// The process could not lead a session.
+    #[error("begin a session: {0}")]
+    Session(#[source] nix::Error),
+    /// The signals could not be reset.
+    #[error("reset the signals: {0}")]
+    Signals(#[source] std::io::Error),
+    /// The file system view could not be made.
+    #[error(transparent)]
+    View(#[from] ProbeError),
+    /// The workspace could not be entered.
+    #[error("enter the workspace {}: {source}", .path.display())]
+    Workspace {
+        /// The directory.
+        path: PathBuf,
+        /// What the kernel says.
+        source: std::io::Error,
+    },
+    /// A limit could not be set.
+    #[error("limit {name}: {source}")]
+    Limit {
+        /// The limit.
+        name: &'static str,
+        /// What the kernel says.
+        source: rustix::io::Errno,
+    },
+    /// A privilege could not be given up.
+    #[error(transparent)]
+    Privilege(#[from] PrivilegeError),
+    /// Landlock could not be applied.
+    #[error(transparent)]
+    Ruleset(#[from] RulesetError),
+    /// The filter could not be applied.
+    #[error("filter system calls: {0}")]
+    Filter(#[source] seccompiler::Error),
+}
+
+impl Plan {
+    /// Restricts the calling single-threaded process for good, and leaves it in the workspace. Open descriptors are
+    /// marked close-on-exec, so that a report can still be written before the exec.
+    ///
+    /// # Errors
+    /// Names the step. The process may be partly restricted and must then end.
+    pub fn apply(self) -> Result<Report, ApplyError> {
+        let mut layers = self.layers;
+        if let Some(cgroup) = self.cgroup {
+            cgroup.join().map_err(|(path, source)| ApplyError::Cgroup { path, source })?;
+        }
+        session::detach().map_err(ApplyError::Session)?;
+        session::reset_signals().map_err(ApplyError::Signals)?;
+        session::set_umask();
+        let oom = session::prefer_for_oom();
+        layers.push(match oom {
+            Ok(()) => LayerReport::enforced(Layer::Session),
+            Err(error) => LayerReport::partial(Layer::Session, format!("oom_score_adj: {error}")),
+        });
+
+        let workspace = self.workspace.path.clone();
+        let in_view = self.view.is_some();
+        if let Some(view) = self.view {
+            view.enter()?;
+        }
+        self.limits.apply(self.counting).map_err(|(name, source)| ApplyError::Limit { name, source })?;
+
+        let closed = privileges::close_sources()?;
+        if let Some(identity) = self.identity {
+            privileges::change_user(identity)?;
+        }
+        privileges::drop_capabilities()?;
+        layers.push(match closed {
+            Closed::All => LayerReport::enforced(Layer::Capabilities),
+            Closed::WithoutBounding => {
+                LayerReport::partial(Layer::Capabilities, "bounding set and secure bits need CAP_SETPCAP")
+            }
+        });
+        privileges::die_with(self.parent)?;
+        layers.push(LayerReport::enforced(Layer::ParentDeath));
+        privileges::forbid_new()?;
+        layers.push(LayerReport::enforced(Layer::NoNewPrivs));
+
+        // As the worker, so that a workspace that it cannot enter is found here.
+        let entered = if in_view {
+            nix::unistd::chdir(&workspace).map_err(std::io::Error::from)
+        } else {
+            fchdir(&self.workspace).map_err(std::io::Error::from)
+        };
+        entered.map_err(|source| ApplyError::Workspace { path: workspace, source })?;
+
+        close_fds::set_fds_cloexec(3, &[]);
+        layers.push(LayerReport::enforced(Layer::Descriptors));
+        if let Some(mut rules) = self.rules {
+            for (path, access) in &self.late {
+                rules = grant_path(rules, path, *access)?;
+            }
+            rules.restrict()?;
+        }
+        if let Some(filter) = self.filter {
+            seccompiler::apply_filter(&filter).map_err(ApplyError::Filter)?;
+        }
+        layers.sort_by_key(|entry| entry.layer);
+        Ok(Report { policy: self.policy, landlock_abi: self.abi, layers })
+    }
+}

@@ -1,0 +1,346 @@
+//! The part of a policy about files, and how its words become open paths.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use crate::paths::{Kind, Link, Opened, PathError, is_plain};
+use crate::surroundings::{BoardAccess, Surroundings};
+
+/// Files and devices.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Files {
+    /// Readable.
+    pub ro: Vec<Grant>,
+    /// Readable and executable.
+    pub rox: Vec<Grant>,
+    /// Readable and writable.
+    pub rw: Vec<Grant>,
+    /// Readable, writable and executable.
+    pub rwx: Vec<Grant>,
+    /// Device nodes, readable and writable.
+    pub devices: Vec<Device>,
+    /// Whether `/proc` is there.
+    pub proc: Proc,
+    /// Whether `/dev/shm` is there.
+    pub shm: Shm,
+}
+
+/// One granted path: text, or a table with `path` and `optional`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "Written")]
+#[schemars(with = "Written")]
+pub struct Grant {
+    /// The path.
+    pub path: GrantPath,
+    /// Whether the path may be missing.
+    pub optional: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Written {
+    /// The path alone.
+    Path(String),
+    /// A path that may be missing.
+    Table(Table),
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    path: GrantPath,
+    #[serde(default)]
+    optional: bool,
+}
+
+impl From<Grant> for Written {
+    fn from(grant: Grant) -> Self {
+        if grant.optional {
+            Self::Table(Table { path: grant.path, optional: true })
+        } else {
+            Self::Path(grant.path.into())
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Grant {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Grant;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a path, or a table with `path` and `optional`")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Grant, E> {
+                let path = GrantPath::try_from(text.to_owned()).map_err(E::custom)?;
+                Ok(Grant { path, optional: false })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Grant, A::Error> {
+                let Table { path, optional } = Table::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Grant { path, optional })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// A path of a policy: absolute, or beginning with `{workspace}`, `{home}` or `{tmp}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub enum GrantPath {
+    /// A path of the host.
+    Absolute(PathBuf),
+    /// A path in the run's workspace.
+    Workspace(PathBuf),
+    /// A path in the run's home.
+    Home(PathBuf),
+    /// A path in the run's directory for temporary files.
+    Tmp(PathBuf),
+}
+
+impl TryFrom<String> for GrantPath {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let path = Path::new(&text);
+        let word = path.iter().next().unwrap_or_default().to_string_lossy().into_owned();
+        let inside: PathBuf = path.iter().skip(1).collect();
+        if !is_plain(&Path::new("/").join(&inside)) {
+            return Err(format!("`{text}` holds `..`"));
+        }
+        match word.as_str() {
+            "{workspace}" => Ok(Self::Workspace(inside)),
+            "{home}" => Ok(Self::Home(inside)),
+            "{tmp}" => Ok(Self::Tmp(inside)),
+            "/" => Ok(Self::Absolute(path.to_owned())),
+            _ => Err(format!(
+                "`{text}` is neither absolute nor begins with {{workspace}}, {{home}} or {{tmp}}"
+            )),
+        }
+    }
+}
+
+impl From<GrantPath> for String {
+    fn from(path: GrantPath) -> Self {
+        let (word, inside) = match path {
+            GrantPath::Absolute(path) => return path.to_string_lossy().into_owned(),
+            GrantPath::Workspace(inside) => ("{workspace}", inside),
+            GrantPath::Home(inside) => ("{home}", inside),
+            GrantPath::Tmp(inside) => ("{tmp}", inside),
+        };
+        if inside.as_os_str().is_empty() { word.to_owned() } else { format!("{word}/{}", inside.display()) }
+    }
+}
+
+/// A device node that may be granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Device {
+    /// `/dev/null`
+    Null,
+    /// `/dev/zero`
+    Zero,
+    /// `/dev/full`
+    Full,
+    /// `/dev/random`
+    Random,
+    /// `/dev/urandom`
+    Urandom,
+    /// `/dev/tty`
+    Tty,
+    /// `/dev/ptmx` and the terminals made with it
+    Ptmx,
+}
+
+impl Device {
+    pub(crate) fn path(self) -> &'static Path {
+        Path::new(match self {
+            Self::Null => "/dev/null",
+            Self::Zero => "/dev/zero",
+            Self::Full => "/dev/full",
+            Self::Random => "/dev/random",
+            Self::Urandom => "/dev/urandom",
+            Self::Tty => "/dev/tty",
+            Self::Ptmx => "/dev/ptmx",
+        })
+    }
+}
+
+/// Whether `/proc` is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Proc {
+    /// It is not.
+    #[default]
+    None,
+    /// The host's, readable: it names the processes of the host with their arguments. Their memory, environment and
+    /// descriptors stay closed.
+    Host,
+}
+
+/// Whether `/dev/shm` is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Shm {
+    /// It is not.
+    #[default]
+    None,
+    /// One of the run's own; needs a mount namespace.
+    Private,
+}
+
+/// What may be done with a granted path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Read and execute.
+    Execute,
+    /// Read and write.
+    Write,
+    /// Read, write and execute.
+    WriteExecute,
+    /// Read, write and control a device.
+    Device,
+    /// Connect to a Unix socket.
+    Socket,
+}
+
+impl Access {
+    pub(crate) fn writes(self) -> bool {
+        match self {
+            Self::Write | Self::WriteExecute | Self::Device | Self::Socket => true,
+            Self::Read | Self::Execute => false,
+        }
+    }
+}
+
+/// The granted paths, opened.
+#[derive(Debug, Default)]
+pub(crate) struct Granted {
+    pub(crate) paths: Vec<(Opened, Access)>,
+    pub(crate) links: Vec<Link>,
+}
+
+/// The directories of a run, opened.
+struct Bases {
+    workspace: Opened,
+    home: Opened,
+    tmp: Opened,
+    writable: Vec<PathBuf>,
+}
+
+impl Bases {
+    fn open(around: &Surroundings) -> Result<Self, PathError> {
+        let open = |path: &Path| Opened::real(path)?.directory();
+        let own = [&around.workspace, &around.home, &around.tmp];
+        Ok(Self {
+            workspace: open(&around.workspace)?,
+            home: open(&around.home)?,
+            tmp: open(&around.tmp)?,
+            writable: own.into_iter().chain(&around.write).cloned().collect(),
+        })
+    }
+
+    fn find(&self, path: &GrantPath) -> Result<(Opened, Vec<Link>), PathError> {
+        let (base, inside) = match path {
+            GrantPath::Absolute(path) => return Opened::followed(path, &self.writable),
+            GrantPath::Workspace(inside) => (&self.workspace, inside),
+            GrantPath::Home(inside) => (&self.home, inside),
+            GrantPath::Tmp(inside) => (&self.tmp, inside),
+        };
+        let opened = if inside.as_os_str().is_empty() { base.again() } else { base.beneath(inside) };
+        Ok((opened?, Vec::new()))
+    }
+}
+
+impl Files {
+    /// Opens every path that the policy or the run grants.
+    pub(crate) fn open(&self, around: &Surroundings) -> Result<Granted, PathError> {
+        let bases = Bases::open(around)?;
+        let mut granted = Granted::default();
+        let lists = [
+            (&self.rox, Access::Execute),
+            (&self.ro, Access::Read),
+            (&self.rw, Access::Write),
+            (&self.rwx, Access::WriteExecute),
+        ];
+        for (grants, access) in lists {
+            for grant in grants {
+                match bases.find(&grant.path) {
+                    Ok(found) => granted.add(found, access),
+                    Err(error) if grant.optional && error.is_missing() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        for (paths, access) in [(&around.read, Access::Read), (&around.execute, Access::Execute)] {
+            for path in paths {
+                granted.add(Opened::followed(path, &bases.writable)?, access);
+            }
+        }
+        for path in &around.write {
+            granted.add((Opened::real(path)?, Vec::new()), Access::Write);
+        }
+        if let BoardAccess::Socket(path) = &around.board {
+            granted.add(Opened::followed(path, &bases.writable)?, Access::Socket);
+        }
+        if self.proc == Proc::Host {
+            granted.add((Opened::real(Path::new("/proc"))?.directory()?, Vec::new()), Access::Read);
+        }
+        Ok(granted)
+    }
+
+    /// Opens the device nodes, but for `ptmx`, which needs its own file system.
+    pub(crate) fn open_devices(&self) -> Result<Vec<(Opened, Access)>, PathError> {
+        let plain = self.devices.iter().filter(|device| **device != Device::Ptmx);
+        plain
+            .map(|device| {
+                let opened = Opened::real(device.path())?;
+                match opened.kind {
+                    Kind::Device => Ok((opened, Access::Device)),
+                    Kind::Directory | Kind::Other => {
+                        Err(PathError::Kind { path: opened.path, wanted: "device" })
+                    }
+                }
+            })
+            .collect()
+    }
+}
+
+impl Granted {
+    fn add(&mut self, (opened, links): (Opened, Vec<Link>), access: Access) {
+        self.paths.push((opened, access));
+        for link in links {
+            if !self.links.contains(&link) {
+                self.links.push(link);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_path_are_read_and_written_back() {
+        for text in ["/usr", "{workspace}", "{workspace}/target/debug", "{home}", "{tmp}/x"] {
+            let path = GrantPath::try_from(text.to_owned()).unwrap();
+            assert_eq!(String::from(path), text);
+        }
+        for text in ["usr", "", "{root}/x", "{workspace}/../x", "/a/../b"] {
+            assert!(GrantPath::try_from(text.to_owned()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Resource limits of the process, and those that a cgroup holds.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Resource limits. Those left out keep the caller's value.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Processes and threads (`pids.max`, and `RLIMIT_NPROC` where the user is the run's own).
+    pub pids: Option<u64>,
+    /// Memory of the whole run (`memory.max`).
+    pub memory: Option<ByteSize>,
+    /// Processors (`cpu.max`).
+    pub cpu: Option<f64>,
+    /// Open file descriptors of one process.
+    pub files: Option<u64>,
+    /// The size of one file.
+    pub file_size: Option<ByteSize>,
+    /// The size of a core file; 0 where left out.
+    pub core: ByteSize,
+    /// Locked memory of one process; 64 KiB where left out.
+    pub locked_memory: Option<ByteSize>,
+    /// Bytes in POSIX message queues; 0 where left out.
+    pub message_queues: ByteSize,
+    /// Address space of one process. Breaks programs that reserve much (JVM, node, sanitizers).
+    pub address_space: Option<ByteSize>,
+}
+
+/// A number of bytes: an integer, or text such as `"64KiB"` or `"2GiB"`.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Written", into = "u64")]
+#[schemars(with = "Written")]
+pub struct ByteSize(pub u64);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Written {
+    /// Bytes.
+    Bytes(u64),
+    /// A number with a unit.
+    Text(String),
+}
+
+impl TryFrom<Written> for ByteSize {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        match written {
+            Written::Bytes(bytes) => Ok(Self(bytes)),
+            Written::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl From<ByteSize> for u64 {
+    fn from(size: ByteSize) -> Self {
+        size.0
+    }
+}
+
+impl FromStr for ByteSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad =
+            || format!("`{text}` is not a size; write bytes, or a whole number with KiB, MiB, GiB or TiB");
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+        let shift = match text[digits.len()..].trim() {
+            "" | "B" => 0,
+            "KiB" | "K" => 10,
+            "MiB" | "M" => 20,
+            "GiB" | "G" => 30,
+            "TiB" | "T" => 40,
+            _ => return Err(bad()),
+        };
+        let number: u64 = digits.parse().map_err(|_| bad())?;
+        number.checked_mul(1 << shift).map(Self).ok_or_else(bad)
+    }
+}
+
+impl fmt::Debug for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} B", self.0)
+    }
+}
+
+/// Whether `RLIMIT_NPROC` counts this run alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// The user, or its user namespace, is the run's own.
+    Alone,
+    /// Every process of the user counts, so the limit is not set.
+    Shared,
+}
+
+impl Limits {
+    /// Sets the limits of the process, soft and hard; an inherited lower hard limit is kept.
+    ///
+    /// # Errors
+    /// Names the resource that could not be limited.
+    pub(crate) fn apply(&self, counting: Counting) -> Result<(), (&'static str, rustix::io::Errno)> {
+        let pids = self.pids.filter(|_| counting == Counting::Alone);
+        let locked = self.locked_memory.map_or(64 << 10, |size| size.0);
+        let wanted = [
+            ("core", Resource::Core, Some(self.core.0)),
+            ("files", Resource::Nofile, self.files),
+            ("pids", Resource::Nproc, pids),
+            ("file_size", Resource::Fsize, self.file_size.map(|size| size.0)),
+            ("locked_memory", Resource::Memlock, Some(locked)),
+            ("message_queues", Resource::Msgqueue, Some(self.message_queues.0)),
+            ("address_space", Resource::As, self.address_space.map(|size| size.0)),
+        ];
+        for (name, resource, value) in wanted {
+            let Some(value) = value else { continue };
+            let hard = getrlimit(resource).maximum.map_or(value, |hard| hard.min(value));
+            setrlimit(resource, Rlimit { current: Some(hard), maximum: Some(hard) })
+                .map_err(|errno| (name, errno))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        assert_eq!("2GiB".parse(), Ok(ByteSize(2 << 30)));
+        assert_eq!("64 KiB".parse(), Ok(ByteSize(64 << 10)));
+        assert_eq!("17".parse(), Ok(ByteSize(17)));
+        assert!("2 parsecs".parse::<ByteSize>().is_err());
+        assert!("-1".parse::<ByteSize>().is_err());
+        assert!("99999999999TiB".parse::<ByteSize>().is_err());
+    }
+}

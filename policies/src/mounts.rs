@@ -1,0 +1,328 @@
+//! A file system view that holds only what is granted, at the same absolute paths.
+//!
+//! The view is a mount namespace of its own: an empty tmpfs as the root, the granted paths bound into it, and the old
+//! root detached. What is not there cannot be stat'ed, watched, chmod'ed or connected to.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{chdir, getegid, geteuid, pivot_root};
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
+
+use crate::files::Access;
+use crate::paths::{Kind, Link, Opened, PathError};
+use crate::support::{Support, View};
+
+/// Where the new root is mounted before it becomes the root; it exists on every host (hier(7)).
+const STAGE: &str = "/tmp";
+/// Where the old root is until it is detached.
+const OLD: &str = "/.old";
+/// What a run may put into its `/dev/shm`.
+const SHM_OPTIONS: &str = "mode=1777,size=256m";
+
+/// A step of making the view that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("make the file system view: {step} {}: {source}", .path.display())]
+pub struct MountError {
+    step: &'static str,
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// A view cannot be had here.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// The host's settings do not permit one.
+    #[error("make the file system view: {why}")]
+    Unavailable {
+        /// Why not.
+        why: String,
+    },
+    /// The attempt failed.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// A path of the attempt could not be opened.
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+/// A file system view, planned.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    how: How,
+    places: Vec<Place>,
+    links: Vec<Link>,
+    shm: bool,
+    terminals: bool,
+    tmp: Option<Place>,
+}
+
+/// Whose privileges make the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Own,
+    UserNamespace,
+}
+
+/// One bound path.
+#[derive(Debug)]
+struct Place {
+    opened: Opened,
+    writable: bool,
+}
+
+/// What else a view holds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Extras {
+    /// A `/dev/shm` of its own.
+    pub(crate) shm: bool,
+    /// A `/dev/pts` of its own, with `/dev/ptmx`.
+    pub(crate) terminals: bool,
+}
+
+impl Plan {
+    /// Plans a view of these paths; `tmp` is also shown as `/tmp` where nothing else lies there.
+    pub(crate) fn new<'a>(
+        view: &View,
+        granted: impl Iterator<Item = (&'a Opened, Access)>,
+        links: &[Link],
+        extras: Extras,
+        tmp: Option<&Opened>,
+    ) -> Result<Option<Self>, PathError> {
+        let how = match view {
+            View::Privileged => How::Own,
+            View::UserNamespace => How::UserNamespace,
+            View::Unavailable { .. } => return Ok(None),
+        };
+        let mut wanted: Vec<(&Opened, bool)> =
+            granted.map(|(opened, access)| (opened, access.writes())).collect();
+        // Shorter paths first, so that a mount never hides an earlier one; of the same path the writable one.
+        wanted.sort_by(|(a, x), (b, y)| a.path.cmp(&b.path).then(y.cmp(x)));
+        let mut places: Vec<Place> = Vec::new();
+        for (opened, writable) in wanted {
+            let above = places.iter().rev().find(|place| opened.path.starts_with(&place.opened.path));
+            // What lies beneath a bound path is bound with it.
+            if above.is_none_or(|above| writable && !above.writable) {
+                places.push(Place { opened: opened.again()?, writable });
+            }
+        }
+        let tmp = match tmp {
+            Some(tmp) if !places.iter().any(|place| place.opened.path.starts_with(STAGE)) => {
+                Some(Place { opened: tmp.again()?, writable: true })
+            }
+            _ => None,
+        };
+        let hidden = |link: &&Link| !places.iter().any(|place| link.at.starts_with(&place.opened.path));
+        let links = links.iter().filter(hidden).cloned().collect();
+        Ok(Some(Self { how, places, links, shm: extras.shm, terminals: extras.terminals, tmp }))
+    }
+
+    /// Whether the run gets a user namespace of its own.
+    pub(crate) fn makes_user_namespace(&self) -> bool {
+        self.how == How::UserNamespace
+    }
+
+    /// Makes the view that of the calling process, and leaves it in the new root.
+    pub(crate) fn enter(self) -> Result<(), ProbeError> {
+        self.unshare()?;
+        mount_at("make private", None, Path::new("/"), None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
+        let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        mount_at(
+            "mount tmpfs at",
+            Some("tmpfs"),
+            Path::new(STAGE),
+            Some("tmpfs"),
+            safe,
+            Some("mode=755,size=1m"),
+        )?;
+        let put_old = format!("{STAGE}{OLD}");
+        at("make", Path::new(OLD), std::fs::create_dir(&put_old))?;
+        at("pivot to", Path::new(STAGE), pivot_root(STAGE, put_old.as_str()).map_err(io::Error::from))?;
+        at("enter", Path::new("/"), chdir("/").map_err(io::Error::from))?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let old = at("open", Path::new(OLD), open(OLD, flags, Mode::empty()).map_err(io::Error::from))?;
+        for place in &self.places {
+            place.bind(&old, &place.opened.path)?;
+        }
+        if let Some(tmp) = &self.tmp {
+            tmp.bind(&old, Path::new(STAGE))?;
+        }
+        self.extras()?;
+        for link in &self.links {
+            parents(&link.at)?;
+            at("link", &link.at, std::os::unix::fs::symlink(&link.target, &link.at))?;
+        }
+        drop(old);
+        at("detach", Path::new(OLD), umount2(OLD, MntFlags::MNT_DETACH).map_err(io::Error::from))?;
+        at("remove", Path::new(OLD), std::fs::remove_dir(OLD))?;
+        let seal = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | safe;
+        mount_at("seal", None, Path::new("/"), None, seal, None)?;
+        Ok(())
+    }
+
+    fn unshare(&self) -> Result<(), MountError> {
+        let here = Path::new("/proc/self");
+        if self.how == How::Own {
+            return at("unshare", here, unshare(CloneFlags::CLONE_NEWNS).map_err(io::Error::from));
+        }
+        let (uid, gid) = (geteuid(), getegid());
+        let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
+        at("unshare", here, unshare(flags).map_err(io::Error::from))?;
+        for (name, text) in [
+            ("setgroups", "deny".to_owned()),
+            ("uid_map", format!("{uid} {uid} 1")),
+            ("gid_map", format!("{gid} {gid} 1")),
+        ] {
+            let path = here.join(name);
+            at("write", &path, std::fs::write(&path, text))?;
+        }
+        Ok(())
+    }
+
+    fn extras(&self) -> Result<(), MountError> {
+        let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        if self.shm {
+            let path = Path::new("/dev/shm");
+            at("make", path, std::fs::create_dir_all(path))?;
+            mount_at("mount", Some("tmpfs"), path, Some("tmpfs"), safe, Some(SHM_OPTIONS))?;
+        }
+        if self.terminals {
+            let path = Path::new("/dev/pts");
+            at("make", path, std::fs::create_dir_all(path))?;
+            let safe = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+            mount_at(
+                "mount",
+                Some("devpts"),
+                path,
+                Some("devpts"),
+                safe,
+                Some("newinstance,ptmxmode=0666,mode=0620"),
+            )?;
+            at("link", Path::new("/dev/ptmx"), std::os::unix::fs::symlink("pts/ptmx", "/dev/ptmx"))?;
+        }
+        if Path::new("/proc/self").exists() {
+            at("make", Path::new("/dev"), std::fs::create_dir_all("/dev"))?;
+            for (name, target) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
+                let at_path = Path::new("/dev").join(name);
+                at("link", &at_path, std::os::unix::fs::symlink(format!("/proc/self/fd{target}"), &at_path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    /// Binds the path, found again under the old root, at `target` of the new one.
+    fn bind(&self, old: impl AsFd, target: &Path) -> Result<(), ProbeError> {
+        let source = self.opened.same_under(old)?;
+        let rec = MsFlags::MS_BIND | MsFlags::MS_REC;
+        parents(target)?;
+        if !target.exists() {
+            match self.opened.kind {
+                Kind::Directory => at("make", target, std::fs::create_dir(target))?,
+                Kind::Device | Kind::Other => at("make", target, std::fs::File::create(target).map(drop))?,
+            }
+        }
+        // The name of an open file, so that nothing is looked up a second time.
+        let name = format!("{OLD}/proc/self/fd/{}", source.as_fd().as_raw_fd());
+        mount_at("bind", Some(&name), target, None, rec, None)?;
+        if self.opened.path == Path::new("/proc") {
+            return Ok(());
+        }
+        let flags = at("inspect", target, fstatvfs(&source).map_err(io::Error::from))?.f_flag;
+        let mut keep = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_NOSUID;
+        for (has, flag) in [
+            (StatVfsMountFlags::RDONLY, MsFlags::MS_RDONLY),
+            (StatVfsMountFlags::NODEV, MsFlags::MS_NODEV),
+            (StatVfsMountFlags::NOEXEC, MsFlags::MS_NOEXEC),
+            (StatVfsMountFlags::NOATIME, MsFlags::MS_NOATIME),
+            (StatVfsMountFlags::NODIRATIME, MsFlags::MS_NODIRATIME),
+            (StatVfsMountFlags::RELATIME, MsFlags::MS_RELATIME),
+        ] {
+            keep.set(flag, flags.contains(has));
+        }
+        if !self.writable {
+            keep |= MsFlags::MS_RDONLY;
+        }
+        if self.opened.kind != Kind::Device {
+            keep |= MsFlags::MS_NODEV;
+        }
+        mount_at("protect", None, target, None, keep, None)?;
+        Ok(())
+    }
+}
+
+/// Makes the directories above a path.
+fn parents(path: &Path) -> Result<(), MountError> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    at("make", parent, std::fs::create_dir_all(parent))
+}
+
+fn at<T>(step: &'static str, path: &Path, result: io::Result<T>) -> Result<T, MountError> {
+    result.map_err(|source| MountError { step, path: path.to_owned(), source })
+}
+
+fn mount_at(
+    step: &'static str,
+    source: Option<&str>,
+    target: &Path,
+    kind: Option<&str>,
+    flags: MsFlags,
+    data: Option<&str>,
+) -> Result<(), MountError> {
+    at(step, target, mount(source, target, kind, flags, data).map_err(io::Error::from))
+}
+
+/// Makes a view of the host's `/usr` that of the calling process, to learn whether this host permits it. For a
+/// single-threaded process that then exits.
+///
+/// # Errors
+/// Names the step that is not permitted.
+pub fn probe_view() -> Result<(), ProbeError> {
+    let view = Support::detect().view;
+    if let View::Unavailable { why } = view {
+        return Err(ProbeError::Unavailable { why });
+    }
+    let usr = Opened::real(Path::new("/usr"))?;
+    let proc = Opened::real(Path::new("/proc"))?;
+    let null = Opened::real(Path::new("/dev/null"))?;
+    let extras = Extras { shm: true, terminals: true };
+    let granted = [(&usr, Access::Execute), (&proc, Access::Read), (&null, Access::Device)];
+    match Plan::new(&view, granted.into_iter(), &[], extras, None)? {
+        Some(plan) => plan.enter(),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(path: &Path) -> Opened {
+        Opened::real(path).unwrap()
+    }
+
+    #[test]
+    fn what_lies_beneath_a_bound_path_is_not_bound_again_unless_it_is_wider() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/b/c")).unwrap();
+        let [a, b, c] = ["a", "a/b", "a/b/c"].map(|name| opened(&dir.path().join(name)));
+        let granted = [(&c, Access::Read), (&b, Access::Write), (&a, Access::Read)];
+        let plan =
+            Plan::new(&View::Privileged, granted.into_iter(), &[], Extras::default(), None).unwrap().unwrap();
+        let bound: Vec<(&Path, bool)> =
+            plan.places.iter().map(|p| (p.opened.path.as_path(), p.writable)).collect();
+        assert_eq!(bound, [(a.path.as_path(), false), (b.path.as_path(), true)]);
+    }
+
+    #[test]
+    fn no_view_is_planned_where_none_can_be_had() {
+        let view = View::Unavailable { why: "no".into() };
+        assert!(Plan::new(&view, std::iter::empty(), &[], Extras::default(), None).unwrap().is_none());
+    }
+}

@@ -1,0 +1,146 @@
+//! The part of a policy about networks, and which of it Landlock can hold.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::report::{Layer, LayerReport};
+use crate::surroundings::BoardAccess;
+
+/// Networks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Network {
+    /// How much of the network is open.
+    pub mode: Mode,
+    /// TCP ports, of any host, that may be connected to (mode `ports`).
+    pub connect_tcp: BTreeSet<u16>,
+    /// TCP ports that may be bound (mode `ports`).
+    pub bind_tcp: BTreeSet<u16>,
+    /// Whether UDP may be used, to any host and port (modes `ports` and `host`).
+    pub udp: bool,
+}
+
+/// How much of the network is open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Nothing.
+    #[default]
+    None,
+    /// The listed TCP ports.
+    Ports,
+    /// All that the host reaches.
+    Host,
+}
+
+/// What the kernel is asked to allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// Ports for `connect`; `None` leaves TCP unmediated.
+    pub(crate) tcp: Option<Ports>,
+    /// Whether an internet stream socket may be made.
+    pub(crate) stream: bool,
+    /// Whether an internet datagram socket may be made.
+    pub(crate) datagram: bool,
+}
+
+/// The TCP ports that are open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Ports {
+    pub(crate) connect: BTreeSet<u16>,
+    pub(crate) bind: BTreeSet<u16>,
+}
+
+impl Reach {
+    /// What an unconfined run may reach.
+    pub(crate) fn everything() -> Self {
+        Self { tcp: None, stream: true, datagram: true }
+    }
+}
+
+impl Network {
+    /// Returns what the kernel is asked to allow, the board's port included.
+    pub(crate) fn reach(&self, board: &BoardAccess) -> Reach {
+        let mut ports = match self.mode {
+            Mode::None => Ports::default(),
+            Mode::Ports => Ports { connect: self.connect_tcp.clone(), bind: self.bind_tcp.clone() },
+            Mode::Host => return Reach { tcp: None, stream: true, datagram: self.udp },
+        };
+        if let BoardAccess::Port(port) = board {
+            ports.connect.insert(*port);
+        }
+        let stream = !ports.connect.is_empty() || !ports.bind.is_empty();
+        let datagram = self.mode == Mode::Ports && self.udp;
+        Reach { tcp: Some(ports), stream, datagram }
+    }
+
+    /// Returns what the report says where Landlock has this ABI and the filter is on or off.
+    pub(crate) fn report(&self, reach: &Reach, abi: u32, filtered: Filtered) -> LayerReport {
+        let layer = Layer::Network;
+        if self.mode == Mode::Host {
+            return LayerReport::absent(layer, "the policy opens the host's network");
+        }
+        let mut gaps = Vec::new();
+        let ruled = abi >= 4;
+        match filtered {
+            Filtered::Yes if !reach.stream && !reach.datagram => return LayerReport::enforced(layer),
+            Filtered::Yes if !ruled => {
+                gaps.push("TCP ports need Landlock ABI 4: any port is open".to_owned())
+            }
+            Filtered::Yes => {}
+            Filtered::No if ruled => {
+                gaps.push("UDP, MPTCP and TCP fast open need the system call filter".to_owned())
+            }
+            Filtered::No => {
+                return LayerReport::absent(layer, "needs Landlock ABI 4 or the system call filter");
+            }
+        }
+        if ruled && reach.stream {
+            gaps.push("listen() without bind() takes a port of the kernel's choice".to_owned());
+        }
+        if reach.datagram {
+            gaps.push("UDP is not limited to ports".to_owned());
+        }
+        LayerReport::unless(layer, &gaps)
+    }
+}
+
+/// Whether the system call filter is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filtered {
+    Yes,
+    No,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::State;
+
+    #[test]
+    fn no_network_and_a_socket_board_need_no_internet_socket() {
+        let network = Network::default();
+        let reach = network.reach(&BoardAccess::Socket("/s".into()));
+        assert!(!reach.stream && !reach.datagram);
+        assert_eq!(reach.tcp, Some(Ports::default()));
+        assert_eq!(network.report(&reach, 0, Filtered::Yes).state, State::Enforced);
+    }
+
+    #[test]
+    fn the_boards_port_is_the_only_port() {
+        let reach = Network::default().reach(&BoardAccess::Port(4711));
+        assert!(reach.stream && !reach.datagram);
+        assert_eq!(reach.tcp.unwrap().connect, BTreeSet::from([4711]));
+    }
+
+    #[test]
+    fn ports_without_landlock_are_partial() {
+        let network = Network { mode: Mode::Ports, connect_tcp: [443].into(), ..Network::default() };
+        let reach = network.reach(&BoardAccess::None);
+        let report = network.report(&reach, 3, Filtered::Yes);
+        assert!(report.why.unwrap().contains("ABI 4"));
+        assert_eq!(network.report(&reach, 3, Filtered::No).state, State::Absent);
+    }
+}

@@ -1,0 +1,257 @@
+//! Opening the paths of a policy so that nobody who writes beneath them can send them elsewhere.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, readlink};
+use rustix::io::Errno;
+
+/// A chain of symbolic links longer than this is a loop (path_resolution(7)).
+const LINKS_MAX: usize = 40;
+
+/// A path that a policy or a run names and that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// The path cannot be opened.
+    #[error("open {}: {source}", .path.display())]
+    Open {
+        /// The path.
+        path: PathBuf,
+        /// What the kernel says.
+        source: Errno,
+    },
+    /// The path goes through a symbolic link where none may be.
+    #[error("open {}: it goes through a symbolic link; name the real path", .path.display())]
+    Linked {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path goes through a symbolic link that a worker could have planted.
+    #[error("open {}: {} is a symbolic link in a directory that a worker writes", .path.display(), .link.display())]
+    Planted {
+        /// The path.
+        path: PathBuf,
+        /// The link.
+        link: PathBuf,
+    },
+    /// The path is not absolute or holds `..`.
+    #[error("open {}: the path must be absolute and without `..`", .path.display())]
+    NotAbsolute {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path is not the directory or the device that it must be.
+    #[error("open {}: it is not a {wanted}", .path.display())]
+    Kind {
+        /// The path.
+        path: PathBuf,
+        /// What it must be.
+        wanted: &'static str,
+    },
+}
+
+impl PathError {
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Open { source: Errno::NOENT | Errno::NOTDIR, .. })
+    }
+}
+
+/// An open path (`O_PATH`) with what identifies it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: Kind,
+    pub(crate) inode: Inode,
+    fd: OwnedFd,
+}
+
+/// What identifies a file of this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inode {
+    device: u64,
+    number: u64,
+}
+
+/// What sort of file was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Directory,
+    Device,
+    Other,
+}
+
+/// A symbolic link on the way to a granted path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) at: PathBuf,
+    pub(crate) target: PathBuf,
+}
+
+impl AsFd for Opened {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Opened {
+    fn new(path: PathBuf, fd: OwnedFd) -> Result<Self, PathError> {
+        let stat = fstat(&fd).map_err(|source| PathError::Open { path: path.clone(), source })?;
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Kind::Directory,
+            FileType::CharacterDevice | FileType::BlockDevice => Kind::Device,
+            _ => Kind::Other,
+        };
+        Ok(Self { path, kind, inode: Inode { device: stat.st_dev, number: stat.st_ino }, fd })
+    }
+
+    /// Opens an absolute path that holds no symbolic link.
+    pub(crate) fn real(path: &Path) -> Result<Self, PathError> {
+        if !is_plain(path) {
+            return Err(PathError::NotAbsolute { path: path.to_owned() });
+        }
+        Self::at(CWD, path, path, ResolveFlags::NO_SYMLINKS)
+    }
+
+    /// Opens an absolute path again under another root directory, and checks that it is the same file.
+    pub(crate) fn same_under(&self, root: impl AsFd) -> Result<Self, PathError> {
+        let inside = self.path.strip_prefix("/").unwrap_or(&self.path);
+        let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
+        let again = Self::at(root, inside, &self.path, ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH)?;
+        if again.inode == self.inode {
+            Ok(again)
+        } else {
+            Err(PathError::Open { path: self.path.clone(), source: Errno::STALE })
+        }
+    }
+
+    /// Opens a path relative to this directory, without links and without leaving it.
+    pub(crate) fn beneath(&self, inside: &Path) -> Result<Self, PathError> {
+        let whole = self.path.join(inside);
+        Self::at(&self.fd, inside, &whole, ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH)
+    }
+
+    /// Opens this directory once more.
+    pub(crate) fn again(&self) -> Result<Self, PathError> {
+        let fd = self.fd.try_clone().map_err(|error| PathError::Open {
+            path: self.path.clone(),
+            source: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+        })?;
+        Ok(Self { path: self.path.clone(), kind: self.kind, inode: self.inode, fd })
+    }
+
+    /// Opens an absolute path, following links unless they lie in one of the `writable` directories; the links are
+    /// returned so that they can be made again in another file system view.
+    pub(crate) fn followed(path: &Path, writable: &[PathBuf]) -> Result<(Self, Vec<Link>), PathError> {
+        if !is_plain(path) {
+            return Err(PathError::NotAbsolute { path: path.to_owned() });
+        }
+        let fail = |source| PathError::Open { path: path.to_owned(), source };
+        let mut links = Vec::new();
+        let mut done = PathBuf::from("/");
+        let mut rest: Vec<PathBuf> = pieces(path);
+        while let Some(piece) = rest.pop() {
+            if piece == Path::new("..") {
+                done.pop();
+                continue;
+            }
+            let here = done.join(&piece);
+            match readlink(&here, Vec::new()) {
+                Ok(target) => {
+                    if writable.iter().any(|base| here.starts_with(base)) {
+                        return Err(PathError::Planted { path: path.to_owned(), link: here });
+                    }
+                    if links.len() == LINKS_MAX {
+                        return Err(fail(Errno::LOOP));
+                    }
+                    let target =
+                        PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(
+                            target.into_bytes(),
+                        ));
+                    if target.is_absolute() {
+                        done = PathBuf::from("/");
+                    }
+                    rest.extend(pieces(&target));
+                    links.push(Link { at: here, target });
+                }
+                Err(Errno::INVAL) => done = here,
+                Err(source) => return Err(fail(source)),
+            }
+        }
+        Ok((Self::real(&done)?, links))
+    }
+
+    fn at(dir: impl AsFd, inside: &Path, whole: &Path, resolve: ResolveFlags) -> Result<Self, PathError> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let fd = openat2(dir, inside, flags, Mode::empty(), resolve).map_err(|source| match source {
+            Errno::LOOP => PathError::Linked { path: whole.to_owned() },
+            source => PathError::Open { path: whole.to_owned(), source },
+        })?;
+        Self::new(whole.to_owned(), fd)
+    }
+
+    /// Returns itself where it is a directory.
+    pub(crate) fn directory(self) -> Result<Self, PathError> {
+        match self.kind {
+            Kind::Directory => Ok(self),
+            Kind::Device | Kind::Other => Err(PathError::Kind { path: self.path, wanted: "directory" }),
+        }
+    }
+}
+
+/// Returns the components of a path in reverse, ready to be popped.
+fn pieces(path: &Path) -> Vec<PathBuf> {
+    let named =
+        path.components().filter(|piece| matches!(piece, Component::Normal(_) | Component::ParentDir));
+    let mut pieces: Vec<PathBuf> = named.map(|piece| PathBuf::from(piece.as_os_str())).collect();
+    pieces.reverse();
+    pieces
+}
+
+/// Whether a path is absolute and free of `..`.
+pub(crate) fn is_plain(path: &Path) -> bool {
+    path.is_absolute() && path.components().all(|piece| piece != Component::ParentDir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_link_is_refused_where_real_paths_are_needed() {
+        let dir = tempfile::tempdir().unwrap();
+        symlink("/etc", dir.path().join("link")).unwrap();
+        let error = Opened::real(&dir.path().join("link")).unwrap_err();
+        assert!(matches!(error, PathError::Linked { .. }), "{error}");
+        let error = Opened::real(&dir.path().join("link/passwd")).unwrap_err();
+        assert!(matches!(error, PathError::Linked { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_path_beneath_a_writable_base_never_leaves_it() {
+        let dir = tempfile::tempdir().unwrap();
+        symlink("/etc", dir.path().join("cache")).unwrap();
+        let base = Opened::real(dir.path()).unwrap();
+        assert!(matches!(base.beneath(Path::new("cache")), Err(PathError::Linked { .. })));
+        assert!(base.beneath(Path::new("../x")).is_err());
+    }
+
+    #[test]
+    fn links_of_the_system_are_followed_and_returned() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("usr/bin")).unwrap();
+        symlink("usr/bin", dir.path().join("bin")).unwrap();
+        let (opened, links) = Opened::followed(&dir.path().join("bin"), &[]).unwrap();
+        assert_eq!(opened.path, dir.path().join("usr/bin"));
+        assert_eq!(links, [Link { at: dir.path().join("bin"), target: "usr/bin".into() }]);
+    }
+
+    #[test]
+    fn a_planted_link_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        symlink("/etc", dir.path().join("cache")).unwrap();
+        let error = Opened::followed(&dir.path().join("cache"), &[dir.path().to_owned()]).unwrap_err();
+        assert!(matches!(error, PathError::Planted { .. }), "{error}");
+    }
+}

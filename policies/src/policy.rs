@@ -1,0 +1,223 @@
+//! A policy: its text form, its defaults and its name.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::environment::Environment;
+use crate::error::{PolicyError, line_of_key};
+use crate::files::Files;
+use crate::limits::Limits;
+use crate::network::Network;
+use crate::presets;
+use crate::process::Process;
+
+/// What a run may touch. Everything that is not granted is denied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// The version of the format: 1.
+    pub version: u32,
+    /// The name that reports carry.
+    #[serde(default)]
+    pub name: String,
+    /// The built-in policy that this one starts from; tables are merged, other values replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extends: Option<String>,
+    /// What happens where the host cannot enforce a layer.
+    #[serde(default)]
+    pub compatibility: Compatibility,
+    /// The lowest Landlock ABI that will do under `hard_requirement`.
+    #[serde(default = "lowest_abi")]
+    pub min_abi: u32,
+    /// Whether the run is confined at all.
+    #[serde(default)]
+    pub confinement: Confinement,
+    /// Files and devices.
+    #[serde(default)]
+    pub filesystem: Files,
+    /// Networks and sockets.
+    #[serde(default)]
+    pub network: Network,
+    /// Privileges, namespaces and system calls.
+    #[serde(default)]
+    pub process: Process,
+    /// The environment.
+    #[serde(default)]
+    pub env: Environment,
+    /// Resource limits.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// What happens where the host cannot enforce a layer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Compatibility {
+    /// The run is refused.
+    #[default]
+    HardRequirement,
+    /// The run starts and the report says what is missing.
+    BestEffort,
+}
+
+/// Whether files, networks and system calls are confined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Confinement {
+    /// They are.
+    #[default]
+    Full,
+    /// They are not: only the user, the privileges, the session and the limits are.
+    Off,
+}
+
+/// ABI 6 brought the scopes, without which a worker can signal every process of its user.
+const fn lowest_abi() -> u32 {
+    6
+}
+
+impl Policy {
+    /// Returns a policy that is shipped in the binary.
+    pub fn builtin(name: &str) -> Option<Self> {
+        presets::get(name)
+    }
+
+    /// Returns the names of the policies that are shipped in the binary.
+    pub fn builtin_names() -> &'static [&'static str] {
+        presets::NAMES
+    }
+
+    /// Reads a policy; `origin` is named in errors, and gives the name where the text has none.
+    ///
+    /// # Errors
+    /// Names the file, the line and the key of what is wrong. Unknown and duplicate keys are errors.
+    pub fn from_toml(text: &str, origin: &Path) -> Result<Self, PolicyError> {
+        let fail = |error: toml::de::Error| PolicyError::from_toml(text, origin, &error);
+        let mut policy: Self = toml::from_str(text).map_err(fail)?;
+        if policy.version != 1 {
+            return Err(PolicyError::Version {
+                origin: origin.to_owned(),
+                line: line_of_key(text, "version"),
+                found: policy.version,
+            });
+        }
+        if let Some(base) = policy.extends.take() {
+            let base_text = presets::text(base.strip_prefix("builtin:").unwrap_or(&base));
+            let Some(base_text) = base_text else {
+                let line = line_of_key(text, "extends");
+                return Err(PolicyError::Base {
+                    origin: origin.to_owned(),
+                    line,
+                    base,
+                    known: presets::NAMES,
+                });
+            };
+            let mut merged: toml::Table = toml::from_str(base_text).map_err(fail)?;
+            merged.remove("name");
+            let mut own: toml::Table = toml::from_str(text).map_err(fail)?;
+            own.remove("extends");
+            merge(&mut merged, own);
+            policy = merged.try_into().map_err(fail)?;
+        }
+        if policy.name.is_empty() {
+            policy.name = origin.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        Ok(policy)
+    }
+
+    /// Returns the name that reports carry.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn is_confined(&self) -> bool {
+        self.confinement == Confinement::Full
+    }
+
+    pub(crate) fn is_hard(&self) -> bool {
+        self.compatibility == Compatibility::HardRequirement
+    }
+}
+
+/// Lays `over` on `under`: tables are merged, everything else is replaced.
+fn merge(under: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (under.get_mut(&key), value) {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),
+            (_, value) => {
+                under.insert(key, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Policy::from_toml(text, Path::new("/etc/p.toml")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_file_and_line() {
+        let text = error("version = 1\n[filesystem]\nreadonly = ['/usr']\n");
+        assert!(text.starts_with("read policy /etc/p.toml:3 (readonly): unknown field `readonly`"), "{text}");
+    }
+
+    #[test]
+    fn a_duplicate_key_is_an_error() {
+        let text = error("version = 1\nversion = 1\n");
+        assert!(text.starts_with("read policy /etc/p.toml:2 (version): duplicate key"), "{text}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_line() {
+        let text = error("version = 1\n[limits]\nfile_size = '2 parsecs'\n");
+        assert!(text.starts_with("read policy /etc/p.toml:3 (file_size): "), "{text}");
+        let text = error("version = 1\n[filesystem]\nro = ['etc']\n");
+        assert!(text.starts_with("read policy /etc/p.toml:3 (ro): "), "{text}");
+        assert!(text.contains("absolute"), "{text}");
+    }
+
+    #[test]
+    fn another_version_is_refused() {
+        assert!(error("version = 2\n").contains("version 2 is not known"));
+    }
+
+    #[test]
+    fn an_unknown_base_lists_the_known_ones() {
+        let text = error("version = 1\nextends = 'lax'\n");
+        assert!(text.contains("p.toml:2 (extends)") && text.contains("default"), "{text}");
+    }
+
+    #[test]
+    fn a_policy_that_extends_keeps_what_it_does_not_name() {
+        let text = "version = 1\nextends = 'builtin:default'\n[limits]\npids = 7\n";
+        let policy = Policy::from_toml(text, Path::new("/etc/tiny.toml")).unwrap();
+        let base = Policy::builtin("default").unwrap();
+        assert_eq!(policy.name(), "tiny");
+        assert_eq!(policy.limits.pids, Some(7));
+        assert_eq!(policy.limits.files, base.limits.files);
+        assert_eq!(policy.filesystem, base.filesystem);
+    }
+
+    #[test]
+    fn a_policy_survives_json() {
+        for name in Policy::builtin_names() {
+            let policy = Policy::builtin(name).unwrap();
+            let text = serde_json::to_string(&policy).unwrap();
+            assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), policy);
+        }
+    }
+
+    #[test]
+    fn an_empty_policy_grants_nothing() {
+        let policy = Policy::from_toml("version = 1", Path::new("none.toml")).unwrap();
+        assert_eq!(policy.filesystem, Files::default());
+        assert!(policy.is_hard() && policy.is_confined());
+        assert_eq!(policy.network.mode, crate::Mode::None);
+    }
+}

@@ -1,0 +1,48 @@
+//! The policies that are shipped in the binary.
+
+use std::path::Path;
+
+use crate::policy::Policy;
+
+/// The names of the shipped policies, the narrowest first.
+pub(crate) const NAMES: &[&str] = &["strict", "default", "network", "unconfined"];
+
+/// Returns the text of a shipped policy.
+pub(crate) fn text(name: &str) -> Option<&'static str> {
+    match name {
+        "strict" => Some(include_str!("presets/strict.toml")),
+        "default" => Some(include_str!("presets/default.toml")),
+        "network" => Some(include_str!("presets/network.toml")),
+        "unconfined" => Some(include_str!("presets/unconfined.toml")),
+        _ => None,
+    }
+}
+
+/// Returns a shipped policy.
+#[expect(clippy::expect_used, reason = "the texts are part of the binary and a test reads each of them")]
+pub(crate) fn get(name: &str) -> Option<Policy> {
+    let origin = Path::new("builtin").join(name);
+    text(name).map(|text| Policy::from_toml(text, &origin).expect("a shipped policy is valid"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shipped_policy_is_valid_and_carries_its_name() {
+        for name in NAMES {
+            assert_eq!(get(name).unwrap().name(), *name);
+        }
+        assert!(get("lax").is_none());
+    }
+
+    #[test]
+    fn strict_has_no_proc_and_default_no_network() {
+        assert_eq!(get("strict").unwrap().filesystem.proc, crate::Proc::None);
+        let default = get("default").unwrap();
+        assert_eq!(default.filesystem.proc, crate::Proc::Host);
+        assert_eq!(default.network.mode, crate::Mode::None);
+        assert!(!default.network.udp);
+    }
+}

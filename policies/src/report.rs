@@ -1,0 +1,211 @@
+//! What was enforced, layer by layer, in a form that is stored with the run.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What the kernel enforces for one run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The name of the policy.
+    pub policy: String,
+    /// The Landlock ABI in use; 0 where there is none.
+    pub landlock_abi: u32,
+    /// The layers in the order in which they were applied.
+    pub layers: Vec<LayerReport>,
+}
+
+/// One layer of a [`Report`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerReport {
+    /// Which layer.
+    pub layer: Layer,
+    /// How far it is enforced.
+    pub state: State,
+    /// Why it is not fully enforced, or what stands behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// A layer of confinement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// Membership of the run's cgroup, and the limits set on it.
+    Cgroup,
+    /// An own session, no inherited signal mask or ignored signal.
+    Session,
+    /// A mount namespace that holds only what is granted.
+    Mounts,
+    /// Resource limits of the process.
+    Limits,
+    /// A user of its own.
+    Uid,
+    /// No capability in any set.
+    Capabilities,
+    /// The worker dies with its parent.
+    ParentDeath,
+    /// No privilege is gained by an exec.
+    NoNewPrivs,
+    /// Files by path.
+    Files,
+    /// TCP, UDP and other networks.
+    Network,
+    /// Signals and abstract sockets stay inside.
+    Scopes,
+    /// Unix sockets of others cannot be reached by path.
+    UnixSockets,
+    /// No inherited file descriptor beyond the standard three.
+    Descriptors,
+    /// Dangerous system calls are refused.
+    Syscalls,
+    /// A layer of a later release.
+    #[serde(other)]
+    Unknown,
+}
+
+/// How far a layer is enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// All of it.
+    Enforced,
+    /// Some of it.
+    Partial,
+    /// None of it.
+    Absent,
+}
+
+impl LayerReport {
+    pub(crate) fn enforced(layer: Layer) -> Self {
+        Self { layer, state: State::Enforced, why: None }
+    }
+
+    pub(crate) fn enforced_by(layer: Layer, why: impl Into<String>) -> Self {
+        Self { layer, state: State::Enforced, why: Some(why.into()) }
+    }
+
+    pub(crate) fn partial(layer: Layer, why: impl Into<String>) -> Self {
+        Self { layer, state: State::Partial, why: Some(why.into()) }
+    }
+
+    pub(crate) fn absent(layer: Layer, why: impl Into<String>) -> Self {
+        Self { layer, state: State::Absent, why: Some(why.into()) }
+    }
+
+    /// Returns an enforced layer, or a partial one where there is anything to say against it.
+    pub(crate) fn unless(layer: Layer, gaps: &[String]) -> Self {
+        if gaps.is_empty() { Self::enforced(layer) } else { Self::partial(layer, gaps.join("; ")) }
+    }
+}
+
+impl Report {
+    /// Returns the state of one layer.
+    pub fn state(&self, layer: Layer) -> Option<State> {
+        self.layers.iter().find(|entry| entry.layer == layer).map(|entry| entry.state)
+    }
+
+    /// Returns one line fit for a status column, such as `default abi 7; partial: uid; absent: cgroup`.
+    pub fn summary(&self) -> String {
+        let mut line = format!("{} abi {}", self.policy, self.landlock_abi);
+        for (state, word) in [(State::Partial, "partial"), (State::Absent, "absent")] {
+            let names: Vec<String> = self
+                .layers
+                .iter()
+                .filter(|entry| entry.state == state)
+                .map(|entry| entry.layer.to_string())
+                .collect();
+            if !names.is_empty() {
+                line = format!("{line}; {word}: {}", names.join(", "));
+            }
+        }
+        line
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "policy {} (landlock abi {})", self.policy, self.landlock_abi)?;
+        for entry in &self.layers {
+            write!(f, "  {:<13} {}", entry.layer.to_string(), entry.state)?;
+            match &entry.why {
+                Some(why) => writeln!(f, " ({why})")?,
+                None => writeln!(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Cgroup => "cgroup",
+            Self::Session => "session",
+            Self::Mounts => "mounts",
+            Self::Limits => "limits",
+            Self::Uid => "uid",
+            Self::Capabilities => "capabilities",
+            Self::ParentDeath => "parent_death",
+            Self::NoNewPrivs => "no_new_privs",
+            Self::Files => "files",
+            Self::Network => "network",
+            Self::Scopes => "scopes",
+            Self::UnixSockets => "unix_sockets",
+            Self::Descriptors => "descriptors",
+            Self::Syscalls => "syscalls",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Enforced => "enforced",
+            Self::Partial => "partial",
+            Self::Absent => "absent",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        Report {
+            policy: "default".into(),
+            landlock_abi: 7,
+            layers: vec![
+                LayerReport::absent(Layer::Cgroup, "none given"),
+                LayerReport::enforced(Layer::Session),
+                LayerReport::partial(Layer::Uid, "shared"),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_summary_names_only_what_is_missing() {
+        assert_eq!(report().summary(), "default abi 7; partial: uid; absent: cgroup");
+    }
+
+    #[test]
+    fn the_page_gives_a_line_to_each_layer() {
+        insta::assert_snapshot!(report().to_string(), @r"
+        policy default (landlock abi 7)
+          cgroup        absent (none given)
+          session       enforced
+          uid           partial (shared)
+        ");
+    }
+
+    #[test]
+    fn a_report_survives_json_and_unknown_layers() {
+        let text = serde_json::to_string(&report()).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report());
+        let later =
+            r#"{"policy":"p","landlock_abi":11,"new":1,"layers":[{"layer":"telepathy","state":"enforced"}]}"#;
+        assert_eq!(serde_json::from_str::<Report>(later).unwrap().layers[0].layer, Layer::Unknown);
+    }
+}

@@ -1,0 +1,205 @@
+//! Landlock: rights by path, TCP ports and scopes, for the ABI at hand.
+
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+
+use crate::files::Access;
+use crate::network::Ports;
+use crate::paths::{Kind, Opened, PathError};
+use crate::support::Support;
+
+/// A Landlock step that failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RulesetError {
+    /// The kernel has no Landlock.
+    #[error("confine paths: this kernel has no Landlock")]
+    Absent,
+    /// A path could not be opened.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The ruleset could not be made.
+    #[error("make the Landlock ruleset: {0}")]
+    Create(#[source] landlock::RulesetError),
+    /// A path could not be added to the ruleset.
+    #[error("grant {} in the Landlock ruleset: {source}", .path.display())]
+    Rule {
+        /// The path.
+        path: PathBuf,
+        /// What the kernel says.
+        source: landlock::RulesetError,
+    },
+    /// The ruleset could not be applied.
+    #[error("apply the Landlock ruleset: {0}")]
+    Restrict(#[source] landlock::RulesetError),
+    /// The kernel enforced less than was asked.
+    #[error("apply the Landlock ruleset: the kernel enforces only a part of it")]
+    Partly,
+}
+
+/// Returns the crate's name of an ABI; later ones are used as the latest known.
+fn abi(number: u32) -> ABI {
+    match number {
+        0 => ABI::Unsupported,
+        1 => ABI::V1,
+        2 => ABI::V2,
+        3 => ABI::V3,
+        4 => ABI::V4,
+        5 => ABI::V5,
+        6 => ABI::V6,
+        7 => ABI::V7,
+        8 => ABI::V8,
+        _ => ABI::V9,
+    }
+}
+
+/// Returns the rights that an access to such a file means. Device nodes are never made, and only a listed device may
+/// be controlled.
+fn rights(access: Access, kind: Kind, number: u32) -> BitFlags<AccessFs> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let write = read
+        | AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::RemoveDir
+        | AccessFs::RemoveFile
+        | AccessFs::MakeDir
+        | AccessFs::MakeReg
+        | AccessFs::MakeSock
+        | AccessFs::MakeFifo
+        | AccessFs::MakeSym
+        | AccessFs::Refer
+        | AccessFs::ResolveUnix;
+    let wanted = match access {
+        Access::Read => read,
+        Access::Execute => read | AccessFs::Execute,
+        Access::Write => write,
+        Access::WriteExecute => write | AccessFs::Execute,
+        Access::Device => read | AccessFs::WriteFile | AccessFs::IoctlDev,
+        Access::Socket => AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ResolveUnix,
+    };
+    let known = wanted & AccessFs::from_all(abi(number));
+    match kind {
+        Kind::Directory => known,
+        // The crate counts ResolveUnix among the rights of files only where the kernel has it.
+        Kind::Device | Kind::Other => known & AccessFs::from_file(abi(number)),
+    }
+}
+
+/// A ruleset that is complete but for what only exists after the mounts.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    created: RulesetCreated,
+    abi: u32,
+}
+
+impl Rules {
+    /// Makes a ruleset that denies all files, all TCP unless `ports` is `None`, and everything out of scope.
+    pub(crate) fn new(number: u32, ports: Option<&Ports>) -> Result<Self, RulesetError> {
+        let version = abi(number);
+        let create = RulesetError::Create;
+        let mut ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(version))
+            .map_err(create)?;
+        let ports = ports.filter(|_| number >= 4);
+        if ports.is_some() {
+            ruleset = ruleset.handle_access(AccessNet::from_all(version)).map_err(create)?;
+        }
+        if number >= 6 {
+            ruleset = ruleset.scope(Scope::from_all(version)).map_err(create)?;
+        }
+        let mut created = ruleset.create().map_err(create)?;
+        for (access, numbers) in ports
+            .into_iter()
+            .flat_map(|p| [(AccessNet::ConnectTcp, &p.connect), (AccessNet::BindTcp, &p.bind)])
+        {
+            for port in numbers {
+                created = created.add_rule(NetPort::new(*port, access)).map_err(create)?;
+            }
+        }
+        Ok(Self { created, abi: number })
+    }
+
+    /// Grants an open path.
+    pub(crate) fn grant(mut self, opened: &Opened, access: Access) -> Result<Self, RulesetError> {
+        let rights = rights(access, opened.kind, self.abi);
+        if !rights.is_empty() {
+            self.created = self
+                .created
+                .add_rule(PathBeneath::new(opened, rights))
+                .map_err(|source| RulesetError::Rule { path: opened.path.clone(), source })?;
+        }
+        Ok(self)
+    }
+
+    /// Restricts the calling thread, and every process it starts, for good.
+    pub(crate) fn restrict(self) -> Result<(), RulesetError> {
+        let status = self.created.restrict_self().map_err(RulesetError::Restrict)?;
+        match status.ruleset {
+            RulesetStatus::FullyEnforced => Ok(()),
+            RulesetStatus::PartiallyEnforced | RulesetStatus::NotEnforced => Err(RulesetError::Partly),
+        }
+    }
+}
+
+/// Confines the calling single-threaded process to reading `read` and writing `write`, without any TCP and without
+/// reaching other processes. For short-lived helper processes that run no foreign program.
+///
+/// # Errors
+/// Where the kernel has no Landlock, or a path is missing or goes through a symbolic link.
+pub fn confine_paths(read: &[PathBuf], write: &[PathBuf]) -> Result<(), RulesetError> {
+    let number = Support::detect().landlock_abi;
+    if number == 0 {
+        return Err(RulesetError::Absent);
+    }
+    let mut rules = Rules::new(number, Some(&Ports::default()))?;
+    for path in read {
+        let (opened, _links) = Opened::followed(path, write)?;
+        rules = rules.grant(&opened, Access::Read)?;
+    }
+    for path in write {
+        rules = rules.grant(&Opened::real(path)?, Access::Write)?;
+    }
+    rules.restrict()
+}
+
+/// Opens a path that exists only after the mounts and grants it.
+pub(crate) fn grant_path(rules: Rules, path: &Path, access: Access) -> Result<Rules, RulesetError> {
+    rules.grant(&Opened::real(path)?, access)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_access_makes_device_nodes_and_only_devices_are_controlled() {
+        for access in [Access::Read, Access::Execute, Access::Write, Access::WriteExecute, Access::Socket] {
+            let rights = rights(access, Kind::Directory, 9);
+            assert!(
+                !rights.intersects(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev),
+                "{access:?}"
+            );
+        }
+        assert!(rights(Access::Device, Kind::Device, 7).contains(AccessFs::IoctlDev));
+        assert!(!rights(Access::Device, Kind::Device, 4).contains(AccessFs::IoctlDev));
+    }
+
+    #[test]
+    fn a_file_gets_rights_of_files_only() {
+        for number in 1..=9 {
+            let rights = rights(Access::WriteExecute, Kind::Other, number);
+            assert_eq!(rights & AccessFs::from_file(abi(number)), rights);
+        }
+    }
+
+    #[test]
+    fn reading_does_not_execute() {
+        assert!(!rights(Access::Read, Kind::Directory, 9).contains(AccessFs::Execute));
+        assert!(!rights(Access::Write, Kind::Directory, 9).contains(AccessFs::Execute));
+    }
+}

@@ -1,0 +1,51 @@
+//! A session of its own, with no inherited signal mask, ignored signal, umask or protection from the OOM killer.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use nix::sys::signal::SigSet;
+
+/// A worker dies before its supervisor when memory runs out.
+const OOM_SCORE: &str = "500";
+
+/// Leads a new session, without a controlling terminal.
+///
+/// # Errors
+/// Where the process already leads a process group, but not its session.
+pub(crate) fn detach() -> Result<(), nix::Error> {
+    match nix::unistd::setsid() {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let leads = nix::unistd::getsid(None).is_ok_and(|session| session == nix::unistd::getpid());
+            if leads { Ok(()) } else { Err(error) }
+        }
+    }
+}
+
+/// Unblocks every signal and takes back every ignored one. A signal with a handler returns to its default at the exec,
+/// so that a handler is all that an ignored one needs.
+///
+/// # Errors
+/// When the mask or a handler cannot be set.
+pub(crate) fn reset_signals() -> Result<(), std::io::Error> {
+    SigSet::empty().thread_set_mask()?;
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let flag = Arc::new(AtomicBool::new(false));
+    // 32 and 33 belong to the C library.
+    for signal in (1..32).chain(34..=64).filter(|signal| ignored & (1 << (signal - 1)) != 0) {
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(())
+}
+
+/// Lets new files be the worker's alone.
+pub(crate) fn set_umask() {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+}
+
+/// Makes the worker the preferred victim when memory runs out.
+pub(crate) fn prefer_for_oom() -> Result<(), std::io::Error> {
+    std::fs::write("/proc/self/oom_score_adj", OOM_SCORE)
+}

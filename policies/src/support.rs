@@ -1,0 +1,186 @@
+//! What this host can enforce.
+
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    AccessFs, AccessNet, CompatLevel, Compatible, Erratum, RestrictSelfAttr, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, Scope,
+};
+use rustix::thread::CapabilitySet;
+use serde::{Deserialize, Serialize};
+
+/// What this host, and the user of the calling process, can enforce.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Support {
+    /// The Landlock ABI that both the kernel and this release know; 0 for none.
+    pub landlock_abi: u32,
+    /// The mask of Landlock's fixed errata.
+    pub landlock_errata: u32,
+    /// Whether system calls can be filtered.
+    pub seccomp: bool,
+    /// Where cgroup v2 is mounted.
+    pub cgroup: Option<PathBuf>,
+    /// Whether user namespaces can be made, as far as the settings tell.
+    pub user_namespaces: bool,
+    /// Whether a run can have a file system view of its own.
+    pub view: View,
+    /// The caller's effective user id.
+    pub uid: u32,
+}
+
+/// Whether a run can have a file system view of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum View {
+    /// With the caller's privileges.
+    Privileged,
+    /// With a user namespace.
+    UserNamespace,
+    /// It cannot.
+    Unavailable {
+        /// Why not.
+        why: String,
+    },
+}
+
+/// How the board must be served so that confined workers reach it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoardKind {
+    /// A Unix socket.
+    Socket,
+    /// A TCP port on the loopback address.
+    Port,
+}
+
+impl Support {
+    /// Looks at the host without restricting the caller. Whether a view really can be had is known only to
+    /// [`crate::probe_view`], which needs a process of its own.
+    pub fn detect() -> Self {
+        let uid = rustix::process::geteuid().as_raw();
+        let user_namespaces = user_namespaces();
+        Self {
+            landlock_abi: landlock_abi(),
+            landlock_errata: Erratum::current().bits(),
+            seccomp: rustix::thread::secure_computing_mode().is_ok(),
+            cgroup: cgroup_mount(),
+            user_namespaces,
+            view: view(uid, user_namespaces),
+            uid,
+        }
+    }
+
+    /// Returns this host as if its kernel had a lower Landlock ABI.
+    #[must_use]
+    pub fn with_abi(mut self, abi: u32) -> Self {
+        self.landlock_abi = self.landlock_abi.min(abi);
+        self
+    }
+
+    /// Returns this host without a view, for instance because a probe failed.
+    #[must_use]
+    pub fn without_view(mut self, why: impl Into<String>) -> Self {
+        self.view = View::Unavailable { why: why.into() };
+        self
+    }
+
+    /// Returns how the board must be served so that confined workers reach it and no foreign socket.
+    pub fn board_access_kind(&self) -> BoardKind {
+        if self.hides_sockets(self.has_view()) { BoardKind::Socket } else { BoardKind::Port }
+    }
+
+    pub(crate) fn has_view(&self) -> bool {
+        match self.view {
+            View::Privileged | View::UserNamespace => true,
+            View::Unavailable { .. } => false,
+        }
+    }
+
+    /// Whether a worker may make Unix sockets and still reach none of others: abstract ones are scoped from ABI 6,
+    /// those with a path are ruled from ABI 9 or not there in the view.
+    pub(crate) fn hides_sockets(&self, view: bool) -> bool {
+        self.landlock_abi >= 6 && (view || self.landlock_abi >= 9)
+    }
+}
+
+/// Returns the ABI by asking for what each one added. Nothing is restricted: the rulesets are dropped.
+fn landlock_abi() -> u32 {
+    let hard = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let created = || hard().handle_access(AccessFs::Execute).and_then(Ruleset::create);
+    let steps: [&dyn Fn() -> bool; 9] = [
+        &|| created().is_ok(),
+        &|| hard().handle_access(AccessFs::Refer).is_ok(),
+        &|| hard().handle_access(AccessFs::Truncate).is_ok(),
+        &|| hard().handle_access(AccessNet::ConnectTcp).is_ok(),
+        &|| hard().handle_access(AccessFs::IoctlDev).is_ok(),
+        &|| hard().scope(Scope::Signal).is_ok(),
+        &|| created().and_then(|ruleset| ruleset.log_new_exec(true)).is_ok(),
+        &|| created().and_then(|ruleset| ruleset.all_threads(true)).is_ok(),
+        &|| hard().handle_access(AccessFs::ResolveUnix).is_ok(),
+    ];
+    steps.iter().take_while(|step| step()).map(|_| 1).sum()
+}
+
+/// Returns whether the settings let a user make a user namespace.
+fn user_namespaces() -> bool {
+    let setting = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    Path::new("/proc/self/ns/user").exists()
+        && setting("/proc/sys/user/max_user_namespaces").is_none_or(|text| text != "0")
+        && setting("/proc/sys/kernel/unprivileged_userns_clone").is_none_or(|text| text != "0")
+        && setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").is_none_or(|text| text == "0")
+}
+
+fn view(uid: u32, user_namespaces: bool) -> View {
+    if uid == 0 {
+        let admin = rustix::thread::capabilities(None)
+            .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN | CapabilitySet::SYS_CHROOT));
+        return if admin {
+            View::Privileged
+        } else {
+            View::Unavailable { why: "root lacks CAP_SYS_ADMIN".to_owned() }
+        };
+    }
+    if user_namespaces {
+        View::UserNamespace
+    } else {
+        View::Unavailable { why: "this host does not let users make user namespaces".to_owned() }
+    }
+}
+
+fn cgroup_mount() -> Option<PathBuf> {
+    let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    places.into_iter().map(PathBuf::from).find(|place| place.join("cgroup.controllers").exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(abi: u32, view: View) -> Support {
+        Support {
+            landlock_abi: abi,
+            landlock_errata: 0,
+            seccomp: true,
+            cgroup: None,
+            user_namespaces: true,
+            view,
+            uid: 1000,
+        }
+    }
+
+    #[test]
+    fn the_board_is_a_socket_only_where_foreign_sockets_are_out_of_reach() {
+        let none = || View::Unavailable { why: String::new() };
+        assert_eq!(host(7, View::UserNamespace).board_access_kind(), BoardKind::Socket);
+        assert_eq!(host(7, none()).board_access_kind(), BoardKind::Port);
+        assert_eq!(host(9, none()).board_access_kind(), BoardKind::Socket);
+        assert_eq!(host(5, View::UserNamespace).board_access_kind(), BoardKind::Port);
+    }
+
+    #[test]
+    fn detection_restricts_nothing() {
+        let before = std::fs::read("/proc/self/status").is_ok();
+        assert_eq!(Support::detect(), Support::detect());
+        assert_eq!(std::fs::read("/proc/self/status").is_ok(), before);
+    }
+}

@@ -1,0 +1,59 @@
+//! What is concrete about one run: its directories, its user, its cgroup and its way to the board.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The places and identities of one run, to which a policy is applied.
+///
+/// `workspace`, `home`, `tmp` and `write` must be real paths: they are opened without following any symbolic link,
+/// because a worker of an earlier run may have written in them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// What a policy calls `{workspace}`.
+    pub workspace: PathBuf,
+    /// What a policy calls `{home}`.
+    pub home: PathBuf,
+    /// What a policy calls `{tmp}`.
+    pub tmp: PathBuf,
+    /// Further paths that may be read.
+    #[serde(default)]
+    pub read: Vec<PathBuf>,
+    /// Further paths that may be read and executed.
+    #[serde(default)]
+    pub execute: Vec<PathBuf>,
+    /// Further paths that may be read and written.
+    #[serde(default)]
+    pub write: Vec<PathBuf>,
+    /// The user to become. `None` keeps the caller's user, which must not be root.
+    #[serde(default)]
+    pub identity: Option<Identity>,
+    /// The cgroup v2 directory to join.
+    #[serde(default)]
+    pub work_cgroup: Option<PathBuf>,
+    /// How the worker reaches the board.
+    pub board: BoardAccess,
+    /// The process that must still be the parent once the death signal is set.
+    pub parent: i32,
+}
+
+/// A Unix user and group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The user id.
+    pub uid: u32,
+    /// The group id; supplementary groups are dropped.
+    pub gid: u32,
+}
+
+/// How a worker reaches the board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoardAccess {
+    /// A Unix socket, granted by its path.
+    Socket(PathBuf),
+    /// A TCP port on the loopback address.
+    Port(u16),
+    /// No board.
+    None,
+}

@@ -1,0 +1,317 @@
+//! The system calls that a confined run is refused: a deny list compiled to one seccomp filter.
+//!
+//! Everything that reaches other processes, administers the kernel, makes namespaces or mounts, or opens a network that
+//! Landlock does not rule. The foreign architecture's calls kill the process; x32 and `clone3`, whose flags a filter
+//! cannot read, do not exist (glibc then falls back to `clone`).
+
+use std::collections::BTreeMap;
+
+use nix::libc;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, sock_filter,
+};
+
+use crate::network::Reach;
+use crate::process::{Process, Seccomp};
+
+/// The filter could not be compiled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilterError {
+    /// This processor architecture is not known.
+    #[error("filter system calls: the architecture {arch} is not supported")]
+    Architecture {
+        /// Its name.
+        arch: &'static str,
+    },
+    /// The rules could not be compiled.
+    #[error("filter system calls: {0}")]
+    Compile(#[from] seccompiler::BackendError),
+}
+
+/// Refused in every confined run.
+const ALWAYS: &[i64] = &[
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    libc::SYS_mbind,
+    libc::SYS_set_mempolicy,
+];
+
+/// Refused besides where only this architecture has them.
+#[cfg(target_arch = "x86_64")]
+const NATIVE: &[i64] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_uselib];
+#[cfg(not(target_arch = "x86_64"))]
+const NATIVE: &[i64] = &[];
+
+/// `open_tree_attr`, Linux 6.15; the number is the same on every architecture.
+const OPEN_TREE_ATTR: i64 = 467;
+
+/// Refused unless the policy lets a run trace its own processes.
+const TRACING: &[i64] =
+    &[libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_process_madvise];
+
+/// Refused unless the policy allows System V and POSIX IPC, which no path and no scope rules.
+const IPC: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// Refused in addition by `strict`: ways to run code that no file holds.
+const STRICT: &[i64] = &[libc::SYS_memfd_create, libc::SYS_personality];
+
+/// `CLONE_NEW*` but for time, whose bit means a signal number here.
+const NAMESPACES: [i32; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// Typing into a terminal, and pasting into a console (ioctl_tty(2), ioctl_console(2)).
+const TERMINAL: [u64; 2] = [0x5412, 0x541c];
+
+/// The bits of a socket's type that are not flags.
+const TYPE_MASK: u64 = 0xf;
+
+/// Whether Unix sockets may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnixSockets {
+    /// Others' sockets are out of reach by other means.
+    Allowed,
+    /// Only connected pairs can be had.
+    PairsOnly,
+}
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Compiles the filter of a policy; `None` where the policy asks for none.
+pub(crate) fn compile(
+    process: &Process,
+    reach: &Reach,
+    unix: UnixSockets,
+) -> Result<Option<BpfProgram>, FilterError> {
+    if process.seccomp == Seccomp::Off {
+        return Ok(None);
+    }
+    let strict = process.seccomp == Seccomp::Strict;
+    let mut rules = Rules::new();
+    let lists = [
+        (ALWAYS, true),
+        (NATIVE, true),
+        (TRACING, !process.debug),
+        (IPC, !process.sysv_ipc),
+        (STRICT, strict),
+    ];
+    for number in lists.into_iter().filter(|(_, on)| *on).flat_map(|(list, _)| list) {
+        rules.insert(*number, Vec::new());
+    }
+    for flag in NAMESPACES {
+        add(&mut rules, libc::SYS_clone, vec![has(0, bits(flag))?])?;
+    }
+    for command in TERMINAL {
+        add(&mut rules, libc::SYS_ioctl, vec![is(1, command)?])?;
+    }
+    let fast_open = bits(libc::MSG_FASTOPEN);
+    for (number, argument) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+        add(&mut rules, number, vec![has(argument, fast_open)?])?;
+    }
+    add(&mut rules, libc::SYS_prlimit64, vec![is_not(0, 0)?])?;
+    add(&mut rules, libc::SYS_socketpair, vec![is_not(0, bits(libc::AF_UNIX))?])?;
+    sockets(&mut rules, reach, unix, strict)?;
+
+    let arch = std::env::consts::ARCH;
+    let target = TargetArch::try_from(arch).map_err(|_| FilterError::Architecture { arch })?;
+    let refuse = SeccompAction::Errno(bits(libc::EPERM) as u32);
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, target)?;
+    let mut program = prologue(target);
+    program.extend(BpfProgram::try_from(filter)?);
+    Ok(Some(program))
+}
+
+/// Refuses all socket families and types but those that the policy means.
+fn sockets(rules: &mut Rules, reach: &Reach, unix: UnixSockets, strict: bool) -> Result<(), FilterError> {
+    let socket = libc::SYS_socket;
+    let mut families = Vec::new();
+    if unix == UnixSockets::Allowed {
+        families.push(libc::AF_UNIX);
+    }
+    if !strict {
+        families.push(libc::AF_NETLINK);
+        let route = bits(libc::NETLINK_ROUTE);
+        add(rules, socket, vec![is(0, bits(libc::AF_NETLINK))?, is_not(2, route)?])?;
+    }
+    if reach.stream || reach.datagram {
+        families.extend([libc::AF_INET, libc::AF_INET6]);
+    }
+    let outside: Result<Vec<_>, _> = families.iter().map(|family| is_not(0, bits(*family))).collect();
+    add(rules, socket, outside?)?;
+
+    let types = [
+        (libc::SOCK_STREAM, libc::IPPROTO_TCP, reach.stream),
+        (libc::SOCK_DGRAM, libc::IPPROTO_UDP, reach.datagram),
+    ];
+    for family in [libc::AF_INET, libc::AF_INET6].map(bits) {
+        let mut others = vec![is(0, family)?];
+        for (kind, protocol, _) in types.iter().filter(|(_, _, open)| *open) {
+            let kind = bits(*kind);
+            // Any other protocol of the same type (MPTCP, SCTP, SMC, ping) goes past Landlock's TCP rules.
+            let only =
+                vec![is(0, family)?, masked(1, TYPE_MASK, kind)?, is_not(2, 0)?, is_not(2, bits(*protocol))?];
+            add(rules, socket, only)?;
+        }
+        for kind in 0..=TYPE_MASK {
+            if types.iter().any(|(open_kind, _, open)| *open && bits(*open_kind) == kind) {
+                continue;
+            }
+            others.truncate(1);
+            others.push(masked(1, TYPE_MASK, kind)?);
+            add(rules, socket, others.clone())?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs before the compiled rules: x32 calls and `clone3` do not exist. The order (architecture, then number) is that
+/// of the compiled program, which checks the architecture once more.
+fn prologue(target: TargetArch) -> BpfProgram {
+    const LOAD_WORD: u16 = 0x20;
+    const JUMP_EQUAL: u16 = 0x15;
+    const JUMP_GREATER_EQUAL: u16 = 0x35;
+    const RETURN: u16 = 0x06;
+    const X32_BIT: u32 = 0x4000_0000;
+    const CLONE3: u32 = 435;
+    const ERRNO: u32 = 0x0005_0000;
+    const KILL_PROCESS: u32 = 0x8000_0000;
+    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    let audit = match target {
+        TargetArch::x86_64 => 0xc000_003e,
+        TargetArch::aarch64 => 0xc000_00b7,
+        TargetArch::riscv64 => 0xc000_00f3,
+    };
+    let missing = ERRNO | libc::ENOSYS.unsigned_abs();
+    vec![
+        step(LOAD_WORD, 0, 0, 4),
+        step(JUMP_EQUAL, 1, 0, audit),
+        step(RETURN, 0, 0, KILL_PROCESS),
+        step(LOAD_WORD, 0, 0, 0),
+        step(JUMP_GREATER_EQUAL, 1, 0, X32_BIT),
+        step(JUMP_EQUAL, 0, 1, CLONE3),
+        step(RETURN, 0, 0, missing),
+    ]
+}
+
+fn add(rules: &mut Rules, number: i64, conditions: Vec<SeccompCondition>) -> Result<(), FilterError> {
+    rules.entry(number).or_default().push(SeccompRule::new(conditions)?);
+    Ok(())
+}
+
+fn is(argument: u8, value: u64) -> Result<SeccompCondition, FilterError> {
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)?)
+}
+
+fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, FilterError> {
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)?)
+}
+
+fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, FilterError> {
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)?)
+}
+
+fn has(argument: u8, bit: u64) -> Result<SeccompCondition, FilterError> {
+    masked(argument, bit, bit)
+}
+
+/// Returns the bits of a C constant as the kernel compares them: 32 of them.
+fn bits(value: i32) -> u64 {
+    u64::from(value.cast_unsigned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reach(stream: bool, datagram: bool) -> Reach {
+        Reach { tcp: None, stream, datagram }
+    }
+
+    #[test]
+    fn every_combination_compiles() {
+        for seccomp in [Seccomp::Default, Seccomp::Strict] {
+            for unix in [UnixSockets::Allowed, UnixSockets::PairsOnly] {
+                for (stream, datagram) in [(false, false), (true, false), (false, true), (true, true)] {
+                    let process = Process { seccomp, ..Process::default() };
+                    let program = compile(&process, &reach(stream, datagram), unix).unwrap().unwrap();
+                    assert!(program.len() < 4096, "{} instructions", program.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_filter_is_made_when_none_is_asked_for() {
+        let process = Process { seccomp: Seccomp::Off, ..Process::default() };
+        assert!(compile(&process, &reach(true, true), UnixSockets::Allowed).unwrap().is_none());
+    }
+}
