@@ -1,1 +1,40 @@
 //! The run directory: the versioned contract between the daemon and one run's shim.
+//!
+//! | file | by | what it proves |
+//! |---|---|---|
+//! | `spec.json` | daemon | what is to run; complete before the shim starts |
+//! | `lock` | shim | held: the shim lives. The kernel drops it at death, so no pid is ever trusted |
+//! | `revoked` | daemon, under `lock` | a shim that comes late runs nothing and exits 76 |
+//! | `pid` | shim | the run began; which process the shim is |
+//! | `started` | shim | the command was exec'ed, with the report of what is enforced |
+//! | `stop` | daemon | how the run is to be ended, read at each SIGTERM |
+//! | `unkillable` | shim | what outlives SIGKILL; there only while it lasts |
+//! | `exit` | shim | how the run ended; length and checksum tell a whole record from a torn one |
+//!
+//! A shim may be older or newer than the daemon that reads its files: each record carries a version and its
+//! readers ignore fields that they do not know.
+
+#![expect(dead_code, reason = "the shim uses its half; the other half is for the daemon")]
+
+mod atomic;
+mod directory;
+mod exit;
+mod host;
+mod lock;
+mod records;
+mod spec;
+mod stat;
+
+pub(crate) use atomic::write_json;
+pub(crate) use directory::{RunDir, RunDirError};
+pub(crate) use exit::{ExitSlot, StoreError};
+pub(crate) use host::{boot_id, boottime_us, own_identity};
+pub(crate) use lock::{LockGuard, LockState};
+pub(crate) use records::{
+    Cause, ExitRecord, PidRecord, StartedRecord, StopReason, StopRequest, Straggler, UnkillableRecord, Usage,
+};
+pub(crate) use spec::{RunSpec, ShimSpec, Stdin};
+pub(crate) use stat::ProcessStat;
+
+/// The version that this release writes into every file of a run directory.
+pub(crate) const VERSION: u32 = 1;

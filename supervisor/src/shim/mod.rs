@@ -1,9 +1,29 @@
 //! The shim: one small process per run, which is the worker's parent and sees it to its end.
+//!
+//! It depends on nothing but its run directory, so the daemon may die, be upgraded or come back at any time.
+//! In order:
+//!
+//! 1. own session, child subreaper: every descendant that loses its parent becomes the shim's child;
+//! 2. the run's lock, for life; a run that was revoked or has begun before is not run (76);
+//! 3. the space of the exit record, the `pid` record, the `shim` leaf of the run's cgroup;
+//! 4. `confine` as its only child, which applies the policy and becomes the worker;
+//! 5. one loop over signals, output, report and timer until the worker has ended;
+//! 6. SIGKILL to whatever is left, until the kernel says that the shim has no child and the cgroup is empty;
+//! 7. the exit record, synced; a datagram to the daemon; exit.
+//!
+//! A shim never gives up step 6: as long as anything of the run lives, the lock is held. It does not survive its
+//! own SIGKILL; then the worker is killed with it (PDEATHSIG), and the rest is for the daemon to find.
 
-use std::ffi::OsString;
-use std::process::ExitCode;
+mod deadline;
+mod log;
+mod main;
+mod record;
+pub(crate) mod report;
+mod signals;
+mod tail;
+mod timer;
+mod tree;
+mod watch;
+mod worker;
 
-/// Runs `__shim <run dir>`.
-pub(crate) fn main(_arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    ExitCode::from(70)
-}
+pub(crate) use main::main;

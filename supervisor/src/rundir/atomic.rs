@@ -1,0 +1,45 @@
+//! Records that appear whole or not at all: written beside their place, then renamed into it.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use serde::Serialize;
+
+/// Replaces `directory/name` with `value` as JSON, readable by its owner only.
+///
+/// A reader sees the old record or the new one. Nothing is synced: what a power loss takes is of a boot that is
+/// over, and the boot id tells.
+pub(crate) fn write_json<T: Serialize>(directory: &Path, name: &str, value: &T) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(value)?;
+    bytes.push(b'\n');
+    let beside = directory.join(format!(".{name}.{}", std::process::id()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)
+        .and_then(|mut file| file.write_all(&bytes))
+        .and_then(|()| fs::rename(&beside, directory.join(name)));
+    if written.is_err() {
+        // The first error is the one to tell; a leftover is overwritten by the next writer of this name.
+        fs::remove_file(&beside).ok();
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_replaces_the_one_before_and_leaves_nothing_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        write_json(directory.path(), "pid", &1).unwrap();
+        write_json(directory.path(), "pid", &2).unwrap();
+        assert_eq!(fs::read_to_string(directory.path().join("pid")).unwrap(), "2\n");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,264 @@
+//! A run directory as daemon and shim open it: one accessor per record.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use super::{
+    ExitRecord, ExitSlot, LockGuard, LockState, PidRecord, RunSpec, ShimSpec, StartedRecord, StopRequest,
+    UnkillableRecord, VERSION, exit, lock, write_json,
+};
+
+const SPEC: &str = "spec.json";
+const LOCK: &str = "lock";
+const REVOKED: &str = "revoked";
+const PID: &str = "pid";
+const STARTED: &str = "started";
+const STOP: &str = "stop";
+const UNKILLABLE: &str = "unkillable";
+const EXIT: &str = "exit";
+
+/// Why a run directory could not be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunDirError {
+    /// The directory could not be made.
+    #[error("create the run directory {path}")]
+    Create {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// There is no such directory.
+    #[error("open the run directory {path}")]
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A record could not be read.
+    #[error("read {path}")]
+    Read {
+        /// The record.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A record is not what this release understands.
+    #[error("understand {path}")]
+    Parse {
+        /// The record.
+        path: PathBuf,
+        /// The cause, with its line and column.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A record could not be written.
+    #[error("write {path}")]
+    Write {
+        /// The record.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The lock could not be tried.
+    #[error("lock {path}")]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// One run's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunDir {
+    path: PathBuf,
+}
+
+impl RunDir {
+    /// Makes the directory (0700) and its spec (0600); the directory above it has to be there.
+    ///
+    /// Fails when the directory exists: each run has its own.
+    pub(crate) fn create(path: &Path, spec: &RunSpec) -> Result<Self, RunDirError> {
+        DirBuilder::new()
+            .mode(0o700)
+            .create(path)
+            .map_err(|source| RunDirError::Create { path: path.to_owned(), source })?;
+        let directory = Self { path: path.to_owned() };
+        directory.write(SPEC, spec)?;
+        Ok(directory)
+    }
+
+    /// Opens the directory of a run that was made before.
+    pub(crate) fn open(path: &Path) -> Result<Self, RunDirError> {
+        let failed = |source| RunDirError::Open { path: path.to_owned(), source };
+        if !fs::metadata(path).map_err(failed)?.is_dir() {
+            return Err(failed(io::ErrorKind::NotADirectory.into()));
+        }
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Returns where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the whole spec.
+    pub(crate) fn spec(&self) -> Result<RunSpec, RunDirError> {
+        self.read_present(SPEC)
+    }
+
+    /// Reads the part of the spec that the shim acts on.
+    pub(crate) fn shim_spec(&self) -> Result<ShimSpec, RunDirError> {
+        self.read_present(SPEC)
+    }
+
+    /// Reads which process the shim is or was; none when no shim has begun.
+    pub(crate) fn pid(&self) -> Result<Option<PidRecord>, RunDirError> {
+        self.read(PID)
+    }
+
+    /// Records which process the shim is.
+    pub(crate) fn write_pid(&self, record: &PidRecord) -> Result<(), RunDirError> {
+        self.write(PID, record)
+    }
+
+    /// Reads what was exec'ed under which restrictions; none when it was not, or not yet.
+    pub(crate) fn started(&self) -> Result<Option<StartedRecord>, RunDirError> {
+        self.read(STARTED)
+    }
+
+    /// Records that the command was exec'ed.
+    pub(crate) fn write_started(&self, record: &StartedRecord) -> Result<(), RunDirError> {
+        self.write(STARTED, record)
+    }
+
+    /// Reads how the run ended; none when there is no record, or not a whole one.
+    ///
+    /// A record says nothing about now as long as the lock is held.
+    pub(crate) fn exit(&self) -> Option<ExitRecord> {
+        exit::decode(&fs::read(self.path.join(EXIT)).ok()?)
+    }
+
+    /// Opens the place for the exit record and reserves its space.
+    pub(crate) fn reserve_exit(&self) -> Result<ExitSlot, RunDirError> {
+        let path = self.path.join(EXIT);
+        ExitSlot::reserve(&path).map_err(|source| RunDirError::Write { path, source })
+    }
+
+    /// Takes the lock if it is free: held means that the shim lives.
+    pub(crate) fn lock_state(&self) -> Result<LockState, RunDirError> {
+        let path = self.path.join(LOCK);
+        lock::try_lock(&path).map_err(|source| RunDirError::Lock { path, source })
+    }
+
+    /// Takes the lock, waiting until it is free.
+    pub(crate) fn lock(&self) -> Result<LockGuard, RunDirError> {
+        let path = self.path.join(LOCK);
+        lock::lock(&path).map_err(|source| RunDirError::Lock { path, source })
+    }
+
+    /// Makes sure that no shim will ever run this directory, then frees the lock.
+    pub(crate) fn revoke(&self, guard: LockGuard) -> Result<(), RunDirError> {
+        let written = self.write(REVOKED, &VERSION);
+        drop(guard);
+        written
+    }
+
+    /// Whether the run was revoked; means something only under the lock.
+    pub(crate) fn is_revoked(&self) -> Result<bool, RunDirError> {
+        let path = self.path.join(REVOKED);
+        path.try_exists().map_err(|source| RunDirError::Read { path, source })
+    }
+
+    /// Says how the run is to be ended. The shim reads it when it gets SIGTERM, which is for the caller to send.
+    pub(crate) fn request_stop(&self, request: &StopRequest) -> Result<(), RunDirError> {
+        self.write(STOP, request)
+    }
+
+    /// Reads how the run is to be ended; none when nobody asked.
+    pub(crate) fn stop_request(&self) -> Result<Option<StopRequest>, RunDirError> {
+        self.read(STOP)
+    }
+
+    /// Reads what outlives SIGKILL; none when nothing does.
+    pub(crate) fn unkillable(&self) -> Result<Option<UnkillableRecord>, RunDirError> {
+        self.read(UNKILLABLE)
+    }
+
+    /// Records what outlives SIGKILL.
+    pub(crate) fn write_unkillable(&self, record: &UnkillableRecord) -> Result<(), RunDirError> {
+        self.write(UNKILLABLE, record)
+    }
+
+    /// Removes the record of what outlived SIGKILL.
+    pub(crate) fn clear_unkillable(&self) -> Result<(), RunDirError> {
+        let path = self.path.join(UNKILLABLE);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(RunDirError::Write { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, RunDirError> {
+        match self.read_present(name) {
+            Ok(record) => Ok(Some(record)),
+            Err(RunDirError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_present<T: DeserializeOwned>(&self, name: &str) -> Result<T, RunDirError> {
+        let path = self.path.join(name);
+        let bytes = fs::read(&path).map_err(|source| RunDirError::Read { path: path.clone(), source })?;
+        serde_json::from_slice(&bytes).map_err(|source| RunDirError::Parse { path, source })
+    }
+
+    fn write<T: serde::Serialize>(&self, name: &str, record: &T) -> Result<(), RunDirError> {
+        write_json(&self.path, name, record)
+            .map_err(|source| RunDirError::Write { path: self.path.join(name), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rundir::StopReason;
+
+    #[test]
+    fn a_revoked_run_is_seen_by_the_next_who_takes_the_lock() {
+        let place = tempfile::tempdir().unwrap();
+        let run = RunDir::open(place.path()).unwrap();
+        let LockState::Free(guard) = run.lock_state().unwrap() else { panic!("nobody has the lock") };
+        run.revoke(guard).unwrap();
+        let _guard = run.lock().unwrap();
+        assert!(run.is_revoked().unwrap());
+        assert_eq!(run.pid().unwrap(), None);
+    }
+
+    #[test]
+    fn a_stop_request_comes_back_and_a_damaged_one_is_an_error() {
+        let place = tempfile::tempdir().unwrap();
+        let run = RunDir::open(place.path()).unwrap();
+        assert_eq!(run.stop_request().unwrap(), None);
+        let request =
+            StopRequest { version: 1, reason: StopReason::Verdict, quiet_ms: 10_000, grace_ms: 5_000 };
+        run.request_stop(&request).unwrap();
+        assert_eq!(run.stop_request().unwrap(), Some(request));
+        fs::write(place.path().join(STOP), "{\"version\":").unwrap();
+        assert!(matches!(run.stop_request(), Err(RunDirError::Parse { .. })));
+    }
+}

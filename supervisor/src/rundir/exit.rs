@@ -1,0 +1,177 @@
+//! `exit`: a file that has its space before the worker starts, and its record when nothing of the run is left.
+//!
+//! The file is one line, then the record as JSON:
+//!
+//! ```text
+//! <length of the JSON, 8 hex digits> <SHA-256 of the JSON, 64 hex digits>\n{…}\n
+//! ```
+//! Until it is written it is all zeros, so a full disk cannot take the record away and a torn one is told apart.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{FallocateFlags, fallocate, fdatasync};
+use sha2::{Digest, Sha256};
+
+use super::ExitRecord;
+
+/// The space of one record: two tails of 4096 bytes and an error, each byte escaped as six.
+const SLOT_BYTES: usize = 64 * 1024;
+const LINE_BYTES: usize = 8 + 1 + 64 + 1;
+
+/// Why a record could not be stored.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// The record has no JSON form.
+    #[error("write the exit record as JSON")]
+    Encode(#[source] serde_json::Error),
+    /// The file took not all of it.
+    #[error("write the exit record")]
+    Write(#[source] io::Error),
+    /// The record is perhaps not durable.
+    #[error("sync the exit record")]
+    Sync(#[source] io::Error),
+}
+
+/// The open, preallocated place for one exit record.
+#[derive(Debug)]
+pub(crate) struct ExitSlot {
+    file: File,
+}
+
+impl ExitSlot {
+    /// Opens `path`, empties it and reserves its space.
+    pub(crate) fn reserve(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        match fallocate(&file, FallocateFlags::empty(), 0, SLOT_BYTES as u64) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+                (&file).write_all(&vec![0; SLOT_BYTES])?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Self { file })
+    }
+
+    /// Writes the record and makes it durable; may be called again when it failed.
+    pub(crate) fn store(&self, record: &ExitRecord) -> Result<(), StoreError> {
+        let bytes = encode(record).map_err(StoreError::Encode)?;
+        self.file.write_all_at(&bytes, 0).map_err(StoreError::Write)?;
+        // The reserved rest is of no use any more. A reader stops at the length, so failing to free it is harmless.
+        self.file.set_len(bytes.len() as u64).ok();
+        fdatasync(&self.file).map_err(|error| StoreError::Sync(error.into()))
+    }
+}
+
+/// Reads the record out of the file's bytes; none when it is not there, not whole, or not what was written.
+pub(super) fn decode(bytes: &[u8]) -> Option<ExitRecord> {
+    let (line, rest) = bytes.split_at_checked(LINE_BYTES)?;
+    let line = std::str::from_utf8(line).ok()?;
+    let (length, sum) = line.strip_suffix('\n')?.split_once(' ')?;
+    let json = rest.get(..usize::from_str_radix(length, 16).ok()?)?;
+    if sum != checksum(json) {
+        return None;
+    }
+    serde_json::from_slice(json).ok()
+}
+
+fn encode(record: &ExitRecord) -> Result<Vec<u8>, serde_json::Error> {
+    let mut record = record.clone();
+    loop {
+        let json = serde_json::to_vec(&record)?;
+        let smallest = record.stdout_tail.is_empty() && record.stderr_tail.is_empty();
+        if json.len() + LINE_BYTES < SLOT_BYTES || smallest {
+            let mut bytes = format!("{:08x} {}\n", json.len(), checksum(&json)).into_bytes();
+            bytes.extend_from_slice(&json);
+            bytes.push(b'\n');
+            return Ok(bytes);
+        }
+        // Only bytes that JSON escapes get here; half of such a tail is as telling as the whole.
+        record.stdout_tail = last_half(&record.stdout_tail);
+        record.stderr_tail = last_half(&record.stderr_tail);
+    }
+}
+
+fn last_half(text: &str) -> String {
+    text.chars().skip(text.chars().count().div_ceil(2)).collect()
+}
+
+fn checksum(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        // Writing to a String cannot fail.
+        write!(hex, "{byte:02x}").ok();
+    }
+    hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rundir::{Cause, StopReason, Usage, VERSION};
+
+    fn record(stdout_tail: &str) -> ExitRecord {
+        ExitRecord {
+            version: VERSION,
+            cause: Cause::Stopped { reason: StopReason::Verdict },
+            code: Some(3),
+            signal: None,
+            oom: None,
+            stdout_tail: stdout_tail.to_owned(),
+            stderr_tail: String::new(),
+            usage: Usage::default(),
+            started_at_us: Some(1),
+            ended_at_us: 2,
+            survivors: 0,
+            lingered: 1,
+        }
+    }
+
+    #[test]
+    fn a_stored_record_comes_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("exit");
+        let slot = ExitSlot::reserve(&path).unwrap();
+        assert_eq!(decode(&std::fs::read(&path).unwrap()), None);
+        slot.store(&record("done\n")).unwrap();
+        assert_eq!(decode(&std::fs::read(&path).unwrap()), Some(record("done\n")));
+    }
+
+    #[test]
+    fn every_torn_or_changed_record_is_no_record() {
+        let whole = encode(&record("done")).unwrap();
+        let json_end = whole.len() - 1;
+        for length in 0..json_end {
+            assert_eq!(decode(&whole[..length]), None, "cut at {length}");
+        }
+        for at in LINE_BYTES..json_end {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            assert_eq!(decode(&changed), None, "changed at {at}");
+        }
+        assert_eq!(decode(&vec![0; SLOT_BYTES]), None);
+    }
+
+    #[test]
+    fn a_record_that_a_later_release_wrote_can_be_read() {
+        let json = br#"{"version":9,"cause":"exited","code":0,"stdout_tail":"","stderr_tail":"","ended_at_us":1,
+            "usage":{"user_us":1,"system_us":1,"max_rss_kib":1,"novelty":1},"survivors":0,"lingered":0,"novelty":1}"#;
+        let mut bytes = format!("{:08x} {}\n", json.len(), checksum(json)).into_bytes();
+        bytes.extend_from_slice(json);
+        assert_eq!(decode(&bytes).unwrap().cause, Cause::Exited);
+    }
+
+    #[test]
+    fn the_worst_tail_still_fits_its_slot() {
+        let mut worst = record(&"\u{1}".repeat(4096));
+        worst.stderr_tail = "\u{1}".repeat(4096);
+        worst.cause = Cause::SpawnFailed { step: "exec".into(), error: "\u{1}".repeat(4096) };
+        let bytes = encode(&worst).unwrap();
+        assert!(bytes.len() <= SLOT_BYTES);
+        assert!(decode(&bytes).unwrap().stdout_tail.len() >= 1024);
+    }
+}

@@ -1,0 +1,61 @@
+//! This boot, its clock, and the calling process as others can recognise it.
+
+use std::fs;
+use std::io;
+
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::ProcessStat;
+
+/// `PID_FS_MAGIC` of `linux/magic.h`: on older kernels all pidfds share one anonymous inode, which says nothing.
+const PIDFS_MAGIC: i64 = 0x5049_4446;
+
+/// The calling process: its id, its start time in clock ticks, its pidfs inode where there is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnIdentity {
+    /// The process id.
+    pub(crate) pid: i32,
+    /// The start time, in clock ticks since boot.
+    pub(crate) start_ticks: u64,
+    /// The inode in pidfs, unique for one boot.
+    pub(crate) pidfs_inode: Option<u64>,
+}
+
+/// Returns the id of this boot.
+pub(crate) fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// Returns the time since boot, suspended time included, in microseconds.
+pub(crate) fn boottime_us() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
+    seconds * 1_000_000 + nanoseconds / 1_000
+}
+
+/// Describes the calling process.
+pub(crate) fn own_identity() -> io::Result<OwnIdentity> {
+    let pid = getpid();
+    let start_ticks = ProcessStat::own()?.start_ticks;
+    Ok(OwnIdentity { pid: pid.as_raw_nonzero().get(), start_ticks, pidfs_inode: pidfs_inode(pid) })
+}
+
+fn pidfs_inode(pid: rustix::process::Pid) -> Option<u64> {
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let on_pidfs = rustix::fs::fstatfs(&pidfd).ok()?.f_type == PIDFS_MAGIC;
+    if on_pidfs { Some(rustix::fs::fstat(&pidfd).ok()?.st_ino) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_goes_forward_and_the_boot_has_an_id() {
+        let before = boottime_us();
+        assert!(before > 0 && boottime_us() >= before);
+        assert_eq!(boot_id().unwrap().len(), 36);
+    }
+}

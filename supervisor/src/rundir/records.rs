@@ -1,0 +1,155 @@
+//! The records that shim and daemon leave each other in a run directory.
+
+use serde::{Deserialize, Serialize};
+
+/// `pid`: the run has begun, and this process is its shim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PidRecord {
+    /// The version of this record.
+    pub(crate) version: u32,
+    /// The boot in which the numbers below mean anything.
+    pub(crate) boot_id: String,
+    /// The board's UUID.
+    pub(crate) board: String,
+    /// The nonce of the claim.
+    pub(crate) nonce: String,
+    /// The shim's process id.
+    pub(crate) pid: i32,
+    /// The shim's start time, in clock ticks since boot.
+    pub(crate) start_ticks: u64,
+    /// The shim's inode in pidfs, unique for one boot, where the kernel has pidfs (6.9).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pidfs_inode: Option<u64>,
+}
+
+/// `started`: the policy was applied and the command exec'ed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StartedRecord {
+    /// The version of this record.
+    pub(crate) version: u32,
+    /// The worker's process id.
+    pub(crate) pid: i32,
+    /// The worker's start time, in clock ticks since boot.
+    pub(crate) start_ticks: u64,
+    /// When the command was exec'ed, in microseconds of `CLOCK_BOOTTIME`.
+    pub(crate) started_at_us: u64,
+    /// What is enforced and what is not.
+    pub(crate) report: policies::Report,
+}
+
+/// Why the daemon ends a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StopReason {
+    /// The worker has given its verdict.
+    Verdict,
+    /// The claim was taken back.
+    Reclaimed,
+    /// The task was cancelled, archived or moved by a person.
+    Cancelled,
+    /// The host or the daemon needs the place; also what a bare SIGTERM means.
+    Preempted,
+    /// At once.
+    Kill,
+}
+
+/// `stop`: how a run is to be ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StopRequest {
+    /// The version of this record.
+    pub(crate) version: u32,
+    /// Why.
+    pub(crate) reason: StopReason,
+    /// How long the worker may still end by itself before it gets TERM, in milliseconds.
+    pub(crate) quiet_ms: u64,
+    /// The time between TERM and KILL, in milliseconds.
+    pub(crate) grace_ms: u64,
+}
+
+/// How a run came to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Cause {
+    /// The worker ended by itself, or by a signal that was not the shim's.
+    Exited,
+    /// The shim ended it at its deadline.
+    Deadline,
+    /// The shim ended it on request.
+    Stopped {
+        /// Why the daemon asked.
+        reason: StopReason,
+    },
+    /// The command was never exec'ed.
+    SpawnFailed {
+        /// The step that failed.
+        step: String,
+        /// What went wrong, for people.
+        error: String,
+    },
+}
+
+/// What the run's processes used, all that were waited for together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Usage {
+    /// Processor time in user mode, in microseconds.
+    pub(crate) user_us: u64,
+    /// Processor time in the kernel, in microseconds.
+    pub(crate) system_us: u64,
+    /// The largest resident set of any one process, in KiB.
+    pub(crate) max_rss_kib: u64,
+}
+
+/// `exit`: how the run ended. It is there only when nothing of the run is left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExitRecord {
+    /// The version of this record.
+    pub(crate) version: u32,
+    /// How the run came to its end.
+    pub(crate) cause: Cause,
+    /// The worker's exit code, when it exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) code: Option<i32>,
+    /// The signal that ended the worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signal: Option<i32>,
+    /// Whether the kernel's out-of-memory killer ended the worker; none when the host cannot tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) oom: Option<bool>,
+    /// The last 4096 bytes of standard output.
+    pub(crate) stdout_tail: String,
+    /// The last 4096 bytes of standard error.
+    pub(crate) stderr_tail: String,
+    /// What the run used.
+    pub(crate) usage: Usage,
+    /// When the command was exec'ed, in microseconds of `CLOCK_BOOTTIME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) started_at_us: Option<u64>,
+    /// When nothing of the run was left, in microseconds of `CLOCK_BOOTTIME`.
+    pub(crate) ended_at_us: u64,
+    /// Processes that are still there. A shim writes no record before this is 0.
+    pub(crate) survivors: u32,
+    /// Descendants that outlived the worker and had to be ended.
+    pub(crate) lingered: u32,
+}
+
+/// A process that outlives SIGKILL, mostly in an uninterruptible wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Straggler {
+    /// Its process id.
+    pub(crate) pid: i32,
+    /// Its command name.
+    pub(crate) name: String,
+    /// Its state as `/proc/<pid>/stat` has it: `D`, `R`, …
+    pub(crate) state: char,
+}
+
+/// `unkillable`: what the shim still waits for; the run's claim stays as long as it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UnkillableRecord {
+    /// The version of this record.
+    pub(crate) version: u32,
+    /// When it was last looked at, in microseconds of `CLOCK_BOOTTIME`.
+    pub(crate) at_us: u64,
+    /// The processes that are left.
+    pub(crate) processes: Vec<Straggler>,
+}

@@ -1,0 +1,125 @@
+//! `spec.json`: everything that one run needs, written by the daemon before the shim starts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What the worker reads on its standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Stdin {
+    /// Nothing: end of file at once.
+    Null,
+    /// The content of a file, such as a prompt.
+    File(PathBuf),
+}
+
+/// One run, complete: `spec.json` in its run directory.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct RunSpec {
+    /// The version of this record.
+    pub(crate) version: u32,
+    /// The board's UUID.
+    pub(crate) board: String,
+    /// The board's name.
+    pub(crate) board_name: String,
+    /// The task's id.
+    pub(crate) task: String,
+    /// The run's number on its board.
+    pub(crate) run: i64,
+    /// The nonce of the claim that this run belongs to.
+    pub(crate) nonce: String,
+    /// The command; a first word without a slash is looked up in the `PATH` of `env`.
+    pub(crate) argv: Vec<String>,
+    /// The worker's whole environment.
+    pub(crate) env: BTreeMap<String, String>,
+    /// The directory in which the command starts.
+    pub(crate) cwd: PathBuf,
+    /// The worker's standard input.
+    pub(crate) stdin: Stdin,
+    /// The file that collects the worker's output.
+    pub(crate) log: PathBuf,
+    /// The size that the log never exceeds, in bytes.
+    pub(crate) log_cap: u64,
+    /// When the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
+    pub(crate) deadline_us: Option<u64>,
+    /// The time between TERM and KILL at the deadline, in milliseconds.
+    pub(crate) grace_ms: u64,
+    /// What the worker may touch.
+    pub(crate) policy: policies::Policy,
+    /// The concrete places and ids that the policy's words stand for.
+    pub(crate) surroundings: policies::Surroundings,
+    /// The run's cgroup directory; its leaves `shim` and `work` exist.
+    pub(crate) cgroup: Option<PathBuf>,
+    /// The daemon's datagram socket.
+    pub(crate) poke: PathBuf,
+}
+
+impl fmt::Debug for RunSpec {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("RunSpec")
+            .field("board_name", &self.board_name)
+            .field("task", &self.task)
+            .field("run", &self.run)
+            .field("argv0", &self.argv.first())
+            .field("env", &self.env.keys())
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The part of a spec that the shim itself acts on.
+///
+/// A shim holds no environment, no secret and no policy in its memory, and a policy that cannot be read becomes
+/// a recorded failure of `confine` instead of a shim that cannot start.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ShimSpec {
+    /// The version of the record.
+    pub(crate) version: u32,
+    /// The board's UUID.
+    pub(crate) board: String,
+    /// The run's number on its board.
+    pub(crate) run: i64,
+    /// The nonce of the claim that this run belongs to.
+    pub(crate) nonce: String,
+    /// The worker's standard input.
+    pub(crate) stdin: Stdin,
+    /// The file that collects the worker's output.
+    pub(crate) log: PathBuf,
+    /// The size that the log never exceeds, in bytes.
+    pub(crate) log_cap: u64,
+    /// When the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
+    pub(crate) deadline_us: Option<u64>,
+    /// The time between TERM and KILL at the deadline, in milliseconds.
+    pub(crate) grace_ms: u64,
+    /// Whose ids the worker gets.
+    pub(crate) surroundings: ShimSurroundings,
+    /// The run's cgroup directory.
+    pub(crate) cgroup: Option<PathBuf>,
+    /// The daemon's datagram socket.
+    pub(crate) poke: PathBuf,
+}
+
+/// The part of the surroundings that the shim itself acts on.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ShimSurroundings {
+    /// The worker's user and group; none when it keeps the daemon's.
+    pub(crate) identity: Option<policies::Identity>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shim_reads_its_part_and_ignores_what_it_does_not_know() {
+        let text = r#"{"version":1,"board":"b","run":7,"nonce":"n","stdin":{"file":"/p"},"log":"/l","log_cap":9,
+            "deadline_us":null,"grace_ms":5000,"surroundings":{"identity":null,"novelty":1},"policy":42,
+            "cgroup":null,"poke":"/s","novelty":[]}"#;
+        let spec: ShimSpec = serde_json::from_str(text).unwrap();
+        assert_eq!((spec.run, spec.stdin), (7, Stdin::File("/p".into())));
+    }
+}

@@ -1,0 +1,79 @@
+//! What `/proc/<pid>/stat` says of a process that this crate acts on (`proc_pid_stat(5)`).
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// The fields of one `stat` line that matter here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProcessStat {
+    /// The command name.
+    pub(crate) name: String,
+    /// The state: `R`, `S`, `D`, `T`, `Z`, …
+    pub(crate) state: char,
+    /// The parent's process id.
+    pub(crate) parent: i32,
+    /// The start time, in clock ticks since boot.
+    pub(crate) start_ticks: u64,
+}
+
+impl ProcessStat {
+    /// Reads the line of a live or unreaped process.
+    pub(crate) fn of(pid: i32) -> io::Result<Self> {
+        Self::read(&Path::new("/proc").join(pid.to_string()).join("stat"))
+    }
+
+    /// Reads the line of the calling process.
+    pub(crate) fn own() -> io::Result<Self> {
+        Self::read(Path::new("/proc/self/stat"))
+    }
+
+    /// Parses one line; none when it is not one.
+    ///
+    /// The name is in parentheses and may itself hold spaces and parentheses, so fields count from the last `)`.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let (head, rest) = line.rsplit_once(')')?;
+        let (_, name) = head.split_once('(')?;
+        let mut fields = rest.split_ascii_whitespace();
+        // Field 3 is the state, 4 the parent, 22 the start time; 17 lie between the last two.
+        let state = fields.next()?.chars().next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let start_ticks = fields.nth(17)?.parse().ok()?;
+        Some(Self { name: name.to_owned(), state, parent, start_ticks })
+    }
+
+    fn read(path: &Path) -> io::Result<Self> {
+        let bytes = fs::read(path)?;
+        Self::parse(&String::from_utf8_lossy(&bytes)).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let line = "42 (a) (b) R 7) S 17 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3\n";
+        let stat = ProcessStat::parse(line).unwrap();
+        assert_eq!(
+            (stat.name.as_str(), stat.state, stat.parent, stat.start_ticks),
+            ("a) (b) R 7", 'S', 17, 98_765)
+        );
+    }
+
+    #[test]
+    fn a_torn_line_is_no_process() {
+        assert_eq!(ProcessStat::parse("42 (sh) S 17 42"), None);
+        assert_eq!(ProcessStat::parse(""), None);
+    }
+
+    #[test]
+    fn the_calling_process_finds_itself() {
+        let own = ProcessStat::own().unwrap();
+        assert_eq!(
+            own.start_ticks,
+            ProcessStat::of(std::process::id().try_into().unwrap()).unwrap().start_ticks
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! When the worker gets TERM and when KILL: the deadline and every request to stop, merged. Pure.
+
+use crate::rundir::{Cause, StopRequest};
+
+/// What is to be done to the worker now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// TERM, then CONT, to the whole tree.
+    Terminate,
+    /// KILL to the whole tree, until it is gone.
+    Kill,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Schedule {
+    cause: Cause,
+    terminate_at: u64,
+    kill_at: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Done {
+    Nothing,
+    Terminated,
+    Killed,
+}
+
+/// The way a run is to be ended; times are microseconds of `CLOCK_BOOTTIME`.
+#[derive(Debug)]
+pub(super) struct Ending {
+    schedule: Option<Schedule>,
+    done: Done,
+}
+
+impl Ending {
+    /// Starts with the deadline, if there is one.
+    pub(super) fn new(deadline_us: Option<u64>, grace_ms: u64) -> Self {
+        let schedule = deadline_us.map(|at| Schedule {
+            cause: Cause::Deadline,
+            terminate_at: at,
+            kill_at: at.saturating_add(micros(grace_ms)),
+        });
+        Self { schedule, done: Done::Nothing }
+    }
+
+    /// Takes a request to stop that is read at `now`.
+    ///
+    /// Each step happens at the earliest time that anyone asked for: a later request can only be more urgent.
+    pub(super) fn request(&mut self, now: u64, request: &StopRequest) {
+        let terminate_at = now.saturating_add(micros(request.quiet_ms));
+        let kill_at = terminate_at.saturating_add(micros(request.grace_ms));
+        let cause = Cause::Stopped { reason: request.reason };
+        match &mut self.schedule {
+            None => self.schedule = Some(Schedule { cause, terminate_at, kill_at }),
+            Some(schedule) => {
+                if self.done == Done::Nothing && terminate_at < schedule.terminate_at {
+                    schedule.terminate_at = terminate_at;
+                    schedule.cause = cause;
+                }
+                schedule.kill_at = schedule.kill_at.min(kill_at);
+            }
+        }
+    }
+
+    /// Returns when [`Ending::due`] has to be asked next; none when nothing is ever due.
+    pub(super) fn next_at(&self) -> Option<u64> {
+        let schedule = self.schedule.as_ref()?;
+        match self.done {
+            Done::Nothing => Some(schedule.terminate_at),
+            Done::Terminated => Some(schedule.kill_at),
+            Done::Killed => None,
+        }
+    }
+
+    /// Returns the step that is due at `now` and takes it as done.
+    pub(super) fn due(&mut self, now: u64) -> Option<Step> {
+        if self.next_at()? > now {
+            return None;
+        }
+        let (done, step) = match self.done {
+            Done::Nothing => (Done::Terminated, Step::Terminate),
+            Done::Terminated | Done::Killed => (Done::Killed, Step::Kill),
+        };
+        self.done = done;
+        Some(step)
+    }
+
+    /// Returns why the worker was told to end; none when it was not: then its end is its own.
+    pub(super) fn cause(&self) -> Option<&Cause> {
+        (self.done > Done::Nothing).then_some(self.schedule.as_ref()?).map(|schedule| &schedule.cause)
+    }
+}
+
+fn micros(milliseconds: u64) -> u64 {
+    milliseconds.saturating_mul(1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rundir::StopReason;
+
+    fn stop(reason: StopReason, quiet_ms: u64, grace_ms: u64) -> StopRequest {
+        StopRequest { version: 1, reason, quiet_ms, grace_ms }
+    }
+
+    #[test]
+    fn a_deadline_terminates_then_kills_after_the_grace() {
+        let mut ending = Ending::new(Some(1_000), 5);
+        assert_eq!((ending.due(999), ending.next_at()), (None, Some(1_000)));
+        assert_eq!((ending.due(1_000), ending.next_at()), (Some(Step::Terminate), Some(6_000)));
+        assert_eq!((ending.due(6_000), ending.next_at()), (Some(Step::Kill), None));
+        assert_eq!(ending.cause(), Some(&Cause::Deadline));
+    }
+
+    #[test]
+    fn a_run_without_deadline_and_request_never_ends() {
+        let mut ending = Ending::new(None, 5);
+        assert_eq!((ending.next_at(), ending.due(u64::MAX), ending.cause()), (None, None, None));
+    }
+
+    #[test]
+    fn a_verdict_leaves_time_and_a_worker_that_uses_it_ends_by_itself() {
+        let mut ending = Ending::new(None, 5);
+        ending.request(0, &stop(StopReason::Verdict, 10_000, 5_000));
+        assert_eq!((ending.due(9_999_999), ending.cause()), (None, None));
+        assert_eq!(ending.next_at(), Some(10_000_000));
+    }
+
+    #[test]
+    fn a_later_request_may_be_more_urgent() {
+        let mut ending = Ending::new(None, 5);
+        ending.request(0, &stop(StopReason::Verdict, 10_000, 5_000));
+        ending.request(1, &stop(StopReason::Kill, 0, 0));
+        assert_eq!((ending.due(1), ending.due(1)), (Some(Step::Terminate), Some(Step::Kill)));
+        assert_eq!(ending.cause(), Some(&Cause::Stopped { reason: StopReason::Kill }));
+    }
+
+    #[test]
+    fn a_later_request_is_never_less_urgent() {
+        let mut ending = Ending::new(Some(2_000), 1);
+        ending.request(1, &stop(StopReason::Cancelled, 0, 1));
+        assert_eq!(ending.due(1), Some(Step::Terminate));
+        ending.request(2, &stop(StopReason::Verdict, 10_000, 10_000));
+        assert_eq!(ending.next_at(), Some(1_001));
+        assert_eq!(ending.cause(), Some(&Cause::Stopped { reason: StopReason::Cancelled }));
+    }
+
+    #[test]
+    fn a_kill_shortens_the_grace_of_a_stop_that_runs() {
+        let mut ending = Ending::new(None, 1);
+        ending.request(0, &stop(StopReason::Preempted, 0, 60_000));
+        assert_eq!(ending.due(0), Some(Step::Terminate));
+        ending.request(5, &stop(StopReason::Kill, 0, 0));
+        assert_eq!(ending.due(5), Some(Step::Kill));
+        assert_eq!(ending.cause(), Some(&Cause::Stopped { reason: StopReason::Preempted }));
+    }
+
+    #[test]
+    fn a_deadline_that_comes_before_the_end_of_the_quiet_time_keeps_its_place() {
+        let mut ending = Ending::new(Some(1_000), 1);
+        ending.request(0, &stop(StopReason::Verdict, 10_000, 5_000));
+        assert_eq!(ending.due(1_000), Some(Step::Terminate));
+        assert_eq!(ending.cause(), Some(&Cause::Deadline));
+    }
+}

@@ -1,0 +1,199 @@
+//! A run's log: never larger than its cap, its beginning and its end kept, linear at every moment.
+//!
+//! Output fills the file up to its cap. From then on the first half stays, followed by one line that says how many
+//! bytes were left out, and the rest holds the most recent output. When the rest is full, its newer half moves to its
+//! front: each byte is copied at most once on average, with one small buffer, however long a flood lasts.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::Path;
+
+/// A log too small for two parts and a line between them keeps its beginning only.
+const SMALLEST_SPLIT: u64 = 1024;
+const CHUNK: usize = 16 * 1024;
+
+/// An open log.
+#[derive(Debug)]
+pub(super) struct CappedLog {
+    file: File,
+    cap: u64,
+    /// Where the next byte goes: the size of the file.
+    at: u64,
+    /// Bytes between head and tail that are not in the file any more.
+    left_out: u64,
+    /// Bytes that the file did not take (a full disk) since the last that it took.
+    lost: u64,
+}
+
+impl CappedLog {
+    /// Opens an empty log (0600) and makes the directories above it (0700).
+    pub(super) fn create(path: &Path, cap: u64) -> io::Result<Self> {
+        if let Some(parent) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        }
+        let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .custom_flags(no_link)
+            .open(path)?;
+        Ok(Self { file, cap, at: 0, left_out: 0, lost: 0 })
+    }
+
+    /// Adds output. What the file does not take is counted and told when it takes some again.
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        if self.lost > 0 {
+            let line = format!("\n[supervisor: {} bytes could not be written]\n", self.lost);
+            if self.append(line.as_bytes()) > 0 {
+                self.lost += bytes.len() as u64;
+                return;
+            }
+            self.lost = 0;
+        }
+        self.lost += self.append(bytes);
+    }
+
+    /// Says what was lost at the very end, as far as that can be written.
+    pub(super) fn finish(&mut self) {
+        self.write(b"");
+    }
+
+    /// Adds bytes and returns how many the file did not take.
+    fn append(&mut self, mut bytes: &[u8]) -> u64 {
+        while !bytes.is_empty() {
+            let room = usize::try_from(self.cap.saturating_sub(self.at)).unwrap_or(usize::MAX);
+            if room == 0 {
+                match self.make_room() {
+                    Ok(true) => continue,
+                    Ok(false) => {
+                        self.left_out += bytes.len() as u64;
+                        return 0;
+                    }
+                    Err(_) => return bytes.len() as u64,
+                }
+            }
+            match self.file.write_at(&bytes[..bytes.len().min(room)], self.at) {
+                Ok(0) => return bytes.len() as u64,
+                Ok(count) => {
+                    self.at += count as u64;
+                    bytes = &bytes[count..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return bytes.len() as u64,
+            }
+        }
+        0
+    }
+
+    /// Drops the older half of the tail; false when the log is too small to have one.
+    fn make_room(&mut self) -> io::Result<bool> {
+        if self.cap < SMALLEST_SPLIT {
+            return Ok(false);
+        }
+        let head = self.cap / 2;
+        let tail = head + marker(0).len() as u64;
+        let keep = (self.cap - tail) / 2;
+        let from = self.at - keep;
+        let dropped_from = if self.left_out == 0 { head } else { tail };
+        let left_out = self.left_out + (from - dropped_from);
+
+        let mut buffer = vec![0; CHUNK];
+        let mut moved = 0;
+        while moved < keep {
+            let count = usize::try_from(keep - moved).unwrap_or(CHUNK).min(CHUNK);
+            self.file.read_exact_at(&mut buffer[..count], from + moved)?;
+            self.file.write_all_at(&buffer[..count], tail + moved)?;
+            moved += count as u64;
+        }
+        self.file.write_all_at(marker(left_out).as_bytes(), head)?;
+        self.file.set_len(tail + keep)?;
+        self.left_out = left_out;
+        self.at = tail + keep;
+        Ok(true)
+    }
+}
+
+/// The line between head and tail; always of the same length.
+fn marker(left_out: u64) -> String {
+    format!("\n[supervisor: {left_out:>20} bytes left out]\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn log(cap: u64) -> (tempfile::TempDir, std::path::PathBuf, CappedLog) {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("board/task/7.log");
+        let log = CappedLog::create(&path, cap).unwrap();
+        (place, path, log)
+    }
+
+    #[test]
+    fn output_up_to_the_cap_is_the_whole_file() {
+        let (_place, path, mut log) = log(4096);
+        log.write(&[b'a'; 4095]);
+        log.write(b"b");
+        log.finish();
+        let text = fs::read_to_string(path).unwrap();
+        assert_eq!(text, format!("{}b", "a".repeat(4095)));
+    }
+
+    #[test]
+    fn a_flood_keeps_head_and_end_counts_the_middle_and_never_exceeds_the_cap() {
+        let (_place, path, mut log) = log(4096);
+        let mut sent = String::new();
+        for number in 0..5000 {
+            let line = format!("line {number}\n");
+            log.write(line.as_bytes());
+            sent.push_str(&line);
+            assert!(fs::metadata(&path).unwrap().len() <= 4096);
+        }
+        log.finish();
+        let text = fs::read_to_string(path).unwrap();
+        let (head, rest) = text.split_once("\n[supervisor: ").unwrap();
+        let (count, end) = rest.split_once(" bytes left out]\n").unwrap();
+        assert_eq!(head, &sent[..2048]);
+        assert!(sent.ends_with(end) && end.len() > 900);
+        assert_eq!(head.len() + count.trim().parse::<usize>().unwrap() + end.len(), sent.len());
+    }
+
+    #[test]
+    fn one_write_larger_than_the_log_is_cut_the_same_way() {
+        let (_place, path, mut log) = log(2048);
+        log.write(&vec![b'x'; 100_000]);
+        let text = fs::read_to_string(path).unwrap();
+        assert!(text.len() <= 2048 && text.contains("bytes left out"));
+    }
+
+    #[test]
+    fn a_tiny_log_keeps_its_beginning_and_an_empty_one_nothing() {
+        let (_place, path, mut tiny) = log(10);
+        tiny.write(b"0123456789abc");
+        tiny.write(b"def");
+        assert_eq!(fs::read(path).unwrap(), b"0123456789");
+        let (_place, path, mut none) = log(0);
+        none.write(b"x");
+        assert_eq!(fs::read(path).unwrap(), b"");
+    }
+
+    #[test]
+    fn what_a_full_disk_did_not_take_is_told_when_it_takes_some_again() {
+        let (place, path, mut log) = log(4096);
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let real = std::mem::replace(&mut log.file, full);
+        log.write(b"gone");
+        log.write(b"gone too");
+        log.file = real;
+        log.write(b"back\n");
+        let text = fs::read_to_string(path).unwrap();
+        assert_eq!(text, "\n[supervisor: 12 bytes could not be written]\nback\n");
+        drop(place);
+    }
+}

@@ -1,0 +1,148 @@
+//! `__shim <run dir>`: from the first instruction to the exit code.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use nix::sys::prctl;
+use nix::unistd::setsid;
+
+use super::log::CappedLog;
+use super::record;
+use super::report::Failure;
+use super::signals::Signals;
+use super::timer::Alarm;
+use super::tree::join_cgroup;
+use super::watch::Watch;
+use super::worker::Worker;
+use crate::rundir::{
+    Cause, ExitRecord, ExitSlot, LockGuard, LockState, RunDir, RunDirError, ShimSpec, StoreError, Usage,
+    VERSION, boottime_us,
+};
+
+/// Why a shim ended without an exit record. Each has its own exit code, from `sysexits.h` where it has one.
+#[derive(Debug, thiserror::Error)]
+enum ShimError {
+    #[error("usage: __shim <run dir>")]
+    Usage,
+    #[error("begin a session of its own")]
+    Session(#[source] nix::Error),
+    #[error("become the reaper of the run's orphans")]
+    Subreaper(#[source] nix::Error),
+    #[error("use the run directory")]
+    RunDir(#[source] RunDirError),
+    #[error("the run has a shim already")]
+    Busy,
+    #[error("the run was revoked, or has begun before")]
+    Late,
+    #[error("catch signals")]
+    Signals(#[source] io::Error),
+    #[error("reserve the space of the exit record")]
+    Reserve(#[source] RunDirError),
+    #[error("store the exit record")]
+    Store(#[source] StoreError),
+}
+
+impl ShimError {
+    fn code(&self) -> u8 {
+        match self {
+            Self::Usage => 64,
+            Self::RunDir(_) => 66,
+            Self::Session(_) | Self::Subreaper(_) | Self::Signals(_) => 71,
+            Self::Reserve(_) => 73,
+            Self::Store(_) => 74,
+            Self::Busy => 75,
+            Self::Late => 76,
+        }
+    }
+}
+
+/// Runs `__shim <run dir>`.
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    match shim(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let Failure { error: text, .. } = Failure::new("shim", &error);
+            writeln!(io::stderr(), "error: shim: {text}").ok();
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> {
+    let (Some(path), None) = (arguments.next(), arguments.next()) else { return Err(ShimError::Usage) };
+    // Only for those who read process lists.
+    prctl::set_name(c"supervisor-shim").ok();
+    setsid().map_err(ShimError::Session)?;
+    prctl::set_child_subreaper(true).map_err(ShimError::Subreaper)?;
+
+    let run = RunDir::open(Path::new(&path)).map_err(ShimError::RunDir)?;
+    let _lock = take(&run)?;
+    let signals = Signals::register().map_err(ShimError::Signals)?;
+    let slot = run.reserve_exit().map_err(ShimError::Reserve)?;
+
+    let spec = match run.shim_spec() {
+        Ok(spec) => spec,
+        Err(error) => return store(&slot, &not_begun(Failure::new("spec", &error))),
+    };
+    let record = match begin(&run, &spec, signals) {
+        Ok(watch) => watch.until_nothing_is_left(),
+        Err(failure) => not_begun(failure),
+    };
+    store(&slot, &record)?;
+    record::poke(&spec, "exit");
+    Ok(())
+}
+
+/// Takes the run's lock, unless the run is not to be run by this process.
+///
+/// A daemon that looks whether the run lives has the lock for a moment, so a held lock alone is no reason to leave
+/// it; a held lock and a `pid` record are another shim.
+fn take(run: &RunDir) -> Result<LockGuard, ShimError> {
+    let guard = match run.lock_state().map_err(ShimError::RunDir)? {
+        LockState::Free(guard) => guard,
+        LockState::Held if run.pid().map_err(ShimError::RunDir)?.is_some() => return Err(ShimError::Busy),
+        LockState::Held => run.lock().map_err(ShimError::RunDir)?,
+    };
+    let is_late =
+        run.is_revoked().map_err(ShimError::RunDir)? || run.pid().map_err(ShimError::RunDir)?.is_some();
+    if is_late { Err(ShimError::Late) } else { Ok(guard) }
+}
+
+/// Does everything up to a spawned worker. What fails is a step of the run, not of the shim.
+fn begin<'a>(run: &'a RunDir, spec: &'a ShimSpec, signals: Signals) -> Result<Watch<'a>, Failure> {
+    if spec.version != VERSION {
+        let error = format!("this release runs version {VERSION} and the spec has {}", spec.version);
+        return Err(Failure { step: "spec".to_owned(), error });
+    }
+    if let Some(cgroup) = &spec.cgroup {
+        join_cgroup(&cgroup.join("shim")).map_err(|error| Failure::new("cgroup", &error))?;
+    }
+    record::write_pid(run, spec).map_err(|error| Failure::new("pid", &error))?;
+    let log = CappedLog::create(&spec.log, spec.log_cap).map_err(|error| Failure::new("log", &error))?;
+    let alarm = Alarm::new().map_err(|error| Failure::new("timer", &error))?;
+    let worker = Worker::spawn(run, spec).map_err(|error| Failure::new("spawn", &error))?;
+    Ok(Watch::new(run, spec, worker, signals, alarm, log))
+}
+
+fn not_begun(Failure { step, error }: Failure) -> ExitRecord {
+    ExitRecord {
+        version: VERSION,
+        cause: Cause::SpawnFailed { step, error },
+        code: None,
+        signal: None,
+        oom: None,
+        stdout_tail: String::new(),
+        stderr_tail: String::new(),
+        usage: Usage::default(),
+        started_at_us: None,
+        ended_at_us: boottime_us(),
+        survivors: 0,
+        lingered: 0,
+    }
+}
+
+fn store(slot: &ExitSlot, record: &ExitRecord) -> Result<(), ShimError> {
+    record::store(slot, record).map_err(ShimError::Store)
+}

@@ -1,0 +1,96 @@
+//! The shim's records, and the datagram that tells the daemon to look at them.
+
+use std::io;
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use serde::Serialize;
+
+use crate::rundir::{
+    ExitRecord, ExitSlot, PidRecord, RunDir, RunDirError, ShimSpec, StoreError, Usage, VERSION, boot_id,
+    own_identity,
+};
+
+/// The time between attempts to write a record to a full disk: nothing tells when there is space again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Why the `pid` record is not there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PidError {
+    /// The kernel did not say which boot this is.
+    #[error("read the boot id")]
+    BootId(#[source] io::Error),
+    /// The shim could not read its own start time.
+    #[error("read the shim's own start time")]
+    Identity(#[source] io::Error),
+    /// The record could not be written.
+    #[error(transparent)]
+    Write(RunDirError),
+}
+
+#[derive(Serialize)]
+struct Poke<'a> {
+    board: &'a str,
+    run: i64,
+    what: &'a str,
+}
+
+/// Records that the calling process is the run's shim.
+pub(super) fn write_pid(run: &RunDir, spec: &ShimSpec) -> Result<(), PidError> {
+    let me = own_identity().map_err(PidError::Identity)?;
+    let record = PidRecord {
+        version: VERSION,
+        boot_id: boot_id().map_err(PidError::BootId)?,
+        board: spec.board.clone(),
+        nonce: spec.nonce.clone(),
+        pid: me.pid,
+        start_ticks: me.start_ticks,
+        pidfs_inode: me.pidfs_inode,
+    };
+    run.write_pid(&record).map_err(PidError::Write)
+}
+
+/// Tells the daemon that a record of this run is new. A daemon that is not there finds the record later.
+pub(super) fn poke(spec: &ShimSpec, what: &str) {
+    let send = || -> io::Result<()> {
+        let socket = UnixDatagram::unbound()?;
+        socket.set_nonblocking(true)?;
+        let poke = Poke { board: &spec.board, run: spec.run, what };
+        socket.send_to(&serde_json::to_vec(&poke)?, &spec.poke)?;
+        Ok(())
+    };
+    send().ok();
+}
+
+/// Makes the exit record durable. On a full disk it tries until there is space: the record is all that tells how
+/// the run ended, and the lock that the shim still holds keeps the claim meanwhile.
+pub(super) fn store(slot: &ExitSlot, record: &ExitRecord) -> Result<(), StoreError> {
+    loop {
+        match slot.store(record) {
+            Err(StoreError::Write(error) | StoreError::Sync(error)) if is_full(&error) => {
+                std::thread::sleep(RETRY);
+            }
+            stored => return stored,
+        }
+    }
+}
+
+/// Returns what all children that were waited for used, with their own.
+pub(super) fn usage() -> Usage {
+    let micros = |time: nix::sys::time::TimeVal| {
+        u64::try_from(time.tv_sec()).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec()).unwrap_or(0)
+    };
+    getrusage(UsageWho::RUSAGE_CHILDREN).map_or_else(
+        |_| Usage::default(),
+        |usage| Usage {
+            user_us: micros(usage.user_time()),
+            system_us: micros(usage.system_time()),
+            max_rss_kib: u64::try_from(usage.max_rss()).unwrap_or(0),
+        },
+    )
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

@@ -1,0 +1,132 @@
+//! What `confine` tells the shim through its pipe, one JSON value a line, and how the shim reads it.
+//!
+//! The pipe's write end is close-on-exec: end of file after `Confined` means that the command was exec'ed.
+
+use std::error::Error;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use serde::{Deserialize, Serialize};
+
+/// More than any report has; what a broken `confine` writes beyond it is ignored.
+const MOST_BYTES: usize = 256 * 1024;
+/// Leaves the exit record room for its tails.
+const ERROR_BYTES: usize = 2048;
+
+/// A step on the way to the command that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    /// The step: one word.
+    pub(crate) step: String,
+    /// What went wrong, with its causes.
+    pub(crate) error: String,
+}
+
+impl Failure {
+    /// Describes `error` with all its causes.
+    pub(crate) fn new(step: &str, error: &dyn Error) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            text.push_str(": ");
+            text.push_str(&inner.to_string());
+            cause = inner.source();
+        }
+        text.truncate(text.floor_char_boundary(ERROR_BYTES));
+        Self { step: step.to_owned(), error: text }
+    }
+}
+
+/// One line on the pipe.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Word {
+    /// A step failed; nothing follows.
+    Failed(Failure),
+    /// Everything is applied; the command is exec'ed next.
+    Confined(Box<policies::Report>),
+}
+
+/// How the way to the command ended.
+#[derive(Debug)]
+pub(super) enum Start {
+    /// The command was exec'ed.
+    Executed(Box<policies::Report>),
+    /// A step failed.
+    Failed(Failure),
+    /// `confine` ended without a word.
+    Silent,
+}
+
+/// The shim's end of the pipe.
+#[derive(Debug)]
+pub(super) struct ReportPipe {
+    pipe: Option<PipeReader>,
+    bytes: Vec<u8>,
+}
+
+impl ReportPipe {
+    /// Reads from `pipe`, which has to be non-blocking.
+    pub(super) fn new(pipe: PipeReader) -> Self {
+        Self { pipe: Some(pipe), bytes: Vec::new() }
+    }
+
+    /// Takes what is there; returns how the start ended once the pipe is closed, and none before and after that.
+    pub(super) fn read(&mut self) -> Option<Start> {
+        let pipe = self.pipe.as_mut()?;
+        let mut buffer = [0; 4096];
+        loop {
+            match pipe.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) if self.bytes.len() < MOST_BYTES => self.bytes.extend_from_slice(&buffer[..count]),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(_) => break,
+            }
+        }
+        self.pipe = None;
+        Some(understand(&std::mem::take(&mut self.bytes)))
+    }
+}
+
+impl ReportPipe {
+    /// Returns the descriptor to wait for; none once the pipe is closed.
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+}
+
+fn understand(bytes: &[u8]) -> Start {
+    let mut start = Start::Silent;
+    for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        match serde_json::from_slice(line) {
+            Ok(Word::Confined(report)) => start = Start::Executed(report),
+            Ok(Word::Failed(failure)) => return Start::Failed(failure),
+            Err(error) => return Start::Failed(Failure::new("report", &error)),
+        }
+    }
+    start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_after_the_report_is_what_counts() {
+        let failed = Failure { step: "exec".into(), error: "no such file".into() };
+        let line = serde_json::to_vec(&Word::Failed(failed.clone())).unwrap();
+        assert!(matches!(understand(&line), Start::Failed(told) if told == failed));
+        assert!(matches!(understand(b""), Start::Silent));
+        assert!(matches!(understand(b"{\"st"), Start::Failed(told) if told.step == "report"));
+    }
+
+    #[test]
+    fn a_failure_names_all_its_causes() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("outer")]
+        struct Outer(#[source] io::Error);
+        assert_eq!(Failure::new("x", &Outer(io::Error::other("inner"))).error, "outer: inner");
+    }
+}

@@ -1,0 +1,232 @@
+//! Everything the run has started: found, signalled, reaped, and proved to be gone.
+//!
+//! The shim is a child subreaper, so each living descendant has a chain of living parents up to the shim. Two facts
+//! follow: a walk down from the shim's own children reaches all of them, whatever session or group they made; and
+//! when the kernel says that the shim has no child (`ECHILD`), it has no descendant. The walk may miss what forks
+//! meanwhile, so it is repeated; `ECHILD` is the proof.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use procfs::ProcResult;
+use procfs::process::Process;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_open, pidfd_send_signal, wait,
+};
+
+use crate::rundir::Straggler;
+
+/// Passes to stop a tree that keeps forking; what is left is met again in the next round.
+const STOP_PASSES: usize = 16;
+
+/// What a look at the ended children found.
+#[derive(Debug, Default)]
+pub(super) struct Reaped {
+    /// How the worker ended, if it was among them.
+    pub(super) worker: Option<WaitStatus>,
+    /// Whether the shim has no child left, and so no descendant.
+    pub(super) childless: bool,
+}
+
+/// The descendants of the shim, and the cgroup that they are in where there is one.
+#[derive(Debug)]
+pub(super) struct Tree {
+    me: i32,
+    worker: i32,
+    work: Option<PathBuf>,
+    killed: BTreeSet<(i32, u64)>,
+}
+
+#[derive(Debug, Clone)]
+struct Member {
+    pid: i32,
+    start_ticks: u64,
+    state: char,
+    name: String,
+}
+
+impl Tree {
+    /// Describes the tree below the calling process, whose child `worker` is; `work` is a cgroup directory.
+    pub(super) fn new(worker: i32, work: Option<PathBuf>) -> Self {
+        Self { me: std::process::id().cast_signed(), worker, work, killed: BTreeSet::new() }
+    }
+
+    /// Sends TERM, then CONT, to all: a stopped process does not get TERM before it goes on.
+    pub(super) fn terminate(&self) {
+        let members = self.members();
+        for signal in [Signal::TERM, Signal::CONT] {
+            Self::signal(&members, signal);
+        }
+    }
+
+    /// Sends KILL to all; returns how many of them had not been sent it before.
+    ///
+    /// They are stopped first, until no pass finds a new one: a stopped process does not fork. Where there is a
+    /// cgroup the kernel ends all that is in it at once, beside the walk, which also reaches a worker that has not
+    /// joined it yet.
+    pub(super) fn kill(&mut self) -> u32 {
+        let mut found = BTreeSet::new();
+        for _ in 0..STOP_PASSES {
+            let fresh: Vec<Member> =
+                self.members().into_iter().filter(|member| found.insert(member.identity())).collect();
+            if fresh.is_empty() {
+                break;
+            }
+            Self::signal(&fresh, Signal::STOP);
+        }
+        if let Some(work) = &self.work {
+            // Kernels before 5.14 have no such file; the walk ends the same processes.
+            fs::write(work.join("cgroup.kill"), "1").ok();
+        }
+        let members = self.members();
+        found.extend(members.iter().map(Member::identity));
+        Self::signal(&members, Signal::KILL);
+        let before = self.killed.len();
+        self.killed.append(&mut found);
+        u32::try_from(self.killed.len() - before).unwrap_or(u32::MAX)
+    }
+
+    /// Reaps all children that have ended.
+    pub(super) fn reap(&self) -> Reaped {
+        let mut reaped = Reaped::default();
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == self.worker => {
+                    reaped.worker = Some(status);
+                }
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => return reaped,
+                Err(_) => {
+                    // ECHILD; waitid has no other error for "any child".
+                    reaped.childless = true;
+                    return reaped;
+                }
+            }
+        }
+    }
+
+    /// Whether the run's cgroup has a process. False without one: then the children alone tell.
+    pub(super) fn is_populated(&self) -> bool {
+        self.cgroup_value("cgroup.events", "populated").is_some_and(|value| value > 0)
+    }
+
+    /// Returns how many processes of the run the out-of-memory killer ended; none without a memory controller.
+    pub(super) fn oom_kills(&self) -> Option<u64> {
+        self.cgroup_value("memory.events", "oom_kill")
+    }
+
+    /// Describes what is still alive.
+    pub(super) fn stragglers(&self) -> Vec<Straggler> {
+        self.members()
+            .into_iter()
+            .map(|member| Straggler { pid: member.pid, name: member.name, state: member.state })
+            .collect()
+    }
+
+    fn cgroup_value(&self, file: &str, key: &str) -> Option<u64> {
+        flat_value(&fs::read_to_string(self.work.as_ref()?.join(file)).ok()?, key)
+    }
+
+    /// Walks the tree and returns all that are alive, parents before children.
+    fn members(&self) -> Vec<Member> {
+        let source = Children::source();
+        let mut members = Vec::new();
+        let mut known = BTreeSet::from([self.me]);
+        let mut queue: Vec<i32> = Process::new(self.me).map(|me| source.of(&me)).unwrap_or_default();
+        while let Some(pid) = queue.pop() {
+            let Ok((process, member, parent)) = look(pid) else { continue };
+            if !known.contains(&parent) || !known.insert(pid) {
+                continue;
+            }
+            queue.extend(source.of(&process));
+            if !matches!(member.state, 'Z' | 'X' | 'x') {
+                members.push(member);
+            }
+        }
+        members
+    }
+
+    /// Signals those that are still the processes that were found.
+    ///
+    /// A number alone may be another process by now. The pidfd is opened between two looks at one `/proc` directory,
+    /// so it stands for the process that has the expected start time.
+    fn signal(members: &[Member], signal: Signal) {
+        for member in members {
+            let Some(pid) = Pid::from_raw(member.pid) else { continue };
+            let Ok(process) = Process::new(member.pid) else { continue };
+            let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+            if process.stat().is_ok_and(|stat| stat.starttime == member.start_ticks) {
+                // ESRCH: it has ended. EPERM: it has other credentials; the rounds go on and the record names it.
+                pidfd_send_signal(&pidfd, signal).ok();
+            }
+        }
+    }
+}
+
+impl Member {
+    fn identity(&self) -> (i32, u64) {
+        (self.pid, self.start_ticks)
+    }
+}
+
+fn look(pid: i32) -> ProcResult<(Process, Member, i32)> {
+    let process = Process::new(pid)?;
+    let stat = process.stat()?;
+    let member = Member { pid, start_ticks: stat.starttime, state: stat.state, name: stat.comm };
+    Ok((process, member, stat.ppid))
+}
+
+/// Where the children of a process are read.
+enum Children {
+    /// From the process itself, in time that depends on the tree alone.
+    Listed,
+    /// From the parents of all processes, for kernels without `CONFIG_PROC_CHILDREN`.
+    Scanned(Vec<(i32, i32)>),
+}
+
+impl Children {
+    fn source() -> Self {
+        if Path::new("/proc/thread-self/children").exists() {
+            return Self::Listed;
+        }
+        let all = procfs::process::all_processes().into_iter().flatten().flatten();
+        Self::Scanned(all.filter_map(|process| Some((process.stat().ok()?.ppid, process.pid))).collect())
+    }
+
+    fn of(&self, process: &Process) -> Vec<i32> {
+        match self {
+            Self::Listed => {
+                let tasks = process.tasks().into_iter().flatten().flatten();
+                tasks.filter_map(|task| task.children().ok()).flatten().map(u32::cast_signed).collect()
+            }
+            Self::Scanned(pairs) => {
+                pairs.iter().filter(|(parent, _)| *parent == process.pid).map(|(_, child)| *child).collect()
+            }
+        }
+    }
+}
+
+/// Enters a cgroup.
+pub(super) fn join_cgroup(directory: &Path) -> io::Result<()> {
+    fs::write(directory.join("cgroup.procs"), "0")
+}
+
+/// Finds one value in a file of `key value` lines.
+fn flat_value(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_not_taken_for_a_longer_one() {
+        let text = "oom 3\noom_kill 2\noom_group_kill 0\n";
+        assert_eq!(flat_value(text, "oom_kill"), Some(2));
+        assert_eq!(flat_value(text, "oom"), Some(3));
+        assert_eq!(flat_value(text, "kill"), None);
+    }
+}

@@ -1,0 +1,294 @@
+//! The shim's one loop: signals, output, report and timer, from the worker's start until nothing of it is left.
+
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::WaitStatus;
+
+use super::deadline::{Ending, Step};
+use super::log::CappedLog;
+use super::record;
+use super::report::{Failure, ReportPipe, Start};
+use super::signals::Signals;
+use super::tail::Tail;
+use super::timer::Alarm;
+use super::tree::Tree;
+use super::worker::Worker;
+use crate::rundir::{
+    Cause, ExitRecord, RunDir, ShimSpec, StartedRecord, StopReason, StopRequest, UnkillableRecord, VERSION,
+    boottime_us,
+};
+
+/// How much is copied of one stream before the loop looks at everything else again.
+const COPY_BYTES: usize = 16 * 1024;
+/// How much may be left in a pipe that nobody of the run has open any more; the largest pipe an ordinary user can make.
+const LAST_BYTES: usize = 1024 * 1024;
+/// Between two KILL rounds, from the first time to the longest. A process that a round missed makes no event.
+const ROUND_US: (u64, u64) = (2_000, 1_000_000);
+/// What is still there after this long is called unkillable.
+const UNKILLABLE_US: u64 = 5_000_000;
+
+/// One of the worker's output streams.
+#[derive(Debug)]
+struct Stream {
+    pipe: Option<PipeReader>,
+    tail: Tail,
+}
+
+/// KILL rounds that go on until nothing is left.
+#[derive(Debug)]
+struct Sweep {
+    since: u64,
+    next_at: u64,
+    pause: u64,
+}
+
+/// The state of a run that has begun.
+#[derive(Debug)]
+pub(super) struct Watch<'a> {
+    run: &'a RunDir,
+    spec: &'a ShimSpec,
+    signals: Signals,
+    alarm: Alarm,
+    log: CappedLog,
+    streams: [Stream; 2],
+    report: ReportPipe,
+    worker_pid: i32,
+    start_ticks: u64,
+    tree: Tree,
+    ending: Ending,
+    sweep: Option<Sweep>,
+    failure: Option<Failure>,
+    started_at: Option<u64>,
+    ended: Option<WaitStatus>,
+    lingered: u32,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Watch<'a> {
+    /// Takes over a worker that was just spawned.
+    pub(super) fn new(
+        run: &'a RunDir,
+        spec: &'a ShimSpec,
+        worker: Worker,
+        signals: Signals,
+        alarm: Alarm,
+        log: CappedLog,
+    ) -> Self {
+        let work = spec.cgroup.as_ref().map(|cgroup| cgroup.join("work"));
+        Self {
+            run,
+            spec,
+            signals,
+            alarm,
+            log,
+            streams: [Stream::new(worker.stdout.into()), Stream::new(worker.stderr.into())],
+            report: ReportPipe::new(worker.report),
+            worker_pid: worker.pid,
+            start_ticks: worker.start_ticks,
+            tree: Tree::new(worker.pid, work),
+            ending: Ending::new(spec.deadline_us, spec.grace_ms),
+            sweep: None,
+            failure: None,
+            started_at: None,
+            ended: None,
+            lingered: 0,
+            buffer: vec![0; COPY_BYTES],
+        }
+    }
+
+    /// Sees the run to its end: returns when none of its processes is left.
+    pub(super) fn until_nothing_is_left(mut self) -> ExitRecord {
+        // A request from before the handler was there came without a signal that could be seen.
+        if self.run.stop_request().is_ok_and(|request| request.is_some()) {
+            self.take_stop_request();
+        }
+        loop {
+            self.take_report();
+            self.copy_output();
+            if self.signals.take_terminate() {
+                self.take_stop_request();
+            }
+            self.signals.clear_child();
+            let reaped = self.tree.reap();
+            if let Some(status) = reaped.worker {
+                // The pipe is closed now, so this reads all that confine had to say.
+                self.take_report();
+                self.ended = Some(status);
+                self.sweep_from_now();
+            }
+            if reaped.childless && !self.tree.is_populated() {
+                break;
+            }
+            self.act();
+            self.sleep();
+        }
+        if self.sweep.take().is_some() {
+            self.run.clear_unkillable().ok();
+        }
+        self.into_record()
+    }
+
+    /// Does what is due now.
+    fn act(&mut self) {
+        let now = boottime_us();
+        if self.ended.is_none() {
+            match self.ending.due(now) {
+                Some(Step::Terminate) => self.tree.terminate(),
+                Some(Step::Kill) => self.sweep_from_now(),
+                None => {}
+            }
+        }
+        let Some(sweep) = self.sweep.as_mut().filter(|sweep| sweep.next_at <= now) else { return };
+        sweep.next_at = now.saturating_add(sweep.pause);
+        sweep.pause = (sweep.pause * 2).min(ROUND_US.1);
+        let is_long = now.saturating_sub(sweep.since) >= UNKILLABLE_US;
+        let killed = self.tree.kill();
+        if self.ended.is_some() {
+            self.lingered = self.lingered.saturating_add(killed);
+        }
+        if is_long {
+            let record = UnkillableRecord { version: VERSION, at_us: now, processes: self.tree.stragglers() };
+            self.run.write_unkillable(&record).ok();
+        }
+    }
+
+    fn sweep_from_now(&mut self) {
+        let now = boottime_us();
+        let since = self.sweep.as_ref().map_or(now, |sweep| sweep.since);
+        self.sweep = Some(Sweep { since, next_at: now, pause: ROUND_US.0 });
+    }
+
+    /// Reads how the run is to be ended. SIGTERM without a request that can be read ends it with the spec's grace.
+    fn take_stop_request(&mut self) {
+        let request = self.run.stop_request().ok().flatten().unwrap_or(StopRequest {
+            version: VERSION,
+            reason: StopReason::Preempted,
+            quiet_ms: 0,
+            grace_ms: self.spec.grace_ms,
+        });
+        self.ending.request(boottime_us(), &request);
+    }
+
+    fn take_report(&mut self) {
+        match self.report.read() {
+            Some(Start::Executed(report)) => {
+                let started_at_us = boottime_us();
+                self.started_at = Some(started_at_us);
+                let record = StartedRecord {
+                    version: VERSION,
+                    pid: self.worker_pid,
+                    start_ticks: self.start_ticks,
+                    started_at_us,
+                    report: *report,
+                };
+                // Without it the run goes on; the exit record carries the time as well.
+                self.run.write_started(&record).ok();
+                record::poke(self.spec, "started");
+            }
+            Some(Start::Failed(failure)) => self.failure = Some(failure),
+            Some(Start::Silent) | None => {}
+        }
+    }
+
+    fn copy_output(&mut self) {
+        for stream in &mut self.streams {
+            stream.copy(&mut self.buffer, &mut self.log);
+        }
+    }
+
+    /// Waits until something happens or is due.
+    fn sleep(&mut self) {
+        let next = match (&self.sweep, self.ended.is_none().then(|| self.ending.next_at()).flatten()) {
+            (Some(sweep), Some(at)) => Some(sweep.next_at.min(at)),
+            (Some(sweep), None) => Some(sweep.next_at),
+            (None, at) => at,
+        };
+        // A timer that could not be set leaves the loop without its alarm: then it looks every second.
+        let timeout = if self.alarm.set(next).is_ok() { None } else { Some(ONE_SECOND) };
+        let fds = self.signals.fds();
+        let streams = self.streams.iter().filter_map(|stream| stream.pipe.as_ref().map(AsFd::as_fd));
+        let all: Vec<BorrowedFd<'_>> =
+            fds.into_iter().chain([self.alarm.as_fd()]).chain(streams).chain(self.report.fd()).collect();
+        let mut polled: Vec<PollFd<'_>> =
+            all.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        // EINTR is a signal, whose handler has written to its pipe.
+        poll(&mut polled, timeout.as_ref()).ok();
+        drop(polled);
+        drop(all);
+        self.alarm.clear();
+    }
+
+    fn into_record(mut self) -> ExitRecord {
+        for stream in &mut self.streams {
+            // Only a process outside of the run can still write here; its flood is not waited for.
+            let mut left = LAST_BYTES;
+            while left > 0 && stream.copy(&mut self.buffer, &mut self.log) {
+                left = left.saturating_sub(COPY_BYTES);
+            }
+        }
+        self.log.finish();
+        let code = self.ended.and_then(WaitStatus::exit_status);
+        let signal = self.ended.and_then(WaitStatus::terminating_signal);
+        let cause = self.cause();
+        let is_own_end = matches!(cause, Cause::Exited) && code != Some(0);
+        let is_spawned = !matches!(cause, Cause::SpawnFailed { .. });
+        let [stdout, stderr] = &self.streams;
+        ExitRecord {
+            version: VERSION,
+            cause,
+            code: code.filter(|_| is_spawned),
+            signal: signal.filter(|_| is_spawned),
+            oom: self.tree.oom_kills().map(|kills| kills > 0 && is_own_end),
+            stdout_tail: stdout.tail.text(),
+            stderr_tail: stderr.tail.text(),
+            usage: record::usage(),
+            started_at_us: self.started_at,
+            ended_at_us: boottime_us(),
+            survivors: 0,
+            lingered: self.lingered,
+        }
+    }
+
+    fn cause(&self) -> Cause {
+        if let Some(Failure { step, error }) = self.failure.clone() {
+            return Cause::SpawnFailed { step, error };
+        }
+        if let Some(cause) = self.ending.cause() {
+            return cause.clone();
+        }
+        if self.started_at.is_some() {
+            return Cause::Exited;
+        }
+        let how = self.ended.map_or_else(|| "vanished".to_owned(), |status| format!("ended with {status:?}"));
+        Cause::SpawnFailed { step: "confine".to_owned(), error: format!("{how} before it reported") }
+    }
+}
+
+const ONE_SECOND: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+
+impl Stream {
+    fn new(pipe: OwnedFd) -> Self {
+        Self { pipe: Some(pipe.into()), tail: Tail::default() }
+    }
+
+    /// Copies what is there, up to one buffer; false when there was nothing.
+    fn copy(&mut self, buffer: &mut [u8], log: &mut CappedLog) -> bool {
+        let Some(pipe) = &mut self.pipe else { return false };
+        match pipe.read(buffer) {
+            Ok(count) if count > 0 => {
+                self.tail.push(&buffer[..count]);
+                log.write(&buffer[..count]);
+                true
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                false
+            }
+            _ => {
+                self.pipe = None;
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Starting the worker: `confine`, our own binary again, with its pipes.
+
+use std::fs::File;
+use std::io::{self, PipeReader};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{ChildStderr, ChildStdout, Command, Stdio};
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use rustix::fs::Uid;
+
+use crate::rundir::{ProcessStat, RunDir, ShimSpec, Stdin};
+
+/// The running image, also when its file was replaced by an upgrade.
+const OWN_BINARY: &str = "/proc/self/exe";
+
+/// Why there is no worker.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SpawnError {
+    /// What the worker was to read is not there.
+    #[error("open the standard input {path}")]
+    Stdin {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// No pipe for the report.
+    #[error("open the report pipe")]
+    ReportPipe(#[source] io::Error),
+    /// The process could not be made.
+    #[error("spawn {OWN_BINARY}")]
+    Spawn(#[source] io::Error),
+    /// A pipe's mode could not be set.
+    #[error("set up the output pipes")]
+    OutputPipes(#[source] io::Error),
+}
+
+/// The worker and the shim's ends of its pipes, all non-blocking.
+#[derive(Debug)]
+pub(super) struct Worker {
+    /// Its process id, first `confine`'s and after exec the command's.
+    pub(super) pid: i32,
+    /// Its start time, in clock ticks since boot.
+    pub(super) start_ticks: u64,
+    /// Its standard output.
+    pub(super) stdout: ChildStdout,
+    /// Its standard error.
+    pub(super) stderr: ChildStderr,
+    /// What `confine` reports.
+    pub(super) report: PipeReader,
+}
+
+impl Worker {
+    /// Starts `confine` for this run.
+    ///
+    /// There is no `pre_exec`, so the standard library uses `posix_spawn`; it also resets the signal mask and
+    /// SIGPIPE for the child. The process is single-threaded: nobody else can spawn while the report pipe is
+    /// inheritable.
+    pub(super) fn spawn(run: &RunDir, spec: &ShimSpec) -> Result<Self, SpawnError> {
+        let stdin = match &spec.stdin {
+            Stdin::Null => Stdio::null(),
+            Stdin::File(path) => {
+                File::open(path).map_err(|source| SpawnError::Stdin { path: path.clone(), source })?.into()
+            }
+        };
+        let (report, report_end) = io::pipe().map_err(SpawnError::ReportPipe)?;
+        fcntl(&report_end, FcntlArg::F_SETFD(FdFlag::empty()))
+            .map_err(|error| SpawnError::ReportPipe(error.into()))?;
+
+        let spawned = Command::new(OWN_BINARY)
+            .arg0("supervisor-confine")
+            .arg("__confine")
+            .arg(run.path())
+            .arg(report_end.as_raw_fd().to_string())
+            .arg(std::process::id().to_string())
+            .env_clear()
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        drop(report_end);
+        let mut child = spawned.map_err(SpawnError::Spawn)?;
+
+        let pipes = || SpawnError::OutputPipes(io::ErrorKind::BrokenPipe.into());
+        let stdout = child.stdout.take().ok_or_else(pipes)?;
+        let stderr = child.stderr.take().ok_or_else(pipes)?;
+        for fd in [stdout.as_fd(), stderr.as_fd(), report.as_fd()] {
+            rustix::io::ioctl_fionbio(fd, true).map_err(|error| SpawnError::OutputPipes(error.into()))?;
+        }
+        if let Some(identity) = &spec.surroundings.identity {
+            // Without this a worker with a uid of its own cannot open /dev/stdout or /dev/stderr. Where the shim
+            // may not give the pipes away the worker has the shim's uid anyway.
+            let owner = Some(Uid::from_raw(identity.uid));
+            rustix::fs::fchown(&stdout, owner, None).ok();
+            rustix::fs::fchown(&stderr, owner, None).ok();
+        }
+        let pid = child.id().cast_signed();
+        // Unreaped, so its line is there; 0 is no start time of any process that can be a worker.
+        let start_ticks = ProcessStat::of(pid).map_or(0, |stat| stat.start_ticks);
+        Ok(Self { pid, start_ticks, stdout, stderr, report })
+    }
+}
