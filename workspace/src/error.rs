@@ -84,3 +84,49 @@ impl From<&WorkspaceError> for Failure {
         Self { code: error.code().to_owned(), message, hint: error.hint() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{Job, Name, Outcome, Worktree};
+
+    fn failure(job: &Job) -> Failure {
+        // As a helper process is asked: through JSON and back.
+        let job: Job = serde_json::from_str(&serde_json::to_string(job).unwrap()).unwrap();
+        let failure = Failure::from(&job.run().unwrap_err());
+        let json = serde_json::to_string(&failure).unwrap();
+        assert_eq!(serde_json::from_str::<Failure>(&json).unwrap(), failure);
+        failure
+    }
+
+    #[test]
+    fn a_missing_repository_crosses_with_its_code_and_its_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().canonicalize().unwrap();
+        let worktree = Worktree::new(&path, Name::new("t_1").unwrap());
+        let failure = failure(&Job::Inspect { worktree });
+        assert_eq!(failure.code, "repository_missing");
+        assert_eq!(failure.message, format!("no git repository at {}", path.display()));
+        assert!(failure.hint.unwrap().contains("git init"));
+    }
+
+    #[test]
+    fn the_message_of_every_source_is_in_the_record() {
+        let failure = failure(&Job::PrepareDirectory { path: Path::new("/nowhere/at/all").to_owned() });
+        assert_eq!(failure.message, "a directory workspace is not usable: no directory at /nowhere/at/all");
+    }
+
+    #[test]
+    fn an_outcome_crosses_unchanged() {
+        let base = tempfile::tempdir().unwrap();
+        let (base, name) = (base.path().to_owned(), Name::new("t_1").unwrap());
+        let prepared =
+            Job::PrepareScratch { base: base.clone(), name: name.clone(), owner: None }.run().unwrap();
+        let json = serde_json::to_string(&prepared).unwrap();
+        assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), prepared);
+        let removed = Job::RemoveScratch { base, name }.run().unwrap();
+        assert_eq!(serde_json::to_string(&removed).unwrap(), r#"{"removed":"removed"}"#);
+    }
+}

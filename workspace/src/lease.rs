@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::lock;
@@ -118,7 +118,7 @@ pub fn lease_path(leases_dir: &Path, place: Place) -> PathBuf {
 /// A lease that this process holds; dropping it, or the end of the process, releases it.
 #[derive(Debug)]
 pub struct Lease {
-    _locked: File,
+    locked: File,
     path: PathBuf,
 }
 
@@ -148,12 +148,20 @@ impl Lease {
         })?;
         write_holder(&mut locked, holder)
             .map_err(|source| LeaseError::Write { path: path.clone(), source })?;
-        Ok(Self { _locked: locked, path })
+        Ok(Self { locked, path })
     }
 
     /// Returns the lease file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Closing is not enough: a child forked by another thread has the descriptor until it execs. Nothing can be done
+        // about a failure, and closing follows.
+        let _ = flock(&self.locked, FlockOperation::Unlock);
     }
 }
 
@@ -191,4 +199,96 @@ pub fn sweep_leases(leases_dir: &Path) -> Result<usize, LeaseError> {
         }
     }
     Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    const PLACE: Place = Place { device: 0x2a, inode: 0xbeef };
+
+    fn holder(run: i64) -> LeaseHolder {
+        LeaseHolder { board: "default".to_owned(), run, task: Some("t_0badcafe".to_owned()) }
+    }
+
+    fn acquire(dir: &Path, sharing: Sharing, run: i64) -> Result<Lease, LeaseError> {
+        Lease::acquire(dir, Path::new("/srv/work"), PLACE, sharing, &holder(run))
+    }
+
+    #[test]
+    fn a_second_holder_is_refused_and_told_of_the_first_until_it_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let lease = acquire(dir.path(), Sharing::Exclusive, 7).unwrap();
+        assert_eq!(lease.path(), lease_path(dir.path(), PLACE));
+        let error = acquire(dir.path(), Sharing::Exclusive, 8).unwrap_err();
+        assert_eq!(error.to_string(), "/srv/work is in use by run 7 of board default (task t_0badcafe)");
+        assert!(acquire(dir.path(), Sharing::Shared, 8).is_err());
+        drop(lease);
+        acquire(dir.path(), Sharing::Exclusive, 8).unwrap();
+    }
+
+    #[test]
+    fn shared_leases_go_together_and_not_with_an_exclusive_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let _first = acquire(dir.path(), Sharing::Shared, 1).unwrap();
+        let _second = acquire(dir.path(), Sharing::Shared, 2).unwrap();
+        assert!(matches!(acquire(dir.path(), Sharing::Exclusive, 3), Err(LeaseError::Held { .. })));
+    }
+
+    #[test]
+    fn a_lease_of_another_process_is_respected_and_its_holder_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "--nocapture", "lease::tests::holds_a_lease_until_stdin_ends"])
+            .env("LEASES_DIR", dir.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("held")));
+        let Err(LeaseError::Held { holder: Some(found), .. }) = acquire(dir.path(), Sharing::Exclusive, 8)
+        else {
+            panic!("the lease of another process was not respected");
+        };
+        assert_eq!(found, holder(7));
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+        acquire(dir.path(), Sharing::Exclusive, 8).unwrap();
+    }
+
+    #[test]
+    #[ignore = "the other process of a_lease_of_another_process_is_respected_and_its_holder_named"]
+    fn holds_a_lease_until_stdin_ends() {
+        let Some(dir) = std::env::var_os("LEASES_DIR") else { return };
+        let _lease = acquire(Path::new(&dir), Sharing::Exclusive, 7).unwrap();
+        println!("held");
+        io::copy(&mut io::stdin(), &mut io::sink()).unwrap();
+    }
+
+    #[test]
+    fn a_child_process_does_not_inherit_the_lease() {
+        let dir = tempfile::tempdir().unwrap();
+        let lease = acquire(dir.path(), Sharing::Exclusive, 7).unwrap();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        drop(lease);
+        acquire(dir.path(), Sharing::Exclusive, 8).unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_sweep_takes_the_files_that_nobody_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(acquire(dir.path(), Sharing::Exclusive, 7).unwrap());
+        let other = Place { device: 1, inode: 2 };
+        let _kept =
+            Lease::acquire(dir.path(), Path::new("/x"), other, Sharing::Exclusive, &holder(9)).unwrap();
+        fs_err::write(dir.path().join("unrelated"), "").unwrap();
+        assert_eq!(sweep_leases(dir.path()).unwrap(), 1);
+        assert!(lease_path(dir.path(), other).exists() && dir.path().join("unrelated").exists());
+    }
 }

@@ -43,6 +43,8 @@ mod prepared;
 mod release;
 pub mod scratch;
 mod spec;
+#[cfg(test)]
+mod testing;
 mod tree;
 mod worktree;
 

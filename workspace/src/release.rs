@@ -176,3 +176,105 @@ impl Worktree {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Fixture;
+    use crate::worktree::Base;
+
+    #[test]
+    fn a_worktree_without_work_of_its_own_goes_with_its_branch() {
+        let fixture = Fixture::new();
+        let worktree = fixture.worktree("t_1");
+        let prepared = worktree.prepare(&Base::Head, None).unwrap();
+        let status = worktree.status().unwrap();
+        assert_eq!((status.changes, status.unmerged, status.detached), (Changes::Clean, 0, 0));
+        assert_eq!(worktree.remove(Loss::Refuse).unwrap(), Removal::Removed);
+        assert!(!prepared.path.exists() && !fixture.root.join(".git/worktrees/t_1").exists());
+        assert!(fixture.git(&["branch", "--list", "task/*"]).is_empty());
+        assert_eq!(worktree.remove(Loss::Refuse).unwrap(), Removal::Absent);
+    }
+
+    #[test]
+    fn a_dirty_worktree_is_not_removed_unless_its_loss_is_accepted() {
+        let fixture = Fixture::new();
+        let worktree = fixture.worktree("t_1");
+        let path = worktree.prepare(&Base::Head, None).unwrap().path;
+        fs_err::write(path.join("README"), "changed").unwrap();
+        fs_err::write(path.join("new"), "").unwrap();
+        assert_eq!(worktree.status().unwrap().changes, Changes::Dirty { count: 2 });
+        for loss in [Loss::Refuse, Loss::KeepBranch] {
+            let error = worktree.remove(loss).unwrap_err();
+            assert!(matches!(error, WorktreeError::Dirty { count: 2, .. }), "{error}");
+        }
+        assert_eq!(fs_err::read_to_string(path.join("README")).unwrap(), "changed");
+        assert_eq!(worktree.remove(Loss::Accept).unwrap(), Removal::Removed);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn commits_that_are_nowhere_else_keep_the_worktree_or_at_least_the_branch() {
+        let fixture = Fixture::new();
+        let worktree = fixture.worktree("t_1");
+        let path = worktree.prepare(&Base::Head, None).unwrap().path;
+        fixture.commit(&path, "work");
+        assert_eq!(worktree.status().unwrap().unmerged, 1);
+        let error = worktree.remove(Loss::Refuse).unwrap_err();
+        assert!(matches!(error, WorktreeError::Unmerged { count: 1, .. }), "{error}");
+        assert!(path.exists());
+        assert_eq!(worktree.remove(Loss::KeepBranch).unwrap(), Removal::Removed);
+        assert!(!path.exists());
+        assert!(matches!(
+            worktree.remove(Loss::Refuse).unwrap_err(),
+            WorktreeError::Unmerged { count: 1, .. }
+        ));
+        fixture.git(&["merge", "-q", "task/t_1"]);
+        assert_eq!(worktree.remove(Loss::Refuse).unwrap(), Removal::Removed);
+    }
+
+    #[test]
+    fn commits_of_a_detached_head_count_even_when_the_branch_is_kept() {
+        let fixture = Fixture::new();
+        let worktree = fixture.worktree("t_1");
+        let path = worktree.prepare(&Base::Head, None).unwrap().path;
+        fixture.git_in(&path, &["checkout", "-q", "--detach"]);
+        fixture.commit(&path, "adrift");
+        assert_eq!(worktree.status().unwrap().detached, 1);
+        let error = worktree.remove(Loss::KeepBranch).unwrap_err();
+        assert!(matches!(error, WorktreeError::Unmerged { count: 1, .. }), "{error}");
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn an_interrupted_removal_is_finished_and_never_taken_for_work() {
+        let fixture = Fixture::new();
+        let worktree = fixture.worktree("t_1");
+        let path = worktree.prepare(&Base::Head, None).unwrap().path;
+        fs_err::write(fixture.root.join(".worktrees/.t_1.incomplete"), "incomplete\n").unwrap();
+        fs_err::remove_file(path.join("README")).unwrap();
+        assert_eq!(worktree.remove(Loss::Refuse).unwrap(), Removal::Removed);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_worktree_that_a_person_locked_stays() {
+        let fixture = Fixture::new();
+        let worktree = fixture.worktree("t_1");
+        let path = worktree.prepare(&Base::Head, None).unwrap().path;
+        fixture.git(&["worktree", "lock", path.to_str().unwrap()]);
+        assert!(matches!(worktree.remove(Loss::Refuse).unwrap_err(), WorktreeError::Locked { .. }));
+    }
+
+    #[test]
+    fn a_worktree_whose_git_file_was_replaced_is_not_judged() {
+        let fixture = Fixture::new();
+        let other = Fixture::new();
+        let worktree = fixture.worktree("t_1");
+        let path = worktree.prepare(&Base::Head, None).unwrap().path;
+        fs_err::write(path.join(".git"), format!("gitdir: {}/.git\n", other.root.display())).unwrap();
+        assert!(matches!(worktree.status().unwrap_err(), WorktreeError::Untied { .. }));
+        assert!(matches!(worktree.remove(Loss::Refuse).unwrap_err(), WorktreeError::Untied { .. }));
+        assert!(path.exists() && other.root.join(".git/HEAD").exists());
+    }
+}

@@ -309,4 +309,62 @@ mod tests {
         assert_eq!(remove_tree(base.path(), &name()).unwrap(), Removal::Removed);
         assert!(!top.exists());
     }
+
+    #[test]
+    fn who_may_not_write_the_base_empties_the_tree_and_the_owner_of_the_base_ends_it() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: needs root");
+            return;
+        }
+        let base = tempfile::tempdir().unwrap();
+        fs_err::set_permissions(base.path(), PermissionsExt::from_mode(0o711)).unwrap();
+        let owner = crate::Owner { uid: 60_001, gid: 60_001 };
+        let path = crate::scratch::prepare(base.path(), &name(), Some(owner)).unwrap().path;
+        let as_worker = || {
+            std::thread::scope(|scope| {
+                // The kernel keeps user ids by thread; this one ends as the worker.
+                let worker = scope.spawn(|| {
+                    let uid = rustix::process::Uid::from_raw(owner.uid);
+                    rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+                    fs_err::create_dir_all(path.join("a/b")).unwrap();
+                    remove_tree(base.path(), &name())
+                });
+                worker.join().unwrap().unwrap()
+            })
+        };
+        assert_eq!(as_worker(), Removal::Emptied);
+        assert_eq!(fs_err::read_dir(&path).unwrap().count(), 0);
+        assert_eq!(remove_tree(base.path(), &name()).unwrap(), Removal::Removed);
+    }
+
+    #[test]
+    fn a_mount_inside_stops_the_removal_and_keeps_its_content() {
+        let base = tempfile::tempdir().unwrap();
+        let mount = base.path().join("t_0badcafe/a/mount");
+        fs_err::create_dir_all(&mount).unwrap();
+        let script =
+            r#"mount -t tmpfs none "$1" || exit 99; touch "$1/kept" && exec "$2" --ignored --exact "$3""#;
+        let status = std::process::Command::new("unshare")
+            .args(["-m", "--propagation", "private", "sh", "-c", script, "sh"])
+            .arg(&mount)
+            .arg(std::env::current_exe().unwrap())
+            .arg("tree::tests::stops_at_the_mount_inside")
+            .env("TREE_BASE", base.path())
+            .status();
+        match status.map(|status| status.code()) {
+            Ok(Some(0)) => {}
+            // 1: unshare itself was refused; 99: the mount was.
+            Err(_) | Ok(Some(1 | 99)) => println!("skipped: needs to mount"),
+            Ok(code) => panic!("the removal with a mount inside: {code:?}"),
+        }
+    }
+
+    #[test]
+    #[ignore = "runs in the mount namespace of a_mount_inside_stops_the_removal_and_keeps_its_content"]
+    fn stops_at_the_mount_inside() {
+        let Some(base) = std::env::var_os("TREE_BASE").map(PathBuf::from) else { return };
+        assert_eq!(remove_tree(&base, &name()).unwrap_err().code(), "workspace_mount_inside");
+        let mount = base.join("t_0badcafe/a/mount");
+        assert!(mount.join("kept").exists() || base.join("t_0badcafe/mount/kept").exists());
+    }
 }

@@ -2,6 +2,8 @@
 
 mod error;
 mod note;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -82,7 +84,8 @@ impl Worktree {
     /// What the worker gets beside the worktree ([`Prepared::grants`]) is narrow: git's writes to other branches, tags,
     /// configuration, hooks and `packed-refs` are denied. So `git commit` succeeds and yet prints `Unable to create
     /// …/packed-refs.lock`; `git stash`, `git tag`, `git config` and `git gc` fail. It is still wide enough to move the
-    /// branches of sibling worktrees and to destroy shared objects; a private clone is the answer to that.
+    /// branches of sibling worktrees and to destroy shared objects; a private clone is the answer to that. Object stores that
+    /// the repository borrows from (`objects/info/alternates`) are not granted: a worker can write that file.
     pub fn prepare(&self, base: &Base, author: Option<&Author>) -> Result<Prepared, WorktreeError> {
         let source = Source::open(&self.repository)?;
         let directory = self.provide_directory(&source)?;

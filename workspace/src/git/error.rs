@@ -147,8 +147,11 @@ impl GitError {
             Self::CheckedOutElsewhere { path, .. } => {
                 Some(format!("switch it to another branch: `git -C {} switch <branch>`", path.display()))
             }
-            Self::Open { .. }
-            | Self::Read { .. }
+            Self::Open { .. } => Some(
+                "check it with `git fsck`; repositories with reftable, SHA-256 objects or partial clones are not supported"
+                    .to_owned(),
+            ),
+            Self::Read { .. }
             | Self::CreateBranch { .. }
             | Self::DeleteBranch { .. }
             | Self::Provide { .. }

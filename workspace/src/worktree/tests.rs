@@ -1,0 +1,321 @@
+//! Worktrees in real repositories: made, reused, repaired, refused.
+
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::thread;
+
+use super::*;
+use crate::git::GitError;
+use crate::testing::Fixture;
+
+fn prepare(worktree: &Worktree) -> Prepared {
+    worktree.prepare(&Base::Head, None).unwrap()
+}
+
+fn assert_sound(fixture: &Fixture, prepared: &Prepared) {
+    assert_eq!(fixture.git_in(&prepared.path, &["symbolic-ref", "HEAD"]), "refs/heads/task/t_1");
+    assert_eq!(fixture.git_in(&prepared.path, &["status", "--porcelain"]), "");
+    assert_eq!(fs_err::read_to_string(prepared.path.join("README")).unwrap(), "first");
+    assert!(!fixture.root.join(".worktrees/.t_1.incomplete").exists());
+}
+
+#[test]
+fn a_worktree_is_made_on_a_branch_of_its_own_from_head() {
+    let fixture = Fixture::new();
+    let prepared = prepare(&fixture.worktree("t_1"));
+    let head = fixture.git(&["rev-parse", "HEAD"]);
+    assert_eq!((prepared.made, prepared.kind), (Made::Created, Kind::Worktree));
+    assert_eq!(prepared.path, fixture.root.join(".worktrees/t_1"));
+    let expected = Branch { name: "task/t_1".to_owned(), base_commit: head.clone(), head_commit: head };
+    assert_eq!(prepared.branch, Some(expected));
+    assert_sound(&fixture, &prepared);
+    assert!(fixture.git(&["worktree", "list"]).contains(".worktrees/t_1"));
+}
+
+#[test]
+fn the_repository_stays_clean_and_is_excluded_once() {
+    let fixture = Fixture::new();
+    fs_err::write(fixture.root.join(".git/info/exclude"), "*.swp").unwrap();
+    prepare(&fixture.worktree("t_1"));
+    prepare(&fixture.worktree("t_2"));
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
+    let exclude = fs_err::read_to_string(fixture.root.join(".git/info/exclude")).unwrap();
+    assert_eq!(exclude, "*.swp\n/.worktrees/\n");
+}
+
+#[test]
+fn a_worktree_starts_from_a_parents_branch_when_told_so() {
+    let fixture = Fixture::new();
+    let parent = prepare(&fixture.worktree("t_parent"));
+    fixture.commit(&parent.path, "by the parent");
+    let tip = fixture.git(&["rev-parse", "task/t_parent"]);
+    let child = fixture.worktree("t_1").prepare(&Base::Branch("task/t_parent".to_owned()), None).unwrap();
+    assert_eq!(child.branch.unwrap().base_commit, tip);
+}
+
+#[test]
+fn a_retry_finds_uncommitted_and_committed_work_untouched() {
+    let fixture = Fixture::new();
+    let worktree = fixture.worktree("t_1");
+    let first = prepare(&worktree);
+    fixture.commit(&first.path, "first try");
+    fs_err::write(first.path.join("README"), "in the middle").unwrap();
+    fs_err::write(first.path.join("draft"), "unsaved").unwrap();
+    fixture.git_in(&first.path, &["add", "README"]);
+    let second = prepare(&worktree);
+    assert_eq!((second.made, second.place), (Made::Reused, first.place));
+    assert_eq!(fixture.git_in(&second.path, &["status", "--porcelain"]), "M  README\n?? draft");
+    let (before, after) = (first.branch.unwrap(), second.branch.unwrap());
+    assert_eq!(after.base_commit, before.base_commit);
+    assert_ne!(after.head_commit, before.head_commit);
+}
+
+#[test]
+fn every_half_made_state_is_repaired() {
+    type Break = fn(&Fixture, &Path, &Path);
+    let states: [(&str, Break); 7] = [
+        ("only the branch", |_, tree, metadata| {
+            fs_err::remove_dir_all(tree).unwrap();
+            fs_err::remove_dir_all(metadata).unwrap();
+        }),
+        ("metadata without a tree", |_, tree, _| fs_err::remove_dir_all(tree).unwrap()),
+        ("an empty tree without metadata", |_, tree, metadata| {
+            fs_err::remove_dir_all(tree).unwrap();
+            fs_err::create_dir(tree).unwrap();
+            fs_err::remove_dir_all(metadata).unwrap();
+        }),
+        ("empty metadata and an empty tree", |_, tree, metadata| {
+            for path in [tree, metadata] {
+                fs_err::remove_dir_all(path).unwrap();
+                fs_err::create_dir(path).unwrap();
+            }
+        }),
+        ("a tree half checked out", |fixture, tree, metadata| {
+            fs_err::remove_file(tree.join("README")).unwrap();
+            fs_err::write(tree.join("partial"), "").unwrap();
+            fs_err::remove_file(metadata.join("index")).unwrap();
+            fs_err::write(fixture.root.join(".worktrees/.t_1.incomplete"), "incomplete\n").unwrap();
+        }),
+        ("a tree without its git file, while being made", |fixture, tree, _| {
+            fs_err::remove_file(tree.join(".git")).unwrap();
+            fs_err::write(fixture.root.join(".worktrees/.t_1.incomplete"), "incomplete\n").unwrap();
+        }),
+        ("no branch and no HEAD", |fixture, tree, metadata| {
+            fs_err::remove_dir_all(tree).unwrap();
+            fs_err::remove_file(metadata.join("HEAD")).unwrap();
+            fs_err::remove_file(fixture.root.join(".git/refs/heads/task/t_1")).unwrap();
+        }),
+    ];
+    for (state, spoil) in states {
+        let fixture = Fixture::new();
+        let worktree = fixture.worktree("t_1");
+        let path = prepare(&worktree).path;
+        spoil(&fixture, &path, &fixture.root.join(".git/worktrees/t_1"));
+        let again = worktree.prepare(&Base::Head, None).unwrap_or_else(|error| panic!("{state}: {error:?}"));
+        let expected = if state == "only the branch" { Made::Created } else { Made::Repaired };
+        assert_eq!(again.made, expected, "{state}");
+        assert_sound(&fixture, &again);
+    }
+}
+
+#[test]
+fn broken_ties_are_mended_and_the_work_in_the_tree_stays() {
+    type Break = fn(&Path, &Path);
+    let states: [(&str, Break); 6] = [
+        ("no metadata", |_, metadata| fs_err::remove_dir_all(metadata).unwrap()),
+        ("no git file", |tree, _| fs_err::remove_file(tree.join(".git")).unwrap()),
+        ("a git file that leads elsewhere", |tree, _| {
+            fs_err::write(tree.join(".git"), "gitdir: /etc\n").unwrap();
+        }),
+        ("a link for a git file", |tree, _| {
+            fs_err::remove_file(tree.join(".git")).unwrap();
+            symlink("/etc/passwd", tree.join(".git")).unwrap();
+        }),
+        ("no index", |_, metadata| fs_err::remove_file(metadata.join("index")).unwrap()),
+        ("locks of a killed git", |_, metadata| {
+            fs_err::write(metadata.join("index.lock"), "").unwrap();
+            fs_err::write(metadata.join("../../refs/heads/task/t_1.lock"), "").unwrap();
+        }),
+    ];
+    for (state, spoil) in states {
+        let fixture = Fixture::new();
+        let worktree = fixture.worktree("t_1");
+        let path = prepare(&worktree).path;
+        fs_err::write(path.join("README"), "changed").unwrap();
+        spoil(&path, &fixture.root.join(".git/worktrees/t_1"));
+        let again = worktree.prepare(&Base::Head, None).unwrap_or_else(|error| panic!("{state}: {error:?}"));
+        assert_eq!(again.made, Made::Repaired, "{state}");
+        assert_eq!(fixture.git_in(&path, &["status", "--porcelain"]), "M README", "{state}");
+        fixture.commit(&path, "goes on");
+        assert_eq!(worktree.prepare(&Base::Head, None).unwrap().made, Made::Reused, "{state}");
+    }
+}
+
+#[test]
+fn a_repository_that_moved_takes_its_worktrees_with_it() {
+    let fixture = Fixture::new();
+    let old = fixture.root.join("old");
+    fixture.git(&["clone", "-q", ".", "old"]);
+    prepare(&Worktree::new(&old, Name::new("t_1").unwrap()));
+    let new = fixture.root.join("new");
+    fs_err::rename(&old, &new).unwrap();
+    let again = prepare(&Worktree::new(&new, Name::new("t_1").unwrap()));
+    assert_eq!(again.made, Made::Repaired);
+    assert_eq!(fixture.git_in(&again.path, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn worktrees_of_one_repository_are_prepared_at_the_same_time() {
+    let fixture = Fixture::new();
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..8)
+            .map(|number| {
+                let worktree = fixture.worktree(&format!("t_{}", number / 2));
+                scope.spawn(move || worktree.prepare(&Base::Head, None))
+            })
+            .collect();
+        for one in all {
+            one.join().unwrap().unwrap();
+        }
+    });
+    assert_eq!(fixture.git(&["worktree", "list"]).lines().count(), 5);
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn what_is_no_usable_repository_is_refused_with_a_remedy() {
+    let fixture = Fixture::without_commit();
+    let refusal = |worktree: Worktree| {
+        let error = worktree.prepare(&Base::Head, None).unwrap_err();
+        assert!(error.hint().is_some(), "{error}");
+        error.code()
+    };
+    assert_eq!(refusal(fixture.worktree("t_1")), "repository_empty");
+    fixture.git(&["init", "-q", "--bare", "bare"]);
+    fs_err::create_dir(fixture.root.join("plain")).unwrap();
+    symlink(&fixture.root, fixture.root.join("link")).unwrap();
+    let at = |path: &str| Worktree::new(fixture.root.join(path), Name::new("t_1").unwrap());
+    assert_eq!(refusal(at("bare")), "repository_bare");
+    assert_eq!(refusal(at("plain")), "repository_missing");
+    assert_eq!(refusal(at("gone")), "repository_missing");
+    assert_eq!(refusal(at("link")), "workspace_symlink");
+    assert_eq!(refusal(Worktree::new("repo", Name::new("t_1").unwrap())), "workspace_path_relative");
+}
+
+#[test]
+fn branches_in_the_way_are_named() {
+    let fixture = Fixture::new();
+    let worktree = fixture.worktree("t_1");
+    let base = Base::Branch("nowhere".to_owned());
+    assert_eq!(worktree.prepare(&base, None).unwrap_err().code(), "base_branch_missing");
+    fixture.git(&["switch", "-q", "-c", "task/t_1"]);
+    let error = worktree.prepare(&Base::Head, None).unwrap_err();
+    assert!(matches!(error, WorktreeError::Git(GitError::CheckedOutElsewhere { .. })), "{error}");
+    let other = Fixture::new();
+    other.git(&["branch", "task"]);
+    let error = other.worktree("t_1").prepare(&Base::Head, None).unwrap_err();
+    assert!(matches!(error, WorktreeError::Git(GitError::PrefixTaken { .. })), "{error}");
+}
+
+#[test]
+fn a_worktree_of_that_name_elsewhere_is_not_taken_over() {
+    let fixture = Fixture::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let path = elsewhere.path().canonicalize().unwrap().join("t_1");
+    fixture.git(&["worktree", "add", "-q", path.to_str().unwrap()]);
+    let error = fixture.worktree("t_1").prepare(&Base::Head, None).unwrap_err();
+    assert!(matches!(error, WorktreeError::NameTaken { path: found, .. } if found == path));
+    assert_eq!(fixture.git_in(&path, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn links_planted_in_the_place_of_a_worktree_are_refused() {
+    let fixture = Fixture::new();
+    let outside = tempfile::tempdir().unwrap();
+    fs_err::create_dir(fixture.root.join(".worktrees")).unwrap();
+    symlink(outside.path(), fixture.root.join(".worktrees/t_1")).unwrap();
+    assert_eq!(fixture.worktree("t_1").prepare(&Base::Head, None).unwrap_err().code(), "workspace_symlink");
+    let other = Fixture::new();
+    symlink(outside.path(), other.root.join(".worktrees")).unwrap();
+    assert_eq!(other.worktree("t_1").prepare(&Base::Head, None).unwrap_err().code(), "workspace_symlink");
+    assert_eq!(fs_err::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+/// Returns every path beneath `.git` with what changes when it is written.
+fn snapshot(directory: &Path, into: &mut BTreeMap<PathBuf, (u64, i64, i64)>) {
+    for entry in fs_err::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let found = fs_err::symlink_metadata(&path).unwrap();
+        if found.is_dir() {
+            snapshot(&path, into);
+        }
+        into.insert(path, (found.ino(), found.mtime(), found.mtime_nsec()));
+    }
+}
+
+#[test]
+fn a_workers_git_writes_only_where_the_grants_allow_and_as_its_profile() {
+    let fixture = Fixture::new();
+    let author = Author { name: "reviewer".to_owned(), email: "reviewer@supervisor".to_owned() };
+    let prepared = fixture.worktree("t_1").prepare(&Base::Head, Some(&author)).unwrap();
+    for granted in prepared.grants.write.iter().chain(&prepared.grants.read) {
+        assert!(granted.is_dir(), "{} is granted and must exist", granted.display());
+    }
+    let mut before = BTreeMap::new();
+    snapshot(&fixture.root.join(".git"), &mut before);
+
+    fs_err::write(prepared.path.join("result"), "done").unwrap();
+    for arguments in [
+        &["add", "-A"][..],
+        &["commit", "-q", "-m", "work"],
+        &["commit", "-q", "--amend", "-m", "better"],
+        &["reset", "-q", "--soft", "HEAD~1"],
+        &["commit", "-q", "-m", "again"],
+    ] {
+        let status =
+            fixture.command(&prepared.path).envs(&prepared.environment).args(arguments).status().unwrap();
+        assert!(status.success(), "git {arguments:?}");
+    }
+
+    let mut after = BTreeMap::new();
+    snapshot(&fixture.root.join(".git"), &mut after);
+    let written: Vec<_> =
+        after.iter().filter(|(path, found)| before.get(*path) != Some(found)).map(|(path, _)| path).collect();
+    assert!(written.iter().any(|path| path.ends_with("refs/heads/task/t_1")));
+    for path in written {
+        let granted = prepared.grants.write.iter().any(|granted| path.starts_with(granted));
+        assert!(granted, "{} is written and not granted", path.display());
+    }
+    let log = fixture.git(&["log", "-1", "--format=%an %ae %cn %ce", "task/t_1"]);
+    assert_eq!(log, "reviewer reviewer@supervisor reviewer reviewer@supervisor");
+    assert!(!fs_err::read_to_string(fixture.root.join(".git/config")).unwrap().contains("reviewer"));
+}
+
+#[test]
+fn collecting_garbage_leaves_the_granted_directories_in_place() {
+    let fixture = Fixture::new();
+    let prepared = prepare(&fixture.worktree("t_1"));
+    let identity = |path: &PathBuf| fs_err::metadata(path).map(|found| found.ino()).ok();
+    let before: Vec<_> = prepared.grants.write.iter().map(identity).collect();
+    fixture.git(&["gc", "-q"]);
+    assert_eq!(prepared.grants.write.iter().map(identity).collect::<Vec<_>>(), before);
+    assert!(fixture.git(&["fsck", "--strict"]).is_empty());
+    assert_eq!(
+        fixture.git(&["for-each-ref", "--format=%(refname)", "refs/heads/task"]),
+        "refs/heads/task/t_1"
+    );
+    fixture.commit(&prepared.path, "after the collection");
+}
+
+#[test]
+fn a_linked_worktree_can_itself_be_the_repository() {
+    let fixture = Fixture::new();
+    fixture.git(&["worktree", "add", "-q", "-b", "feature", "feature"]);
+    let feature = fixture.root.join("feature");
+    fixture.commit(&feature, "on the feature");
+    let worktree = Worktree::new(&feature, Name::new("t_1").unwrap());
+    let prepared = prepare(&worktree);
+    assert_eq!(prepared.path, feature.join(".worktrees/t_1"));
+    assert_eq!(prepared.branch.unwrap().base_commit, fixture.git(&["rev-parse", "feature"]));
+    assert_eq!(fixture.git_in(&feature, &["status", "--porcelain"]), "");
+    assert_eq!(prepare(&worktree).made, Made::Reused);
+}
