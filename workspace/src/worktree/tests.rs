@@ -319,3 +319,38 @@ fn a_linked_worktree_can_itself_be_the_repository() {
     assert_eq!(fixture.git_in(&feature, &["status", "--porcelain"]), "");
     assert_eq!(prepare(&worktree).made, Made::Reused);
 }
+
+#[test]
+fn a_repository_of_another_user_is_opened_only_as_that_user() {
+    if Owner::current().uid != 0 {
+        println!("skipped: needs root");
+        return;
+    }
+    // libgit2 reads the user's configuration: the caller's home would be in the way, as it would be for a helper.
+    if std::env::var_os("HOME").is_none_or(|home| home != "/nonexistent") {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "worktree::tests::a_repository_of_another_user_is_opened_only_as_that_user"])
+            .env("HOME", "/nonexistent")
+            .env_remove("XDG_CONFIG_HOME")
+            .status();
+        assert!(status.unwrap().success());
+        return;
+    }
+    let fixture = Fixture::new();
+    let status =
+        std::process::Command::new("chown").args(["-R", "60001:60001"]).arg(&fixture.root).status().unwrap();
+    assert!(status.success());
+    let worktree = fixture.worktree("t_1");
+    let error = worktree.prepare(&Base::Head, None).unwrap_err();
+    assert_eq!(error.code(), "repository_foreign_owner");
+    let prepared = thread::scope(|scope| {
+        // The kernel keeps user ids by thread; this one ends as the owner of the repository.
+        let owner = scope.spawn(|| {
+            let uid = rustix::process::Uid::from_raw(60_001);
+            rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+            worktree.prepare(&Base::Head, None).unwrap()
+        });
+        owner.join().unwrap()
+    });
+    assert_eq!((prepared.made, prepared.owner.uid), (Made::Created, 60_001));
+}
