@@ -76,7 +76,6 @@ impl Plan {
         }
         session::detach().map_err(ApplyError::Session)?;
         session::reset_signals().map_err(ApplyError::Signals)?;
-        session::set_umask();
         let oom = session::prefer_for_oom();
         layers.push(match oom {
             Ok(()) => LayerReport::enforced(Layer::Session),
@@ -88,6 +87,8 @@ impl Plan {
         if let Some(view) = self.view {
             view.enter()?;
         }
+        // After the view, whose directories the worker must be able to traverse.
+        session::set_umask();
         self.limits.apply(self.counting).map_err(|(name, source)| ApplyError::Limit { name, source })?;
 
         let closed = privileges::close_sources()?;

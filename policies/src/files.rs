@@ -212,15 +212,15 @@ pub enum Access {
     WriteExecute,
     /// Read, write and control a device.
     Device,
-    /// Connect to a Unix socket.
+    /// Connect to the Unix sockets in a directory.
     Socket,
 }
 
 impl Access {
     pub(crate) fn writes(self) -> bool {
         match self {
-            Self::Write | Self::WriteExecute | Self::Device | Self::Socket => true,
-            Self::Read | Self::Execute => false,
+            Self::Write | Self::WriteExecute | Self::Device => true,
+            Self::Read | Self::Execute | Self::Socket => false,
         }
     }
 }
@@ -293,7 +293,8 @@ impl Files {
             granted.add((Opened::real(path)?, Vec::new()), Access::Write);
         }
         if let BoardAccess::Socket(path) = &around.board {
-            granted.add(Opened::followed(path, &bases.writable)?, Access::Socket);
+            let parent = path.parent().unwrap_or(path);
+            granted.add(Opened::followed(parent, &bases.writable)?, Access::Socket);
         }
         if self.proc == Proc::Host {
             granted.add((Opened::real(Path::new("/proc"))?.directory()?, Vec::new()), Access::Read);
@@ -301,18 +302,15 @@ impl Files {
         Ok(granted)
     }
 
-    /// Opens the device nodes, but for `ptmx`, which needs its own file system.
+    /// Opens the device nodes that there are, but for `ptmx`, which needs its own file system.
     pub(crate) fn open_devices(&self) -> Result<Vec<(Opened, Access)>, PathError> {
         let plain = self.devices.iter().filter(|device| **device != Device::Ptmx);
         plain
-            .map(|device| {
-                let opened = Opened::real(device.path())?;
-                match opened.kind {
-                    Kind::Device => Ok((opened, Access::Device)),
-                    Kind::Directory | Kind::Other => {
-                        Err(PathError::Kind { path: opened.path, wanted: "device" })
-                    }
-                }
+            .filter_map(|device| match Opened::real(device.path()) {
+                Ok(opened) if opened.kind == Kind::Device => Some(Ok((opened, Access::Device))),
+                Ok(opened) => Some(Err(PathError::Kind { path: opened.path, wanted: "device" })),
+                Err(error) if error.is_missing() => None,
+                Err(error) => Some(Err(error)),
             })
             .collect()
     }

@@ -130,6 +130,7 @@ impl Plan {
     /// Makes the view that of the calling process, and leaves it in the new root.
     pub(crate) fn enter(self) -> Result<(), ProbeError> {
         self.unshare()?;
+        rustix::process::umask(Mode::from_raw_mode(0o022));
         mount_at("make private", None, Path::new("/"), None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
         let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
         mount_at(

@@ -87,11 +87,11 @@ impl Network {
         match filtered {
             Filtered::Yes if !reach.stream && !reach.datagram => return LayerReport::enforced(layer),
             Filtered::Yes if !ruled => {
-                gaps.push("TCP ports need Landlock ABI 4: any port is open".to_owned())
+                gaps.push("TCP ports need Landlock ABI 4: any port is open".to_owned());
             }
             Filtered::Yes => {}
             Filtered::No if ruled => {
-                gaps.push("UDP, MPTCP and TCP fast open need the system call filter".to_owned())
+                gaps.push("UDP, MPTCP and TCP fast open need the system call filter".to_owned());
             }
             Filtered::No => {
                 return LayerReport::absent(layer, "needs Landlock ABI 4 or the system call filter");

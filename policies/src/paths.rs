@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, readlink};
 use rustix::io::Errno;
 
-/// A chain of symbolic links longer than this is a loop (path_resolution(7)).
+/// A chain of symbolic links longer than this is a loop (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
 
 /// A path that a policy or a run names and that cannot be used.
@@ -182,7 +182,7 @@ impl Opened {
     }
 
     fn at(dir: impl AsFd, inside: &Path, whole: &Path, resolve: ResolveFlags) -> Result<Self, PathError> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
         let fd = openat2(dir, inside, flags, Mode::empty(), resolve).map_err(|source| match source {
             Errno::LOOP => PathError::Linked { path: whole.to_owned() },
             source => PathError::Open { path: whole.to_owned(), source },

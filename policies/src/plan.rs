@@ -242,6 +242,8 @@ impl Policy {
                 Layer::Limits,
                 "pids: not set, because every process of the user would count",
             )
+        } else if self.limits.pids.is_some() {
+            LayerReport::enforced_by(Layer::Limits, "pids: counts every process of the run's user")
         } else {
             LayerReport::enforced(Layer::Limits)
         }

@@ -79,7 +79,7 @@ fn rights(access: Access, kind: Kind, number: u32) -> BitFlags<AccessFs> {
         Access::Write => write,
         Access::WriteExecute => write | AccessFs::Execute,
         Access::Device => read | AccessFs::WriteFile | AccessFs::IoctlDev,
-        Access::Socket => AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ResolveUnix,
+        Access::Socket => AccessFs::ResolveUnix.into(),
     };
     let known = wanted & AccessFs::from_all(abi(number));
     match kind {

@@ -50,7 +50,8 @@ pub struct Identity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoardAccess {
-    /// A Unix socket, granted by its path.
+    /// A Unix socket. Its directory is what is granted, so that a socket that a restarted daemon makes anew is reached
+    /// too: give the socket a directory of its own.
     Socket(PathBuf),
     /// A TCP port on the loopback address.
     Port(u16),

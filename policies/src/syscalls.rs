@@ -129,7 +129,7 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Typing into a terminal, and pasting into a console (ioctl_tty(2), ioctl_console(2)).
+/// Typing into a terminal, and pasting into a console (`ioctl_tty(2)`, `ioctl_console(2)`).
 const TERMINAL: [u64; 2] = [0x5412, 0x541c];
 
 /// The bits of a socket's type that are not flags.
@@ -183,7 +183,7 @@ pub(crate) fn compile(
 
     let arch = std::env::consts::ARCH;
     let target = TargetArch::try_from(arch).map_err(|_| FilterError::Architecture { arch })?;
-    let refuse = SeccompAction::Errno(bits(libc::EPERM) as u32);
+    let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, target)?;
     let mut program = prologue(target);
     program.extend(BpfProgram::try_from(filter)?);
@@ -199,14 +199,18 @@ fn sockets(rules: &mut Rules, reach: &Reach, unix: UnixSockets, strict: bool) ->
     }
     if !strict {
         families.push(libc::AF_NETLINK);
-        let route = bits(libc::NETLINK_ROUTE);
-        add(rules, socket, vec![is(0, bits(libc::AF_NETLINK))?, is_not(2, route)?])?;
     }
     if reach.stream || reach.datagram {
         families.extend([libc::AF_INET, libc::AF_INET6]);
     }
+    if families.is_empty() {
+        rules.insert(socket, Vec::new());
+        return Ok(());
+    }
     let outside: Result<Vec<_>, _> = families.iter().map(|family| is_not(0, bits(*family))).collect();
     add(rules, socket, outside?)?;
+    let route = bits(libc::NETLINK_ROUTE);
+    add(rules, socket, vec![is(0, bits(libc::AF_NETLINK))?, is_not(2, route)?])?;
 
     let types = [
         (libc::SOCK_STREAM, libc::IPPROTO_TCP, reach.stream),

@@ -1,0 +1,474 @@
+//! Applies the shipped policies to real processes and tries to get out.
+//!
+//! Each probe is first shown open without a policy: one that is not is a broken test. Run by root, workers get a user of
+//! their own and, besides, the tests run once more as an ordinary user; run by an ordinary user the former are skipped.
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "it is a test, and a skipped part is printed")]
+
+use std::fs;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use policies::{BoardAccess, Identity, Layer, Policy, Report, State, Surroundings};
+use tempfile::TempDir;
+
+/// A user that no account has.
+const WORKER: u32 = 61_501;
+/// Another one.
+const USER: u32 = 61_502;
+
+/// Who applies the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    /// Root, for a worker of another user.
+    Root,
+    /// An ordinary user, for itself.
+    User,
+}
+
+/// A place with all that a worker may and may not reach.
+struct Lab {
+    dir: TempDir,
+    caller: Caller,
+    uid: u32,
+    victim: Child,
+    tcp: TcpListener,
+    udp: UdpSocket,
+    _sockets: [UnixListener; 3],
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.victim.kill().ok();
+        self.victim.wait().ok();
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let built = test.parent().unwrap().parent().unwrap().join("examples/confined");
+    assert!(built.exists(), "build it first: cargo build -p policies --example confined");
+    built
+}
+
+impl Lab {
+    /// Returns a lab for this caller, or says why there is none.
+    fn new(caller: Caller) -> Option<Self> {
+        let uid = match (caller, is_root()) {
+            (Caller::Root, true) => WORKER,
+            (Caller::User, true) => USER,
+            (Caller::User, false) => rustix::process::geteuid().as_raw(),
+            (Caller::Root, false) => {
+                eprintln!("skipped: only root can give a worker a user of its own");
+                return None;
+            }
+        };
+        let dir = tempfile::Builder::new().prefix("policies").tempdir_in("/var/tmp").unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for name in ["ws", "home", "tmp", "sibling", "bin", "board"] {
+            fs::create_dir(at(name)).unwrap();
+        }
+        fs::copy(program(), at("bin/confined")).unwrap();
+        fs::write(at("sibling/secret"), "s").unwrap();
+        fs::write(at("ws/mine"), "m").unwrap();
+        let sockets = [
+            UnixListener::bind(at("foreign.sock")).unwrap(),
+            UnixListener::bind(at("board/board.sock")).unwrap(),
+            UnixListener::bind_addr(
+                &SocketAddr::from_abstract_name(at("abstract").to_str().unwrap()).unwrap(),
+            )
+            .unwrap(),
+        ];
+        for name in ["foreign.sock", "board/board.sock"] {
+            fs::set_permissions(at(name), fs::Permissions::from_mode(0o666)).unwrap();
+        }
+        let mut victim = Command::new("/bin/sleep");
+        victim.arg("600").stdin(Stdio::null());
+        if is_root() {
+            for name in ["ws", "home", "tmp", "sibling", "sibling/secret", "ws/mine"] {
+                chown(at(name), Some(uid), Some(uid)).unwrap();
+            }
+            fs::copy(program(), at("ws/setuid")).unwrap();
+            fs::set_permissions(at("ws/setuid"), fs::Permissions::from_mode(0o4755)).unwrap();
+            victim.uid(uid).gid(uid);
+        }
+        Some(Self {
+            caller,
+            uid,
+            victim: victim.spawn().unwrap(),
+            tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
+            udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
+            _sockets: sockets,
+            dir,
+        })
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn port(&self) -> String {
+        self.tcp.local_addr().unwrap().port().to_string()
+    }
+
+    fn around(&self) -> Surroundings {
+        let at = |name: &str| self.dir.path().join(name);
+        Surroundings {
+            workspace: at("ws"),
+            home: at("home"),
+            tmp: at("tmp"),
+            read: vec![],
+            execute: vec![at("bin")],
+            write: vec![],
+            identity: (self.caller == Caller::Root).then_some(Identity { uid: self.uid, gid: self.uid }),
+            work_cgroup: None,
+            board: BoardAccess::None,
+            parent: std::process::id().cast_signed(),
+        }
+    }
+
+    /// The probe without any policy, as the user that the worker has.
+    fn free(&self, probe: &[&str]) -> String {
+        let mut command = Command::new(self.dir.path().join("bin/confined"));
+        if is_root() {
+            command.uid(self.uid).gid(self.uid);
+        }
+        command.arg("probe").args(probe).stdin(Stdio::null());
+        String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()
+    }
+
+    fn command(&self, policy: &str, around: &Surroundings, more: &str, words: &[&str]) -> Command {
+        let around = serde_json::to_string(around).unwrap();
+        let order = format!(r#"{{"policy":"{policy}","surroundings":{around}{more}}}"#);
+        let mut command = Command::new(self.dir.path().join("bin/confined"));
+        if self.caller == Caller::User && is_root() {
+            command.uid(self.uid).gid(self.uid);
+        }
+        command.arg("run").arg(order).args(words).stdin(Stdio::null());
+        command
+    }
+
+    /// The words under a policy: its report, and what they print.
+    fn run(&self, policy: &str, around: &Surroundings, more: &str, words: &[&str]) -> (Report, String) {
+        let output = self.command(policy, around, more, words).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (report, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        let report = serde_json::from_str(report)
+            .unwrap_or_else(|error| panic!("{error}: {text} {}", String::from_utf8_lossy(&output.stderr)));
+        (report, rest.trim().to_owned())
+    }
+
+    fn probe(&self, policy: &str, probe: &[&str]) -> String {
+        self.probe_in(policy, &self.around(), "", probe)
+    }
+
+    fn probe_in(&self, policy: &str, around: &Surroundings, more: &str, probe: &[&str]) -> String {
+        let own = self.path("bin/confined");
+        let words: Vec<&str> = [own.as_str(), "probe"].iter().chain(probe).copied().collect();
+        self.run(policy, around, more, &words).1
+    }
+
+    fn has_view(&self) -> bool {
+        let report = self.run("default", &self.around(), "", &["/bin/true"]).0;
+        report.state(Layer::Mounts) == Some(State::Enforced)
+    }
+}
+
+fn labs() -> impl Iterator<Item = Lab> {
+    [Caller::Root, Caller::User].into_iter().filter_map(Lab::new)
+}
+
+/// Each probe must be open without a policy, and blocked with it by one of the given errors.
+fn assert_closed(lab: &Lab, policy: &str, more: &str, table: &[(&[&str], &[&str])]) {
+    let mut wrong = Vec::new();
+    for (probe, errors) in table {
+        let free = lab.free(probe);
+        let confined = lab.probe_in(policy, &lab.around(), more, probe);
+        let expected = errors.iter().any(|error| confined == format!("BLOCKED {error}"));
+        if free != "OPEN" || !expected {
+            wrong.push(format!("{probe:?}: without {free}, with {policy} {confined}, wanted {errors:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{:?}\n{}", lab.caller, wrong.join("\n"));
+}
+
+#[test]
+fn files_that_are_not_granted_are_out_of_reach() {
+    for lab in labs() {
+        let (secret, sibling) = (lab.path("sibling/secret"), lab.path("sibling"));
+        let (planted, mem) = (lab.path("sibling/planted"), format!("/proc/{}/mem", lab.victim.id()));
+        let environ = format!("/proc/{}/environ", lab.victim.id());
+        let root = format!("/proc/{}/root{}", lab.victim.id(), secret);
+        let gone: &[&str] = &["ENOENT"];
+        let table: &[(&[&str], &[&str])] = &[
+            (&["read", &secret], gone),
+            (&["write", &secret], gone),
+            (&["truncate", &secret], gone),
+            (&["stat", &secret], gone),
+            (&["chmod", &secret], gone),
+            (&["list", &sibling], gone),
+            (&["watch", &sibling], gone),
+            (&["create", &planted], gone),
+            (&["open", &mem], &["EACCES"]),
+            (&["open", &environ], &["EACCES"]),
+            (&["read", &root], &["EACCES"]),
+        ];
+        if lab.has_view() {
+            assert_closed(&lab, "default", "", table);
+        } else {
+            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+        }
+        let denied: &[&str] = &["EACCES"];
+        let table: &[(&[&str], &[&str])] = &[
+            (&["read", &secret], denied),
+            (&["write", &secret], denied),
+            (&["truncate", &secret], denied),
+            (&["list", &sibling], denied),
+            (&["create", &planted], denied),
+            (&["open", &mem], denied),
+            (&["read", &root], denied),
+        ];
+        assert_closed(&lab, "default", r#","view":false"#, table);
+    }
+}
+
+#[test]
+fn networks_are_closed() {
+    for lab in labs() {
+        let (port, udp) = (lab.port(), lab.udp.local_addr().unwrap().port().to_string());
+        let table: &[(&[&str], &[&str])] = &[
+            (&["tcp-connect", &port], &["EPERM"]),
+            (&["tcp-bind", "0"], &["EPERM"]),
+            (&["udp", &udp], &["EPERM"]),
+            (&["mptcp", &port], &["EPERM"]),
+            (&["fast-open", &port], &["EPERM"]),
+            (&["uevent"], &["EPERM"]),
+        ];
+        assert_closed(&lab, "default", "", table);
+        let table: &[(&[&str], &[&str])] = &[
+            (&["tcp-connect", &port], &["EACCES"]),
+            (&["tcp-bind", "0"], &["EACCES"]),
+            (&["mptcp", &port], &["EPERM"]),
+            (&["fast-open", &port], &["EPERM"]),
+        ];
+        assert_closed(&lab, "network", "", table);
+        assert_eq!(lab.probe("network", &["udp", &udp]), "OPEN");
+        assert_closed(&lab, "strict", "", &[(&["netlink"], &["EPERM"])]);
+    }
+}
+
+#[test]
+fn the_boards_port_is_open_and_no_other() {
+    for lab in labs() {
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = other.local_addr().unwrap().port().to_string();
+        let board = BoardAccess::Port(lab.port().parse().unwrap());
+        let around = Surroundings { board, ..lab.around() };
+        let more = r#","view":false"#;
+        assert_eq!(lab.probe_in("default", &around, more, &["tcp-connect", &lab.port()]), "OPEN");
+        assert_eq!(lab.probe_in("default", &around, more, &["tcp-connect", &other]), "BLOCKED EACCES");
+    }
+}
+
+#[test]
+fn foreign_unix_sockets_are_out_of_reach_and_the_board_is_not() {
+    for lab in labs() {
+        let (foreign, named) = (lab.path("foreign.sock"), lab.path("abstract"));
+        if lab.has_view() {
+            let table: &[(&[&str], &[&str])] =
+                &[(&["socket", &foreign], &["ENOENT"]), (&["abstract", &named], &["EPERM"])];
+            assert_closed(&lab, "default", "", table);
+            let board = lab.path("board/board.sock");
+            let around = Surroundings { board: BoardAccess::Socket(board.clone().into()), ..lab.around() };
+            assert_eq!(lab.probe_in("default", &around, "", &["socket", &board]), "OPEN");
+            assert_eq!(lab.probe_in("default", &around, "", &["socket", &foreign]), "BLOCKED ENOENT");
+            assert_eq!(lab.probe_in("default", &around, "", &["list", &lab.path("board")]), "BLOCKED EACCES");
+            for probe in [["own-abstract", "mine"].as_slice(), &["own-socket", &lab.path("ws/own.sock")]] {
+                assert_eq!(lab.probe("default", probe), "OPEN", "{probe:?}");
+            }
+        }
+        let table: &[(&[&str], &[&str])] =
+            &[(&["socket", &foreign], &["EPERM"]), (&["abstract", &named], &["EPERM"])];
+        assert_closed(&lab, "default", r#","view":false"#, table);
+        assert_eq!(lab.probe_in("default", &lab.around(), r#","view":false"#, &["pair"]), "OPEN");
+    }
+}
+
+#[test]
+fn other_processes_and_privileges_are_out_of_reach() {
+    for lab in labs() {
+        let victim = lab.victim.id().to_string();
+        let table: &[(&[&str], &[&str])] = &[
+            (&["signal", &victim], &["EPERM"]),
+            (&["trace", &victim], &["EPERM"]),
+            (&["prlimit", &victim], &["EPERM"]),
+            (&["user-namespace"], &["EPERM"]),
+            (&["mount"], &["EPERM"]),
+        ];
+        assert_closed(&lab, "default", "", table);
+        assert_closed(&lab, "strict", "", table);
+        let status = lab.run("default", &lab.around(), "", &["/bin/cat", "/proc/self/status"]).1;
+        for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "SigBlk"] {
+            assert!(status.contains(&format!("{set}:\t0000000000000000")), "{set}: {status}");
+        }
+        let ids = format!("Uid:\t{0}\t{0}\t{0}\t{0}", lab.uid);
+        for line in ["NoNewPrivs:\t1", "Seccomp:\t2", ids.as_str()] {
+            assert!(status.contains(line), "{line}: {status}");
+        }
+        if is_root() {
+            let own = lab.path("ws/setuid");
+            let free = Command::new(&own).args(["probe", "root"]).uid(lab.uid).gid(lab.uid).output().unwrap();
+            assert_eq!(free.stdout, b"OPEN\n");
+            assert_eq!(lab.run("default", &lab.around(), "", &[&own, "probe", "root"]).1, "BLOCKED EPERM");
+        }
+    }
+}
+
+#[test]
+fn raw_system_calls_are_refused() {
+    // add_key, io_uring_setup, shmget and x32's getpid, by number on x86_64, through perl's syscall().
+    let calls = [
+        ("my ($t,$d,$p)=('user','k','v'); syscall(248,$t,$d,$p,1,-4)", "EPERM"),
+        ("my $p=\"\\0\"x120; syscall(425,1,$p)", "EPERM"),
+        ("syscall(29,0,4096,0600)", "EPERM"),
+    ];
+    if !cfg!(target_arch = "x86_64") || !Path::new("/usr/bin/perl").exists() {
+        eprintln!("skipped: needs perl on x86_64");
+        return;
+    }
+    for lab in labs() {
+        for (call, error) in calls {
+            let script = format!(
+                "use Errno; my $r=do {{ {call} }}; print $r==-1 ? (grep {{ $!{{$_}} }} keys %!)[0] : 'OPEN'"
+            );
+            let mut free = Command::new("/usr/bin/perl");
+            if is_root() {
+                free.uid(lab.uid).gid(lab.uid);
+            }
+            let free = free.args(["-e", &script]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&free.stdout), "OPEN", "{call}");
+            let confined = lab.run("default", &lab.around(), "", &["/usr/bin/perl", "-e", &script]).1;
+            assert_eq!(confined, error, "{call}");
+        }
+    }
+}
+
+#[test]
+fn inherited_descriptors_are_closed() {
+    for lab in labs() {
+        let file = fs::File::open(lab.path("sibling/secret")).unwrap();
+        rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
+        assert_eq!(lab.free(&["descriptor", "secret"]), "OPEN");
+        assert_eq!(lab.probe("default", &["descriptor", "secret"]), "BLOCKED EBADF");
+    }
+}
+
+#[test]
+fn what_a_worker_needs_is_open() {
+    for lab in labs() {
+        let mut probes = vec![
+            vec!["read".to_owned(), lab.path("ws/mine")],
+            vec!["create".to_owned(), lab.path("ws/new")],
+            vec!["create".to_owned(), lab.path("home/new")],
+            vec!["create".to_owned(), lab.path("tmp/new")],
+            vec!["write".to_owned(), "/dev/null".to_owned()],
+            vec!["open".to_owned(), "/etc/passwd".to_owned()],
+            vec!["open".to_owned(), "/proc/self/status".to_owned()],
+            vec!["execute".to_owned(), "/bin/true".to_owned()],
+            vec!["pair".to_owned()],
+            vec!["netlink".to_owned()],
+        ];
+        if lab.has_view() {
+            probes.push(vec!["terminal".to_owned()]);
+            probes.push(vec!["create".to_owned(), "/dev/shm/x".to_owned()]);
+            probes.push(vec!["create".to_owned(), "/tmp/x".to_owned()]);
+            probes.push(vec!["open".to_owned(), "/dev/stdin".to_owned()]);
+        }
+        for probe in probes {
+            let words: Vec<&str> = probe.iter().map(String::as_str).collect();
+            assert_eq!(lab.probe("default", &words), "OPEN", "{:?} {probe:?}", lab.caller);
+        }
+        fs::copy("/bin/true", lab.path("home/true")).unwrap();
+        assert_eq!(lab.probe("default", &["execute", &lab.path("home/true")]), "BLOCKED EACCES");
+        assert_eq!(lab.run("default", &lab.around(), "", &["/bin/pwd"]).1, lab.path("ws"));
+    }
+}
+
+#[test]
+fn strict_has_no_proc_and_little_of_etc() {
+    for lab in labs() {
+        let table: &[(&[&str], &[&str])] = &[
+            (&["open", "/proc/self/status"], &["ENOENT", "EACCES"]),
+            (&["open", "/etc/hostname"], &["ENOENT", "EACCES"]),
+        ];
+        assert_closed(&lab, "strict", "", table);
+        assert_eq!(lab.probe("strict", &["open", "/etc/passwd"]), "OPEN");
+    }
+}
+
+#[test]
+fn the_report_says_what_is_enforced() {
+    for lab in labs() {
+        let report = lab.run("default", &lab.around(), "", &["/bin/true"]).0;
+        for layer in [
+            Layer::Session,
+            Layer::NoNewPrivs,
+            Layer::ParentDeath,
+            Layer::Files,
+            Layer::Scopes,
+            Layer::Syscalls,
+        ] {
+            assert_eq!(report.state(layer), Some(State::Enforced), "{report}");
+        }
+        let own = if lab.caller == Caller::Root { State::Enforced } else { State::Partial };
+        assert_eq!(report.state(Layer::Uid), Some(own), "{report}");
+        let report = lab.run("unconfined", &lab.around(), "", &["/bin/true"]).0;
+        assert_eq!(report.state(Layer::Files), Some(State::Absent), "{report}");
+        assert_eq!(report.state(Layer::NoNewPrivs), Some(State::Enforced), "{report}");
+    }
+}
+
+#[test]
+fn lower_abis_are_refused_or_degrade_in_the_report() {
+    for lab in labs() {
+        let output = lab.command("default", &lab.around(), r#","abi":5"#, &["/bin/true"]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            text.starts_with("error: failed to rule files: the policy default needs Landlock ABI 6"),
+            "{text}"
+        );
+        let board = BoardAccess::Socket(lab.path("board/board.sock").into());
+        let around = Surroundings { board, ..lab.around() };
+        let output = lab.command("default", &around, r#","view":false"#, &["/bin/true"]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.starts_with("error: failed to reach the board at"), "{text}");
+    }
+}
+
+#[test]
+fn a_worker_whose_parent_is_gone_does_not_start() {
+    for lab in labs() {
+        let around = Surroundings { parent: 1, ..lab.around() };
+        let output = lab.command("default", &around, "", &["/bin/true"]).output().unwrap();
+        assert!(!output.status.success());
+        assert!(String::from_utf8(output.stdout).unwrap().contains("check the parent"));
+    }
+}
+
+#[test]
+fn every_shipped_policy_starts_a_program() {
+    for lab in labs() {
+        for policy in Policy::builtin_names() {
+            assert_eq!(lab.run(policy, &lab.around(), "", &["/bin/echo", "here"]).1, "here", "{policy}");
+        }
+    }
+}
