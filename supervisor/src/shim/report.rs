@@ -28,8 +28,12 @@ impl Failure {
         let mut text = error.to_string();
         let mut cause = error.source();
         while let Some(inner) = cause {
-            text.push_str(": ");
-            text.push_str(&inner.to_string());
+            let next = inner.to_string();
+            // Some errors have their cause in their own words.
+            if !text.ends_with(&next) {
+                text.push_str(": ");
+                text.push_str(&next);
+            }
             cause = inner.source();
         }
         text.truncate(text.floor_char_boundary(ERROR_BYTES));

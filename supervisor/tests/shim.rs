@@ -1,0 +1,500 @@
+//! The built binary as shim and worker: real processes, real confinement, hand-made run directories.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "what fails here fails the test")]
+#![expect(clippy::print_stdout, reason = "a layer that the host lacks is a printed skip")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A uid that nothing else on a test host uses.
+const WORKER: u32 = 61_234;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_worker_that_exits_is_recorded_with_its_code_its_output_and_what_confined_it() {
+    for host in Host::all() {
+        let run = Run::new(&host);
+        let prompt = run.place.path().join("prompt");
+        fs::write(&prompt, "hello").unwrap();
+        let poked = UnixDatagram::bind(run.place.path().join("poke.sock")).unwrap();
+        poked.set_read_timeout(Some(PATIENCE)).unwrap();
+        run.write(&json!({
+            "argv": ["sh", "-c", "cat; echo oops >&2; echo $GREETING > said; echo via >/dev/stdout; exit 3"],
+            "stdin": {"file": prompt},
+        }));
+
+        assert_eq!(run.start().ends().code(), Some(0));
+
+        let exit = run.exit();
+        assert_eq!(
+            (&exit["cause"], &exit["code"], &exit["signal"]),
+            (&json!("exited"), &json!(3), &Value::Null)
+        );
+        assert_eq!(exit["stdout_tail"], "hellovia\n", "{exit}");
+        assert_eq!((&exit["stderr_tail"], &exit["lingered"]), (&json!("oops\n"), &json!(0)));
+        assert!(exit["usage"]["max_rss_kib"].as_u64().unwrap() > 0);
+        assert!(exit["started_at_us"].as_u64().unwrap() <= exit["ended_at_us"].as_u64().unwrap());
+        let log = fs::read_to_string(run.log()).unwrap();
+        assert!(log.contains("hello") && log.contains("oops\n"));
+        assert_eq!(fs::metadata(run.log()).unwrap().permissions().mode() & 0o777, 0o600);
+        let started = run.record("started").unwrap();
+        assert_eq!(started["report"]["policy"], "default");
+        assert_eq!(fs::read_to_string(run.workspace().join("said")).unwrap(), "hi\n");
+        for what in ["started", "exit"] {
+            let mut datagram = [0; 256];
+            let length = poked.recv(&mut datagram).unwrap();
+            let poke: Value = serde_json::from_slice(&datagram[..length]).unwrap();
+            assert_eq!(poke, json!({"board": "b0a2d", "run": 7, "what": what}));
+        }
+        assert!(run.lock_is_free());
+    }
+}
+
+#[test]
+fn a_worker_that_dies_of_a_signal_is_recorded_with_the_signal() {
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "kill -SEGV $$"]}));
+    assert_eq!(run.start().ends().code(), Some(0));
+    let exit = run.exit();
+    assert_eq!(
+        (&exit["cause"], &exit["signal"], &exit["code"]),
+        (&json!("exited"), &json!(11), &Value::Null)
+    );
+}
+
+#[test]
+fn what_outlives_its_worker_is_ended_though_it_left_the_session_and_holds_the_output_open() {
+    for host in Host::all() {
+        let run = Run::new(&host);
+        run.write(
+            &json!({"argv": ["sh", "-c", format!("{DAEMON} until [ -s daemon ]; do :; done; exit 0")]}),
+        );
+        assert_eq!(run.start().ends().code(), Some(0));
+        let exit = run.exit();
+        assert_eq!((&exit["cause"], &exit["code"]), (&json!("exited"), &json!(0)));
+        assert!(exit["lingered"].as_u64().unwrap() >= 1, "{exit}");
+        assert!(!alive(run.told("daemon")));
+        assert!(host.is_empty());
+    }
+}
+
+#[test]
+fn a_worker_that_ignores_term_is_killed_after_the_grace_with_all_it_started() {
+    for host in Host::all() {
+        let run = Run::new(&host);
+        run.write(&json!({"argv": ["sh", "-c", format!("trap '' TERM; {DAEMON} echo $$ > leader; while :; do sleep 1000; done")]}));
+        let shim = run.start();
+        let (leader, daemon) = (run.told("leader"), run.told("daemon"));
+        run.stop("cancelled", 0, 100);
+        shim.signal(Signal::SIGTERM);
+        assert_eq!(shim.ends().code(), Some(0));
+        let exit = run.exit();
+        assert_eq!((&exit["cause"]["stopped"]["reason"], &exit["signal"]), (&json!("cancelled"), &json!(9)));
+        assert!(!alive(leader) && !alive(daemon));
+        assert!(host.is_empty());
+    }
+}
+
+#[test]
+fn a_chain_that_forks_and_exits_for_ever_is_caught() {
+    for host in Host::all() {
+        let run = Run::new(&host);
+        run.write(&json!({"argv": ["sh", "-c", "f() { f & }; f; echo $$ > leader; exec sleep 1000"]}));
+        let shim = run.start();
+        run.told("leader");
+        run.stop("kill", 0, 0);
+        shim.signal(Signal::SIGTERM);
+        assert_eq!(shim.ends().code(), Some(0));
+        assert_eq!(run.exit()["cause"]["stopped"]["reason"], "kill");
+        assert!(host.is_empty());
+    }
+}
+
+#[test]
+fn term_reaches_the_whole_tree() {
+    let run = Run::new(&Host::Bare);
+    let child = "trap 'echo got > child; exit' TERM; echo $$ > ready; while :; do sleep 1000; done";
+    let leader =
+        format!("trap : TERM; setsid sh -c \"{child}\" & until [ -s child ]; do sleep 0.01; done; exit 5");
+    run.write(&json!({"argv": ["sh", "-c", leader]}));
+    let shim = run.start();
+    run.told("ready");
+    run.stop("preempted", 0, 20_000);
+    shim.signal(Signal::SIGTERM);
+    assert_eq!(shim.ends().code(), Some(0));
+    let exit = run.exit();
+    assert_eq!((&exit["cause"]["stopped"]["reason"], &exit["code"]), (&json!("preempted"), &json!(5)));
+}
+
+#[test]
+fn a_deadline_ends_a_worker_that_stopped_itself() {
+    for host in Host::all() {
+        let run = Run::new(&host);
+        run.write(
+            json!({"argv": ["sh", "-c", "trap 'exit 7' TERM; kill -STOP $$; while :; do sleep 1000; done"],
+            "deadline_us": boottime_us() + 300_000}),
+        );
+        assert_eq!(run.start().ends().code(), Some(0));
+        let exit = run.exit();
+        assert_eq!((&exit["cause"], &exit["code"]), (&json!("deadline"), &json!(7)), "{exit}");
+    }
+}
+
+#[test]
+fn a_deadline_kills_a_worker_that_ignores_it() {
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "trap '' TERM; while :; do sleep 1000; done"],
+        "deadline_us": boottime_us() + 200_000, "grace_ms": 100}));
+    assert_eq!(run.start().ends().code(), Some(0));
+    let exit = run.exit();
+    assert_eq!((&exit["cause"], &exit["signal"]), (&json!("deadline"), &json!(9)));
+}
+
+#[test]
+fn a_worker_that_ends_in_the_quiet_time_after_its_verdict_has_ended_by_itself() {
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "echo $$ > leader; until [ -e go ]; do :; done; exit 4"]}));
+    let shim = run.start();
+    run.told("leader");
+    run.stop("verdict", 60_000, 5_000);
+    shim.signal(Signal::SIGTERM);
+    fs::write(run.workspace().join("go"), "").unwrap();
+    assert_eq!(shim.ends().code(), Some(0));
+    let exit = run.exit();
+    assert_eq!((&exit["cause"], &exit["code"]), (&json!("exited"), &json!(4)));
+}
+
+#[test]
+fn a_worker_that_stays_after_its_verdict_is_ended() {
+    let run = Run::new(&Host::Bare);
+    run.write(
+        json!({"argv": ["sh", "-c", "trap 'exit 6' TERM; echo $$ > leader; while :; do sleep 1000; done"]}),
+    );
+    let shim = run.start();
+    run.told("leader");
+    run.stop("verdict", 100, 20_000);
+    shim.signal(Signal::SIGTERM);
+    assert_eq!(shim.ends().code(), Some(0));
+    let exit = run.exit();
+    assert_eq!((&exit["cause"]["stopped"]["reason"], &exit["code"]), (&json!("verdict"), &json!(6)));
+}
+
+#[test]
+fn a_term_without_a_request_preempts() {
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "echo $$ > leader; exec sleep 1000"]}));
+    let shim = run.start();
+    run.told("leader");
+    shim.signal(Signal::SIGTERM);
+    assert_eq!(shim.ends().code(), Some(0));
+    let exit = run.exit();
+    assert_eq!((&exit["cause"]["stopped"]["reason"], &exit["signal"]), (&json!("preempted"), &json!(15)));
+}
+
+#[test]
+fn a_start_that_fails_names_its_step() {
+    let cases = [
+        ("exec", json!({"argv": ["no-such-program"]})),
+        ("cwd", json!({"cwd": "/no/such/place"})),
+        ("spec", json!({"argv": []})),
+        ("spec", json!({"policy": 42})),
+        ("spec", json!({"version": 99})),
+        ("spec", json!({"log": 1})),
+        ("spawn", json!({"stdin": {"file": "/no/such/prompt"}})),
+        ("cgroup", json!({"cgroup": "/no/such/cgroup"})),
+    ];
+    for (step, change) in cases {
+        let run = Run::new(&Host::Bare);
+        run.write(&change);
+        assert_eq!(run.start().ends().code(), Some(0), "{change}");
+        let exit = run.exit();
+        let failed = &exit["cause"]["spawn_failed"];
+        assert_eq!((&failed["step"], &exit["code"]), (&json!(step), &Value::Null), "{change}: {exit}");
+        assert!(run.record("started").is_none());
+    }
+}
+
+#[test]
+fn a_late_shim_of_a_revoked_run_runs_nothing() {
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "echo > ran"]}));
+    fs::write(run.path().join("revoked"), "1").unwrap();
+    assert_eq!(run.start().ends().code(), Some(76));
+    assert!(!run.workspace().join("ran").exists() && run.record("pid").is_none());
+}
+
+#[test]
+fn a_run_has_one_shim_and_is_run_once() {
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "echo $$ > leader; until [ -e go ]; do :; done"]}));
+    let first = run.start();
+    run.told("leader");
+    assert_eq!(run.start().ends().code(), Some(75));
+    fs::write(run.workspace().join("go"), "").unwrap();
+    assert_eq!(first.ends().code(), Some(0));
+    assert_eq!(run.start().ends().code(), Some(76));
+    assert_eq!(run.exit()["code"], 0);
+}
+
+#[test]
+fn a_flood_fills_the_log_up_to_its_cap_and_takes_no_memory() {
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "echo first; yes | head -c 300000000; echo last; echo $$ > leader; until [ -e go ]; do :; done"],
+        "log_cap": 100_000}));
+    let shim = run.start();
+    run.told("leader");
+    let private = shim.private_kib();
+    assert!(private < 4096, "{private} KiB");
+    fs::write(run.workspace().join("go"), "").unwrap();
+    assert_eq!(shim.ends().code(), Some(0));
+    let log = fs::read_to_string(run.log()).unwrap();
+    assert!(log.len() <= 100_000 && log.starts_with("first\n") && log.ends_with("y\nlast\n"));
+    assert!(log.contains("bytes left out]"));
+}
+
+#[test]
+fn a_killed_shim_takes_its_worker_along_and_leaves_a_free_lock_and_no_record() {
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "echo $$ > leader; exec sleep 1000"]}));
+    let shim = run.start();
+    let leader = run.told("leader");
+    shim.signal(Signal::SIGKILL);
+    assert_eq!(shim.ends().signal(), Some(9));
+    eventually("the worker is gone", || !alive(leader));
+    assert!(run.lock_is_free() && run.exit_record().is_none() && run.record("pid").is_some());
+}
+
+/// Leaves a process in a session of its own, whose parent has ended, that ignores TERM and has the output open.
+const DAEMON: &str = r#"setsid sh -c 'setsid sh -c "trap \"\" TERM HUP; echo \$\$ > daemon; while :; do sleep 1000; done" & '; "#;
+
+/// What the run's processes are tracked with.
+#[derive(Debug)]
+enum Host {
+    Bare,
+    Cgroup(PathBuf),
+}
+
+impl Host {
+    /// A host without cgroup, and one with, where this machine lets us make one.
+    fn all() -> Vec<Self> {
+        let mut hosts = vec![Self::Bare];
+        let root = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"]
+            .map(Path::new)
+            .into_iter()
+            .find(|root| root.join("cgroup.controllers").exists());
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("supervisor-test-").disable_cleanup(true);
+        let made = root.and_then(|root| builder.tempdir_in(root).ok());
+        match made {
+            Some(place) => {
+                fs::create_dir(place.path().join("shim")).unwrap();
+                fs::create_dir(place.path().join("work")).unwrap();
+                hosts.push(Self::Cgroup(place.path().to_owned()));
+            }
+            None => println!("skipped: no writable cgroup"),
+        }
+        hosts
+    }
+
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Bare => None,
+            Self::Cgroup(path) => Some(path),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.path().is_none_or(|path| {
+            fs::read_to_string(path.join("cgroup.procs")).unwrap().is_empty()
+                && fs::read_to_string(path.join("work/cgroup.events")).unwrap().contains("populated 0")
+        })
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Some(path) = self.path() {
+            fs::write(path.join("cgroup.kill"), "1").ok();
+            for part in ["shim", "work", ""] {
+                let part = path.join(part);
+                let removed = eventually_ok(|| fs::remove_dir(&part).is_ok());
+                assert!(removed || std::thread::panicking(), "{} is in use", part.display());
+            }
+        }
+    }
+}
+
+/// A run directory with everything around it.
+struct Run {
+    place: TempDir,
+    cgroup: Option<PathBuf>,
+}
+
+impl Run {
+    fn new(host: &Host) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o711)).unwrap();
+        fs::create_dir(place.path().join("run")).unwrap();
+        for leaf in ["workspace", "home", "tmp"] {
+            let leaf = place.path().join(leaf);
+            fs::create_dir(&leaf).unwrap();
+            if geteuid().is_root() {
+                chown(&leaf, Some(WORKER), Some(WORKER)).unwrap();
+            }
+        }
+        Self { place, cgroup: host.path().map(Path::to_owned) }
+    }
+
+    /// Writes a spec that runs `true`, changed as given.
+    fn write(&self, change: &Value) {
+        let place = self.place.path();
+        let identity = geteuid().is_root().then(|| json!({"uid": WORKER, "gid": WORKER}));
+        let mut spec = json!({
+            "version": 1, "board": "b0a2d", "board_name": "default", "task": "t_00000001", "run": 7, "nonce": "n",
+            "argv": ["true"], "env": {"PATH": "/usr/bin:/bin", "GREETING": "hi"}, "cwd": self.workspace(),
+            "stdin": "null", "log": self.log(), "log_cap": 1_000_000, "deadline_us": null, "grace_ms": 5_000,
+            "policy": policies::Policy::builtin("default").unwrap(),
+            "surroundings": {
+                "workspace": self.workspace(), "home": place.join("home"), "tmp": place.join("tmp"), "read": [],
+                "execute": [], "write": [], "identity": identity, "work_cgroup": null, "board": "none", "parent": 0,
+            },
+            "cgroup": self.cgroup, "poke": place.join("poke.sock"),
+        });
+        for (key, value) in change.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        fs::write(self.path().join("spec.json"), spec.to_string()).unwrap();
+    }
+
+    fn start(&self) -> Shim {
+        let child = Command::new(env!("CARGO_BIN_EXE_supervisor"))
+            .arg("__shim")
+            .arg(self.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Shim { child }
+    }
+
+    fn stop(&self, reason: &str, quiet_ms: u64, grace_ms: u64) {
+        let request = json!({"version": 1, "reason": reason, "quiet_ms": quiet_ms, "grace_ms": grace_ms});
+        fs::write(self.path().join("stop.new"), request.to_string()).unwrap();
+        fs::rename(self.path().join("stop.new"), self.path().join("stop")).unwrap();
+    }
+
+    fn path(&self) -> PathBuf {
+        self.place.path().join("run")
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.place.path().join("workspace")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.place.path().join("logs/t_00000001/7.log")
+    }
+
+    /// Waits for a process id that the worker writes to a file in its workspace.
+    fn told(&self, file: &str) -> i32 {
+        let path = self.workspace().join(file);
+        let mut pid = None;
+        eventually(file, || {
+            pid = fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n'));
+            pid.is_some()
+        });
+        pid.unwrap().trim().parse().unwrap()
+    }
+
+    fn record(&self, name: &str) -> Option<Value> {
+        serde_json::from_slice(&fs::read(self.path().join(name)).ok()?).ok()
+    }
+
+    fn exit_record(&self) -> Option<Value> {
+        let bytes = fs::read(self.path().join("exit")).ok()?;
+        let (line, rest) = bytes.split_at_checked(74)?;
+        let length = usize::from_str_radix(std::str::from_utf8(&line[..8]).ok()?, 16).ok()?;
+        serde_json::from_slice(rest.get(..length)?).ok()
+    }
+
+    fn exit(&self) -> Value {
+        self.exit_record().expect("the shim left a whole exit record")
+    }
+
+    fn lock_is_free(&self) -> bool {
+        let lock = fs::File::open(self.path().join("lock")).unwrap();
+        nix::fcntl::Flock::lock(lock, nix::fcntl::FlockArg::LockExclusiveNonblock).is_ok()
+    }
+}
+
+/// A shim that ends with its test.
+struct Shim {
+    child: Child,
+}
+
+impl Shim {
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    }
+
+    fn ends(mut self) -> ExitStatus {
+        let mut status = None;
+        eventually("the shim ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    fn private_kib(&self) -> u64 {
+        let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id())).unwrap();
+        let values = rollup.lines().filter(|line| line.starts_with("Private_"));
+        values.map(|line| line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum()
+    }
+}
+
+impl Drop for Shim {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            // Asked, not killed: a killed shim could not end what its worker has started.
+            self.signal(Signal::SIGTERM);
+            self.child.wait().ok();
+        }
+    }
+}
+
+fn alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X'])))
+}
+
+fn boottime_us() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    u64::try_from(now.tv_sec).unwrap() * 1_000_000 + u64::try_from(now.tv_nsec).unwrap() / 1_000
+}
+
+fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    assert!(eventually_ok(condition), "in vain: {what}");
+}
+
+fn eventually_ok(mut condition: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while !condition() {
+        if start.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    true
+}
