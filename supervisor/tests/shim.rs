@@ -141,7 +141,7 @@ fn a_deadline_ends_a_worker_that_stopped_itself() {
     for host in Host::all() {
         let run = Run::new(&host);
         run.write(
-            json!({"argv": ["sh", "-c", "trap 'exit 7' TERM; kill -STOP $$; while :; do sleep 1000; done"],
+            &json!({"argv": ["sh", "-c", "trap 'exit 7' TERM; kill -STOP $$; while :; do sleep 1000; done"],
             "deadline_us": boottime_us() + 300_000}),
         );
         assert_eq!(run.start().ends().code(), Some(0));
@@ -178,7 +178,7 @@ fn a_worker_that_ends_in_the_quiet_time_after_its_verdict_has_ended_by_itself() 
 fn a_worker_that_stays_after_its_verdict_is_ended() {
     let run = Run::new(&Host::Bare);
     run.write(
-        json!({"argv": ["sh", "-c", "trap 'exit 6' TERM; echo $$ > leader; while :; do sleep 1000; done"]}),
+        &json!({"argv": ["sh", "-c", "trap 'exit 6' TERM; echo $$ > leader; while :; do sleep 1000; done"]}),
     );
     let shim = run.start();
     run.told("leader");
