@@ -2,7 +2,8 @@
 //!
 //! `confined run '<json>' <command>…` prints the report as a line of JSON before the command runs; the JSON names a
 //! shipped `policy`, the `surroundings`, and optionally a lower Landlock `abi` and `view: false`.
-//! `confined probe <what> [<argument>]` prints `OPEN` or `BLOCKED <errno>`.
+//! `confined probe <what> [<argument>]` prints `OPEN` or `BLOCKED <errno>`; `confined helper <uid> <readable>
+//! <writable> <what> [<argument>]` does so as a helper of the supervisor; `confined view` tries a mount namespace.
 #![expect(clippy::print_stdout, reason = "it is a command line program")]
 
 use std::fs::{File, OpenOptions};
@@ -20,7 +21,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
-use policies::{Policy, Report, Support, Surroundings};
+use policies::{Identity, Policy, Report, Support, Surroundings};
 use rustix::net::{AddressFamily, Protocol, SendFlags, SocketType, ipproto, sendto, socket};
 use rustix::process::{Resource, Rlimit, prlimit};
 use serde::Deserialize;
@@ -39,16 +40,11 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["run", order, command @ ..] => run(order, command),
         ["probe", what, rest @ ..] => {
-            let argument = rest.first().copied().unwrap_or_default();
-            match probe(what, argument) {
-                Ok(()) => println!("OPEN"),
-                Err(error) => match error.raw_os_error() {
-                    Some(code) => println!("BLOCKED {:?}", nix::errno::Errno::from_raw(code)),
-                    None => println!("BROKEN {error}"),
-                },
-            }
+            try_out(what, rest);
             Ok(())
         }
+        ["view"] => policies::probe_view().map(|()| println!("OPEN")).map_err(Into::into),
+        ["helper", uid, read, write, what, rest @ ..] => help(uid, read, write).map(|()| try_out(what, rest)),
         _ => Err("usage: confined run <json> <command>… | confined probe <what> [<argument>]".into()),
     };
     match done {
@@ -75,6 +71,24 @@ fn run(order: &str, command: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
     io::stdout().flush()?;
     let (program, args) = command.split_first().ok_or("find a command")?;
     Err(Command::new(program).args(args).exec().into())
+}
+
+/// Becomes a user that may read one place and write another, as a helper of the supervisor does.
+fn help(uid: &str, read: &str, write: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let uid = uid.parse()?;
+    policies::become_user(Identity { uid, gid: uid })?;
+    Ok(policies::confine_paths(&[read.into()], &[write.into()])?)
+}
+
+fn try_out(what: &str, rest: &[&str]) {
+    let argument = rest.first().copied().unwrap_or_default();
+    match probe(what, argument) {
+        Ok(()) => println!("OPEN"),
+        Err(error) => match error.raw_os_error() {
+            Some(code) => println!("BLOCKED {:?}", nix::errno::Errno::from_raw(code)),
+            None => println!("BROKEN {error}"),
+        },
+    }
 }
 
 /// Tries one thing. Whatever succeeds does no harm.

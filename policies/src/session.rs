@@ -34,7 +34,8 @@ pub(crate) fn reset_signals() -> Result<(), std::io::Error> {
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     let flag = Arc::new(AtomicBool::new(false));
     // 32 and 33 belong to the C library.
-    for signal in (1..32).chain(34..=64).filter(|signal| ignored & (1 << (signal - 1)) != 0) {
+    let ours = (1..32).chain(34..=64).filter(|signal| !signal_hook::consts::FORBIDDEN.contains(signal));
+    for signal in ours.filter(|signal| ignored & (1 << (signal - 1)) != 0) {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(())

@@ -472,3 +472,57 @@ fn every_shipped_policy_starts_a_program() {
         }
     }
 }
+
+#[test]
+fn a_helper_reaches_what_it_was_given_and_nothing_else() {
+    let Some(lab) = Lab::new(Caller::Root) else { return };
+    let uid = lab.uid.to_string();
+    let (read, write) = (lab.path("sibling"), lab.path("ws"));
+    let (planted, port) = (lab.path("sibling/planted"), lab.port());
+    let (secret, mine, made) = (lab.path("sibling/secret"), lab.path("home"), lab.path("ws/made"));
+    let table: [(&[&str], &str); 6] = [
+        (&["read", &secret], "OPEN"),
+        (&["create", &made], "OPEN"),
+        (&["create", &planted], "BLOCKED EACCES"),
+        (&["list", &mine], "BLOCKED EACCES"),
+        (&["tcp-connect", &port], "BLOCKED EACCES"),
+        (&["root"], "BLOCKED EPERM"),
+    ];
+    for (probe, expected) in table {
+        let mut command = Command::new(lab.path("bin/confined"));
+        let output = command.args(["helper", &uid, &read, &write]).args(probe).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected, "{probe:?}");
+    }
+}
+
+#[test]
+fn the_probe_of_a_view_agrees_with_the_report() {
+    for lab in labs() {
+        let mut command = Command::new(lab.path("bin/confined"));
+        if lab.caller == Caller::User && is_root() {
+            command.uid(lab.uid).gid(lab.uid);
+        }
+        let text = command.arg("view").output().unwrap().stdout;
+        assert_eq!(text == b"OPEN\n", lab.has_view(), "{}", String::from_utf8_lossy(&text));
+    }
+}
+
+#[test]
+fn a_worker_is_in_its_cgroup() {
+    let Some(lab) = Lab::new(Caller::Root) else { return };
+    let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new);
+    let Some(mount) = places.into_iter().find(|place| place.join("cgroup.procs").exists()) else {
+        eprintln!("skipped: no cgroup v2");
+        return;
+    };
+    let name = format!("policies-test-{}", std::process::id());
+    let group = mount.join(&name);
+    if let Err(error) = fs::create_dir(&group) {
+        eprintln!("skipped: cgroup v2 cannot be written: {error}");
+        return;
+    }
+    let around = Surroundings { work_cgroup: Some(group.clone()), ..lab.around() };
+    let text = lab.run("default", &around, "", &["/bin/cat", "/proc/self/cgroup"]).1;
+    fs::remove_dir(&group).unwrap();
+    assert!(text.lines().any(|line| line.ends_with(&name)), "{text}");
+}
