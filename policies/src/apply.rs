@@ -19,6 +19,9 @@ use crate::session;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
+    /// The process has other threads, which would stay free.
+    #[error("begin with a single thread: {0}")]
+    Threads(#[source] std::io::Error),
     /// The cgroup could not be joined.
     #[error("join the cgroup {}: {source}", .path.display())]
     Cgroup {
@@ -70,6 +73,7 @@ impl Plan {
     /// # Errors
     /// Names the step. The process may be partly restricted and must then end.
     pub fn apply(self) -> Result<Report, ApplyError> {
+        session::require_one_thread().map_err(ApplyError::Threads)?;
         let mut layers = self.layers;
         if let Some(cgroup) = self.cgroup {
             cgroup.join().map_err(|(path, source)| ApplyError::Cgroup { path, source })?;

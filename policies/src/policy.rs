@@ -132,6 +132,14 @@ impl Policy {
         &self.name
     }
 
+    /// Returns the whole policy as TOML, with what it inherits.
+    ///
+    /// # Errors
+    /// Where a number is larger than TOML's (2^63 - 1).
+    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string(self)
+    }
+
     pub(crate) fn is_confined(&self) -> bool {
         self.confinement == Confinement::Full
     }
@@ -210,6 +218,14 @@ mod tests {
             let policy = Policy::builtin(name).unwrap();
             let text = serde_json::to_string(&policy).unwrap();
             assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), policy);
+        }
+    }
+
+    #[test]
+    fn a_policy_survives_its_own_toml() {
+        for name in Policy::builtin_names() {
+            let policy = Policy::builtin(name).unwrap();
+            assert_eq!(Policy::from_toml(&policy.to_toml().unwrap(), Path::new("x.toml")).unwrap(), policy);
         }
     }
 

@@ -6,12 +6,16 @@ use rustix::io::Errno;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
+use crate::session;
 use crate::surroundings::Identity;
 
 /// A step of giving up privileges that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrivilegeError {
+    /// The process has other threads, which would stay free.
+    #[error("begin with a single thread: {0}")]
+    Threads(#[source] std::io::Error),
     /// Root was asked for.
     #[error("change the user: a worker is never root; give it a user of its own")]
     Root,
@@ -150,6 +154,7 @@ pub(crate) fn forbid_new() -> Result<(), PrivilegeError> {
 /// # Errors
 /// Names the step; the process must then end.
 pub fn become_user(identity: Identity) -> Result<(), PrivilegeError> {
+    session::require_one_thread().map_err(PrivilegeError::Threads)?;
     close_sources()?;
     change_user(identity)?;
     drop_capabilities()?;

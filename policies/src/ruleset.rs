@@ -10,12 +10,16 @@ use landlock::{
 use crate::files::Access;
 use crate::network::Ports;
 use crate::paths::{Kind, Opened, PathError};
+use crate::session;
 use crate::support::Support;
 
 /// A Landlock step that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesetError {
+    /// The process has other threads, which would stay free.
+    #[error("begin with a single thread: {0}")]
+    Threads(#[source] std::io::Error),
     /// The kernel has no Landlock.
     #[error("confine paths: this kernel has no Landlock")]
     Absent,
@@ -152,6 +156,7 @@ impl Rules {
 /// # Errors
 /// Where the kernel has no Landlock, or a path is missing or goes through a symbolic link.
 pub fn confine_paths(read: &[PathBuf], write: &[PathBuf]) -> Result<(), RulesetError> {
+    session::require_one_thread().map_err(RulesetError::Threads)?;
     let number = Support::detect().landlock_abi;
     if number == 0 {
         return Err(RulesetError::Absent);
@@ -195,6 +200,15 @@ mod tests {
             let rights = rights(Access::WriteExecute, Kind::Other, number);
             assert_eq!(rights & AccessFs::from_file(abi(number)), rights);
         }
+    }
+
+    #[test]
+    fn unix_sockets_are_reached_in_writable_places_and_in_the_boards_directory() {
+        for access in [Access::Write, Access::WriteExecute, Access::Socket] {
+            assert!(rights(access, Kind::Directory, 9).contains(AccessFs::ResolveUnix), "{access:?}");
+        }
+        assert!(rights(Access::Socket, Kind::Directory, 8).is_empty());
+        assert!(!rights(Access::Read, Kind::Directory, 9).contains(AccessFs::ResolveUnix));
     }
 
     #[test]

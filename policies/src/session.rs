@@ -46,6 +46,19 @@ pub(crate) fn set_umask() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
 }
 
+/// Refuses a process with several threads: some restrictions bind only the thread that asks for them.
+///
+/// # Errors
+/// Where there is another thread, or that cannot be known.
+pub(crate) fn require_one_thread() -> Result<(), std::io::Error> {
+    let threads = std::fs::read_dir("/proc/self/task")?.count();
+    if threads == 1 {
+        Ok(())
+    } else {
+        Err(std::io::Error::other(format!("the process has {threads} threads")))
+    }
+}
+
 /// Makes the worker the preferred victim when memory runs out.
 pub(crate) fn prefer_for_oom() -> Result<(), std::io::Error> {
     std::fs::write("/proc/self/oom_score_adj", OOM_SCORE)

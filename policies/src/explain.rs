@@ -1,0 +1,151 @@
+//! Answers what a policy lets a run do with a path, and by which of its words.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::files::{Access, Grant, GrantPath, Proc, Shm};
+use crate::policy::Policy;
+use crate::surroundings::Surroundings;
+
+/// What somebody wants to do with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Want {
+    /// Read a file or list a directory.
+    Read,
+    /// Write, make or remove.
+    Write,
+    /// Execute a file.
+    Execute,
+}
+
+/// Whether a path is granted, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// It is, by this part of the policy or of the run. The owner and mode of the file still count.
+    Granted(String),
+    /// It is not.
+    Denied,
+    /// The policy does not confine files.
+    Unconfined,
+}
+
+impl Policy {
+    /// Returns whether a run may use a path, as the path is now: symbolic links count by where they lead.
+    pub fn explain(&self, path: &Path, want: Want, around: &Surroundings) -> Answer {
+        if !self.is_confined() {
+            return Answer::Unconfined;
+        }
+        let real = leads_to(path);
+        let words = self.words(around);
+        let found = words
+            .into_iter()
+            .find(|(access, base, _)| permits(*access, want) && real.starts_with(leads_to(base)));
+        found.map_or(Answer::Denied, |(_, _, by)| Answer::Granted(by))
+    }
+
+    /// Returns each grant with its access, its place and its name.
+    fn words(&self, around: &Surroundings) -> Vec<(Access, PathBuf, String)> {
+        let files = &self.filesystem;
+        let lists = [
+            ("rox", &files.rox, Access::Execute),
+            ("ro", &files.ro, Access::Read),
+            ("rw", &files.rw, Access::Write),
+            ("rwx", &files.rwx, Access::WriteExecute),
+        ];
+        let mut words = Vec::new();
+        for (key, grants, access) in lists {
+            for Grant { path, .. } in grants {
+                let name = format!("filesystem.{key}: {}", String::from(path.clone()));
+                words.push((access, place(path, around), name));
+            }
+        }
+        for device in &files.devices {
+            words.push((Access::Device, device.path().to_owned(), format!("filesystem.devices: {device:?}")));
+        }
+        if files.proc == Proc::Host {
+            words.push((Access::Read, PathBuf::from("/proc"), "filesystem.proc: host".to_owned()));
+        }
+        if files.shm == Shm::Private {
+            words.push((Access::Write, PathBuf::from("/dev/shm"), "filesystem.shm: private".to_owned()));
+        }
+        let lists = [
+            ("read", &around.read, Access::Read),
+            ("execute", &around.execute, Access::Execute),
+            ("write", &around.write, Access::Write),
+        ];
+        for (key, paths, access) in lists {
+            words.extend(
+                paths
+                    .iter()
+                    .map(|path| (access, path.clone(), format!("the run\'s {key}: {}", path.display()))),
+            );
+        }
+        words
+    }
+}
+
+fn place(path: &GrantPath, around: &Surroundings) -> PathBuf {
+    match path {
+        GrantPath::Absolute(path) => path.clone(),
+        GrantPath::Workspace(inside) => around.workspace.join(inside),
+        GrantPath::Home(inside) => around.home.join(inside),
+        GrantPath::Tmp(inside) => around.tmp.join(inside),
+    }
+}
+
+fn permits(access: Access, want: Want) -> bool {
+    match want {
+        Want::Read => access != Access::Socket,
+        Want::Write => access.writes(),
+        Want::Execute => matches!(access, Access::Execute | Access::WriteExecute),
+    }
+}
+
+/// Returns where a path leads; of one that does not exist, the part that does.
+fn leads_to(path: &Path) -> PathBuf {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(real), _, _) => real,
+        (Err(_), Some(parent), Some(name)) => leads_to(parent).join(name),
+        (Err(_), _, _) => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::surroundings::BoardAccess;
+
+    #[test]
+    fn an_answer_names_the_word_that_grants() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(dir.join("ws")).unwrap();
+        std::os::unix::fs::symlink("/root", dir.join("ws/out")).unwrap();
+        let around = Surroundings {
+            workspace: dir.join("ws"),
+            home: dir.join("home"),
+            tmp: dir.join("tmp"),
+            read: vec![dir.join("attachment")],
+            execute: vec![],
+            write: vec![],
+            identity: None,
+            work_cgroup: None,
+            board: BoardAccess::None,
+            parent: 1,
+        };
+        let policy = Policy::builtin("default").unwrap();
+        let ask = |path: &Path, want| policy.explain(path, want, &around);
+        let granted = |by: &str| Answer::Granted(by.to_owned());
+        assert_eq!(ask(&dir.join("ws/new/file"), Want::Write), granted("filesystem.rwx: {workspace}"));
+        assert_eq!(ask(Path::new("/usr/bin/env"), Want::Execute), granted("filesystem.rox: /usr"));
+        assert_eq!(ask(Path::new("/usr/bin/env"), Want::Write), Answer::Denied);
+        assert_eq!(ask(&dir.join("ws/out/x"), Want::Read), Answer::Denied);
+        assert!(matches!(ask(&dir.join("attachment"), Want::Read), Answer::Granted(_)));
+        assert_eq!(ask(&dir.join("home/x"), Want::Execute), Answer::Denied);
+        let open = Policy::builtin("unconfined").unwrap();
+        assert_eq!(open.explain(Path::new("/x"), Want::Read, &around), Answer::Unconfined);
+    }
+}
