@@ -1,1 +1,80 @@
-//! placeholder
+//! The board: a durable queue of tasks in one SQLite database.
+//!
+//! It promises that
+//! * what a call acknowledged is durable: replies follow the commit;
+//! * a task has at most one open run, and `current_run_id` is none exactly when no run is open;
+//! * a run ends only by [`Board::finish_run`], which the caller makes when it has proof; a verdict before that is recorded
+//!   and waits for it;
+//! * one pure function, [`next`], decides every transition, and the event log replayed through it leads to the same
+//!   states ([`View::replay`]);
+//! * nothing automatic leaves `blocked`;
+//! * every refusal says why and what to do next.
+//!
+//! It knows no process, no clock of its own and no path but its file. Writes go through the one [`Writer`] thread, which
+//! commits what is queued as a group; [`Readers`] read beside it.
+//!
+//! ```
+//! use kernel::{Actor, NewTask, Writer, WriterOptions, create_board, SystemClock, SystemEntropy};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let path = directory.path().join("board.db");
+//! create_board(&path, &"default".parse()?, &SystemClock, &SystemEntropy)?;
+//! let writer = Writer::open(&path, WriterOptions::default())?;
+//! let created = writer.call(|board| {
+//!     board.create(NewTask { title: "say hello".to_owned(), ..NewTask::default() }, &Actor::person("alice"))
+//! })?;
+//! assert_eq!(created.task.status, kernel::Status::Ready);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![warn(clippy::wildcard_enum_match_arm)]
+
+mod actor;
+mod authority;
+mod board;
+mod clock;
+mod context;
+mod entropy;
+mod error;
+mod filter;
+mod id;
+pub mod limits;
+mod note;
+mod outcome;
+mod readers;
+mod ready;
+mod replay;
+mod retry;
+mod run;
+mod status;
+mod store;
+mod task;
+mod verdict;
+mod view;
+mod waiting;
+mod words;
+mod writer;
+
+pub use actor::{Actor, ActorKind, RunRef};
+pub use authority::{DEPTH, TASKS_PER_RUN};
+pub use board::{Board, Claimed, Created, Detach, Edit, Effect, NewAttachment, Placement, Settled, Start};
+pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use context::{Context, ContextLimits};
+pub use entropy::{Entropy, SeededEntropy, SystemEntropy};
+pub use error::{Error, ErrorCode, StorageKind};
+pub use filter::{Archived, EventFilter, Filter, Page, Sort};
+pub use id::{BoardId, BoardName, CommentId, EventId, ParseError, Profile, RequestId, RunId, TaskId, Tenant};
+pub use note::{Attachment, Comment, Event};
+pub use outcome::{BlockKind, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome, StopReason};
+pub use readers::Readers;
+pub use ready::Skip;
+pub use replay::Difference;
+pub use retry::{DEFAULT_FAILURE_LIMIT, counts, pause};
+pub use run::{Holder, Run, RunStatus};
+pub use status::{Change, Gate, IllegalChange, Intake, State, Status, Then, WasDone, next};
+pub use store::create::{create_board, ensure_board};
+pub use store::open::OpenError;
+pub use task::{NewTask, Task};
+pub use verdict::{Blocking, Destination, Handoff, Verdict, VerdictKind};
+pub use view::{Assignee, Candidate, Stats, View};
+pub use waiting::{Waiting, WaitingCode};
+pub use writer::{Committed, FailPoints, Writer, WriterOptions};

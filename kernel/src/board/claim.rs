@@ -1,0 +1,93 @@
+//! Claims taken by hand, for workers that are not our processes.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Board, Telling};
+use crate::actor::Actor;
+use crate::authority;
+use crate::error::Error;
+use crate::id::{RunId, TaskId};
+use crate::run::{Holder, Run};
+use crate::status::{Change, State};
+use crate::store::runs::{self, Lease, NewRun};
+use crate::task::Task;
+
+/// A task and the run that was opened on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claimed {
+    /// The task.
+    pub task: Task,
+    /// The run.
+    pub run: Run,
+}
+
+impl Board<'_> {
+    /// Claims a task by hand: the claim expires after `ttl` unless [`Board::heartbeat`] renews it.
+    pub fn claim(&mut self, id: &TaskId, ttl: Duration, actor: &Actor) -> Result<Claimed, Error> {
+        self.claim_with_token(id, ttl, None, actor)
+    }
+
+    /// Claims a task by hand, for a worker that will use the token with this SHA-256 hash.
+    pub fn claim_with_token(
+        &mut self,
+        id: &TaskId,
+        ttl: Duration,
+        token_hash: Option<[u8; 32]>,
+        actor: &Actor,
+    ) -> Result<Claimed, Error> {
+        let task = self.admit(id, actor)?;
+        authority::person(actor, "claim a task")?;
+        if ttl.is_zero() || ttl > Duration::from_secs(30 * 24 * 3600) {
+            return Err(Error::invalid("ttl", "it is not between 1 second and 30 days", "use seconds"));
+        }
+        let from = self.standing(id)?;
+        let placeholder = Change::Started { run: RunId(0) };
+        crate::status::next(Some(from.state), placeholder).map_err(|_| claim_refused(&task, &from.state))?;
+        let now = self.now();
+        let lock = format!("hand:{}:{}", actor.name, self.draw_mark());
+        let lease = Lease { ttl, expires: now.after(ttl), expires_boottime: self.clock.boottime() + ttl };
+        let run = runs::insert(
+            self.conn(),
+            &NewRun {
+                task: id,
+                tenant: &from.tenant,
+                profile: task.assignee.as_ref(),
+                step_key: task.current_step_key.as_deref(),
+                holder: Holder::Hand,
+                review: from.state == State::Review,
+                claim_lock: Some(&lock),
+                claim: Some(lease),
+                token_hash,
+                nonce: None,
+                log_path: None,
+                max_runtime: None,
+                boot_id: &self.clock.boot_id(),
+                deadline_boottime: None,
+                now,
+            },
+        )?;
+        let payload = json!({ "lock": lock, "expires": lease.expires, "run_id": run });
+        let label = actor.label();
+        let telling = Telling { run: Some(run), ..Telling::new("claimed", Some(payload), &label) };
+        self.shift(id, &from, Change::Started { run }, telling)?;
+        Ok(Claimed { task: self.expect_task(id)?, run: self.expect_run(run)? })
+    }
+
+    fn draw_mark(&self) -> String {
+        let mut bytes = [0; 8];
+        self.entropy.fill(&mut bytes);
+        format!("{:016x}", u64::from_le_bytes(bytes))
+    }
+}
+
+fn claim_refused(task: &Task, state: &State) -> Error {
+    match (state, &task.claim_lock) {
+        (State::Running { run, .. }, Some(lock)) => Error::conflict(
+            format!("cannot claim {}: status=running lock={lock} (run {run})", task.id),
+            "wait for that run to end, or reclaim it",
+        ),
+        _ => super::illegal(&task.id, *state, Change::Started { run: RunId(0) }),
+    }
+}

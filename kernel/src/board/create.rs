@@ -1,0 +1,192 @@
+//! New tasks.
+
+use serde_json::json;
+
+use super::Board;
+use crate::actor::Actor;
+use crate::authority;
+use crate::error::Error;
+use crate::id::{TaskId, Tenant};
+use crate::limits;
+use crate::status::{self, Change, Gate};
+use crate::store::events::{self, NewEvent};
+use crate::store::links;
+use crate::store::tasks::{self, Birth};
+use crate::task::{NewTask, Task};
+use crate::view::View;
+
+/// A task, new or known by its idempotency key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Created {
+    /// The task.
+    pub task: Task,
+    /// Whether its idempotency key had named it before; then nothing was made.
+    pub existing: bool,
+}
+
+impl Board<'_> {
+    /// Makes a task. A known idempotency key returns the task that it names instead.
+    pub fn create(&mut self, mut new: NewTask, actor: &Actor) -> Result<Created, Error> {
+        let run = authority::live_run(self, actor)?.map(|run| run.id);
+        let creator_task = authority::bound_new_task(self, actor, &mut new)?;
+        validate(&new)?;
+        new.tenant = self.tenant_of(&new, actor)?;
+        let tenant = new.tenant.as_ref().map_or("", Tenant::as_str).to_owned();
+        if let Some(key) = &new.idempotency_key
+            && let Some(task) = tasks::find_by_key(self.conn(), &tenant, key)?
+        {
+            return Ok(Created { task, existing: true });
+        }
+        let gate = self.gate_of(&new)?;
+        let change = Change::Created { intake: new.triage, gate };
+        let state = status::next(None, change)
+            .map_err(|error| Error::conflict(error.to_string(), "leave out `triage`"))?;
+        let id = self.draw_id()?;
+        let now = self.now();
+        let created_by = new.created_by.clone().unwrap_or_else(|| actor.name.clone());
+        let birth = Birth {
+            id: &id,
+            state,
+            tenant: &tenant,
+            created_by: &created_by,
+            creator_uid: actor.uid,
+            creator_task: creator_task.as_ref(),
+            creator_run: run,
+            now,
+        };
+        tasks::insert(self.conn(), &new, &birth)?;
+        for parent in &new.parents {
+            links::insert(self.conn(), parent, &id)?;
+        }
+        let payload = json!({
+            "assignee": new.assignee, "status": state.status(), "parents": new.parents, "tenant": new.tenant,
+            "branch_name": new.branch, "skills": new.skills, "goal_mode": new.goal_mode, "by": created_by,
+        });
+        events::append(
+            self.conn(),
+            &NewEvent {
+                task: &id,
+                run,
+                tenant: &tenant,
+                kind: "created",
+                payload: Some(payload),
+                change: Some(change),
+                actor: &actor.label(),
+                now,
+            },
+        )?;
+        Ok(Created { task: self.expect_task(&id)?, existing: false })
+    }
+
+    /// Returns the tenant of a new task: its own, else that of its parents. All have to agree.
+    fn tenant_of(&self, new: &NewTask, actor: &Actor) -> Result<Option<Tenant>, Error> {
+        let mut tenant: Option<Option<Tenant>> = new.tenant.clone().map(Some);
+        let limited = actor.kind == crate::ActorKind::Worker || actor.tenant.is_some();
+        if limited {
+            tenant = Some(new.tenant.clone());
+        }
+        for parent in &new.parents {
+            let parent = self.task(parent)?.ok_or_else(|| Error::missing("parent task", parent))?;
+            authority::may_see(actor, &parent)?;
+            match &tenant {
+                None => tenant = Some(parent.tenant),
+                Some(tenant) if *tenant == parent.tenant => {}
+                Some(_) => {
+                    return Err(Error::invalid(
+                        "parents",
+                        format!("{} belongs to another tenant", parent.id),
+                        "links stay within one tenant; leave the tenant out to take that of the parents",
+                    ));
+                }
+            }
+        }
+        Ok(tenant.flatten())
+    }
+
+    fn gate_of(&self, new: &NewTask) -> Result<Gate, Error> {
+        for parent in &new.parents {
+            let parent = self.expect_task(parent)?;
+            if !parent.is_done() {
+                if !View::is_open(&parent) {
+                    return Err(Error::conflict(
+                        format!("the parent {} was archived without being done", parent.id),
+                        "leave it out: it will never be done",
+                    ));
+                }
+                return Ok(Gate::Parents);
+            }
+        }
+        Ok(new.not_before.filter(|at| *at > self.now()).map_or(Gate::Open, Gate::Until))
+    }
+
+    /// Draws an id that no task has or had.
+    fn draw_id(&self) -> Result<TaskId, Error> {
+        for _ in 0..64 {
+            let mut bytes = [0; 4];
+            self.entropy.fill(&mut bytes);
+            let id = TaskId::from_number(u32::from_le_bytes(bytes));
+            if tasks::reserve_id(self.conn(), &id)? {
+                return Ok(id);
+            }
+        }
+        Err(Error::conflict("no free task id was found in 64 draws", "try again, or start another board"))
+    }
+}
+
+fn validate(new: &NewTask) -> Result<(), Error> {
+    limits::title(&new.title)?;
+    limits::maybe("body", new.body.as_deref(), limits::BODY)?;
+    limits::priority(new.priority)?;
+    limits::maybe("notes", new.notes.as_deref(), limits::SUMMARY)?;
+    limits::bytes("workspace", &new.workspace, limits::WORD)?;
+    if new.workspace.is_empty() {
+        return Err(Error::invalid("workspace", "it is empty", "leave it out for `scratch`"));
+    }
+    for (field, text) in [
+        ("branch", &new.branch),
+        ("idempotency_key", &new.idempotency_key),
+        ("created_by", &new.created_by),
+        ("policy", &new.policy),
+        ("mission", &new.mission),
+        ("approval_class", &new.approval_class),
+        ("approver", &new.approver),
+        ("workflow_template_id", &new.workflow_template_id),
+        ("current_step_key", &new.current_step_key),
+        ("session_id", &new.session_id),
+        ("project_id", &new.project_id),
+        ("model_override", &new.model_override),
+    ] {
+        limits::maybe(field, text.as_deref(), limits::WORD)?;
+        if text.as_deref() == Some("") {
+            return Err(Error::invalid(field, "it is empty", "leave it out"));
+        }
+    }
+    if new.max_runtime.is_some_and(|limit| limit.as_micros() == 0) {
+        return Err(Error::invalid(
+            "max_runtime",
+            "it is zero",
+            "leave it out for no limit of the task's own",
+        ));
+    }
+    for (field, list) in [("skills", &new.skills), ("artifacts", &new.artifacts)] {
+        if list.len() > 100 {
+            return Err(Error::invalid(
+                field,
+                format!("{} entries, the limit is 100", list.len()),
+                "send fewer",
+            ));
+        }
+        for entry in list {
+            limits::bytes(field, entry, limits::WORD)?;
+        }
+    }
+    if new.parents.len() > 1000 {
+        let count = new.parents.len();
+        return Err(Error::invalid(
+            "parents",
+            format!("{count} parents, the limit is 1000"),
+            "link them in stages",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Changes of what a task says and who it is for.
+
+use serde_json::{Value, json};
+
+use super::Board;
+use crate::actor::Actor;
+use crate::authority;
+use crate::error::Error;
+use crate::id::{Profile, TaskId};
+use crate::limits;
+use crate::store::runs;
+use crate::store::tasks::Field;
+use crate::task::Task;
+
+/// What to change; what is none stays.
+#[derive(Clone, Debug, Default)]
+pub struct Edit {
+    /// The title.
+    pub title: Option<String>,
+    /// The body.
+    pub body: Option<String>,
+    /// The priority.
+    pub priority: Option<i32>,
+    /// The failures in a row that block it.
+    pub max_retries: Option<u32>,
+    /// The result of a task that is done.
+    pub result: Option<String>,
+    /// The summary of its last completed run.
+    pub summary: Option<String>,
+    /// The metadata of its last completed run.
+    pub metadata: Option<Value>,
+}
+
+impl Board<'_> {
+    /// Gives a task to a profile, or to nobody. An open run goes on as the profile that it started as.
+    pub fn assign(&mut self, id: &TaskId, assignee: Option<Profile>, actor: &Actor) -> Result<Task, Error> {
+        authority::person(actor, "assign a task")?;
+        let task = self.admit(id, actor)?;
+        if task.assignee == assignee {
+            return Ok(task);
+        }
+        self.set(id, &Field::Assignee(assignee.as_ref()))?;
+        self.set(id, &Field::Nonspawnable(None))?;
+        self.set(id, &Field::Failures(0))?;
+        let payload = json!({ "assignee": assignee, "from": task.assignee });
+        self.tell(&task, None, "assigned", Some(payload), &actor.label())?;
+        self.expect_task(id)
+    }
+
+    /// Changes what a task says.
+    pub fn edit(&mut self, id: &TaskId, edit: &Edit, actor: &Actor) -> Result<Task, Error> {
+        authority::person(actor, "edit a task")?;
+        let task = self.admit(id, actor)?;
+        let mut fields: Vec<&str> = Vec::new();
+        if let Some(title) = &edit.title {
+            limits::title(title)?;
+            self.set(id, &Field::Title(title))?;
+            fields.push("title");
+        }
+        if let Some(body) = &edit.body {
+            limits::bytes("body", body, limits::BODY)?;
+            self.set(id, &Field::Body(Some(body)))?;
+            fields.push("body");
+        }
+        if let Some(limit) = edit.max_retries {
+            self.set(id, &Field::MaxRetries(Some(limit)))?;
+            fields.push("max_retries");
+        }
+        if let Some(result) = &edit.result {
+            limits::bytes("result", result, limits::SUMMARY)?;
+            self.set(id, &Field::Result(Some(result)))?;
+            fields.push("result");
+        }
+        if edit.summary.is_some() || edit.metadata.is_some() {
+            limits::maybe("summary", edit.summary.as_deref(), limits::SUMMARY)?;
+            limits::metadata(edit.metadata.as_ref())?;
+            let run = self.last_completed_run(id)?.ok_or_else(|| {
+                Error::conflict(format!("{id} has no completed run"), "complete it with a summary instead")
+            })?;
+            runs::edit_handoff(self.conn(), run.id, edit.summary.as_deref(), edit.metadata.as_ref())?;
+            fields.push("summary");
+        }
+        if !fields.is_empty() {
+            let payload =
+                json!({ "fields": fields, "result_len": edit.result.as_ref().map_or(0, String::len) });
+            self.tell(&task, None, "edited", Some(payload), &actor.label())?;
+        }
+        if let Some(priority) = edit.priority.filter(|priority| *priority != task.priority) {
+            limits::priority(priority)?;
+            self.set(id, &Field::Priority(priority))?;
+            self.tell(&task, None, "reprioritized", Some(json!({ "priority": priority })), &actor.label())?;
+        }
+        self.expect_task(id)
+    }
+}

@@ -1,0 +1,222 @@
+//! The end of a run: where its verdict, or the way it ended, takes effect.
+
+use serde_json::{Value, json};
+
+use super::{Board, Telling, completed_payload};
+use crate::error::Error;
+use crate::id::{RunId, TaskId};
+use crate::outcome::{BlockKind, Ending, Finished, Outcome};
+use crate::retry::{self, BLOCK_RECURRENCE_LIMIT, Decision, Tally};
+use crate::run::Run;
+use crate::status::{Change, Then};
+use crate::store::runs::{self, Close};
+use crate::store::tasks::{Field, Standing};
+use crate::verdict::{Blocking, Verdict};
+
+const SYSTEM: &str = "system:supervisor";
+
+impl Board<'_> {
+    /// Closes a run whose end is proven, and moves its task on: the recorded verdict wins, then the reason it was
+    /// stopped, then what ended it. A second call for the same run returns what the first did.
+    pub fn finish_run(&mut self, id: RunId, ending: Ending) -> Result<Finished, Error> {
+        let run = self.expect_run(id)?;
+        if run.ended_at.is_some() {
+            let first = runs::finished(self.conn(), id)?.ok_or_else(|| Error::missing("end of run", id))?;
+            return Ok(Finished { already_finished: true, ..first });
+        }
+        let from = self.standing(&run.task_id)?;
+        let tally = Tally {
+            failures: from.failures,
+            max_retries: from.max_retries,
+            last_block: from.last_block_kind,
+            recurrences: from.block_recurrences,
+            gate: self.gate(&run.task_id, from.not_before)?,
+            review: runs::is_review(self.conn(), id)?,
+        };
+        let decision = retry::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
+        let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
+        let blocking = blocking(&run, &decision);
+        let (kind, payload) = telling(&run, &decision, &ending, &from);
+        let actor = SYSTEM;
+        let telling = Telling {
+            run: Some(id),
+            blocking: blocking.as_ref(),
+            ..Telling::new(kind, Some(payload), actor)
+        };
+        let to = self.shift(&run.task_id, &from, change, telling)?;
+        self.count(&run, &from, &decision)?;
+        let finished = Finished {
+            task: run.task_id.clone(),
+            status: to.status(),
+            outcome: decision.outcome,
+            retry_at: decision.retry_at(),
+            already_finished: false,
+        };
+        self.close(&run, &decision, &ending, &finished)?;
+        self.follow(&run, &from, &decision)?;
+        Ok(finished)
+    }
+
+    /// Keeps the task's counters.
+    fn count(&self, run: &Run, from: &Standing, decision: &Decision) -> Result<(), Error> {
+        let id = &run.task_id;
+        if decision.failures != from.failures {
+            self.set(id, &Field::Failures(decision.failures))?;
+        }
+        if decision.outcome != Outcome::Blocked && decision.error.is_some() {
+            self.set(id, &Field::LastError(decision.error.as_deref()))?;
+        }
+        if decision.outcome == Outcome::Completed {
+            self.set(id, &Field::LastError(None))?;
+            self.set(id, &Field::Recurrence(None, 0))?;
+        }
+        if let (Outcome::Blocked, Some(Verdict::Block(block))) = (decision.outcome, &run.verdict) {
+            let again = from.last_block_kind == Some(block.kind);
+            let count = match (decision.then, again) {
+                (Then::Triage, _) => 0,
+                (_, true) => from.block_recurrences + 1,
+                (_, false) => 1,
+            };
+            self.set(id, &Field::Recurrence(Some(block.kind), count))?;
+        }
+        if let Some(handoff) = &decision.handoff {
+            self.keep_handoff(id, handoff)?;
+        }
+        Ok(())
+    }
+
+    fn close(
+        &self,
+        run: &Run,
+        decision: &Decision,
+        ending: &Ending,
+        finished: &Finished,
+    ) -> Result<(), Error> {
+        let handoff = decision.handoff.as_ref();
+        let closed = runs::close(
+            self.conn(),
+            run.id,
+            &Close {
+                outcome: decision.outcome,
+                summary: handoff.and_then(|handoff| handoff.summary.as_deref().or(handoff.result.as_deref())),
+                error: decision.error.as_deref(),
+                metadata: handoff.and_then(|handoff| handoff.metadata.as_ref()),
+                exit_code: ending.exit_code,
+                signal: ending.signal,
+                usage: ending.usage.as_ref(),
+                stderr_tail: ending.stderr_tail.as_deref(),
+                finished,
+                now: self.now(),
+            },
+        )?;
+        if closed {
+            Ok(())
+        } else {
+            Err(Error::conflict(format!("run {} has ended meanwhile", run.id), "nothing was done; ask again"))
+        }
+    }
+
+    /// What follows from where the task went.
+    fn follow(&self, run: &Run, from: &Standing, decision: &Decision) -> Result<(), Error> {
+        if decision.gave_up() {
+            let task = self.expect_task(&run.task_id)?;
+            let payload = json!({
+                "failures": decision.failures, "error": decision.error, "trigger_outcome": decision.outcome,
+                "limit_source": if from.max_retries.is_some() { "task" } else { "dispatcher" },
+            });
+            self.tell(&task, Some(run.id), "gave_up", Some(payload), SYSTEM)?;
+        }
+        match decision.then {
+            Then::Done => self.regate_children(&run.task_id, SYSTEM),
+            Then::Archived(crate::status::WasDone::Yes) => {
+                let task = self.expect_task(&run.task_id)?;
+                self.tell(&task, Some(run.id), "archived", None, SYSTEM)?;
+                self.regate_children(&run.task_id, SYSTEM)
+            }
+            Then::Archived(crate::status::WasDone::No) => self.release_children(&run.task_id, SYSTEM),
+            Then::Blocked(_) | Then::Review | Then::Triage | Then::Again(_) => Ok(()),
+        }
+    }
+
+    /// Unlinks the open children of a task that will never be done.
+    pub(super) fn release_children(&self, parent: &TaskId, actor: &str) -> Result<(), Error> {
+        for child in crate::store::links::open_children(self.conn(), parent)? {
+            crate::store::links::delete(self.conn(), parent, &child)?;
+            let task = self.expect_task(&child)?;
+            let payload = json!({ "parent": parent, "child": child, "reason": "parent_archived" });
+            self.tell(&task, None, "unlinked", Some(payload), actor)?;
+            self.regate(&child, actor)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a person reads on the task that this end blocks.
+fn blocking(run: &Run, decision: &Decision) -> Option<Blocking> {
+    let Then::Blocked(kind) = decision.then else { return None };
+    match &run.verdict {
+        Some(Verdict::Block(blocking)) => Some(blocking.clone()),
+        Some(
+            Verdict::Complete(_) | Verdict::RequestReview(_) | Verdict::Archive { .. } | Verdict::Move { .. },
+        )
+        | None => {
+            let reason = decision.error.clone();
+            let reason = if kind == BlockKind::GaveUp {
+                Some(format!("gave up after {} failures: {}", decision.failures, reason.unwrap_or_default()))
+            } else {
+                reason
+            };
+            Some(Blocking { kind, reason, question: None })
+        }
+    }
+}
+
+/// Names the event of an ending and its details.
+fn telling(run: &Run, decision: &Decision, ending: &Ending, from: &Standing) -> (&'static str, Value) {
+    let mut payload = json!({
+        "outcome": decision.outcome, "error": decision.error, "pid": run.worker_pid, "failures": decision.failures,
+        "exit_code": ending.exit_code, "signal": ending.signal, "retry_at": decision.retry_at(),
+    });
+    let kind = match decision.outcome {
+        Outcome::Completed => {
+            payload = completed_payload(decision.handoff.as_ref());
+            "completed"
+        }
+        Outcome::Blocked => {
+            let (kind, reason) = match &run.verdict {
+                Some(Verdict::Block(blocking)) => (Some(blocking.kind), blocking.reason.clone()),
+                Some(_) | None => (None, None),
+            };
+            let recurrences = if kind == from.last_block_kind { from.block_recurrences + 1 } else { 1 };
+            payload = json!({ "reason": reason, "kind": kind, "recurrences": recurrences });
+            match decision.then {
+                Then::Triage => {
+                    payload["limit"] = BLOCK_RECURRENCE_LIMIT.into();
+                    "block_loop_detected"
+                }
+                Then::Again(_) => "dependency_wait",
+                Then::Blocked(_) | Then::Done | Then::Review | Then::Archived(_) => "blocked",
+            }
+        }
+        Outcome::ReviewRequested => {
+            payload = completed_payload(decision.handoff.as_ref());
+            "review_requested"
+        }
+        Outcome::Cancelled if matches!(decision.then, Then::Archived(_)) => "archived",
+        Outcome::Unreported => {
+            payload["protocol_violation"] = true.into();
+            "protocol_violation"
+        }
+        Outcome::Cancelled
+        | Outcome::Reclaimed
+        | Outcome::Preempted
+        | Outcome::Crashed
+        | Outcome::TimedOut
+        | Outcome::Stalled
+        | Outcome::OutOfMemory
+        | Outcome::RateLimited
+        | Outcome::Lost
+        | Outcome::SpawnFailed => decision.outcome.as_str(),
+    };
+    (kind, payload)
+}

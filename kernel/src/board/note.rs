@@ -1,0 +1,78 @@
+//! Comments and heartbeats.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Board;
+use crate::actor::{Actor, ActorKind};
+use crate::authority;
+use crate::error::Error;
+use crate::id::TaskId;
+use crate::limits;
+use crate::note::Comment;
+use crate::run::Run;
+use crate::store::{comments, runs};
+
+/// Heartbeats without a note leave an event at most this often.
+const HEARTBEAT_EVENTS: Duration = Duration::from_secs(60);
+
+impl Board<'_> {
+    /// Adds a comment. A worker's author is its own name, whatever it says.
+    pub fn comment(
+        &mut self,
+        id: &TaskId,
+        body: &str,
+        author: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Comment, Error> {
+        let task = self.admit(id, actor)?;
+        if body.trim().is_empty() {
+            return Err(Error::invalid("comment", "it is empty", "say something"));
+        }
+        limits::bytes("comment", body, limits::COMMENT)?;
+        limits::maybe("author", author, limits::WORD)?;
+        let author = match actor.kind {
+            ActorKind::Worker => actor.name.as_str(),
+            ActorKind::Person | ActorKind::System => author.unwrap_or(&actor.name),
+        };
+        let run = actor.run.as_ref().map(|own| own.run);
+        let now = self.now();
+        let comment = comments::insert(self.conn(), id, (author, actor.kind), body, run, now)?;
+        let payload = json!({ "author": author, "len": body.len(), "comment": comment });
+        self.tell(&task, run, "commented", Some(payload), &actor.label())?;
+        Ok(Comment {
+            id: comment,
+            task_id: id.clone(),
+            author: author.to_owned(),
+            author_kind: actor.kind,
+            body: body.to_owned(),
+            created_at: now,
+            run_id: run,
+        })
+    }
+
+    /// Notes a sign of life of the open run; renews a claim taken by hand.
+    pub fn heartbeat(&mut self, id: &TaskId, note: Option<&str>, actor: &Actor) -> Result<Run, Error> {
+        let task = self.admit(id, actor)?;
+        authority::own_task(actor, id, task.current_run_id)?;
+        limits::maybe("note", note, limits::WORD)?;
+        let Some(run) = task.current_run_id else {
+            return Err(Error::conflict(
+                format!("{id} has no open run: its status is {}", task.status),
+                format!("claim it first: `supervisor claim {id}`"),
+            ));
+        };
+        let before = self.expect_run(run)?;
+        let now = self.now();
+        if !runs::beat(self.conn(), run, now, self.clock.boottime())? {
+            return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
+        }
+        let silent = before.last_heartbeat_at.is_none_or(|last| now.since(last) >= HEARTBEAT_EVENTS);
+        if note.is_some() || silent {
+            let payload = note.map(|note| json!({ "note": note }));
+            self.tell(&task, Some(run), "heartbeat", payload, &actor.label())?;
+        }
+        self.expect_run(run)
+    }
+}

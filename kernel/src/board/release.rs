@@ -1,0 +1,150 @@
+//! Letting tasks go on: unblock, reclaim, promote, schedule, move.
+
+use serde_json::json;
+
+use super::{Board, Effect, Settled, Telling};
+use crate::actor::Actor;
+use crate::authority;
+use crate::clock::Timestamp;
+use crate::error::Error;
+use crate::id::{RunId, TaskId};
+use crate::outcome::{EndCause, Ending, StopReason};
+use crate::run::Holder;
+use crate::status::{Change, State};
+use crate::store::runs;
+use crate::store::tasks::{Field, Standing};
+use crate::task::Task;
+use crate::verdict::{Destination, Verdict};
+
+impl Board<'_> {
+    /// Lets a blocked or scheduled task go on; its failures are forgotten.
+    pub fn unblock(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Task, Error> {
+        authority::person(actor, "unblock a task")?;
+        self.admit(id, actor)?;
+        let from = self.standing(id)?;
+        let not_before = match from.state {
+            State::Scheduled { .. } => None,
+            State::Triage
+            | State::Todo
+            | State::Ready
+            | State::Running { .. }
+            | State::Review
+            | State::Blocked { .. }
+            | State::Done
+            | State::Archived { .. } => from.not_before,
+        };
+        let change = Change::Unblocked { gate: self.gate(id, not_before)? };
+        let payload = Some(json!({ "reason": reason }));
+        self.shift(id, &from, change, Telling::new("unblocked", payload, &actor.label()))?;
+        self.set(id, &Field::Failures(0))?;
+        self.expect_task(id)
+    }
+
+    /// Takes a running task back: its run is ended and closes `reclaimed`.
+    pub fn reclaim(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Settled, Error> {
+        authority::person(actor, "reclaim a task")?;
+        let task = self.admit(id, actor)?;
+        let Some(run) = task.current_run_id else {
+            return Err(Error::conflict(
+                format!("{id} has no open run: its status is {}", task.status),
+                "there is nothing to take back",
+            ));
+        };
+        self.stop_run(run, StopReason::Reclaimed, reason, actor)
+    }
+
+    /// Asks for the end of an open run without a verdict; a verdict that was recorded before stands.
+    pub fn stop_run(
+        &mut self,
+        id: RunId,
+        reason: StopReason,
+        note: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        authority::person(actor, "end a run")?;
+        let run = self.expect_run(id)?;
+        let task = self.admit(&run.task_id, actor)?;
+        if !runs::stop(self.conn(), id, reason, self.now())? {
+            return Err(Error::conflict(format!("run {id} has ended"), "nothing was done"));
+        }
+        let payload = json!({ "stop_reason": reason, "reason": note, "by": actor.name });
+        self.tell(&task, Some(id), "stop_requested", Some(payload), &actor.label())?;
+        let effect = match run.hand {
+            Holder::Hand => {
+                self.finish_run(id, Ending::new(EndCause::Stopped(reason)))?;
+                Effect::Now
+            }
+            Holder::Supervisor => Effect::WhenRunEnds,
+        };
+        Ok(Settled { task: self.expect_task(&run.task_id)?, run: Some(id), effect })
+    }
+
+    /// Lets a task leave triage.
+    pub fn promote(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Task, Error> {
+        authority::person(actor, "promote a task")?;
+        self.admit(id, actor)?;
+        let from = self.standing(id)?;
+        let change = Change::Promoted { gate: self.gate(id, from.not_before)? };
+        let payload = json!({ "actor": actor.name, "reason": reason, "forced": false });
+        self.shift(id, &from, change, Telling::new("promoted_manual", Some(payload), &actor.label()))?;
+        self.expect_task(id)
+    }
+
+    /// Gives a task that waits another time.
+    pub fn schedule(
+        &mut self,
+        id: &TaskId,
+        at: Timestamp,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Task, Error> {
+        authority::person(actor, "schedule a task")?;
+        self.admit(id, actor)?;
+        let from = self.standing(id)?;
+        let change = Change::Scheduled { gate: self.gate(id, Some(at))? };
+        let payload =
+            json!({ "reason": reason, "not_before": at, "in_seconds": super::seconds_until(self.now(), at) });
+        self.shift(id, &from, change, Telling::new("scheduled", Some(payload), &actor.label()))?;
+        self.set(id, &Field::NotBefore(Some(at)))?;
+        self.expect_task(id)
+    }
+
+    /// Sends a task in review back to be worked on.
+    pub fn request_changes(
+        &mut self,
+        id: &TaskId,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Task, Error> {
+        authority::person(actor, "request changes")?;
+        self.admit(id, actor)?;
+        let from = self.standing(id)?;
+        let change = Change::ChangesRequested { gate: self.gate(id, from.not_before)? };
+        let payload = Some(json!({ "reason": reason }));
+        self.shift(id, &from, change, Telling::new("changes_requested", payload, &actor.label()))?;
+        self.expect_task(id)
+    }
+
+    /// Moves a task back to triage or into the queue; its open run is ended first.
+    pub fn move_task(&mut self, id: &TaskId, to: Destination, actor: &Actor) -> Result<Settled, Error> {
+        authority::person(actor, "move a task")?;
+        self.decide(id, Verdict::Move { to }, None, actor)
+    }
+
+    pub(super) fn move_unclaimed(
+        &mut self,
+        id: &TaskId,
+        from: &Standing,
+        to: Destination,
+        label: &str,
+    ) -> Result<(), Error> {
+        let change = match to {
+            Destination::Triage => Change::SentToTriage,
+            Destination::Queue => Change::Requeued { gate: self.gate(id, from.not_before)? },
+        };
+        let payload = json!({ "status": to });
+        self.shift(id, from, change, Telling::new("status", Some(payload), label))?;
+        self.set(id, &Field::Failures(0))?;
+        self.regate_children(id, label)
+    }
+}

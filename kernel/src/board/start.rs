@@ -1,0 +1,130 @@
+//! Runs of the supervisor's own, from the claim to the first instruction.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Board, Telling};
+use crate::error::Error;
+use crate::id::{RunId, TaskId};
+use crate::run::{Holder, Run};
+use crate::status::{Change, State};
+use crate::store::runs::{self, NewRun};
+use crate::store::tasks::Field;
+
+const SYSTEM: &str = "system:supervisor";
+
+/// What a run of the supervisor's starts with.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// `<host>:<pid>:<uuid>`.
+    pub claim_lock: String,
+    /// The SHA-256 hash of the run's token.
+    pub token_hash: [u8; 32],
+    /// What ties the run to its directory.
+    pub nonce: String,
+    /// Where its output is kept.
+    pub log_path: Option<String>,
+    /// Its limit.
+    pub max_runtime: Option<Duration>,
+    /// The boot that `deadline_boottime` belongs to.
+    pub boot_id: String,
+    /// When it has to end, on the clock since boot.
+    pub deadline_boottime: Option<Duration>,
+}
+
+/// Where a run works.
+#[derive(Clone, Debug, Default)]
+pub struct Placement {
+    /// The directory.
+    pub path: String,
+    /// The branch.
+    pub branch: Option<String>,
+    /// The user its worker runs as.
+    pub worker_uid: Option<u32>,
+}
+
+impl Board<'_> {
+    /// Opens a run of the supervisor's: the task must be ready (or in review) and have no open run.
+    pub fn start_run(&mut self, id: &TaskId, start: Start) -> Result<Run, Error> {
+        let task = self.expect_task(id)?;
+        let from = self.standing(id)?;
+        let open = self.open_parents(id)?;
+        if from.state == State::Ready && !open.is_empty() {
+            return Err(Error::conflict(
+                format!("{id} waits for {}", open[0]),
+                "start it when its parents are done",
+            ));
+        }
+        let tenant = from.tenant.clone();
+        let run = runs::insert(
+            self.conn(),
+            &NewRun {
+                task: id,
+                tenant: &tenant,
+                profile: task.assignee.as_ref(),
+                step_key: task.current_step_key.as_deref(),
+                holder: Holder::Supervisor,
+                review: from.state == State::Review,
+                claim_lock: Some(&start.claim_lock),
+                claim: None,
+                token_hash: Some(start.token_hash),
+                nonce: Some(&start.nonce),
+                log_path: start.log_path.as_deref(),
+                max_runtime: start.max_runtime,
+                boot_id: &start.boot_id,
+                deadline_boottime: start.deadline_boottime,
+                now: self.now(),
+            },
+        );
+        // The index of open runs refuses a second one; the state machine says it better.
+        let run = match run {
+            Err(_) if matches!(from.state, State::Running { .. }) => {
+                return Err(super::illegal(id, from.state, Change::Started { run: RunId(0) }));
+            }
+            other => other?,
+        };
+        let payload = json!({ "lock": start.claim_lock, "expires": null, "run_id": run });
+        let telling = Telling { run: Some(run), ..Telling::new("claimed", Some(payload), SYSTEM) };
+        self.shift(id, &from, Change::Started { run }, telling)?;
+        self.expect_run(run)
+    }
+
+    /// Records where an open run works.
+    pub fn record_workspace(&mut self, run: RunId, place: &Placement) -> Result<(), Error> {
+        let open = self.open_run(run)?;
+        let fenced =
+            runs::set_workspace(self.conn(), run, &place.path, place.branch.as_deref(), place.worker_uid)?;
+        fence(fenced, run)?;
+        self.set(&open.task_id, &Field::WorkspacePath(&place.path))?;
+        if let Some(branch) = &place.branch {
+            self.set(&open.task_id, &Field::Branch(branch))?;
+        }
+        Ok(())
+    }
+
+    /// Records that an open run's command started, and what was really enforced on it.
+    pub fn record_spawned(&mut self, run: RunId, pid: i32, sandbox: &Value) -> Result<(), Error> {
+        let open = self.open_run(run)?;
+        fence(runs::set_spawned(self.conn(), run, pid, sandbox, self.now())?, run)?;
+        if open.spawned_at.is_none() {
+            let task = self.expect_task(&open.task_id)?;
+            self.tell(&task, Some(run), "spawned", Some(json!({ "pid": pid })), SYSTEM)?;
+        }
+        Ok(())
+    }
+
+    fn open_run(&self, run: RunId) -> Result<Run, Error> {
+        let found = self.expect_run(run)?;
+        fence(found.ended_at.is_none(), run)?;
+        Ok(found)
+    }
+}
+
+fn fence(open: bool, run: RunId) -> Result<(), Error> {
+    if open {
+        Ok(())
+    } else {
+        Err(Error::conflict(format!("run {run} has ended"), "nothing was done: its task may have moved on"))
+    }
+}

@@ -1,0 +1,353 @@
+//! Verdicts: complete, block, request review. Recorded at once, in effect when the run has ended.
+
+use serde_json::json;
+
+use super::{Board, Telling, preview};
+use crate::actor::{Actor, ActorKind};
+use crate::authority;
+use crate::error::Error;
+use crate::id::{RunId, TaskId};
+use crate::limits;
+use crate::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
+use crate::run::Holder;
+use crate::status::{Change, State, Status};
+use crate::store::runs::{self, Close, NewRun};
+use crate::store::tasks::{Field, Standing};
+use crate::task::Task;
+use crate::verdict::{Blocking, Handoff, Verdict};
+use crate::words::words;
+
+words! {
+    /// When a decision takes effect.
+    "effect"
+    Effect {
+        /// It has.
+        Now => "now",
+        /// When the open run has ended.
+        WhenRunEnds => "when_run_ends",
+    }
+}
+
+/// What a decision about a task came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settled {
+    /// The task as it stands.
+    pub task: Task,
+    /// The run that carries the decision; none where none was needed.
+    pub run: Option<RunId>,
+    /// When it takes effect.
+    pub effect: Effect,
+}
+
+impl Board<'_> {
+    /// Decides that a task is done. Durable when it returns; the status changes when the open run has ended.
+    pub fn complete(
+        &mut self,
+        id: &TaskId,
+        handoff: Handoff,
+        expected_run: Option<RunId>,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        validate(&handoff)?;
+        self.decide(id, Verdict::Complete(handoff), expected_run, actor)
+    }
+
+    /// Decides that a task cannot go on.
+    pub fn block(
+        &mut self,
+        id: &TaskId,
+        blocking: Blocking,
+        expected_run: Option<RunId>,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        limits::maybe("reason", blocking.reason.as_deref(), limits::SUMMARY)?;
+        question(&blocking)?;
+        if blocking.kind == BlockKind::GaveUp {
+            return Err(Error::invalid(
+                "kind",
+                "gave_up is the supervisor's own",
+                "use needs_input or capability",
+            ));
+        }
+        self.decide(id, Verdict::Block(blocking), expected_run, actor)
+    }
+
+    /// Decides that a reviewer has to look.
+    pub fn request_review(
+        &mut self,
+        id: &TaskId,
+        handoff: Handoff,
+        expected_run: Option<RunId>,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        validate(&handoff)?;
+        self.decide(id, Verdict::RequestReview(handoff), expected_run, actor)
+    }
+
+    /// Records a decision about a task: on its open run, or on one of zero length.
+    pub(super) fn decide(
+        &mut self,
+        id: &TaskId,
+        verdict: Verdict,
+        expected_run: Option<RunId>,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        let task = self.admit(id, actor)?;
+        authority::own_task(actor, id, task.current_run_id)?;
+        let expected = expected_run.or(actor.run.as_ref().map(|own| own.run));
+        if let Some(expected) = expected
+            && task.current_run_id != Some(expected)
+        {
+            let now = task.current_run_id.map_or_else(|| "none".to_owned(), |run| run.to_string());
+            return Err(Error::conflict(
+                format!(
+                    "run {expected} is not the open run of {id} (that is: {now}; status {})",
+                    task.status
+                ),
+                "the task has moved on; nothing was done",
+            ));
+        }
+        if let Verdict::Block(blocking) = &verdict
+            && blocking.kind == BlockKind::Dependency
+            && self.open_parents(id)?.is_empty()
+        {
+            return Err(Error::conflict(
+                format!("{id} has no open parent to wait for"),
+                format!("link what it waits for first: `supervisor link <parent> {id}`"),
+            ));
+        }
+        let standing = self.standing(id)?;
+        match standing.state {
+            State::Running { run, verdict: before } => {
+                self.record(&task, &standing, run, before.is_some(), verdict, actor)
+            }
+            State::Triage
+            | State::Todo
+            | State::Scheduled { .. }
+            | State::Ready
+            | State::Review
+            | State::Blocked { .. }
+            | State::Done
+            | State::Archived { .. } => self.decide_unclaimed(&task, &standing, verdict, actor),
+        }
+    }
+
+    fn record(
+        &mut self,
+        task: &Task,
+        standing: &Standing,
+        run: RunId,
+        decided: bool,
+        verdict: Verdict,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        let open = self.expect_run(run)?;
+        let verdict = match (verdict, open.verdict.clone()) {
+            (Verdict::Archive { .. }, Some(Verdict::Complete(handoff))) => {
+                Verdict::Archive { handoff: Some(handoff) }
+            }
+            (verdict, _) => verdict,
+        };
+        let change = Change::Recorded { run, verdict: verdict.kind() };
+        if decided && crate::status::next(Some(standing.state), change).is_err() {
+            let before = open.verdict.map_or("", |verdict| verdict.kind().as_str());
+            return Err(Error::conflict(
+                format!("run {run} of {} has its verdict already ({before}) and is ending", task.id),
+                "wait for it to end, then decide again",
+            ));
+        }
+        if actor.kind == ActorKind::Worker && open.stop_reason.is_some() {
+            return Err(Error::conflict(
+                format!("run {run} is being ended"),
+                "stop working; its task is tried again or was decided by a person",
+            ));
+        }
+        let stop = match actor.kind {
+            ActorKind::Worker => StopReason::Verdict,
+            ActorKind::Person | ActorKind::System => StopReason::Cancelled,
+        };
+        let label = actor.label();
+        let payload = json!({ "verdict": verdict.kind(), "by": actor.name, "reason": reason(&verdict) });
+        let telling = Telling { run: Some(run), ..Telling::new("verdict", Some(payload), &label) };
+        self.shift(&task.id, standing, change, telling)?;
+        if !runs::record(self.conn(), run, &verdict, &label, stop, self.now())? {
+            return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
+        }
+        let effect = match open.hand {
+            Holder::Hand => {
+                self.finish_run(run, Ending::new(EndCause::Stopped(stop)))?;
+                Effect::Now
+            }
+            Holder::Supervisor => Effect::WhenRunEnds,
+        };
+        Ok(Settled { task: self.expect_task(&task.id)?, run: Some(run), effect })
+    }
+
+    /// Decides about a task that nobody runs: a run of zero length keeps the handoff.
+    fn decide_unclaimed(
+        &mut self,
+        task: &Task,
+        standing: &Standing,
+        verdict: Verdict,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        authority::person(actor, "decide about a task without a run")?;
+        let label = actor.label();
+        match verdict {
+            Verdict::Complete(handoff) => {
+                let run =
+                    self.zero_length(task, standing, Outcome::Completed, Status::Done, Some(&handoff), None)?;
+                self.set(&task.id, &Field::Failures(0))?;
+                self.set(&task.id, &Field::Recurrence(None, 0))?;
+                self.keep_handoff(&task.id, &handoff)?;
+                let telling = Telling {
+                    run: Some(run),
+                    ..Telling::new("completed", Some(completed(&handoff)), &label)
+                };
+                self.shift(&task.id, standing, Change::Completed, telling)?;
+                self.regate_children(&task.id, &label)?;
+                self.settled(&task.id, Some(run))
+            }
+            Verdict::Block(blocking) => {
+                let kind = blocking.kind;
+                let change = Change::Blocked { kind };
+                crate::status::next(Some(standing.state), change)
+                    .map_err(|_| super::illegal(&task.id, standing.state, change))?;
+                let error = blocking.reason.as_deref();
+                let run = self.zero_length(task, standing, Outcome::Blocked, Status::Blocked, None, error)?;
+                let recurrences =
+                    if standing.last_block_kind == Some(kind) { standing.block_recurrences + 1 } else { 1 };
+                self.set(&task.id, &Field::Recurrence(Some(kind), recurrences))?;
+                let payload = json!({ "reason": blocking.reason, "kind": kind, "recurrences": recurrences });
+                let telling = Telling {
+                    run: Some(run),
+                    blocking: Some(&blocking),
+                    ..Telling::new("blocked", Some(payload), &label)
+                };
+                self.shift(&task.id, standing, change, telling)?;
+                self.settled(&task.id, Some(run))
+            }
+            Verdict::RequestReview(_) => Err(Error::conflict(
+                format!("{} has no open run: there is nothing to review", task.id),
+                "claim it first",
+            )),
+            Verdict::Archive { .. } => {
+                self.shift(&task.id, standing, Change::Archived, Telling::new("archived", None, &label))?;
+                self.settled(&task.id, None)
+            }
+            Verdict::Move { to } => {
+                self.move_unclaimed(&task.id, standing, to, &label)?;
+                self.settled(&task.id, None)
+            }
+        }
+    }
+
+    fn settled(&self, id: &TaskId, run: Option<RunId>) -> Result<Settled, Error> {
+        Ok(Settled { task: self.expect_task(id)?, run, effect: Effect::Now })
+    }
+
+    fn zero_length(
+        &self,
+        task: &Task,
+        standing: &Standing,
+        outcome: Outcome,
+        status: Status,
+        handoff: Option<&Handoff>,
+        error: Option<&str>,
+    ) -> Result<RunId, Error> {
+        let now = self.now();
+        let run = runs::insert(
+            self.conn(),
+            &NewRun {
+                task: &task.id,
+                tenant: &standing.tenant,
+                profile: task.assignee.as_ref(),
+                step_key: task.current_step_key.as_deref(),
+                holder: Holder::Supervisor,
+                review: false,
+                claim_lock: None,
+                claim: None,
+                token_hash: None,
+                nonce: None,
+                log_path: None,
+                max_runtime: None,
+                boot_id: &self.clock.boot_id(),
+                deadline_boottime: None,
+                now,
+            },
+        )?;
+        let finished = crate::Finished {
+            task: task.id.clone(),
+            status,
+            outcome,
+            retry_at: None,
+            already_finished: false,
+        };
+        runs::close(
+            self.conn(),
+            run,
+            &Close {
+                outcome,
+                summary: handoff.and_then(|handoff| handoff.summary.as_deref().or(handoff.result.as_deref())),
+                error,
+                metadata: handoff.and_then(|handoff| handoff.metadata.as_ref()),
+                exit_code: None,
+                signal: None,
+                usage: None,
+                stderr_tail: None,
+                finished: &finished,
+                now,
+            },
+        )?;
+        Ok(run)
+    }
+
+    pub(super) fn keep_handoff(&self, id: &TaskId, handoff: &Handoff) -> Result<(), Error> {
+        if let Some(result) = handoff.result.as_deref().or(handoff.summary.as_deref()) {
+            self.set(id, &Field::Result(Some(result)))?;
+        }
+        if !handoff.artifacts.is_empty() {
+            self.set(id, &Field::Artifacts(&handoff.artifacts))?;
+        }
+        Ok(())
+    }
+}
+
+/// The payload of a `completed` event.
+pub(super) fn completed(handoff: &Handoff) -> serde_json::Value {
+    json!({
+        "result_len": handoff.result.as_ref().map_or(0, String::len),
+        "summary": preview(handoff.summary.as_deref()),
+        "artifacts": handoff.artifacts,
+    })
+}
+
+fn reason(verdict: &Verdict) -> Option<String> {
+    match verdict {
+        Verdict::Block(blocking) => preview(blocking.reason.as_deref()),
+        Verdict::Complete(handoff) | Verdict::RequestReview(handoff) => preview(handoff.summary.as_deref()),
+        Verdict::Archive { .. } | Verdict::Move { .. } => None,
+    }
+}
+
+fn validate(handoff: &Handoff) -> Result<(), Error> {
+    limits::maybe("summary", handoff.summary.as_deref(), limits::SUMMARY)?;
+    limits::maybe("result", handoff.result.as_deref(), limits::SUMMARY)?;
+    limits::metadata(handoff.metadata.as_ref())?;
+    if handoff.artifacts.len() > 100 {
+        let count = handoff.artifacts.len();
+        return Err(Error::invalid("artifacts", format!("{count} entries, the limit is 100"), "pack them"));
+    }
+    handoff.artifacts.iter().try_for_each(|path| limits::bytes("artifacts", path, limits::WORD))
+}
+
+/// A question is an object with `text` and up to 6 `choices`.
+fn question(blocking: &Blocking) -> Result<(), Error> {
+    let Some(question) = &blocking.question else { return Ok(()) };
+    limits::bytes("question", &question.to_string(), limits::SUMMARY)?;
+    let choices = question.get("choices").and_then(serde_json::Value::as_array).map_or(0, Vec::len);
+    if choices > 6 {
+        return Err(Error::invalid("question", format!("{choices} choices, the limit is 6"), "offer fewer"));
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! What time does by itself, and what the dispatcher notes.
+
+use serde_json::json;
+
+use super::Board;
+use crate::clock::Timestamp;
+use crate::error::Error;
+use crate::id::TaskId;
+use crate::outcome::{EndCause, Ending, StopReason};
+use crate::store::tasks::{self, Field};
+use crate::store::{meta, queue, requests, runs};
+
+const SYSTEM: &str = "system:supervisor";
+/// So many tasks are woken in one transaction; the rest is due at once again.
+const AT_ONCE: u32 = 1000;
+
+impl Board<'_> {
+    /// Wakes the tasks whose time has come and takes back the claims by hand that have expired. Returns both.
+    pub fn wake_due(&mut self) -> Result<Vec<TaskId>, Error> {
+        let mut woken = queue::due(self.conn(), self.now(), AT_ONCE)?;
+        for id in &woken {
+            self.regate(id, SYSTEM)?;
+        }
+        let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
+        for run in runs::expired(self.conn(), boottime, &self.clock.boot_id())? {
+            let task = self.expect_task(&run.task_id)?;
+            let payload = json!({ "stale_lock": run.claim_lock, "claim_expires": run.claim_expires, "now": self.now() });
+            self.tell(&task, Some(run.id), "claim_expired", Some(payload), SYSTEM)?;
+            self.finish_run(run.id, Ending::new(EndCause::Stopped(StopReason::Reclaimed)))?;
+            woken.push(run.task_id);
+        }
+        Ok(woken)
+    }
+
+    /// Notes that nothing can spawn a task's assignee: one event until the reason changes.
+    pub fn note_nonspawnable(&mut self, id: &TaskId, why: &str) -> Result<(), Error> {
+        let task = self.expect_task(id)?;
+        if tasks::nonspawnable(self.conn(), id)?.as_deref() == Some(why) {
+            return Ok(());
+        }
+        self.set(id, &Field::Nonspawnable(Some(why)))?;
+        let payload = json!({ "assignee": task.assignee, "reason": why });
+        self.tell(&task, None, "skipped_nonspawnable", Some(payload), SYSTEM)
+    }
+
+    /// Returns the user id of a task's workers out of `low..=high`: the same for the task as long as it exists, never
+    /// shared with another one, and taken round robin so that an id that was freed rests.
+    pub fn allocate_uid(&mut self, id: &TaskId, low: u32, high: u32) -> Result<u32, Error> {
+        let task = self.expect_task(id)?;
+        if let Some(uid) = task.worker_uid.filter(|uid| (low..=high).contains(uid)) {
+            return Ok(uid);
+        }
+        if low == 0 || low > high {
+            return Err(Error::invalid(
+                "uid range",
+                format!("{low}-{high} is no range of worker uids"),
+                "fix it",
+            ));
+        }
+        let start = meta::next_uid(self.conn())?.clamp(low, high);
+        let mut uid = start;
+        while tasks::uid_taken(self.conn(), uid)? {
+            uid = if uid == high { low } else { uid + 1 };
+            if uid == start {
+                return Err(Error::conflict(
+                    format!("every uid of {low}-{high} belongs to a task"),
+                    "delete archived tasks, or widen the range",
+                ));
+            }
+        }
+        meta::set_next_uid(self.conn(), if uid == high { low } else { uid + 1 })?;
+        self.set(id, &Field::WorkerUid(uid))?;
+        Ok(uid)
+    }
+
+    /// Forgets the stored replies of requests before a time. Returns how many.
+    pub fn forget_requests(&mut self, before: Timestamp) -> Result<usize, Error> {
+        requests::forget_before(self.conn(), before)
+    }
+}

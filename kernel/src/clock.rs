@@ -1,0 +1,168 @@
+//! Time as the board sees it: an injected clock, microseconds inside, integer epoch seconds outside.
+
+use std::borrow::Cow;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A moment: microseconds since the epoch, UTC. JSON carries whole seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// Makes a moment from microseconds since the epoch.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Makes a moment from whole seconds since the epoch; saturates.
+    pub const fn from_secs(secs: i64) -> Self {
+        Self(secs.saturating_mul(1_000_000))
+    }
+
+    /// Returns microseconds since the epoch.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// Returns whole seconds since the epoch, rounded down.
+    pub const fn as_secs(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// Returns the moment `duration` later; saturates.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// Returns how long ago `earlier` was; zero when it lies in the future.
+    pub fn since(self, earlier: Timestamp) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(self.as_secs())
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        i64::deserialize(deserializer).map(Self::from_secs)
+    }
+}
+
+impl JsonSchema for Timestamp {
+    fn schema_name() -> Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "description": "seconds since the epoch, UTC" })
+    }
+}
+
+/// Where time comes from.
+pub trait Clock: Send + Sync {
+    /// Returns the real time, for what people read and for `not_before`.
+    fn now(&self) -> Timestamp;
+    /// Returns the time since boot, suspend included, for deadlines and leases.
+    fn boottime(&self) -> Duration;
+    /// Returns the id of this boot; a boot time means nothing under another one.
+    fn boot_id(&self) -> String;
+}
+
+/// The host's clocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+
+    fn boottime(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+    }
+
+    fn boot_id(&self) -> String {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+    }
+}
+
+/// A clock that moves only when told to.
+#[derive(Debug)]
+pub struct ManualClock {
+    state: Mutex<(Timestamp, Duration, String)>,
+}
+
+impl ManualClock {
+    /// Makes a clock that stands at `now`, one hour after boot.
+    pub fn new(now: Timestamp) -> Self {
+        Self { state: Mutex::new((now, Duration::from_secs(3600), "boot-1".to_owned())) }
+    }
+
+    /// Moves both clocks forward.
+    pub fn advance(&self, by: Duration) {
+        let mut state = self.lock();
+        state.0 = state.0.after(by);
+        state.1 += by;
+    }
+
+    /// Starts another boot: the boot time falls back to zero under a new id.
+    pub fn reboot(&self, boot_id: &str) {
+        let mut state = self.lock();
+        state.1 = Duration::ZERO;
+        boot_id.clone_into(&mut state.2);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, (Timestamp, Duration, String)> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::new(Timestamp::from_secs(1_700_000_000))
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        self.lock().0
+    }
+
+    fn boottime(&self) -> Duration {
+        self.lock().1
+    }
+
+    fn boot_id(&self) -> String {
+        self.lock().2.clone()
+    }
+}
+
+/// Serde for moments inside the board's own records, where whole seconds would lose time.
+pub(crate) mod micros {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Timestamp;
+
+    pub(crate) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(at.as_micros())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        i64::deserialize(deserializer).map(Timestamp::from_micros)
+    }
+}

@@ -1,0 +1,181 @@
+//! What a board refuses and why, with what the reader can do about it.
+
+use std::sync::Arc;
+
+use crate::id::{ParseError, TaskId};
+use crate::status::Status;
+use crate::words::words;
+
+words! {
+    /// The stable class of an error, the same on every surface.
+    "error code"
+    ErrorCode {
+        /// There is no such thing, or the caller may not know of it.
+        NotFound => "not_found",
+        /// The state does not allow it now.
+        Conflict => "conflict",
+        /// The request itself is wrong.
+        Invalid => "invalid",
+        /// The caller may not do it.
+        Forbidden => "forbidden",
+        /// The store cannot serve it at the moment; a retry may succeed.
+        Unavailable => "unavailable",
+        /// The board is damaged or the program is wrong.
+        Internal => "internal",
+    }
+}
+
+words! {
+    /// What kind of trouble the store has.
+    "storage kind"
+    StorageKind {
+        /// The disk is full.
+        Full => "full",
+        /// The disk failed to read or write.
+        Io => "io",
+        /// Another program holds the lock.
+        Busy => "busy",
+        /// The file does not hold what it should.
+        Corrupt => "corrupt",
+        /// The file or its directory cannot be written.
+        ReadOnly => "read_only",
+        /// Anything else.
+        Other => "other",
+    }
+}
+
+/// Why a call was refused or failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such thing, or the caller may not know of it.
+    #[error("no such {what}: {id}")]
+    NotFound {
+        /// What kind of thing.
+        what: &'static str,
+        /// The id that was asked for.
+        id: String,
+    },
+    /// The state of the board does not allow it.
+    #[error("{message}")]
+    Conflict {
+        /// What stands in the way.
+        message: String,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// The state machine has no such transition.
+    #[error("cannot {change} {task}: its status is {status}")]
+    Illegal {
+        /// The task.
+        task: TaskId,
+        /// Its status.
+        status: Status,
+        /// What was asked for.
+        change: &'static str,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// The request is wrong in one field.
+    #[error("{field}: {message}")]
+    Invalid {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        message: String,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// The caller may not do it.
+    #[error("{message}")]
+    Forbidden {
+        /// What is not allowed.
+        message: String,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// The store failed.
+    #[error("the board's store failed to {step}: {source}")]
+    Storage {
+        /// What kind of trouble.
+        kind: StorageKind,
+        /// The step that failed.
+        step: &'static str,
+        /// What the store said.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// The writer is gone, or a job of it panicked.
+    #[error("the board's writer failed: {message}")]
+    Writer {
+        /// What happened.
+        message: String,
+    },
+}
+
+impl Error {
+    /// Returns the class of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Error::NotFound { .. } => ErrorCode::NotFound,
+            Error::Conflict { .. } | Error::Illegal { .. } => ErrorCode::Conflict,
+            Error::Invalid { .. } => ErrorCode::Invalid,
+            Error::Forbidden { .. } => ErrorCode::Forbidden,
+            Error::Storage { kind, .. } => match kind {
+                StorageKind::Full | StorageKind::Io | StorageKind::Busy | StorageKind::ReadOnly => {
+                    ErrorCode::Unavailable
+                }
+                StorageKind::Corrupt | StorageKind::Other => ErrorCode::Internal,
+            },
+            Error::Writer { .. } => ErrorCode::Internal,
+        }
+    }
+
+    /// Returns what the reader can do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::NotFound { what, .. } => (*what == "task").then(|| "see `supervisor list`".to_owned()),
+            Error::Conflict { hint, .. }
+            | Error::Illegal { hint, .. }
+            | Error::Invalid { hint, .. }
+            | Error::Forbidden { hint, .. } => hint.clone(),
+            Error::Storage { kind, .. } => match kind {
+                StorageKind::Full => {
+                    Some("free some space on the board's file system; nothing was lost".to_owned())
+                }
+                StorageKind::Io => {
+                    Some("look at the kernel log for the disk's errors, then try again".to_owned())
+                }
+                StorageKind::Busy => Some("another program holds the board's lock; try again".to_owned()),
+                StorageKind::ReadOnly => {
+                    Some("check the owner and mode of the board and its directory".to_owned())
+                }
+                StorageKind::Corrupt => {
+                    Some("stop the supervisor and restore the board from a backup".to_owned())
+                }
+                StorageKind::Other => None,
+            },
+            Error::Writer { .. } => Some("restart the supervisor and look at its log".to_owned()),
+        }
+    }
+
+    pub(crate) fn missing(what: &'static str, id: impl ToString) -> Self {
+        Error::NotFound { what, id: id.to_string() }
+    }
+
+    pub(crate) fn conflict(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Error::Conflict { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    pub(crate) fn invalid(field: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Error::Invalid { field, message: message.into(), hint: Some(hint.into()) }
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Error::Forbidden { message: message.into(), hint: Some(hint.into()) }
+    }
+}
+
+impl From<ParseError> for Error {
+    fn from(error: ParseError) -> Self {
+        Error::Invalid { field: error.what(), message: error.to_string(), hint: None }
+    }
+}

@@ -1,0 +1,130 @@
+//! What to list, in which order, and from where on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{EventId, Profile, TaskId, Tenant};
+use crate::status::Status;
+use crate::task::Task;
+use crate::words::words;
+
+words! {
+    /// The order of a list of tasks.
+    "sort"
+    Sort {
+        /// Greatest priority first, then oldest.
+        Priority => "priority",
+        /// Greatest priority first, then oldest.
+        PriorityDesc => "priority-desc",
+        /// Oldest first.
+        Created => "created",
+        /// Newest first.
+        CreatedDesc => "created-desc",
+        /// By status, then as by priority.
+        Status => "status",
+        /// By assignee, then as by priority.
+        Assignee => "assignee",
+        /// By title.
+        Title => "title",
+        /// Latest change first.
+        Updated => "updated",
+    }
+}
+
+words! {
+    /// Whether archived tasks are listed.
+    "archived"
+    Archived {
+        /// No.
+        Hide => "hide",
+        /// With the others.
+        Show => "show",
+    }
+}
+
+/// Which tasks to list. The default lists the first 200 that are not archived.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// Only of this assignee.
+    pub assignee: Option<Profile>,
+    /// Only with this status; `archived` shows archived ones.
+    pub status: Option<Status>,
+    /// Only of this tenant.
+    pub tenant: Option<Tenant>,
+    /// Whether archived tasks are listed.
+    pub archived: Archived,
+    /// Only of this client session.
+    pub session: Option<String>,
+    /// Only of this client workflow.
+    pub workflow: Option<String>,
+    /// Only at this client step.
+    pub step: Option<String>,
+    /// Only what this author made or what is assigned to that profile.
+    pub mine: Option<String>,
+    /// In which order.
+    pub sort: Sort,
+    /// At most so many, 1 to 10000.
+    pub limit: u32,
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self {
+            assignee: None,
+            status: None,
+            tenant: None,
+            archived: Archived::Hide,
+            session: None,
+            workflow: None,
+            step: None,
+            mine: None,
+            sort: Sort::Priority,
+            limit: 200,
+            cursor: None,
+        }
+    }
+}
+
+/// One page of tasks.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Page {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// Where the next page starts; none when this is the last.
+    pub next: Option<String>,
+}
+
+/// Which events to list, oldest first. The default lists the first 1000 of all.
+#[derive(Clone, Debug)]
+pub struct EventFilter {
+    /// Only later ones.
+    pub since: EventId,
+    /// At most so many.
+    pub limit: u32,
+    /// Only of this task.
+    pub task: Option<TaskId>,
+    /// Only of this tenant.
+    pub tenant: Option<Tenant>,
+    /// Only of these kinds; empty means all.
+    pub kinds: Vec<String>,
+    /// Only of tasks that are assigned to this profile now.
+    pub assignee: Option<Profile>,
+    /// Whether the limit keeps the newest instead of the oldest; the order stays.
+    pub newest_first: bool,
+}
+
+impl Default for EventFilter {
+    fn default() -> Self {
+        Self {
+            since: EventId(0),
+            limit: 1000,
+            task: None,
+            tenant: None,
+            kinds: Vec::new(),
+            assignee: None,
+            newest_first: false,
+        }
+    }
+}

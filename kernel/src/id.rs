@@ -1,0 +1,247 @@
+//! Identities: every id is a type of its own, parsed once at the edge.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A text that is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a valid {what}: expected {expected}")]
+pub struct ParseError {
+    what: &'static str,
+    text: String,
+    expected: String,
+}
+
+impl ParseError {
+    pub(crate) fn new(what: &'static str, text: &str, expected: impl Into<String>) -> Self {
+        let text = if text.chars().count() > 80 {
+            text.chars().take(80).chain(['…']).collect()
+        } else {
+            text.to_owned()
+        };
+        Self { what, text, expected: expected.into() }
+    }
+
+    /// Returns what the text was meant to be.
+    pub fn what(&self) -> &'static str {
+        self.what
+    }
+}
+
+/// Declares a newtype around checked text.
+macro_rules! text_id {
+    ($(#[$meta:meta])* $name:ident, $what:literal, $pattern:literal, $expected:literal, $check:expr) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Returns the text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseError;
+
+            fn from_str(text: &str) -> Result<Self, ParseError> {
+                let check: fn(&str) -> bool = $check;
+                if check(text) { Ok(Self(text.to_owned())) } else { Err(ParseError::new($what, text, $expected)) }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = ParseError;
+
+            fn try_from(text: String) -> Result<Self, ParseError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "pattern": $pattern })
+            }
+        }
+    };
+}
+
+text_id!(
+    /// A task's id: `t_` and 8 lower-case hex digits.
+    TaskId, "task id", "^t_[0-9a-f]{8}$", "`t_` and 8 lower-case hex digits",
+    |text| text.strip_prefix("t_").is_some_and(|hex| {
+        hex.len() == 8 && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    })
+);
+
+impl TaskId {
+    pub(crate) fn from_number(number: u32) -> Self {
+        Self(format!("t_{number:08x}"))
+    }
+}
+
+text_id!(
+    /// A board's name: a slug of up to 64 characters.
+    BoardName, "board name", "^[a-z0-9][a-z0-9_-]{0,63}$",
+    "1 to 64 of a-z 0-9 _ -, starting with a letter or digit",
+    |text| text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
+);
+
+fn is_name(text: &str) -> bool {
+    text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}
+
+text_id!(
+    /// A tenant: a namespace of tasks.
+    Tenant, "tenant", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+    "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", is_name
+);
+text_id!(
+    /// A profile: the worker identity that an assignee names.
+    Profile, "profile", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+    "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", is_name
+);
+text_id!(
+    /// A caller's id of one mutation; a repeat with the same id gets the first reply.
+    RequestId, "request id", "^[!-~]{1,128}$", "1 to 128 printable ASCII characters without spaces",
+    |text| (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+);
+
+/// Declares a newtype around a row number.
+macro_rules! number_id {
+    ($(#[$meta:meta])* $name:ident, $what:literal) => {
+        $(#[$meta])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub i64);
+
+        impl $name {
+            /// Returns the number.
+            pub fn get(self) -> i64 {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseError;
+
+            fn from_str(text: &str) -> Result<Self, ParseError> {
+                text.parse().map(Self).map_err(|_| ParseError::new($what, text, "a whole number"))
+            }
+        }
+    };
+}
+
+number_id!(
+    /// One attempt at a task.
+    RunId, "run id"
+);
+number_id!(
+    /// One row of the event log; later events have greater ids.
+    EventId, "event id"
+);
+number_id!(
+    /// One comment.
+    CommentId, "comment id"
+);
+
+/// The identity of one board, drawn when it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BoardId(pub Uuid);
+
+impl fmt::Display for BoardId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for BoardId {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        text.parse().map(Self).map_err(|_| ParseError::new("board id", text, "a UUID"))
+    }
+}
+
+impl JsonSchema for BoardId {
+    fn schema_name() -> Cow<'static, str> {
+        "BoardId".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "uuid" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_id_is_exactly_t_and_eight_hex_digits() {
+        assert!("t_0123abcd".parse::<TaskId>().is_ok());
+        for wrong in ["", "t_", "t_0123abc", "t_0123ABCD", "t_0123abcde", "x_0123abcd", "t_0123abc/"] {
+            assert!(wrong.parse::<TaskId>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_walk_out_of_a_directory() {
+        for wrong in ["", "..", ".hidden", "a/b", "a b", "ä", &"a".repeat(65)] {
+            assert!(wrong.parse::<Tenant>().is_err(), "{wrong}");
+            assert!(wrong.parse::<BoardName>().is_err(), "{wrong}");
+        }
+        assert!("Team-1.x".parse::<Profile>().is_ok());
+        assert!("Team".parse::<BoardName>().is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! How large what callers send may be.
+
+use serde_json::Value;
+
+use crate::error::Error;
+
+const KIB: usize = 1024;
+/// A title, in characters.
+pub const TITLE: usize = 500;
+/// A body, in bytes.
+pub const BODY: usize = 1024 * KIB;
+/// A comment, in bytes.
+pub const COMMENT: usize = 256 * KIB;
+/// A summary, a result or a reason, in bytes.
+pub const SUMMARY: usize = 64 * KIB;
+/// Metadata, in bytes of JSON.
+pub const METADATA: usize = 64 * KIB;
+/// The greatest priority; the least is its negative.
+pub const PRIORITY: i32 = 1_000_000;
+/// Any other short text, in bytes.
+pub const WORD: usize = 4 * KIB;
+
+pub(crate) fn title(text: &str) -> Result<(), Error> {
+    let length = text.chars().count();
+    if text.trim().is_empty() {
+        return Err(Error::invalid("title", "it is empty", "say in one line what is to be done"));
+    }
+    if length > TITLE {
+        return Err(Error::invalid(
+            "title",
+            format!("it has {length} characters, the limit is {TITLE}"),
+            "put the details into the body",
+        ));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(Error::invalid(
+            "title",
+            "it has control characters or line breaks",
+            "use one line; put the rest into the body",
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn bytes(field: &'static str, text: &str, limit: usize) -> Result<(), Error> {
+    if text.len() > limit {
+        return Err(Error::invalid(
+            field,
+            format!("it has {} bytes, the limit is {limit}", text.len()),
+            "attach it as a file, or put it into the workspace and name its path",
+        ));
+    }
+    if text.contains('\0') {
+        return Err(Error::invalid(field, "it has a NUL character", "send text"));
+    }
+    Ok(())
+}
+
+pub(crate) fn maybe(field: &'static str, text: Option<&str>, limit: usize) -> Result<(), Error> {
+    text.map_or(Ok(()), |text| bytes(field, text, limit))
+}
+
+pub(crate) fn metadata(value: Option<&Value>) -> Result<(), Error> {
+    match value {
+        None => Ok(()),
+        Some(Value::Object(_)) => maybe("metadata", value.map(Value::to_string).as_deref(), METADATA),
+        Some(_) => Err(Error::invalid("metadata", "it is not a JSON object", "send an object: {\"key\": …}")),
+    }
+}
+
+pub(crate) fn priority(priority: i32) -> Result<(), Error> {
+    if (-PRIORITY..=PRIORITY).contains(&priority) {
+        Ok(())
+    } else {
+        Err(Error::invalid(
+            "priority",
+            format!("{priority} is out of range"),
+            format!("use -{PRIORITY} to {PRIORITY}"),
+        ))
+    }
+}

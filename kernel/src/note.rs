@@ -1,0 +1,70 @@
+//! What is said about a task: comments, events and attachments.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::actor::ActorKind;
+use crate::clock::Timestamp;
+use crate::id::{CommentId, EventId, RunId, TaskId, Tenant};
+
+/// One row of the event log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// Its id; later events have greater ones.
+    pub id: EventId,
+    /// The task.
+    pub task_id: TaskId,
+    /// The run it belongs to.
+    pub run_id: Option<RunId>,
+    /// The tenant of the task.
+    pub tenant: Option<Tenant>,
+    /// What happened.
+    pub kind: String,
+    /// The details.
+    pub payload: Option<Value>,
+    /// When it happened.
+    pub created_at: Timestamp,
+    /// Who did it: `person:alice`.
+    pub actor: Option<String>,
+}
+
+/// A note on a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comment {
+    /// Its id.
+    pub id: CommentId,
+    /// The task.
+    pub task_id: TaskId,
+    /// Who wrote it.
+    pub author: String,
+    /// What kind of author that is.
+    pub author_kind: ActorKind,
+    /// The text.
+    pub body: String,
+    /// When it was written.
+    pub created_at: Timestamp,
+    /// The run that wrote it.
+    pub run_id: Option<RunId>,
+}
+
+/// A file that belongs to a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Attachment {
+    /// Its id.
+    pub id: i64,
+    /// The task.
+    pub task_id: TaskId,
+    /// Its name.
+    pub filename: String,
+    /// Its media type.
+    pub content_type: Option<String>,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Who added it.
+    pub uploaded_by: Option<String>,
+    /// Where it is kept.
+    pub stored_path: String,
+    /// When it was added.
+    pub created_at: Timestamp,
+}

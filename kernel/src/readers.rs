@@ -1,0 +1,80 @@
+//! Read-only connections beside the writer.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::store::convert::Step as _;
+use crate::store::open::{self, OpenError};
+use crate::store::transaction;
+use crate::view::View;
+
+/// So many idle connections are kept.
+const IDLE: usize = 8;
+
+/// A pool of connections that cannot write. Clones share it.
+#[derive(Clone)]
+pub struct Readers {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    idle: Mutex<Vec<Connection>>,
+    /// `data_version` tells of commits that other connections made, so it needs one of its own.
+    watch: Mutex<Connection>,
+}
+
+impl fmt::Debug for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readers").field("path", &self.shared.path).finish_non_exhaustive()
+    }
+}
+
+impl Readers {
+    /// Opens the board at `path` to read.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let watch = Mutex::new(open::reader(path)?);
+        let idle = Mutex::new(Vec::new());
+        Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), clock, idle, watch }) })
+    }
+
+    /// Runs `f` on one consistent moment of the board.
+    pub fn with<T>(&self, f: impl FnOnce(&View<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        let idle = lock(&self.shared.idle).pop();
+        let conn = match idle {
+            Some(conn) => conn,
+            None => open::reader(&self.shared.path).map_err(|source| Error::Storage {
+                kind: crate::StorageKind::Io,
+                step: "open another reader",
+                source: Arc::new(source),
+            })?,
+        };
+        transaction::begin_read(&conn)?;
+        let result = f(&View { conn: &conn, clock: &*self.shared.clock });
+        // A connection that cannot end its transaction is dropped, which ends it.
+        if transaction::rollback(&conn).is_ok() {
+            let mut idle = lock(&self.shared.idle);
+            if idle.len() < IDLE {
+                idle.push(conn);
+            }
+        }
+        result
+    }
+
+    /// Returns a number that changes when any program has committed to the board.
+    pub fn data_version(&self) -> Result<i64, Error> {
+        lock(&self.shared.watch)
+            .pragma_query_value(None, "data_version", |row| row.get(0))
+            .step("read the data version")
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,58 @@
+//! Whose turn it is: fair between tenants, then by priority and age.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::error::Error;
+use crate::id::{Profile, TaskId, Tenant};
+use crate::store::queue;
+use crate::view::{Candidate, View};
+
+/// What the caller cannot start now, so that it does not stand in the way of the rest.
+#[derive(Clone, Debug, Default)]
+pub struct Skip {
+    /// Profiles that are full or that nothing can spawn.
+    pub assignees: BTreeSet<Profile>,
+    /// Tenants that are full; none stands for tasks without a tenant.
+    pub tenants: BTreeSet<Option<Tenant>>,
+    /// Single tasks.
+    pub tasks: BTreeSet<TaskId>,
+}
+
+pub(crate) fn ready(view: &View<'_>, limit: usize, skip: &Skip) -> Result<Vec<Candidate>, Error> {
+    let mut queues: BTreeMap<String, Vec<Candidate>> = BTreeMap::new();
+    let mut after = (String::new(), String::new());
+    while let Some(lane) = queue::next_lane(view.conn, (&after.0, &after.1))? {
+        let fetched = queue::ready(view.conn, (&lane.0, &lane.1), limit.saturating_add(skip.tasks.len()))?;
+        let allowed = fetched.into_iter().filter(|candidate| {
+            !skip.assignees.contains(&candidate.assignee)
+                && !skip.tenants.contains(&candidate.tenant)
+                && !skip.tasks.contains(&candidate.task)
+        });
+        queues.entry(lane.0.clone()).or_default().extend(allowed);
+        after = lane;
+    }
+    let running: BTreeMap<String, u32> = queue::running(view.conn)?.into_iter().collect();
+    let mut tenants: Vec<(u32, VecDeque<Candidate>)> = queues
+        .into_iter()
+        .map(|(tenant, mut queue)| {
+            queue.sort_by(|a, b| order(a).cmp(&order(b)));
+            queue.truncate(limit);
+            (running.get(&tenant).copied().unwrap_or(0), queue.into())
+        })
+        .collect();
+    let mut turns = Vec::new();
+    while turns.len() < limit {
+        let next = tenants
+            .iter_mut()
+            .filter(|(_, queue)| !queue.is_empty())
+            .min_by(|a, b| (a.0, a.1.front().map(order)).cmp(&(b.0, b.1.front().map(order))));
+        let Some((load, queue)) = next else { break };
+        *load += 1;
+        turns.extend(queue.pop_front());
+    }
+    Ok(turns)
+}
+
+fn order(candidate: &Candidate) -> (std::cmp::Reverse<i32>, crate::Timestamp, TaskId) {
+    (std::cmp::Reverse(candidate.priority), candidate.created_at, candidate.task.clone())
+}

@@ -1,0 +1,140 @@
+//! How the nouns stand in columns, and what a failing store means.
+
+use std::sync::Arc;
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{ErrorCode, Row};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::actor::ActorKind;
+use crate::clock::Timestamp;
+use crate::error::{Error, StorageKind};
+use crate::id::{BoardId, BoardName, CommentId, EventId, Profile, RunId, TaskId};
+use crate::outcome::{BlockKind, Outcome, StopReason};
+use crate::run::{Holder, RunStatus};
+use crate::status::Status;
+
+macro_rules! text_columns {
+    ($($name:ty),+) => {$(
+        impl ToSql for $name {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.as_str().as_bytes())))
+            }
+        }
+    )+ from_text!($($name),+);};
+}
+
+macro_rules! from_text {
+    ($($name:ty),+) => {$(
+        impl FromSql for $name {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                value.as_str()?.parse().map_err(FromSqlError::other)
+            }
+        }
+    )+};
+}
+
+macro_rules! number_columns {
+    ($($name:ty),+) => {$(
+        impl ToSql for $name {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(ToSqlOutput::from(self.0))
+            }
+        }
+
+        impl FromSql for $name {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                value.as_i64().map(Self)
+            }
+        }
+    )+};
+}
+
+text_columns!(
+    TaskId, Profile, BoardName, Status, Outcome, BlockKind, StopReason, Holder, RunStatus, ActorKind
+);
+from_text!(BoardId);
+number_columns!(RunId, EventId, CommentId);
+
+impl ToSql for Timestamp {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::from(self.as_micros()))
+    }
+}
+
+impl FromSql for Timestamp {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_i64().map(Timestamp::from_micros)
+    }
+}
+
+/// Reads a JSON column.
+pub(crate) fn json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+    let Some(text) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
+    serde_json::from_str(text).map(Some).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+    })
+}
+
+/// Writes a value as a JSON column.
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::Storage {
+        kind: StorageKind::Other,
+        step: "write JSON",
+        source: Arc::new(error),
+    })
+}
+
+/// Writes an optional value as a JSON column.
+pub(crate) fn to_json_or_null(value: Option<&Value>) -> Option<String> {
+    value.map(Value::to_string)
+}
+
+/// Reads a column where the empty text stands for none.
+pub(crate) fn text_or_none<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    match row.get_ref(column)?.as_str()? {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|error: T::Err| {
+            rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+        }),
+    }
+}
+
+/// Names the step that a failing statement belongs to.
+pub(crate) trait Step<T> {
+    /// Turns the failure into an [`Error::Storage`] that names `step`.
+    fn step(self, step: &'static str) -> Result<T, Error>;
+}
+
+impl<T> Step<T> for rusqlite::Result<T> {
+    fn step(self, step: &'static str) -> Result<T, Error> {
+        self.map_err(|error| storage(step, error))
+    }
+}
+
+/// Tells what a failing statement means.
+pub(crate) fn storage(step: &'static str, error: rusqlite::Error) -> Error {
+    Error::Storage { kind: kind(&error), step, source: Arc::new(error) }
+}
+
+/// Tells full, broken, locked and damaged stores apart.
+pub(crate) fn kind(error: &rusqlite::Error) -> StorageKind {
+    match error {
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::InvalidColumnType(..) => StorageKind::Corrupt,
+        other => match other.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StorageKind::Full,
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => StorageKind::Io,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StorageKind::Busy,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StorageKind::Corrupt,
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StorageKind::ReadOnly,
+            _ => StorageKind::Other,
+        },
+    }
+}

@@ -1,0 +1,172 @@
+//! Making a board: complete under another name first, then put in its place, then marked as having existed.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::open::{OpenError, look, prepare, reader, sqlite};
+use super::{meta, migrate};
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::id::{BoardId, BoardName};
+
+/// What `board.json` beside a board says. Readers ignore unknown fields.
+#[derive(Serialize, Deserialize)]
+struct Marker {
+    version: u32,
+    board: BoardId,
+    name: Option<BoardName>,
+}
+
+/// Returns where the marker of a board is.
+pub(crate) fn marker_path(path: &Path) -> PathBuf {
+    path.with_file_name("board.json")
+}
+
+/// Reads which board existed here.
+pub(crate) fn read_marker(marker: &Path) -> Result<Option<BoardId>, OpenError> {
+    let text = match fs::read_to_string(marker) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(OpenError::Io { step: "read", path: marker.to_owned(), source }),
+    };
+    serde_json::from_str::<Marker>(&text).map(|marker| Some(marker.board)).map_err(|error| OpenError::Io {
+        step: "understand",
+        path: marker.to_owned(),
+        source: io::Error::new(io::ErrorKind::InvalidData, error),
+    })
+}
+
+/// Makes a new board. Its directory has to exist.
+///
+/// # Errors
+/// [`OpenError::Exists`] when there is one; [`OpenError::Missing`] when there was one and its file is gone.
+pub fn create_board(
+    path: &Path,
+    name: &BoardName,
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+) -> Result<BoardId, OpenError> {
+    if path.symlink_metadata().is_ok() {
+        return Err(OpenError::Exists { path: path.to_owned() });
+    }
+    if read_marker(&marker_path(path))?.is_some() {
+        return Err(OpenError::Missing { path: path.to_owned() });
+    }
+    let mut bytes = [0; 16];
+    entropy.fill(&mut bytes);
+    let id = BoardId(uuid::Builder::from_random_bytes(bytes).into_uuid());
+    let draft = draft_path(path, id.0);
+    let made = build(&draft, id, name, clock).and_then(|()| {
+        // A link, not a rename: it never replaces a board that somebody else has just made.
+        fs::hard_link(&draft, path).map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => OpenError::Exists { path: path.to_owned() },
+            _ => OpenError::Io { step: "put in place", path: path.to_owned(), source },
+        })
+    });
+    for end in ["", "-wal", "-shm", "-journal"] {
+        let mut leftover = draft.clone().into_os_string();
+        leftover.push(end);
+        match fs::remove_file(&leftover) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) if made.is_ok() => {
+                return Err(OpenError::Io { step: "remove", path: leftover.into(), source });
+            }
+            Err(_) => {}
+        }
+    }
+    made?;
+    write_marker(path, id, Some(name))?;
+    Ok(id)
+}
+
+/// Returns the board at `path`, made now if none ever was there.
+///
+/// # Errors
+/// Anything that is wrong with a board that has existed; it is never replaced.
+pub fn ensure_board(
+    path: &Path,
+    name: &BoardName,
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+) -> Result<BoardId, OpenError> {
+    match look(path) {
+        Ok(()) => existing(path),
+        Err(OpenError::Missing { path: missing }) => {
+            if read_marker(&marker_path(path))?.is_some() {
+                return Err(OpenError::Missing { path: missing });
+            }
+            match create_board(path, name, clock, entropy) {
+                Err(OpenError::Exists { .. }) => existing(path),
+                other => other,
+            }
+        }
+        Err(other) => Err(other),
+    }
+}
+
+fn existing(path: &Path) -> Result<BoardId, OpenError> {
+    let conn = reader(path)?;
+    let corrupt =
+        |error: crate::Error| OpenError::Corrupt { path: path.to_owned(), detail: error.to_string() };
+    let id = meta::board_id(&conn).map_err(corrupt)?;
+    if read_marker(&marker_path(path))?.is_none() {
+        let name = meta::board_name(&conn).map_err(corrupt)?;
+        write_marker(path, id, Some(&name))?;
+    }
+    Ok(id)
+}
+
+fn draft_path(path: &Path, mark: Uuid) -> PathBuf {
+    let mut draft = path.to_owned().into_os_string();
+    draft.push(format!(".new-{}", mark.simple()));
+    draft.into()
+}
+
+fn build(draft: &Path, id: BoardId, name: &BoardName, clock: &dyn Clock) -> Result<(), OpenError> {
+    // The mode is set before SQLite opens the file; its companions inherit it.
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(draft)
+        .map(drop)
+        .map_err(|source| OpenError::Io { step: "create", path: draft.to_owned(), source })?;
+    let fail = |error| sqlite("create", draft, error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut conn = Connection::open_with_flags(draft, flags).map_err(fail)?;
+    conn.pragma_update(None, "page_size", 4096).map_err(fail)?;
+    conn.pragma_update(None, "application_id", migrate::APPLICATION_ID).map_err(fail)?;
+    prepare(&conn).map_err(fail)?;
+    migrate::migrations().to_latest(&mut conn).map_err(|source| OpenError::Sqlite {
+        step: "create",
+        path: draft.to_owned(),
+        source: Box::new(source),
+    })?;
+    meta::insert(&conn, id, name, clock.now()).map_err(fail)?;
+    conn.close().map_err(|(_, error)| fail(error))
+}
+
+fn write_marker(path: &Path, board: BoardId, name: Option<&BoardName>) -> Result<(), OpenError> {
+    let marker = marker_path(path);
+    let draft = marker.with_extension("json.new");
+    let text = serde_json::json!({ "version": 1, "board": board, "name": name }).to_string();
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&draft)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&draft, &marker))
+        .and_then(|()| {
+            fs::File::open(marker.parent().unwrap_or(Path::new("."))).and_then(|dir| dir.sync_all())
+        });
+    written.map_err(|source| OpenError::Io { step: "write", path: marker, source })
+}

@@ -1,0 +1,123 @@
+//! The event log.
+
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, Row, params, params_from_iter};
+use serde_json::Value;
+
+use super::convert::{Step as _, json, text_or_none, to_json};
+use crate::clock::Timestamp;
+use crate::error::Error;
+use crate::filter::EventFilter;
+use crate::id::{EventId, RunId, TaskId};
+use crate::note::Event;
+use crate::status::Change;
+
+/// One row to append.
+pub(crate) struct NewEvent<'a> {
+    pub(crate) task: &'a TaskId,
+    pub(crate) run: Option<RunId>,
+    pub(crate) tenant: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) payload: Option<Value>,
+    pub(crate) change: Option<Change>,
+    pub(crate) actor: &'a str,
+    pub(crate) now: Timestamp,
+}
+
+pub(crate) fn append(conn: &Connection, event: &NewEvent<'_>) -> Result<EventId, Error> {
+    let change = event.change.as_ref().map(to_json).transpose()?;
+    conn.prepare_cached(
+        "INSERT INTO task_events (task_id, run_id, tenant, kind, payload, change, actor, created_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )
+    .and_then(|mut statement| {
+        let payload = event.payload.as_ref().map(Value::to_string);
+        statement.execute(params![
+            event.task,
+            event.run,
+            event.tenant,
+            event.kind,
+            payload,
+            change,
+            event.actor,
+            event.now
+        ])
+    })
+    .step("append an event")?;
+    Ok(EventId(conn.last_insert_rowid()))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
+    Ok(Event {
+        id: row.get("id")?,
+        task_id: row.get("task_id")?,
+        run_id: row.get("run_id")?,
+        tenant: text_or_none(row, "tenant")?,
+        kind: row.get("kind")?,
+        payload: json(row, "payload")?,
+        created_at: row.get("created_at")?,
+        actor: row.get("actor")?,
+    })
+}
+
+pub(crate) fn list(conn: &Connection, filter: &EventFilter) -> Result<Vec<Event>, Error> {
+    let mut sql = String::from(
+        "SELECT id, task_id, run_id, tenant, kind, payload, actor, created_at FROM task_events WHERE id > ?",
+    );
+    let mut values: Vec<Sql> = vec![filter.since.0.into()];
+    if let Some(task) = &filter.task {
+        sql.push_str(" AND task_id = ?");
+        values.push(task.as_str().to_owned().into());
+    }
+    if let Some(tenant) = &filter.tenant {
+        sql.push_str(" AND tenant = ?");
+        values.push(tenant.as_str().to_owned().into());
+    }
+    if let Some(assignee) = &filter.assignee {
+        sql.push_str(" AND task_id IN (SELECT id FROM tasks WHERE assignee = ?)");
+        values.push(assignee.as_str().to_owned().into());
+    }
+    if !filter.kinds.is_empty() {
+        sql.push_str(" AND kind IN (");
+        sql.push_str(&vec!["?"; filter.kinds.len()].join(", "));
+        sql.push(')');
+        values.extend(filter.kinds.iter().map(|kind| Sql::from(kind.clone())));
+    }
+    sql.push_str(if filter.newest_first { " ORDER BY id DESC LIMIT ?" } else { " ORDER BY id LIMIT ?" });
+    values.push(i64::from(filter.limit).into());
+    let mut events = conn
+        .prepare_cached(&sql)
+        .and_then(|mut statement| {
+            statement.query_map(params_from_iter(values), read)?.collect::<Result<Vec<_>, _>>()
+        })
+        .step("list events")?;
+    if filter.newest_first {
+        events.reverse();
+    }
+    Ok(events)
+}
+
+pub(crate) fn last(conn: &Connection) -> Result<EventId, Error> {
+    conn.prepare_cached("SELECT coalesce(max(id), 0) FROM task_events")
+        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+        .step("read the last event")
+}
+
+/// Hands every change of the log to `each`, oldest first.
+pub(crate) fn changes(
+    conn: &Connection,
+    mut each: impl FnMut(EventId, TaskId, Change) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut statement = conn
+        .prepare("SELECT id, task_id, change FROM task_events WHERE change IS NOT NULL ORDER BY id")
+        .step("read the log")?;
+    let mut rows = statement.query([]).step("read the log")?;
+    while let Some(row) = rows.next().step("read the log")? {
+        let id = row.get("id").step("read the log")?;
+        let task = row.get("task_id").step("read the log")?;
+        if let Some(change) = json(row, "change").step("read the log")? {
+            each(id, task, change)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! The board's identity: the one row of `meta`.
+
+use rusqlite::{Connection, params};
+
+use super::convert::Step as _;
+use crate::clock::Timestamp;
+use crate::error::Error;
+use crate::id::{BoardId, BoardName};
+
+pub(crate) fn insert(
+    conn: &Connection,
+    id: BoardId,
+    name: &BoardName,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    conn.execute(
+        "INSERT INTO meta (only, board_id, name, created_at) VALUES (1, ?1, ?2, ?3)",
+        params![id.to_string(), name, now],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn board_id(conn: &Connection) -> Result<BoardId, Error> {
+    conn.query_row("SELECT board_id FROM meta WHERE only = 1", [], |row| row.get(0))
+        .step("read the board's id")
+}
+
+pub(crate) fn board_name(conn: &Connection) -> Result<BoardName, Error> {
+    conn.query_row("SELECT name FROM meta WHERE only = 1", [], |row| row.get(0)).step("read the board's name")
+}
+
+pub(crate) fn next_uid(conn: &Connection) -> Result<u32, Error> {
+    conn.query_row("SELECT next_uid FROM meta WHERE only = 1", [], |row| row.get(0)).step("read the next uid")
+}
+
+pub(crate) fn set_next_uid(conn: &Connection, uid: u32) -> Result<(), Error> {
+    conn.execute("UPDATE meta SET next_uid = ?1 WHERE only = 1", [uid]).step("store the next uid").map(|_| ())
+}

@@ -1,0 +1,16 @@
+//! The SQLite file: the only place that knows SQL, one file per table.
+
+pub(crate) mod attachments;
+pub(crate) mod comments;
+pub(crate) mod convert;
+pub(crate) mod create;
+pub(crate) mod events;
+pub(crate) mod links;
+pub(crate) mod meta;
+pub(crate) mod migrate;
+pub(crate) mod open;
+pub(crate) mod queue;
+pub(crate) mod requests;
+pub(crate) mod runs;
+pub(crate) mod tasks;
+pub(crate) mod transaction;

@@ -1,0 +1,248 @@
+//! Opening a board: everything that can be wrong with the file has a name and a way out.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::{meta, migrate};
+
+/// How long a statement waits for another program's lock.
+const BUSY: Duration = Duration::from_secs(5);
+/// The size of the smallest database that SQLite writes.
+const SMALLEST: u64 = 512;
+
+/// Why a board cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The board has existed and its file is gone, or it never existed.
+    #[error("the board {} is missing", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has no bytes.
+    #[error("the board {} is empty: its content is gone", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is cut off.
+    #[error("the board {} is cut off: {length} bytes are left", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        length: u64,
+    },
+    /// The file is another program's.
+    #[error("{} is not a board: its application id is {application_id:#x}", path.display())]
+    NotABoard {
+        /// The file.
+        path: PathBuf,
+        /// What it says it is.
+        application_id: i32,
+    },
+    /// The file is damaged.
+    #[error("the board {} is damaged: {detail}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        detail: String,
+    },
+    /// A newer program has changed the schema.
+    #[error("the board {} has schema {found}, this program knows {known}", path.display())]
+    NewerSchema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// The newest one known.
+        known: i64,
+    },
+    /// The marker beside the file names another board.
+    #[error("the board {} is {found}, but {} names {expected}", path.display(), marker.display())]
+    Mixed {
+        /// The file.
+        path: PathBuf,
+        /// The marker beside it.
+        marker: PathBuf,
+        /// The id in the file.
+        found: String,
+        /// The id in the marker.
+        expected: String,
+    },
+    /// The file may not be read or written.
+    #[error("the board {} may not be opened: {source}", path.display())]
+    Permission {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file system failed.
+    #[error("failed to {step} {}: {source}", path.display())]
+    Io {
+        /// The step.
+        step: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The board exists already.
+    #[error("the board {} exists already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// SQLite failed.
+    #[error("failed to {step} the board {}: {source}", path.display())]
+    Sqlite {
+        /// The step.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl OpenError {
+    /// Returns the way out.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            OpenError::Missing { path } | OpenError::Empty { path } | OpenError::Truncated { path, .. } => {
+                Some(format!(
+                    "restore {} from a backup; to begin anew, remove its whole directory {}",
+                    path.display(),
+                    path.parent().unwrap_or(path).display()
+                ))
+            }
+            OpenError::Corrupt { path, .. } => Some(format!(
+                "copy {0} with its -wal file away, then try `sqlite3 {0} .recover`, or restore a backup",
+                path.display()
+            )),
+            OpenError::NotABoard { path, .. } => {
+                Some(format!("move {} away if it is yours, then create the board again", path.display()))
+            }
+            OpenError::NewerSchema { .. } => {
+                Some("use the newer supervisor, or restore an older backup".to_owned())
+            }
+            OpenError::Mixed { marker, .. } => {
+                Some(format!("put the right file back; if this is the one, remove {}", marker.display()))
+            }
+            OpenError::Permission { path, .. } => Some(format!(
+                "run as the owner of {}, or give it back to the supervisor's user",
+                path.display()
+            )),
+            OpenError::Exists { .. } => Some("use it, or choose another name".to_owned()),
+            OpenError::Io { .. } | OpenError::Sqlite { .. } => None,
+        }
+    }
+}
+
+/// Looks at the file without opening it: an open and close outside SQLite would drop SQLite's locks.
+pub(crate) fn look(path: &Path) -> Result<(), OpenError> {
+    let metadata = std::fs::metadata(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => OpenError::Missing { path: path.to_owned() },
+        io::ErrorKind::PermissionDenied => OpenError::Permission { path: path.to_owned(), source },
+        _ => OpenError::Io { step: "look at", path: path.to_owned(), source },
+    })?;
+    match metadata.len() {
+        0 => Err(OpenError::Empty { path: path.to_owned() }),
+        length if length < SMALLEST => Err(OpenError::Truncated { path: path.to_owned(), length }),
+        _ => Ok(()),
+    }
+}
+
+/// Opens the writer's connection and brings the schema up to date.
+pub(crate) fn writer(path: &Path) -> Result<Connection, OpenError> {
+    look(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut conn = connect(path, flags)?;
+    check(&conn, path)?;
+    prepare(&conn).map_err(|error| sqlite("prepare", path, error))?;
+    migrate::migrations().to_latest(&mut conn).map_err(|source| OpenError::Sqlite {
+        step: "migrate",
+        path: path.to_owned(),
+        source: Box::new(source),
+    })?;
+    identity(&conn, path)?;
+    Ok(conn)
+}
+
+/// Opens a connection that cannot write.
+pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
+    look(path)?;
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    check(&conn, path)?;
+    conn.pragma_update(None, "query_only", true).map_err(|error| sqlite("prepare", path, error))?;
+    identity(&conn, path)?;
+    Ok(conn)
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
+    let conn = Connection::open_with_flags(path, flags).map_err(|error| sqlite("open", path, error))?;
+    conn.busy_timeout(BUSY).map_err(|error| sqlite("open", path, error))?;
+    conn.set_prepared_statement_cache_capacity(128);
+    Ok(conn)
+}
+
+/// Sets what every writing connection needs.
+pub(crate) fn prepare(conn: &Connection) -> rusqlite::Result<()> {
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update(None, "foreign_keys", true)?;
+    conn.pragma_update(None, "cell_size_check", true)?;
+    conn.pragma_update(None, "trusted_schema", false)?;
+    conn.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)
+}
+
+fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
+    let application_id: i32 = conn
+        .pragma_query_value(None, "application_id", |row| row.get(0))
+        .map_err(|e| sqlite("read", path, e))?;
+    if application_id != migrate::APPLICATION_ID {
+        return Err(OpenError::NotABoard { path: path.to_owned(), application_id });
+    }
+    let found: i64 = conn
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|e| sqlite("read", path, e))?;
+    let known = migrate::latest();
+    if found > known {
+        return Err(OpenError::NewerSchema { path: path.to_owned(), found, known });
+    }
+    Ok(())
+}
+
+fn identity(conn: &Connection, path: &Path) -> Result<(), OpenError> {
+    let corrupt =
+        |error: crate::Error| OpenError::Corrupt { path: path.to_owned(), detail: error.to_string() };
+    let found = meta::board_id(conn).map_err(corrupt)?;
+    let marker = super::create::marker_path(path);
+    match super::create::read_marker(&marker)? {
+        Some(expected) if expected != found => Err(OpenError::Mixed {
+            path: path.to_owned(),
+            marker,
+            found: found.to_string(),
+            expected: expected.to_string(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+pub(crate) fn sqlite(step: &'static str, path: &Path, error: rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            OpenError::Corrupt { path, detail: error.to_string() }
+        }
+        Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
+            OpenError::Permission { path, source: io::Error::other(error) }
+        }
+        _ => OpenError::Sqlite { step, path, source: Box::new(error) },
+    }
+}

@@ -1,0 +1,319 @@
+//! The runs.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde_json::Value;
+
+use super::convert::{Step as _, json, text_or_none, to_json, to_json_or_null};
+use crate::clock::Timestamp;
+use crate::error::Error;
+use crate::id::{Profile, RunId, TaskId};
+use crate::outcome::{Finished, Outcome, StopReason};
+use crate::run::{Holder, Run, RunStatus};
+use crate::verdict::Verdict;
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
+    let limit: Option<i64> = row.get("max_runtime_us")?;
+    Ok(Run {
+        id: row.get("id")?,
+        task_id: row.get("task_id")?,
+        profile: row.get("profile")?,
+        step_key: row.get("step_key")?,
+        status: row.get("status")?,
+        outcome: row.get("outcome")?,
+        summary: row.get("summary")?,
+        error: row.get("error")?,
+        metadata: json(row, "metadata")?,
+        worker_pid: row.get("worker_pid")?,
+        started_at: row.get("started_at")?,
+        spawned_at: row.get("spawned_at")?,
+        ended_at: row.get("ended_at")?,
+        claim_lock: row.get("claim_lock")?,
+        claim_expires: row.get("claim_expires")?,
+        last_heartbeat_at: row.get("last_heartbeat_at")?,
+        max_runtime_seconds: limit
+            .and_then(|micros| u64::try_from(micros).ok())
+            .map(|micros| Duration::from_micros(micros).as_secs()),
+        exit_code: row.get("exit_code")?,
+        signal: row.get("signal")?,
+        log_path: row.get("log_path")?,
+        workspace_path: row.get("workspace_path")?,
+        sandbox: json(row, "sandbox")?,
+        usage: json(row, "usage")?,
+        verdict: json(row, "verdict")?,
+        ending_since: row.get("ending_since")?,
+        stop_reason: row.get("stop_reason")?,
+        hand: row.get("holder")?,
+        nonce: row.get("nonce")?,
+        tenant: text_or_none(row, "tenant")?,
+        branch_name: row.get("branch_name")?,
+        worker_uid: row.get("worker_uid")?,
+        boot_id: row.get("boot_id")?,
+        stderr_tail: row.get("stderr_tail")?,
+    })
+}
+
+fn query(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {
+    conn.prepare_cached(sql)
+        .and_then(|mut statement| statement.query_map(params, read)?.collect())
+        .step("read runs")
+}
+
+fn one(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Option<Run>, Error> {
+    conn.prepare_cached(sql)
+        .and_then(|mut statement| statement.query_row(params, read).optional())
+        .step("read the run")
+}
+
+pub(crate) fn find(conn: &Connection, id: RunId) -> Result<Option<Run>, Error> {
+    one(conn, "SELECT * FROM task_runs WHERE id = ?1", [id])
+}
+
+pub(crate) fn of_task(conn: &Connection, task: &TaskId) -> Result<Vec<Run>, Error> {
+    query(conn, "SELECT * FROM task_runs WHERE task_id = ?1 ORDER BY id", [task])
+}
+
+pub(crate) fn open(conn: &Connection) -> Result<Vec<Run>, Error> {
+    query(conn, "SELECT * FROM task_runs WHERE ended_at IS NULL ORDER BY id", [])
+}
+
+pub(crate) fn to_stop(conn: &Connection) -> Result<Vec<Run>, Error> {
+    query(
+        conn,
+        "SELECT * FROM task_runs WHERE ended_at IS NULL AND holder = 'supervisor' AND stop_reason IS NOT NULL \
+         ORDER BY id",
+        [],
+    )
+}
+
+pub(crate) fn by_token(conn: &Connection, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
+    one(conn, "SELECT * FROM task_runs WHERE token_hash = ?1 AND ended_at IS NULL", [hash.as_slice()])
+}
+
+pub(crate) fn last_completed(conn: &Connection, task: &TaskId) -> Result<Option<Run>, Error> {
+    one(
+        conn,
+        "SELECT * FROM task_runs WHERE task_id = ?1 AND outcome = 'completed' ORDER BY id DESC LIMIT 1",
+        [task],
+    )
+}
+
+/// Lists the claims taken by hand that have expired, on the clock of this boot or because of another one.
+pub(crate) fn expired(conn: &Connection, boottime_us: i64, boot_id: &str) -> Result<Vec<Run>, Error> {
+    query(
+        conn,
+        "SELECT * FROM task_runs WHERE ended_at IS NULL AND holder = 'hand' \
+         AND (boot_id IS NOT ?2 OR claim_expires_boottime_us <= ?1) ORDER BY id",
+        params![boottime_us, boot_id],
+    )
+}
+
+pub(crate) fn next_expiry(conn: &Connection) -> Result<Option<Timestamp>, Error> {
+    conn.prepare_cached("SELECT min(claim_expires) FROM task_runs WHERE ended_at IS NULL AND holder = 'hand'")
+        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+        .step("read the next expiry")
+}
+
+/// A run to open.
+pub(crate) struct NewRun<'a> {
+    pub(crate) task: &'a TaskId,
+    pub(crate) tenant: &'a str,
+    pub(crate) profile: Option<&'a Profile>,
+    pub(crate) step_key: Option<&'a str>,
+    pub(crate) holder: Holder,
+    pub(crate) review: bool,
+    pub(crate) claim_lock: Option<&'a str>,
+    pub(crate) claim: Option<Lease>,
+    pub(crate) token_hash: Option<[u8; 32]>,
+    pub(crate) nonce: Option<&'a str>,
+    pub(crate) log_path: Option<&'a str>,
+    pub(crate) max_runtime: Option<Duration>,
+    pub(crate) boot_id: &'a str,
+    pub(crate) deadline_boottime: Option<Duration>,
+    pub(crate) now: Timestamp,
+}
+
+/// How long a claim taken by hand holds.
+#[derive(Clone, Copy)]
+pub(crate) struct Lease {
+    pub(crate) ttl: Duration,
+    pub(crate) expires: Timestamp,
+    pub(crate) expires_boottime: Duration,
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn insert(conn: &Connection, run: &NewRun<'_>) -> Result<RunId, Error> {
+    conn.prepare_cached(
+        "INSERT INTO task_runs (task_id, tenant, profile, step_key, status, holder, purpose, claim_lock, \
+           claim_expires, claim_expires_boottime_us, claim_ttl_us, token_hash, nonce, log_path, max_runtime_us, \
+           boot_id, deadline_boottime_us, started_at) \
+         VALUES (?1, ?2, ?3, ?4, 'running', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+    )
+    .and_then(|mut statement| {
+        statement.execute(params![
+            run.task,
+            run.tenant,
+            run.profile,
+            run.step_key,
+            run.holder,
+            if run.review { "review" } else { "work" },
+            run.claim_lock,
+            run.claim.map(|lease| lease.expires),
+            run.claim.map(|lease| micros(lease.expires_boottime)),
+            run.claim.map(|lease| micros(lease.ttl)),
+            run.token_hash.map(|hash| hash.to_vec()),
+            run.nonce,
+            run.log_path,
+            run.max_runtime.map(micros),
+            run.boot_id,
+            run.deadline_boottime.map(micros),
+            run.now,
+        ])
+    })
+    .step("open the run")?;
+    Ok(RunId(conn.last_insert_rowid()))
+}
+
+pub(crate) fn is_review(conn: &Connection, id: RunId) -> Result<bool, Error> {
+    conn.query_row("SELECT purpose = 'review' FROM task_runs WHERE id = ?1", [id], |row| row.get(0))
+        .step("read the run")
+}
+
+/// Records what was decided about an open run. Returns whether it was open.
+pub(crate) fn record(
+    conn: &Connection,
+    id: RunId,
+    verdict: &Verdict,
+    by: &str,
+    stop: StopReason,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    conn.prepare_cached(
+        "UPDATE task_runs SET status = 'ending', verdict = ?2, verdict_by = ?3, stop_reason = ?4, \
+           ending_since = coalesce(ending_since, ?5) WHERE id = ?1 AND ended_at IS NULL",
+    )
+    .step("record the verdict")?
+    .execute(params![id, to_json(verdict)?, by, stop, now])
+    .step("record the verdict")
+    .map(|rows| rows == 1)
+}
+
+/// Records why an open run is to be ended. Returns whether it was open.
+pub(crate) fn stop(conn: &Connection, id: RunId, reason: StopReason, now: Timestamp) -> Result<bool, Error> {
+    conn.prepare_cached(
+        "UPDATE task_runs SET status = 'ending', stop_reason = ?2, ending_since = coalesce(ending_since, ?3) \
+         WHERE id = ?1 AND ended_at IS NULL",
+    )
+    .and_then(|mut statement| statement.execute(params![id, reason, now]))
+    .step("record the stop")
+    .map(|rows| rows == 1)
+}
+
+pub(crate) fn set_workspace(
+    conn: &Connection,
+    id: RunId,
+    path: &str,
+    branch: Option<&str>,
+    uid: Option<u32>,
+) -> Result<bool, Error> {
+    conn.prepare_cached(
+        "UPDATE task_runs SET workspace_path = ?2, branch_name = ?3, worker_uid = ?4 \
+         WHERE id = ?1 AND ended_at IS NULL",
+    )
+    .and_then(|mut statement| statement.execute(params![id, path, branch, uid]))
+    .step("record the workspace")
+    .map(|rows| rows == 1)
+}
+
+pub(crate) fn set_spawned(
+    conn: &Connection,
+    id: RunId,
+    pid: i32,
+    sandbox: &Value,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    conn.prepare_cached(
+        "UPDATE task_runs SET worker_pid = ?2, sandbox = ?3, spawned_at = coalesce(spawned_at, ?4) \
+         WHERE id = ?1 AND ended_at IS NULL",
+    )
+    .and_then(|mut statement| statement.execute(params![id, pid, sandbox.to_string(), now]))
+    .step("record the start")
+    .map(|rows| rows == 1)
+}
+
+/// Renews an open run's lease and notes a sign of life. Returns whether it was open.
+pub(crate) fn beat(conn: &Connection, id: RunId, now: Timestamp, boottime: Duration) -> Result<bool, Error> {
+    conn.prepare_cached(
+        "UPDATE task_runs SET last_heartbeat_at = ?2, claim_expires = ?2 + claim_ttl_us, \
+           claim_expires_boottime_us = ?3 + claim_ttl_us WHERE id = ?1 AND ended_at IS NULL",
+    )
+    .and_then(|mut statement| statement.execute(params![id, now, micros(boottime)]))
+    .step("record the heartbeat")
+    .map(|rows| rows == 1)
+}
+
+/// What a run's end leaves on it.
+pub(crate) struct Close<'a> {
+    pub(crate) outcome: Outcome,
+    pub(crate) summary: Option<&'a str>,
+    pub(crate) error: Option<&'a str>,
+    pub(crate) metadata: Option<&'a Value>,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) usage: Option<&'a Value>,
+    pub(crate) stderr_tail: Option<&'a str>,
+    pub(crate) finished: &'a Finished,
+    pub(crate) now: Timestamp,
+}
+
+/// Closes an open run. Returns whether it was open.
+pub(crate) fn close(conn: &Connection, id: RunId, end: &Close<'_>) -> Result<bool, Error> {
+    conn.prepare_cached(
+        "UPDATE task_runs SET status = ?2, outcome = ?3, summary = ?4, error = ?5, metadata = ?6, exit_code = ?7, \
+           signal = ?8, usage = ?9, stderr_tail = ?10, finished = ?11, ended_at = ?12 \
+         WHERE id = ?1 AND ended_at IS NULL",
+    )
+    .step("close the run")?
+    .execute(params![
+        id,
+        RunStatus::from(end.outcome),
+        end.outcome,
+        end.summary,
+        end.error,
+        to_json_or_null(end.metadata),
+        end.exit_code,
+        end.signal,
+        to_json_or_null(end.usage),
+        end.stderr_tail,
+        to_json(end.finished)?,
+        end.now,
+    ])
+    .step("close the run")
+    .map(|rows| rows == 1)
+}
+
+pub(crate) fn finished(conn: &Connection, id: RunId) -> Result<Option<Finished>, Error> {
+    conn.prepare_cached("SELECT finished FROM task_runs WHERE id = ?1")
+        .and_then(|mut statement| statement.query_row([id], |row| json(row, "finished")).optional())
+        .step("read how the run ended")
+        .map(Option::flatten)
+}
+
+/// Replaces what a completed run handed over.
+pub(crate) fn edit_handoff(
+    conn: &Connection,
+    id: RunId,
+    summary: Option<&str>,
+    metadata: Option<&Value>,
+) -> Result<(), Error> {
+    conn.prepare_cached(
+        "UPDATE task_runs SET summary = coalesce(?2, summary), metadata = coalesce(?3, metadata) WHERE id = ?1",
+    )
+    .and_then(|mut statement| statement.execute(params![id, summary, to_json_or_null(metadata)]))
+    .step("edit the handoff")
+    .map(|_| ())
+}

@@ -1,0 +1,503 @@
+//! The tasks.
+
+use std::time::Duration;
+
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
+use serde_json::Value;
+
+use super::convert::{Step as _, json, text_or_none, to_json};
+use crate::clock::Timestamp;
+use crate::error::Error;
+use crate::filter::{Archived, Filter, Sort};
+use crate::id::{Profile, RunId, TaskId};
+use crate::outcome::BlockKind;
+use crate::status::{State, Status, WasDone};
+use crate::task::{NewTask, Task};
+use crate::verdict::{Blocking, Verdict};
+
+const TASK: &str = "SELECT t.*, r.claim_lock, r.claim_expires, r.worker_pid, r.last_heartbeat_at \
+    FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id";
+
+fn seconds(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+    let micros: Option<i64> = row.get(column)?;
+    Ok(micros
+        .and_then(|micros| u64::try_from(micros).ok())
+        .map(|micros| Duration::from_micros(micros).as_secs()))
+}
+
+pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
+    let workspace: String = row.get("workspace")?;
+    Ok(Task {
+        id: row.get("id")?,
+        title: row.get("title")?,
+        body: row.get("body")?,
+        assignee: row.get("assignee")?,
+        status: row.get("status")?,
+        priority: row.get("priority")?,
+        tenant: text_or_none(row, "tenant")?,
+        workspace_kind: workspace.split(':').next().unwrap_or_default().to_owned(),
+        workspace_path: row.get("workspace_path")?,
+        branch_name: row.get("branch_name")?,
+        project_id: row.get("project_id")?,
+        created_by: row.get("created_by")?,
+        created_at: row.get("created_at")?,
+        started_at: row.get("started_at")?,
+        completed_at: row.get("completed_at")?,
+        result: row.get("result")?,
+        skills: json(row, "skills")?.unwrap_or_default(),
+        max_retries: row.get("max_retries")?,
+        session_id: row.get("session_id")?,
+        workflow_template_id: row.get("workflow_template_id")?,
+        current_step_key: row.get("current_step_key")?,
+        workspace,
+        block_kind: row.get("block_kind")?,
+        block_reason: row.get("block_reason")?,
+        question: json(row, "question")?,
+        consecutive_failures: row.get("consecutive_failures")?,
+        last_failure_error: row.get("last_failure_error")?,
+        max_runtime_seconds: seconds(row, "max_runtime_us")?,
+        current_run_id: row.get("current_run_id")?,
+        claim_lock: row.get("claim_lock")?,
+        claim_expires: row.get("claim_expires")?,
+        worker_pid: row.get("worker_pid")?,
+        last_heartbeat_at: row.get("last_heartbeat_at")?,
+        not_before: row.get("not_before")?,
+        idempotency_key: row.get("idempotency_key")?,
+        updated_at: row.get("updated_at")?,
+        policy: row.get("policy")?,
+        creator_uid: row.get("creator_uid")?,
+        worker_uid: row.get("worker_uid")?,
+        creator_task: row.get("creator_task")?,
+        mission: row.get("mission")?,
+        depth: row.get("depth")?,
+        notes: row.get("notes")?,
+        artifacts: json(row, "artifacts")?.unwrap_or_default(),
+        approval_class: row.get("approval_class")?,
+        approver: row.get("approver")?,
+        budget_usd_micros: row.get("budget_usd_micros")?,
+        model_override: row.get("model_override")?,
+        goal_mode: row.get("goal_mode")?,
+        goal_max_turns: row.get("goal_max_turns")?,
+    })
+}
+
+pub(crate) fn find(conn: &Connection, id: &TaskId) -> Result<Option<Task>, Error> {
+    conn.prepare_cached(&format!("{TASK} WHERE t.id = ?1"))
+        .and_then(|mut statement| statement.query_row([id], read).optional())
+        .step("read the task")
+}
+
+pub(crate) fn find_by_key(conn: &Connection, tenant: &str, key: &str) -> Result<Option<Task>, Error> {
+    conn.prepare_cached(&format!("{TASK} WHERE t.tenant = ?1 AND t.idempotency_key = ?2"))
+        .and_then(|mut statement| statement.query_row(params![tenant, key], read).optional())
+        .step("look up the idempotency key")
+}
+
+/// What the state machine and the rules need of a task.
+pub(crate) struct Standing {
+    pub(crate) state: State,
+    pub(crate) tenant: String,
+    pub(crate) not_before: Option<Timestamp>,
+    pub(crate) failures: u32,
+    pub(crate) max_retries: Option<u32>,
+    pub(crate) last_block_kind: Option<BlockKind>,
+    pub(crate) block_recurrences: u32,
+}
+
+/// Reads where a task stands.
+pub(crate) fn standing(conn: &Connection, id: &TaskId) -> Result<Option<Standing>, Error> {
+    conn.prepare_cached(
+        "SELECT t.status, t.tenant, t.not_before, t.completed_at, t.current_run_id, t.block_kind, \
+           t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, r.verdict \
+         FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id WHERE t.id = ?1",
+    )
+    .and_then(|mut statement| {
+        statement
+            .query_row([id], |row| {
+                Ok(Standing {
+                    state: state(row)?,
+                    tenant: row.get("tenant")?,
+                    not_before: row.get("not_before")?,
+                    failures: row.get("consecutive_failures")?,
+                    max_retries: row.get("max_retries")?,
+                    last_block_kind: row.get("last_block_kind")?,
+                    block_recurrences: row.get("block_recurrences")?,
+                })
+            })
+            .optional()
+    })
+    .step("read where the task stands")
+}
+
+fn state(row: &Row<'_>) -> rusqlite::Result<State> {
+    Ok(match row.get("status")? {
+        Status::Triage => State::Triage,
+        Status::Todo => State::Todo,
+        Status::Scheduled => State::Scheduled { until: row.get("not_before")? },
+        Status::Ready => State::Ready,
+        Status::Running => State::Running {
+            run: row.get("current_run_id")?,
+            verdict: json::<Verdict>(row, "verdict")?.map(|verdict| verdict.kind()),
+        },
+        Status::Review => State::Review,
+        Status::Blocked => State::Blocked { kind: row.get("block_kind")? },
+        Status::Done => State::Done,
+        Status::Archived => {
+            let completed: Option<Timestamp> = row.get("completed_at")?;
+            State::Archived { finished: if completed.is_some() { WasDone::Yes } else { WasDone::No } }
+        }
+    })
+}
+
+/// Hands every task's state to `each`.
+pub(crate) fn states(
+    conn: &Connection,
+    mut each: impl FnMut(TaskId, State) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut statement = conn
+        .prepare(
+            "SELECT t.id, t.status, t.not_before, t.completed_at, t.current_run_id, t.block_kind, r.verdict \
+             FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id",
+        )
+        .step("read all states")?;
+    let mut rows = statement.query([]).step("read all states")?;
+    while let Some(row) = rows.next().step("read all states")? {
+        each(row.get("id").step("read all states")?, state(row).step("read all states")?)?;
+    }
+    Ok(())
+}
+
+/// Who makes a task, and how it starts.
+pub(crate) struct Birth<'a> {
+    pub(crate) id: &'a TaskId,
+    pub(crate) state: State,
+    pub(crate) tenant: &'a str,
+    pub(crate) created_by: &'a str,
+    pub(crate) creator_uid: Option<u32>,
+    pub(crate) creator_task: Option<&'a TaskId>,
+    pub(crate) creator_run: Option<RunId>,
+    pub(crate) now: Timestamp,
+}
+
+pub(crate) fn reserve_id(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
+    conn.prepare_cached("INSERT OR IGNORE INTO task_ids (id) VALUES (?1)")
+        .and_then(|mut statement| statement.execute([id]))
+        .step("reserve the id")
+        .map(|rows| rows == 1)
+}
+
+pub(crate) fn insert(conn: &Connection, task: &NewTask, birth: &Birth<'_>) -> Result<(), Error> {
+    let (kind, until) = columns(birth.state);
+    let max_runtime = task.max_runtime.map(|limit| i64::try_from(limit.as_micros()).unwrap_or(i64::MAX));
+    conn.prepare_cached(
+        "INSERT INTO tasks (id, title, body, assignee, status, priority, tenant, workspace, branch_name, \
+           project_id, created_by, creator_uid, creator_task, creator_run, created_at, updated_at, skills, \
+           max_retries, max_runtime_us, session_id, workflow_template_id, current_step_key, model_override, \
+           idempotency_key, goal_mode, goal_max_turns, mission, depth, notes, artifacts, approval_class, approver, \
+           budget_usd_micros, policy, not_before, block_kind, block_reason) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?15, ?16, ?17, ?18, ?19, ?20, \
+           ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)",
+    )
+    .step("store the task")?
+    .execute(params![
+        birth.id,
+        task.title,
+        task.body,
+        task.assignee,
+        birth.state.status(),
+        task.priority,
+        birth.tenant,
+        task.workspace,
+        task.branch,
+        task.project_id,
+        birth.created_by,
+        birth.creator_uid,
+        birth.creator_task,
+        birth.creator_run,
+        birth.now,
+        to_json(&task.skills)?,
+        task.max_retries,
+        max_runtime,
+        task.session_id,
+        task.workflow_template_id,
+        task.current_step_key,
+        task.model_override,
+        task.idempotency_key,
+        task.goal_mode,
+        task.goal_max_turns,
+        task.mission,
+        task.depth,
+        task.notes,
+        to_json(&task.artifacts)?,
+        task.approval_class,
+        task.approver,
+        task.budget_usd_micros,
+        task.policy,
+        until.or(task.not_before),
+        kind,
+        kind.map(|_| "held at creation"),
+    ])
+    .step("store the task")
+    .map(|_| ())
+}
+
+fn columns(state: State) -> (Option<BlockKind>, Option<Timestamp>) {
+    match state {
+        State::Blocked { kind } => (Some(kind), None),
+        State::Scheduled { until } => (None, Some(until)),
+        State::Triage
+        | State::Todo
+        | State::Ready
+        | State::Running { .. }
+        | State::Review
+        | State::Done
+        | State::Archived { .. } => (None, None),
+    }
+}
+
+/// Moves a task to a new state, fenced by the status and the run it is expected to have. Returns whether it did.
+pub(crate) fn set_state(
+    conn: &Connection,
+    id: &TaskId,
+    from: State,
+    to: State,
+    blocking: Option<&Blocking>,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let (kind, until) = columns(to);
+    let run = |state: State| if let State::Running { run, .. } = state { Some(run) } else { None };
+    let blocking = blocking.filter(|_| kind.is_some());
+    let done = match to {
+        State::Done | State::Archived { finished: WasDone::Yes } => 1,
+        State::Archived { finished: WasDone::No }
+        | State::Triage
+        | State::Todo
+        | State::Scheduled { .. }
+        | State::Ready
+        | State::Running { .. }
+        | State::Review
+        | State::Blocked { .. } => 0,
+    };
+    conn.prepare_cached(
+        "UPDATE tasks SET status = ?3, current_run_id = ?4, block_kind = ?5, block_reason = ?6, question = ?7, \
+           not_before = coalesce(?8, not_before), updated_at = ?9, \
+           completed_at = CASE WHEN ?10 THEN coalesce(completed_at, ?9) END, \
+           started_at = CASE WHEN ?3 = 'running' AND status <> 'running' THEN ?9 ELSE started_at END, \
+           nonspawnable = CASE WHEN ?3 = 'ready' THEN nonspawnable END \
+         WHERE id = ?1 AND status = ?2 AND current_run_id IS ?11",
+    )
+    .and_then(|mut statement| {
+        statement.execute(params![
+            id,
+            from.status(),
+            to.status(),
+            run(to),
+            kind,
+            blocking.and_then(|blocking| blocking.reason.as_deref()),
+            blocking.and_then(|blocking| blocking.question.as_ref()).map(Value::to_string),
+            until,
+            now,
+            done,
+            run(from),
+        ])
+    })
+    .step("move the task")
+    .map(|rows| rows == 1)
+}
+
+/// A single column of a task that a rule sets by itself.
+pub(crate) enum Field<'a> {
+    Result(Option<&'a str>),
+    Artifacts(&'a [String]),
+    Assignee(Option<&'a Profile>),
+    Priority(i32),
+    Title(&'a str),
+    Body(Option<&'a str>),
+    NotBefore(Option<Timestamp>),
+    Failures(u32),
+    LastError(Option<&'a str>),
+    Recurrence(Option<BlockKind>, u32),
+    WorkspacePath(&'a str),
+    Branch(&'a str),
+    WorkerUid(u32),
+    Nonspawnable(Option<&'a str>),
+    MaxRetries(Option<u32>),
+}
+
+pub(crate) fn set(conn: &Connection, id: &TaskId, field: &Field<'_>, now: Timestamp) -> Result<(), Error> {
+    let (column, value, extra): (&str, Sql, Option<u32>) = match field {
+        Field::Result(text) => ("result", text.map(str::to_owned).into(), None),
+        Field::Artifacts(list) => ("artifacts", to_json(list)?.into(), None),
+        Field::Assignee(profile) => {
+            ("assignee", profile.map(|profile| profile.as_str().to_owned()).into(), None)
+        }
+        Field::Priority(priority) => ("priority", i64::from(*priority).into(), None),
+        Field::Title(text) => ("title", (*text).to_owned().into(), None),
+        Field::Body(text) => ("body", text.map(str::to_owned).into(), None),
+        Field::NotBefore(time) => ("not_before", time.map(Timestamp::as_micros).into(), None),
+        Field::Failures(count) => ("consecutive_failures", i64::from(*count).into(), None),
+        Field::LastError(text) => ("last_failure_error", text.map(str::to_owned).into(), None),
+        Field::Recurrence(kind, count) => {
+            ("last_block_kind", kind.map(|kind| kind.as_str().to_owned()).into(), Some(*count))
+        }
+        Field::WorkspacePath(path) => ("workspace_path", (*path).to_owned().into(), None),
+        Field::Branch(branch) => ("branch_name", (*branch).to_owned().into(), None),
+        Field::WorkerUid(uid) => ("worker_uid", i64::from(*uid).into(), None),
+        Field::Nonspawnable(why) => ("nonspawnable", why.map(str::to_owned).into(), None),
+        Field::MaxRetries(limit) => ("max_retries", limit.map(i64::from).into(), None),
+    };
+    let sql = format!(
+        "UPDATE tasks SET {column} = ?2, updated_at = ?3, \
+         block_recurrences = coalesce(?4, block_recurrences) WHERE id = ?1"
+    );
+    conn.prepare_cached(&sql)
+        .and_then(|mut statement| statement.execute(params![id, value, now, extra]))
+        .step("change the task")
+        .map(|_| ())
+}
+
+pub(crate) fn nonspawnable(conn: &Connection, id: &TaskId) -> Result<Option<String>, Error> {
+    conn.query_row("SELECT nonspawnable FROM tasks WHERE id = ?1", [id], |row| row.get(0))
+        .step("read the task")
+}
+
+pub(crate) fn created_by_run(conn: &Connection, run: RunId) -> Result<u32, Error> {
+    conn.prepare_cached("SELECT count(*) FROM tasks WHERE creator_run = ?1")
+        .and_then(|mut statement| statement.query_row([run], |row| row.get(0)))
+        .step("count the run's tasks")
+}
+
+pub(crate) fn uid_taken(conn: &Connection, uid: u32) -> Result<bool, Error> {
+    conn.prepare_cached("SELECT 1 FROM tasks WHERE worker_uid = ?1")
+        .and_then(|mut statement| statement.query_row([uid], |_| Ok(())).optional())
+        .step("look for the uid")
+        .map(|found| found.is_some())
+}
+
+pub(crate) fn delete(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
+    conn.execute("DELETE FROM tasks WHERE id = ?1", [id]).step("delete the task").map(|rows| rows == 1)
+}
+
+/// Lists tasks, and the cursor of the next page.
+pub(crate) fn list(conn: &Connection, filter: &Filter) -> Result<(Vec<Task>, Option<String>), Error> {
+    let mut sql = format!("{TASK} WHERE 1");
+    let mut values: Vec<Sql> = Vec::new();
+    let mut equal = |column: &str, value: Option<&str>| {
+        if let Some(value) = value {
+            sql.push_str(" AND t.");
+            sql.push_str(column);
+            sql.push_str(" = ?");
+            values.push(value.to_owned().into());
+        }
+    };
+    equal("assignee", filter.assignee.as_ref().map(Profile::as_str));
+    equal("status", filter.status.map(Status::as_str));
+    equal("tenant", filter.tenant.as_ref().map(crate::id::Tenant::as_str));
+    equal("session_id", filter.session.as_deref());
+    equal("workflow_template_id", filter.workflow.as_deref());
+    equal("current_step_key", filter.step.as_deref());
+    if let Some(me) = &filter.mine {
+        sql.push_str(" AND (t.assignee = ? OR t.created_by = ?)");
+        values.extend([Sql::from(me.clone()), Sql::from(me.clone())]);
+    }
+    if filter.archived == Archived::Hide && filter.status.is_none() {
+        sql.push_str(" AND t.status <> 'archived'");
+    }
+    let order = order(filter.sort);
+    if let Some(cursor) = &filter.cursor {
+        keyset(&mut sql, &mut values, order, cursor)?;
+    }
+    sql.push_str(" ORDER BY ");
+    sql.push_str(&order.iter().map(|key| key.term()).collect::<Vec<_>>().join(", "));
+    sql.push_str(" LIMIT ?");
+    let limit = filter.limit.clamp(1, 10_000);
+    values.push(i64::from(limit + 1).into());
+    let mut tasks: Vec<Task> = conn
+        .prepare_cached(&sql)
+        .and_then(|mut statement| statement.query_map(params_from_iter(values), read)?.collect())
+        .step("list tasks")?;
+    let more = tasks.len() > limit as usize;
+    tasks.truncate(limit as usize);
+    let next = tasks
+        .last()
+        .filter(|_| more)
+        .map(|last| Value::Array(order.iter().map(|key| (key.value)(last)).collect()).to_string());
+    Ok((tasks, next))
+}
+
+/// One column of an order.
+struct Key {
+    column: &'static str,
+    descending: bool,
+    value: fn(&Task) -> Value,
+}
+
+impl Key {
+    fn term(&self) -> String {
+        format!("{}{}", self.column, if self.descending { " DESC" } else { "" })
+    }
+}
+
+const ID: Key = Key { column: "t.id", descending: false, value: |task| task.id.as_str().into() };
+const PRIORITY: Key = Key { column: "t.priority", descending: true, value: |task| task.priority.into() };
+const CREATED: Key =
+    Key { column: "t.created_at", descending: false, value: |task| task.created_at.as_micros().into() };
+const NEWEST: Key =
+    Key { column: "t.created_at", descending: true, value: |task| task.created_at.as_micros().into() };
+const LAST: Key = Key { column: "t.id", descending: true, value: |task| task.id.as_str().into() };
+const UPDATED: Key =
+    Key { column: "t.updated_at", descending: true, value: |task| task.updated_at.as_micros().into() };
+const STATUS: Key = Key { column: "t.status", descending: false, value: |task| task.status.as_str().into() };
+const TITLE: Key = Key { column: "t.title", descending: false, value: |task| task.title.as_str().into() };
+const ASSIGNEE: Key = Key {
+    column: "ifnull(t.assignee, '')",
+    descending: false,
+    value: |task| task.assignee.as_ref().map_or("", Profile::as_str).into(),
+};
+
+fn order(sort: Sort) -> &'static [Key] {
+    match sort {
+        Sort::Priority | Sort::PriorityDesc => &[PRIORITY, CREATED, ID],
+        Sort::Created => &[CREATED, ID],
+        Sort::CreatedDesc => &[NEWEST, LAST],
+        Sort::Status => &[STATUS, PRIORITY, CREATED, ID],
+        Sort::Assignee => &[ASSIGNEE, PRIORITY, CREATED, ID],
+        Sort::Title => &[TITLE, ID],
+        Sort::Updated => &[UPDATED, LAST],
+    }
+}
+
+/// Continues after the row that the cursor names.
+fn keyset(sql: &mut String, values: &mut Vec<Sql>, order: &[Key], cursor: &str) -> Result<(), Error> {
+    let bad =
+        || Error::invalid("cursor", "it is not one that a list returned", "start again without a cursor");
+    let last: Vec<Value> = serde_json::from_str(cursor).map_err(|_| bad())?;
+    if last.len() != order.len() {
+        return Err(bad());
+    }
+    let last: Vec<Sql> = last
+        .into_iter()
+        .map(|value| match value {
+            Value::Number(number) => number.as_i64().map(Sql::from).ok_or_else(bad),
+            Value::String(text) => Ok(text.into()),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(bad()),
+        })
+        .collect::<Result<_, _>>()?;
+    let compare = |key: &Key| if key.descending { "<" } else { ">" };
+    if let (Some(first), Some(value)) = (order.first(), last.first()) {
+        sql.push_str(&[" AND ", first.column, " ", compare(first), "= ? AND ("].concat());
+        values.push(value.clone());
+    }
+    for (depth, key) in order.iter().enumerate() {
+        sql.push_str(if depth == 0 { "(" } else { " OR (" });
+        for (before, value) in order.iter().zip(&last).take(depth) {
+            sql.push_str(&[before.column, " = ? AND "].concat());
+            values.push(value.clone());
+        }
+        sql.push_str(&[key.column, " ", compare(key), " ?)"].concat());
+        values.push(last[depth].clone());
+    }
+    sql.push(')');
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! What was decided about a run before it is over.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::outcome::BlockKind;
+use crate::words::words;
+
+/// What a finished run hands over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Handoff {
+    /// The result, kept on the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// What was done, for the tasks that build on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// A JSON object for machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    /// Files in the workspace that are to be kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<String>,
+}
+
+/// Why a task cannot go on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Blocking {
+    /// What it waits for.
+    pub kind: BlockKind,
+    /// Why, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// A question for a person: `{"text": …, "choices": […]}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Value>,
+}
+
+impl Default for Blocking {
+    fn default() -> Self {
+        Self { kind: BlockKind::NeedsInput, reason: None, question: None }
+    }
+}
+
+words! {
+    /// Where a person moves a task.
+    "destination"
+    Destination {
+        /// Back to triage.
+        Triage => "triage",
+        /// Back into the queue: `todo`, `scheduled` or `ready`, as its parents and its time allow.
+        Queue => "queue",
+    }
+}
+
+words! {
+    /// What was decided, without its data.
+    "verdict"
+    VerdictKind {
+        /// The task is done.
+        Complete => "complete",
+        /// It waits for a person or a task.
+        Block => "block",
+        /// It waits for a reviewer.
+        RequestReview => "request_review",
+        /// It goes out of sight.
+        Archive => "archive",
+        /// It goes back.
+        Move => "move",
+    }
+}
+
+impl VerdictKind {
+    /// Returns whether this decision may follow an earlier one about the same run: only archiving may.
+    pub(crate) fn may_replace(self, before: Option<VerdictKind>) -> bool {
+        match before {
+            None => true,
+            Some(VerdictKind::Archive) => false,
+            Some(
+                VerdictKind::Complete | VerdictKind::Block | VerdictKind::RequestReview | VerdictKind::Move,
+            ) => self == VerdictKind::Archive,
+        }
+    }
+}
+
+/// What was decided about an open run. It takes effect when the run has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "verdict")]
+pub enum Verdict {
+    /// The task is done.
+    Complete(Handoff),
+    /// It waits for a person or a task.
+    Block(Blocking),
+    /// It waits for a reviewer.
+    RequestReview(Handoff),
+    /// It goes out of sight, with what a verdict before it had handed over.
+    Archive {
+        /// The handoff of a completion that was recorded before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        handoff: Option<Handoff>,
+    },
+    /// It goes back.
+    Move {
+        /// Where to.
+        to: Destination,
+    },
+}
+
+impl Verdict {
+    /// Returns what was decided, without its data.
+    pub fn kind(&self) -> VerdictKind {
+        match self {
+            Verdict::Complete(_) => VerdictKind::Complete,
+            Verdict::Block(_) => VerdictKind::Block,
+            Verdict::RequestReview(_) => VerdictKind::RequestReview,
+            Verdict::Archive { .. } => VerdictKind::Archive,
+            Verdict::Move { .. } => VerdictKind::Move,
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Reads of one consistent moment of the board.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use rusqlite::Connection;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{Clock, Timestamp};
+use crate::context::{self, Context, ContextLimits};
+use crate::error::Error;
+use crate::filter::{EventFilter, Filter, Page};
+use crate::id::{BoardId, BoardName, EventId, Profile, RunId, TaskId, Tenant};
+use crate::note::{Attachment, Comment, Event};
+use crate::ready::{self, Skip};
+use crate::run::Run;
+use crate::status::{Gate, Status};
+use crate::store::{attachments, comments, events, links, meta, queue, runs, tasks};
+use crate::task::Task;
+use crate::waiting::{self, Waiting};
+
+/// Reads of one consistent moment of the board.
+pub struct View<'a> {
+    pub(crate) conn: &'a Connection,
+    pub(crate) clock: &'a dyn Clock,
+}
+
+impl fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").finish_non_exhaustive()
+    }
+}
+
+/// A task that may be started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The task.
+    pub task: TaskId,
+    /// Who is to work on it.
+    pub assignee: Profile,
+    /// Its tenant.
+    pub tenant: Option<Tenant>,
+    /// Its priority.
+    pub priority: i32,
+    /// Its age.
+    pub created_at: Timestamp,
+    /// Its workspace as it was asked for.
+    pub workspace: String,
+    /// Its policy.
+    pub policy: Option<String>,
+}
+
+/// How many tasks there are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stats {
+    /// By status; absent means none.
+    pub by_status: BTreeMap<String, i64>,
+    /// By assignee and status.
+    pub by_assignee: BTreeMap<String, BTreeMap<String, i64>>,
+    /// How long the oldest ready task has not changed.
+    pub oldest_ready_age_seconds: Option<i64>,
+    /// The time of this answer.
+    pub now: Timestamp,
+}
+
+/// A name that tasks are assigned to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Assignee {
+    /// The name.
+    pub name: String,
+    /// Its tasks by status.
+    pub counts: BTreeMap<String, i64>,
+}
+
+impl View<'_> {
+    /// Returns the board's identity.
+    pub fn board_id(&self) -> Result<BoardId, Error> {
+        meta::board_id(self.conn)
+    }
+
+    /// Returns the board's name.
+    pub fn board_name(&self) -> Result<BoardName, Error> {
+        meta::board_name(self.conn)
+    }
+
+    /// Returns a task, if it exists.
+    pub fn task(&self, id: &TaskId) -> Result<Option<Task>, Error> {
+        tasks::find(self.conn, id)
+    }
+
+    /// Returns a task.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none.
+    pub fn expect_task(&self, id: &TaskId) -> Result<Task, Error> {
+        self.task(id)?.ok_or_else(|| Error::missing("task", id))
+    }
+
+    /// Returns one page of tasks.
+    pub fn tasks(&self, filter: &Filter) -> Result<Page, Error> {
+        let (tasks, next) = tasks::list(self.conn, filter)?;
+        Ok(Page { tasks, next })
+    }
+
+    /// Returns the parents of a task.
+    pub fn parents(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
+        links::parents(self.conn, id)
+    }
+
+    /// Returns the parents of a task that are not done.
+    pub fn open_parents(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
+        links::open_parents(self.conn, id)
+    }
+
+    /// Returns the children of a task.
+    pub fn children(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
+        links::children(self.conn, id)
+    }
+
+    /// Returns the comments of a task, oldest first.
+    pub fn comments(&self, id: &TaskId) -> Result<Vec<Comment>, Error> {
+        comments::list(self.conn, id)
+    }
+
+    /// Returns the attachments of a task, oldest first.
+    pub fn attachments(&self, id: &TaskId) -> Result<Vec<Attachment>, Error> {
+        attachments::list(self.conn, id)
+    }
+
+    /// Returns an attachment, if it exists.
+    pub fn attachment(&self, id: i64) -> Result<Option<Attachment>, Error> {
+        attachments::find(self.conn, id)
+    }
+
+    /// Returns the runs of a task, oldest first.
+    pub fn runs(&self, id: &TaskId) -> Result<Vec<Run>, Error> {
+        runs::of_task(self.conn, id)
+    }
+
+    /// Returns a run, if it exists.
+    pub fn run(&self, id: RunId) -> Result<Option<Run>, Error> {
+        runs::find(self.conn, id)
+    }
+
+    /// Returns a run.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none.
+    pub fn expect_run(&self, id: RunId) -> Result<Run, Error> {
+        self.run(id)?.ok_or_else(|| Error::missing("run", id))
+    }
+
+    /// Returns the open run whose token has this SHA-256 hash.
+    pub fn run_by_token(&self, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
+        runs::by_token(self.conn, hash)
+    }
+
+    /// Returns every open run, oldest first.
+    pub fn open_runs(&self) -> Result<Vec<Run>, Error> {
+        runs::open(self.conn)
+    }
+
+    /// Returns the open runs of the supervisor's that are to be ended.
+    pub fn runs_to_stop(&self) -> Result<Vec<Run>, Error> {
+        runs::to_stop(self.conn)
+    }
+
+    /// Returns events, oldest first.
+    pub fn events(&self, filter: &EventFilter) -> Result<Vec<Event>, Error> {
+        events::list(self.conn, filter)
+    }
+
+    /// Returns the id of the last event; zero when there is none.
+    pub fn last_event(&self) -> Result<EventId, Error> {
+        events::last(self.conn)
+    }
+
+    /// Returns up to `limit` tasks that may start, in the order in which they should: fair turns between tenants
+    /// (the one with the fewest open runs first), then priority, then age. Unassigned tasks are not among them.
+    pub fn ready(&self, limit: usize, skip: &Skip) -> Result<Vec<Candidate>, Error> {
+        ready::ready(self, limit, skip)
+    }
+
+    /// Returns the next moment at which [`crate::Board::wake_due`] has something to do.
+    pub fn next_wake(&self) -> Result<Option<Timestamp>, Error> {
+        let due = queue::next_due(self.conn)?;
+        let expiry = runs::next_expiry(self.conn)?;
+        Ok(due.into_iter().chain(expiry).min())
+    }
+
+    /// Returns how many tasks there are.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let now = self.clock.now();
+        let mut stats = Stats {
+            by_status: BTreeMap::new(),
+            by_assignee: BTreeMap::new(),
+            oldest_ready_age_seconds: queue::oldest_ready(self.conn)?
+                .map(|at| i64::try_from(now.since(at).as_secs()).unwrap_or(i64::MAX)),
+            now,
+        };
+        for (assignee, status, count) in queue::counts(self.conn, None)? {
+            *stats.by_status.entry(status.clone()).or_default() += count;
+            if let Some(assignee) = assignee {
+                *stats.by_assignee.entry(assignee).or_default().entry(status).or_default() += count;
+            }
+        }
+        Ok(stats)
+    }
+
+    /// Returns the names that tasks are assigned to.
+    pub fn assignees(&self) -> Result<Vec<Assignee>, Error> {
+        let by_assignee = self.stats()?.by_assignee;
+        Ok(by_assignee.into_iter().map(|(name, counts)| Assignee { name, counts }).collect())
+    }
+
+    /// Returns what the worker of a task is told about it.
+    pub fn context(&self, id: &TaskId, limits: ContextLimits) -> Result<Context, Error> {
+        context::context(self, id, limits)
+    }
+
+    /// Returns what a task waits for, as far as the board knows; none when it could run or is over.
+    pub fn waiting(&self, id: &TaskId) -> Result<Option<Waiting>, Error> {
+        waiting::waiting(self, id)
+    }
+
+    /// Returns the run that completed a task last.
+    pub fn last_completed_run(&self, id: &TaskId) -> Result<Option<Run>, Error> {
+        runs::last_completed(self.conn, id)
+    }
+
+    pub(crate) fn tasks_of_run(&self, run: RunId) -> Result<u32, Error> {
+        tasks::created_by_run(self.conn, run)
+    }
+
+    /// Returns what holds a task back: its parents, else its time.
+    pub(crate) fn gate(&self, id: &TaskId, not_before: Option<Timestamp>) -> Result<Gate, Error> {
+        if !self.open_parents(id)?.is_empty() {
+            return Ok(Gate::Parents);
+        }
+        Ok(not_before.filter(|at| *at > self.clock.now()).map_or(Gate::Open, Gate::Until))
+    }
+
+    /// Returns the board's time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Returns whether a parent counts as not done.
+    pub(crate) fn is_open(task: &Task) -> bool {
+        !matches!(task.status, Status::Done | Status::Archived)
+    }
+}

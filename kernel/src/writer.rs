@@ -1,0 +1,336 @@
+//! The one writer: a thread that commits what is queued as one group.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::board::Board;
+use crate::clock::{Clock, SystemClock};
+use crate::entropy::{Entropy, SystemEntropy};
+use crate::error::{Error, StorageKind};
+use crate::id::{EventId, RequestId};
+use crate::store::open::{self, OpenError};
+use crate::store::{events, requests, transaction};
+
+/// So many jobs share one commit at most: enough to hide the disk's latency, few enough to answer the first soon.
+const BATCH: usize = 256;
+
+/// Tells of a commit that changed the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The last event there is now.
+    pub last_event: EventId,
+}
+
+/// Named points at which a test may fail the writer or end the process: `begin`, `job`, `commit`, `committed`.
+#[derive(Clone)]
+pub struct FailPoints(Arc<dyn Fn(&'static str) -> Option<StorageKind> + Send + Sync>);
+
+impl FailPoints {
+    /// Calls `at` at every point, to end the process there.
+    pub fn new(at: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move |point| {
+            at(point);
+            None
+        }))
+    }
+
+    /// Calls `at` at every point; what it returns fails the step.
+    pub fn failing(at: impl Fn(&'static str) -> Option<StorageKind> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(at))
+    }
+
+    fn pass(&self, point: &'static str) -> Result<(), Error> {
+        match (self.0)(point) {
+            None => Ok(()),
+            Some(kind) => {
+                let source = Arc::new(std::io::Error::other("injected failure"));
+                Err(Error::Storage { kind, step: point, source })
+            }
+        }
+    }
+}
+
+impl Default for FailPoints {
+    fn default() -> Self {
+        Self(Arc::new(|_| None))
+    }
+}
+
+impl fmt::Debug for FailPoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FailPoints")
+    }
+}
+
+/// What a writer is made with.
+#[derive(Clone)]
+pub struct WriterOptions {
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Where randomness comes from.
+    pub entropy: Arc<dyn Entropy>,
+    /// Called on the writer's thread after each commit that changed the board, before the replies.
+    pub on_commit: Arc<dyn Fn(Committed) + Send + Sync>,
+    /// Where tests make it fail.
+    pub fail_point: FailPoints,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            on_commit: Arc::new(|_| {}),
+            fail_point: FailPoints::default(),
+        }
+    }
+}
+
+impl fmt::Debug for WriterOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriterOptions").finish_non_exhaustive()
+    }
+}
+
+/// A handle of the writer thread. Clones share it; the last one to go waits for what is queued.
+#[derive(Clone)]
+pub struct Writer {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    queue: Mutex<Option<Sender<Box<dyn Job>>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        drop(self.queue.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // The last handle may be dropped by a reply on the writer's own thread, which cannot wait for itself.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Writer {
+    /// Opens the board at `path` to write and starts the thread.
+    pub fn open(path: &Path, options: WriterOptions) -> Result<Self, OpenError> {
+        let conn = open::writer(path)?;
+        let (queue, jobs) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("board-writer".to_owned())
+            .spawn(move || serve(&conn, &options, &jobs))
+            .map_err(|source| OpenError::Io { step: "start the writer of", path: path.to_owned(), source })?;
+        let shared = Shared { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Queues a job. `done` is called on the writer's thread after the commit, or with what failed.
+    pub fn submit<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
+        done: impl FnOnce(Result<T, Error>) + Send + 'static,
+    ) {
+        let pending: Box<dyn Job> = Box::new(Pending { job: Some(job), done: Some(done), result: None });
+        let queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let refused = match queue {
+            Some(queue) => queue.send(pending).err().map(|refused| refused.0),
+            None => Some(pending),
+        };
+        if let Some(pending) = refused {
+            pending.finish(Some(&gone()));
+        }
+    }
+
+    /// Runs a job and waits for its commit. Not to be called on the writer's own thread.
+    pub fn call<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (reply, answer) = mpsc::sync_channel(1);
+        self.submit(job, move |result| {
+            // A caller that is gone wants no reply.
+            drop(reply.send(result));
+        });
+        answer.recv().unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// Queues a job that is done once per request id: its reply is stored with what it did, and a repeat gets that
+    /// reply. Only successes are stored.
+    ///
+    /// # Errors
+    /// `done` gets [`Error::Conflict`] when another caller has used the id.
+    pub fn submit_once(
+        &self,
+        request: RequestId,
+        caller: String,
+        job: impl FnOnce(&mut Board<'_>) -> Result<Value, Error> + Send + 'static,
+        done: impl FnOnce(Result<Value, Error>) + Send + 'static,
+    ) {
+        self.submit(
+            move |board| {
+                if let Some(stored) = requests::find(board.conn, &request)? {
+                    return if stored.caller == caller {
+                        Ok(stored.reply)
+                    } else {
+                        Err(Error::conflict(
+                            format!("the request id {request} was used by another caller"),
+                            "draw a new one",
+                        ))
+                    };
+                }
+                let reply = job(board)?;
+                requests::insert(board.conn, &request, &caller, &reply, board.now())?;
+                Ok(reply)
+            },
+            done,
+        );
+    }
+}
+
+fn gone() -> Error {
+    Error::Writer { message: "its thread is gone".to_owned() }
+}
+
+/// A job without its types.
+trait Job: Send {
+    /// Does the work; returns whether it is to be kept.
+    fn run(&mut self, board: &mut Board<'_>) -> Result<(), ()>;
+    /// Replaces the result by an error.
+    fn fail(&mut self, error: Error);
+    /// Tells the result, or why the whole group was lost.
+    fn finish(self: Box<Self>, lost: Option<&Error>);
+}
+
+struct Pending<T, J, D> {
+    job: Option<J>,
+    done: Option<D>,
+    result: Option<Result<T, Error>>,
+}
+
+impl<T, J, D> Job for Pending<T, J, D>
+where
+    T: Send,
+    J: FnOnce(&mut Board<'_>) -> Result<T, Error> + Send,
+    D: FnOnce(Result<T, Error>) + Send,
+{
+    fn run(&mut self, board: &mut Board<'_>) -> Result<(), ()> {
+        let Some(job) = self.job.take() else { return Err(()) };
+        let result = catch_unwind(AssertUnwindSafe(|| job(board)))
+            .unwrap_or_else(|_| Err(Error::Writer { message: "a job panicked; it was undone".to_owned() }));
+        let kept = result.is_ok();
+        self.result = Some(result);
+        if kept { Ok(()) } else { Err(()) }
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.result = Some(Err(error));
+    }
+
+    fn finish(mut self: Box<Self>, lost: Option<&Error>) {
+        let result = match (lost, self.result.take()) {
+            // What the job itself was refused for is the better answer, unless the group went down with it.
+            (_, Some(Err(error))) => Err(error),
+            (Some(error), _) => Err(error.clone()),
+            (None, Some(result)) => result,
+            (None, None) => Err(gone()),
+        };
+        if let Some(done) = self.done.take() {
+            // A reply that panics must not end the writer.
+            drop(catch_unwind(AssertUnwindSafe(|| done(result))));
+        }
+    }
+}
+
+/// Serves the queue until its last sender is gone.
+fn serve(conn: &Connection, options: &WriterOptions, jobs: &Receiver<Box<dyn Job>>) {
+    while let Ok(first) = jobs.recv() {
+        let mut batch = vec![first];
+        batch.extend(jobs.try_iter().take(BATCH - 1));
+        match commit(conn, options, &mut batch) {
+            Ok(committed) => {
+                if let Some(committed) = committed {
+                    drop(catch_unwind(AssertUnwindSafe(|| (options.on_commit)(committed))));
+                }
+                batch.into_iter().for_each(|job| job.finish(None));
+            }
+            Err(error) => batch.into_iter().for_each(|job| job.finish(Some(&error))),
+        }
+    }
+}
+
+/// Runs a group in one transaction. Returns the news if it changed the board.
+fn commit(
+    conn: &Connection,
+    options: &WriterOptions,
+    batch: &mut [Box<dyn Job>],
+) -> Result<Option<Committed>, Error> {
+    let result = options.fail_point.pass("begin").and_then(|()| transaction::begin(conn)).and_then(|()| {
+        let mut changed = false;
+        for job in batch.iter_mut() {
+            changed |= step(conn, options, job.as_mut())?;
+        }
+        let last_event = events::last(conn)?;
+        options.fail_point.pass("commit")?;
+        transaction::commit(conn)?;
+        Ok(changed.then_some(Committed { last_event }))
+    });
+    match result {
+        Ok(committed) => {
+            // Too late to fail: the point only serves to end the process here.
+            drop(options.fail_point.pass("committed"));
+            Ok(committed)
+        }
+        Err(error) => {
+            // The first failure is what the callers need to hear.
+            drop(transaction::rollback(conn));
+            Err(error)
+        }
+    }
+}
+
+/// Runs one job in its savepoint. Returns whether it changed the board; an error loses the group.
+fn step(conn: &Connection, options: &WriterOptions, job: &mut dyn Job) -> Result<bool, Error> {
+    transaction::savepoint(conn)?;
+    if let Err(error) = options.fail_point.pass("job") {
+        job.fail(error);
+        transaction::undo(conn)?;
+        return Ok(false);
+    }
+    let before = conn.total_changes();
+    let mut board = Board::new(conn, &*options.clock, &*options.entropy);
+    let kept = job.run(&mut board);
+    if conn.is_autocommit() {
+        // SQLite has ended the transaction itself, as it does when the disk is full.
+        return Err(Error::Storage {
+            kind: StorageKind::Io,
+            step: "keep the transaction",
+            source: Arc::new(std::io::Error::other("SQLite rolled it back")),
+        });
+    }
+    match kept {
+        Ok(()) => {
+            transaction::release(conn)?;
+            Ok(conn.total_changes() != before)
+        }
+        Err(()) => {
+            transaction::undo(conn)?;
+            Ok(false)
+        }
+    }
+}
