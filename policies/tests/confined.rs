@@ -59,6 +59,12 @@ fn program() -> PathBuf {
     built
 }
 
+/// Copies a program in another process: a descriptor of ours, open for writing, would be inherited by what other tests
+/// start at that moment, and the copy be "text file busy".
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("/bin/cp").arg(from).arg(to).status().unwrap().success());
+}
+
 impl Lab {
     /// Returns a lab for this caller, or says why there is none.
     fn new(caller: Caller) -> Option<Self> {
@@ -77,7 +83,7 @@ impl Lab {
         for name in ["ws", "home", "tmp", "sibling", "bin", "board"] {
             fs::create_dir(at(name)).unwrap();
         }
-        fs::copy(program(), at("bin/confined")).unwrap();
+        copy(&program(), &at("bin/confined"));
         fs::write(at("sibling/secret"), "s").unwrap();
         fs::write(at("ws/mine"), "m").unwrap();
         let sockets = [
@@ -97,7 +103,7 @@ impl Lab {
             for name in ["ws", "home", "tmp", "sibling", "sibling/secret", "ws/mine"] {
                 chown(at(name), Some(uid), Some(uid)).unwrap();
             }
-            fs::copy(program(), at("ws/setuid")).unwrap();
+            copy(&program(), &at("ws/setuid"));
             fs::set_permissions(at("ws/setuid"), fs::Permissions::from_mode(0o4755)).unwrap();
             victim.uid(uid).gid(uid);
         }
@@ -397,7 +403,7 @@ fn what_a_worker_needs_is_open() {
             let words: Vec<&str> = probe.iter().map(String::as_str).collect();
             assert_eq!(lab.probe("default", &words), "OPEN", "{:?} {probe:?}", lab.caller);
         }
-        fs::copy("/bin/true", lab.path("home/true")).unwrap();
+        copy(Path::new("/bin/true"), Path::new(&lab.path("home/true")));
         assert_eq!(lab.probe("default", &["execute", &lab.path("home/true")]), "BLOCKED EACCES");
         assert_eq!(lab.run("default", &lab.around(), "", &["/bin/pwd"]).1, lab.path("ws"));
     }
