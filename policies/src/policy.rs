@@ -230,6 +230,13 @@ mod tests {
     }
 
     #[test]
+    fn the_policy_of_the_manual_is_valid() {
+        let manual = include_str!("../../docs/policies.md");
+        let text = manual.split("```").find_map(|block| block.strip_prefix("toml\n")).unwrap();
+        assert_eq!(Policy::from_toml(text, Path::new("manual")).unwrap().name(), "api-agent");
+    }
+
+    #[test]
     fn an_empty_policy_grants_nothing() {
         let policy = Policy::from_toml("version = 1", Path::new("none.toml")).unwrap();
         assert_eq!(policy.filesystem, Files::default());
