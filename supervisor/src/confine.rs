@@ -64,6 +64,8 @@ impl ConfineError {
 
 /// Confines this process and execs the run's command; returns only when that failed.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    // Only for those who read process lists; the command gets its own name.
+    nix::sys::prctl::set_name(c"supervisor-conf").ok();
     let (run, descriptor, shim) = match parse(arguments) {
         Ok(parsed) => parsed,
         Err(error) => return without_report(&error),

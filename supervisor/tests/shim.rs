@@ -123,7 +123,7 @@ fn a_chain_that_forks_and_exits_for_ever_is_caught() {
 #[test]
 fn term_reaches_the_whole_tree() {
     let run = Run::new(&Host::Bare);
-    let child = "trap 'echo got > child; exit' TERM; echo $$ > ready; while :; do sleep 1000; done";
+    let child = "trap 'echo got > child; exit' TERM; echo $$ > ready; while :; do sleep 0.01; done";
     let leader =
         format!("trap : TERM; setsid sh -c \"{child}\" & until [ -s child ]; do sleep 0.01; done; exit 5");
     run.write(&json!({"argv": ["sh", "-c", leader]}));
@@ -141,7 +141,7 @@ fn a_deadline_ends_a_worker_that_stopped_itself() {
     for host in Host::all() {
         let run = Run::new(&host);
         run.write(
-            &json!({"argv": ["sh", "-c", "trap 'exit 7' TERM; kill -STOP $$; while :; do sleep 1000; done"],
+            &json!({"argv": ["sh", "-c", "trap 'exit 7' TERM; kill -STOP $$; while :; do sleep 0.01; done"],
             "deadline_us": boottime_us() + 300_000}),
         );
         assert_eq!(run.start().ends().code(), Some(0));
@@ -178,7 +178,7 @@ fn a_worker_that_ends_in_the_quiet_time_after_its_verdict_has_ended_by_itself() 
 fn a_worker_that_stays_after_its_verdict_is_ended() {
     let run = Run::new(&Host::Bare);
     run.write(
-        &json!({"argv": ["sh", "-c", "trap 'exit 6' TERM; echo $$ > leader; while :; do sleep 1000; done"]}),
+        &json!({"argv": ["sh", "-c", "trap 'exit 6' TERM; echo $$ > leader; while :; do sleep 0.01; done"]}),
     );
     let shim = run.start();
     run.told("leader");
@@ -272,6 +272,79 @@ fn a_killed_shim_takes_its_worker_along_and_leaves_a_free_lock_and_no_record() {
     assert_eq!(shim.ends().signal(), Some(9));
     eventually("the worker is gone", || !alive(leader));
     assert!(run.lock_is_free() && run.exit_record().is_none() && run.record("pid").is_some());
+}
+
+#[test]
+fn a_request_to_stop_that_came_before_the_shim_is_heard() {
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sleep", "1000"]}));
+    run.stop("reclaimed", 0, 100);
+    assert_eq!(run.start().ends().code(), Some(0));
+    assert_eq!(run.exit()["cause"]["stopped"]["reason"], "reclaimed");
+}
+
+#[test]
+fn a_full_disk_takes_the_log_and_not_the_worker() {
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "yes | head -c 1000000; echo end; exit 2"], "log": "/dev/full"}));
+    assert_eq!(run.start().ends().code(), Some(0));
+    let exit = run.exit();
+    assert_eq!((&exit["cause"], &exit["code"]), (&json!("exited"), &json!(2)));
+    assert!(exit["stdout_tail"].as_str().unwrap().ends_with("y\nend\n"));
+}
+
+#[test]
+fn what_outlives_sigkill_is_named_and_keeps_the_lock() {
+    let Some(freezer) = Freezer::make() else {
+        println!("skipped: no freezer to make an unkillable process with");
+        return;
+    };
+    let run = Run::new(&Host::Bare);
+    run.write(&json!({"argv": ["sh", "-c", "sleep 1000 & echo $! > frozen; wait"]}));
+    let shim = run.start();
+    let frozen = run.told("frozen");
+    freezer.freeze(frozen);
+    run.stop("kill", 0, 0);
+    shim.signal(Signal::SIGTERM);
+    eventually("the shim says what it waits for", || run.record("unkillable").is_some());
+    let unkillable = run.record("unkillable").unwrap();
+    assert_eq!(unkillable["processes"][0]["pid"], frozen);
+    assert!(!run.lock_is_free() && run.exit_record().is_none());
+    freezer.thaw();
+    assert_eq!(shim.ends().code(), Some(0));
+    assert_eq!(run.exit()["survivors"], 0);
+    assert!(run.record("unkillable").is_none());
+}
+
+/// A cgroup of version 1 whose frozen processes do not die of SIGKILL, as in an uninterruptible wait.
+struct Freezer(PathBuf);
+
+impl Freezer {
+    fn make() -> Option<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("supervisor-test-").disable_cleanup(true);
+        let place = builder.tempdir_in("/sys/fs/cgroup/freezer").ok()?;
+        Some(Self(place.path().to_owned()))
+    }
+
+    fn freeze(&self, pid: i32) {
+        fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
+        fs::write(self.0.join("freezer.state"), "FROZEN").unwrap();
+        let state = || fs::read_to_string(self.0.join("freezer.state")).unwrap();
+        eventually("frozen", || state().trim() == "FROZEN");
+    }
+
+    fn thaw(&self) {
+        fs::write(self.0.join("freezer.state"), "THAWED").unwrap();
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.thaw();
+        let removed = eventually_ok(|| fs::remove_dir(&self.0).is_ok());
+        assert!(removed || std::thread::panicking(), "{} is in use", self.0.display());
+    }
 }
 
 /// Leaves a process in a session of its own, whose parent has ended, that ignores TERM and has the output open.

@@ -54,8 +54,13 @@ impl Tree {
     }
 
     /// Sends TERM, then CONT, to all: a stopped process does not get TERM before it goes on.
+    ///
+    /// The walk is made twice before the first signal: a list of children that is read while one of them ends may
+    /// lack another. What starts after that, perhaps to clean up, is left to end by itself or by KILL.
     pub(super) fn terminate(&self) {
-        let members = self.members();
+        let mut members = self.members();
+        let found: BTreeSet<_> = members.iter().map(Member::identity).collect();
+        members.extend(self.members().into_iter().filter(|member| !found.contains(&member.identity())));
         for signal in [Signal::TERM, Signal::CONT] {
             Self::signal(&members, signal);
         }

@@ -27,7 +27,7 @@ const LAST_BYTES: usize = 1024 * 1024;
 /// Between two KILL rounds, from the first time to the longest. A process that a round missed makes no event.
 const ROUND_US: (u64, u64) = (2_000, 1_000_000);
 /// What is still there after this long is called unkillable.
-const UNKILLABLE_US: u64 = 5_000_000;
+const UNKILLABLE_US: u64 = 2_000_000;
 
 /// One of the worker's output streams.
 #[derive(Debug)]
