@@ -12,11 +12,12 @@ use crate::clock::{Clock, Timestamp};
 use crate::entropy::Entropy;
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
-use crate::status::{self, Change, State, Status};
+use crate::status::{Change, State, Status};
 use crate::store::events::{self, NewEvent};
 use crate::store::links;
 use crate::store::tasks::{self, Standing};
 use crate::task::Task;
+use crate::transition::{in_queue, next};
 use crate::verdict::Blocking;
 use crate::view::View;
 
@@ -105,7 +106,7 @@ impl<'a> Board<'a> {
         change: Change,
         telling: Telling<'_>,
     ) -> Result<State, Error> {
-        let to = status::next(Some(from.state), change).map_err(|_| illegal(id, from.state, change))?;
+        let to = next(Some(from.state), change).map_err(|_| illegal(id, from.state, change))?;
         let now = self.now();
         if !tasks::set_state(self.conn(), id, from.state, to, telling.blocking, now)? {
             return Err(Error::conflict(
@@ -159,20 +160,11 @@ impl<'a> Board<'a> {
     /// Puts a waiting task where its parents and its time want it.
     fn regate(&self, id: &TaskId, actor: &str) -> Result<(), Error> {
         let from = self.standing(id)?;
-        let held = match from.state {
-            State::Todo | State::Ready | State::Scheduled { .. } => true,
-            State::Triage
-            | State::Running { .. }
-            | State::Review
-            | State::Blocked { .. }
-            | State::Done
-            | State::Archived { .. } => false,
-        };
-        if !held {
+        if !in_queue(from.state) {
             return Ok(());
         }
         let change = Change::Regated { gate: self.gate(id, from.not_before)? };
-        let to = status::next(Some(from.state), change).map_err(|_| illegal(id, from.state, change))?;
+        let to = next(Some(from.state), change).map_err(|_| illegal(id, from.state, change))?;
         if to == from.state {
             return Ok(());
         }

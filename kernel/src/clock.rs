@@ -110,7 +110,7 @@ pub struct ManualClock {
 impl ManualClock {
     /// Makes a clock that stands at `now`, one hour after boot.
     pub fn new(now: Timestamp) -> Self {
-        Self { state: Mutex::new((now, Duration::from_secs(3600), "boot-1".to_owned())) }
+        Self { state: Mutex::new((now, Duration::from_hours(1), "boot-1".to_owned())) }
     }
 
     /// Moves both clocks forward.
@@ -158,6 +158,7 @@ pub(crate) mod micros {
 
     use super::Timestamp;
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
     pub(crate) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_i64(at.as_micros())
     }

@@ -56,7 +56,7 @@ pub(crate) fn context(view: &View<'_>, id: &TaskId, limits: ContextLimits) -> Re
     let mut head = format!("# Task {id}: {}\n\n", task.title);
     let mut line = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            head.push_str(&format!("{name}: {value}\n"));
+            head.push_str(&[name, ": ", &value, "\n"].concat());
         }
     };
     line("Assignee", task.assignee.as_ref().map(ToString::to_string));
@@ -145,7 +145,7 @@ fn parents(view: &View<'_>, id: &TaskId, limits: ContextLimits, out: &mut Writer
             text.push_str("No completed run.\n");
         }
         for artifact in &task.artifacts {
-            text.push_str(&format!("artifact: `{artifact}`\n"));
+            text.push_str(&["artifact: `", artifact, "`\n"].concat());
         }
         out.push(&format!("the result of parent {parent}"), &text);
     }

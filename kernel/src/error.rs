@@ -46,6 +46,7 @@ words! {
 
 /// Why a call was refused or failed.
 #[derive(Clone, Debug, thiserror::Error)]
+#[expect(clippy::error_impl_error, reason = "the one error of every call: kernel::Error")]
 pub enum Error {
     /// There is no such thing, or the caller may not know of it.
     #[error("no such {what}: {id}")]
@@ -157,7 +158,7 @@ impl Error {
         }
     }
 
-    pub(crate) fn missing(what: &'static str, id: impl ToString) -> Self {
+    pub(crate) fn missing(what: &'static str, id: impl std::fmt::Display) -> Self {
         Error::NotFound { what, id: id.to_string() }
     }
 

@@ -1,4 +1,4 @@
-//! The board: a durable queue of tasks in one SQLite database.
+//! The board: a durable queue of tasks in one `SQLite` database.
 //!
 //! It promises that
 //! * what a call acknowledged is durable: replies follow the commit;
@@ -48,6 +48,7 @@ mod run;
 mod status;
 mod store;
 mod task;
+mod transition;
 mod verdict;
 mod view;
 mod waiting;
@@ -70,10 +71,11 @@ pub use ready::Skip;
 pub use replay::Difference;
 pub use retry::{DEFAULT_FAILURE_LIMIT, counts, pause};
 pub use run::{Holder, Run, RunStatus};
-pub use status::{Change, Gate, IllegalChange, Intake, State, Status, Then, WasDone, next};
+pub use status::{Change, Gate, Intake, State, Status, Then, WasDone};
 pub use store::create::{create_board, ensure_board};
 pub use store::open::OpenError;
 pub use task::{NewTask, Task};
+pub use transition::{IllegalChange, next};
 pub use verdict::{Blocking, Destination, Handoff, Verdict, VerdictKind};
 pub use view::{Assignee, Candidate, Stats, View};
 pub use waiting::{Waiting, WaitingCode};

@@ -35,7 +35,7 @@ pub(crate) fn ready(view: &View<'_>, limit: usize, skip: &Skip) -> Result<Vec<Ca
     let mut tenants: Vec<(u32, VecDeque<Candidate>)> = queues
         .into_iter()
         .map(|(tenant, mut queue)| {
-            queue.sort_by(|a, b| order(a).cmp(&order(b)));
+            queue.sort_by_cached_key(order);
             queue.truncate(limit);
             (running.get(&tenant).copied().unwrap_or(0), queue.into())
         })

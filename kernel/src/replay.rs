@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::error::Error;
 use crate::id::{EventId, TaskId};
-use crate::status::{IllegalChange, State, next};
+use crate::status::State;
 use crate::store::{events, tasks};
+use crate::transition::{IllegalChange, next};
 use crate::view::View;
 
 /// Where the log and the board disagree.

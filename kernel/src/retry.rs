@@ -13,7 +13,7 @@ pub const DEFAULT_FAILURE_LIMIT: u32 = 5;
 /// The first failure is tried again at once; from the second on the pause doubles from here.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// No pause is longer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// How often a task may be blocked for the same kind; the next time it goes to triage.
 pub(crate) const BLOCK_RECURRENCE_LIMIT: u32 = 2;
 

@@ -1,4 +1,4 @@
-//! The state machine of a task: [`next`] is the only place where a transition is legal.
+//! The words of the state machine: where a task stands, and what can happen to it.
 
 use serde::{Deserialize, Serialize};
 
@@ -91,16 +91,6 @@ pub enum Gate {
     Parents,
     /// Its time has not come.
     Until(#[serde(with = "micros")] Timestamp),
-}
-
-impl Gate {
-    fn state(self) -> State {
-        match self {
-            Gate::Open => State::Ready,
-            Gate::Parents => State::Todo,
-            Gate::Until(until) => State::Scheduled { until },
-        }
-    }
 }
 
 /// How a new task enters.
@@ -210,11 +200,10 @@ pub enum Change {
 }
 
 impl Change {
-    /// Returns the verb for messages: "cannot … t_0123abcd".
+    /// Returns the verb for messages: "cannot claim …".
     pub fn verb(self) -> &'static str {
         match self {
             Change::Created { .. } => "create",
-            Change::Regated { .. } => "promote",
             Change::Started { .. } => "claim",
             Change::Recorded { .. } => "end the run of",
             Change::Ended { .. } => "finish the run of",
@@ -222,7 +211,7 @@ impl Change {
             Change::Blocked { .. } => "block",
             Change::Unblocked { .. } => "unblock",
             Change::ChangesRequested { .. } => "request changes of",
-            Change::Promoted { .. } => "promote",
+            Change::Regated { .. } | Change::Promoted { .. } => "promote",
             Change::Scheduled { .. } => "schedule",
             Change::Requeued { .. } => "requeue",
             Change::SentToTriage => "move to triage",
@@ -245,182 +234,5 @@ impl State {
             State::Done => Status::Done,
             State::Archived { .. } => Status::Archived,
         }
-    }
-}
-
-/// A transition that does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot {} a task whose status is {}", change.verb(), from.map_or("nothing", |state| state.status().as_str()))]
-pub struct IllegalChange {
-    /// Where the task stood; none when it did not exist.
-    pub from: Option<State>,
-    /// What was asked for.
-    pub change: Change,
-}
-
-/// Decides every transition: where `change` takes a task that stands at `from` (none: it does not exist yet).
-///
-/// # Errors
-/// [`IllegalChange`] when the state machine has no such transition.
-pub fn next(from: Option<State>, change: Change) -> Result<State, IllegalChange> {
-    let illegal = Err(IllegalChange { from, change });
-    let Some(state) = from else {
-        return match change {
-            Change::Created { intake, gate } => Ok(match intake {
-                Intake::Normal => gate.state(),
-                Intake::Triage => State::Triage,
-                Intake::Hold => State::Blocked { kind: BlockKind::NeedsInput },
-            }),
-            Change::Regated { .. }
-            | Change::Started { .. }
-            | Change::Recorded { .. }
-            | Change::Ended { .. }
-            | Change::Completed
-            | Change::Blocked { .. }
-            | Change::Unblocked { .. }
-            | Change::ChangesRequested { .. }
-            | Change::Promoted { .. }
-            | Change::Scheduled { .. }
-            | Change::Requeued { .. }
-            | Change::SentToTriage
-            | Change::Archived => illegal,
-        };
-    };
-    match change {
-        Change::Created { .. } => illegal,
-        Change::Regated { gate } => match state {
-            State::Todo | State::Scheduled { .. } | State::Ready => Ok(gate.state()),
-            State::Triage
-            | State::Running { .. }
-            | State::Review
-            | State::Blocked { .. }
-            | State::Done
-            | State::Archived { .. } => illegal,
-        },
-        Change::Started { run } => match state {
-            State::Ready | State::Review => Ok(State::Running { run, verdict: None }),
-            State::Triage
-            | State::Todo
-            | State::Scheduled { .. }
-            | State::Running { .. }
-            | State::Blocked { .. }
-            | State::Done
-            | State::Archived { .. } => illegal,
-        },
-        Change::Recorded { run, verdict } => match state {
-            State::Running { run: open, verdict: before } if open == run && verdict.may_replace(before) => {
-                Ok(State::Running { run, verdict: Some(verdict) })
-            }
-            State::Running { .. }
-            | State::Triage
-            | State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Review
-            | State::Blocked { .. }
-            | State::Done
-            | State::Archived { .. } => illegal,
-        },
-        Change::Ended { run, outcome, then } => match state {
-            State::Running { run: open, .. } if open == run && outcome.allows(then) => Ok(match then {
-                Then::Done => State::Done,
-                Then::Blocked(kind) => State::Blocked { kind },
-                Then::Review => State::Review,
-                Then::Triage => State::Triage,
-                Then::Again(gate) => gate.state(),
-                Then::Archived(finished) => State::Archived { finished },
-            }),
-            State::Running { .. }
-            | State::Triage
-            | State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Review
-            | State::Blocked { .. }
-            | State::Done
-            | State::Archived { .. } => illegal,
-        },
-        Change::Completed => match state {
-            State::Triage
-            | State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Review
-            | State::Blocked { .. } => Ok(State::Done),
-            State::Running { .. } | State::Done | State::Archived { .. } => illegal,
-        },
-        Change::Blocked { kind } => match state {
-            State::Triage | State::Todo | State::Scheduled { .. } | State::Ready | State::Review => {
-                Ok(State::Blocked { kind })
-            }
-            State::Running { .. } | State::Blocked { .. } | State::Done | State::Archived { .. } => illegal,
-        },
-        Change::Unblocked { gate } => match state {
-            State::Blocked { .. } | State::Scheduled { .. } => Ok(gate.state()),
-            State::Triage
-            | State::Todo
-            | State::Ready
-            | State::Running { .. }
-            | State::Review
-            | State::Done
-            | State::Archived { .. } => illegal,
-        },
-        Change::ChangesRequested { gate } => match state {
-            State::Review => Ok(gate.state()),
-            State::Triage
-            | State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Running { .. }
-            | State::Blocked { .. }
-            | State::Done
-            | State::Archived { .. } => illegal,
-        },
-        Change::Promoted { gate } => match state {
-            State::Triage => Ok(gate.state()),
-            State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Running { .. }
-            | State::Review
-            | State::Blocked { .. }
-            | State::Done
-            | State::Archived { .. } => illegal,
-        },
-        Change::Scheduled { gate } => match state {
-            State::Todo | State::Ready | State::Scheduled { .. } | State::Blocked { .. } => Ok(gate.state()),
-            State::Triage | State::Running { .. } | State::Review | State::Done | State::Archived { .. } => {
-                illegal
-            }
-        },
-        Change::Requeued { gate } => match state {
-            State::Triage
-            | State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Review
-            | State::Blocked { .. }
-            | State::Done => Ok(gate.state()),
-            State::Running { .. } | State::Archived { .. } => illegal,
-        },
-        Change::SentToTriage => match state {
-            State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Review
-            | State::Blocked { .. }
-            | State::Done => Ok(State::Triage),
-            State::Triage | State::Running { .. } | State::Archived { .. } => illegal,
-        },
-        Change::Archived => match state {
-            State::Done => Ok(State::Archived { finished: WasDone::Yes }),
-            State::Triage
-            | State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Review
-            | State::Blocked { .. } => Ok(State::Archived { finished: WasDone::No }),
-            State::Running { .. } | State::Archived { .. } => illegal,
-        },
     }
 }

@@ -115,7 +115,6 @@ impl Default for NewTask {
 
 /// A task as it stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[expect(clippy::struct_field_names, reason = "the keys are those that users of the same contract know")]
 pub struct Task {
     /// Its id.
     pub id: TaskId,

@@ -16,7 +16,7 @@ use crate::note::{Attachment, Comment, Event};
 use crate::ready::{self, Skip};
 use crate::run::Run;
 use crate::status::{Gate, Status};
-use crate::store::{attachments, comments, events, links, meta, queue, runs, tasks};
+use crate::store::{attachments, comments, events, links, meta, pages, queue, runs, tasks};
 use crate::task::Task;
 use crate::waiting::{self, Waiting};
 
@@ -99,7 +99,7 @@ impl View<'_> {
 
     /// Returns one page of tasks.
     pub fn tasks(&self, filter: &Filter) -> Result<Page, Error> {
-        let (tasks, next) = tasks::list(self.conn, filter)?;
+        let (tasks, next) = pages::list(self.conn, filter)?;
         Ok(Page { tasks, next })
     }
 

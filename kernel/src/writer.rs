@@ -267,9 +267,15 @@ fn serve(conn: &Connection, options: &WriterOptions, jobs: &Receiver<Box<dyn Job
                 if let Some(committed) = committed {
                     drop(catch_unwind(AssertUnwindSafe(|| (options.on_commit)(committed))));
                 }
-                batch.into_iter().for_each(|job| job.finish(None));
+                for job in batch {
+                    job.finish(None);
+                }
             }
-            Err(error) => batch.into_iter().for_each(|job| job.finish(Some(&error))),
+            Err(error) => {
+                for job in batch {
+                    job.finish(Some(&error));
+                }
+            }
         }
     }
 }
@@ -323,14 +329,10 @@ fn step(conn: &Connection, options: &WriterOptions, job: &mut dyn Job) -> Result
             source: Arc::new(std::io::Error::other("SQLite rolled it back")),
         });
     }
-    match kept {
-        Ok(()) => {
-            transaction::release(conn)?;
-            Ok(conn.total_changes() != before)
-        }
-        Err(()) => {
-            transaction::undo(conn)?;
-            Ok(false)
-        }
+    if kept.is_err() {
+        transaction::undo(conn)?;
+        return Ok(false);
     }
+    transaction::release(conn)?;
+    Ok(conn.total_changes() != before)
 }

@@ -39,12 +39,12 @@ impl Board<'_> {
     ) -> Result<Claimed, Error> {
         let task = self.admit(id, actor)?;
         authority::person(actor, "claim a task")?;
-        if ttl.is_zero() || ttl > Duration::from_secs(30 * 24 * 3600) {
+        if ttl.is_zero() || ttl > Duration::from_hours(30 * 24) {
             return Err(Error::invalid("ttl", "it is not between 1 second and 30 days", "use seconds"));
         }
         let from = self.standing(id)?;
         let placeholder = Change::Started { run: RunId(0) };
-        crate::status::next(Some(from.state), placeholder).map_err(|_| claim_refused(&task, &from.state))?;
+        crate::next(Some(from.state), placeholder).map_err(|_| claim_refused(&task, &from.state))?;
         let now = self.now();
         let lock = format!("hand:{}:{}", actor.name, self.draw_mark());
         let lease = Lease { ttl, expires: now.after(ttl), expires_boottime: self.clock.boottime() + ttl };

@@ -8,11 +8,12 @@ use crate::authority;
 use crate::error::Error;
 use crate::id::{TaskId, Tenant};
 use crate::limits;
-use crate::status::{self, Change, Gate};
+use crate::status::{Change, Gate};
 use crate::store::events::{self, NewEvent};
 use crate::store::links;
 use crate::store::tasks::{self, Birth};
 use crate::task::{NewTask, Task};
+use crate::transition::next;
 use crate::view::View;
 
 /// A task, new or known by its idempotency key.
@@ -39,8 +40,8 @@ impl Board<'_> {
         }
         let gate = self.gate_of(&new)?;
         let change = Change::Created { intake: new.triage, gate };
-        let state = status::next(None, change)
-            .map_err(|error| Error::conflict(error.to_string(), "leave out `triage`"))?;
+        let state =
+            next(None, change).map_err(|error| Error::conflict(error.to_string(), "leave out `triage`"))?;
         let id = self.draw_id()?;
         let now = self.now();
         let created_by = new.created_by.clone().unwrap_or_else(|| actor.name.clone());

@@ -33,6 +33,7 @@ pub struct Edit {
 
 impl Board<'_> {
     /// Gives a task to a profile, or to nobody. An open run goes on as the profile that it started as.
+    #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn assign(&mut self, id: &TaskId, assignee: Option<Profile>, actor: &Actor) -> Result<Task, Error> {
         authority::person(actor, "assign a task")?;
         let task = self.admit(id, actor)?;

@@ -18,6 +18,7 @@ const SYSTEM: &str = "system:supervisor";
 impl Board<'_> {
     /// Closes a run whose end is proven, and moves its task on: the recorded verdict wins, then the reason it was
     /// stopped, then what ended it. A second call for the same run returns what the first did.
+    #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn finish_run(&mut self, id: RunId, ending: Ending) -> Result<Finished, Error> {
         let run = self.expect_run(id)?;
         if run.ended_at.is_some() {

@@ -15,7 +15,7 @@ use crate::run::Run;
 use crate::store::{comments, runs};
 
 /// Heartbeats without a note leave an event at most this often.
-const HEARTBEAT_EVENTS: Duration = Duration::from_secs(60);
+const HEARTBEAT_EVENTS: Duration = Duration::from_mins(1);
 
 impl Board<'_> {
     /// Adds a comment. A worker's author is its own name, whatever it says.

@@ -46,6 +46,7 @@ pub struct Placement {
 
 impl Board<'_> {
     /// Opens a run of the supervisor's: the task must be ready (or in review) and have no open run.
+    #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn start_run(&mut self, id: &TaskId, start: Start) -> Result<Run, Error> {
         let task = self.expect_task(id)?;
         let from = self.standing(id)?;

@@ -149,7 +149,7 @@ impl Board<'_> {
             (verdict, _) => verdict,
         };
         let change = Change::Recorded { run, verdict: verdict.kind() };
-        if decided && crate::status::next(Some(standing.state), change).is_err() {
+        if decided && crate::next(Some(standing.state), change).is_err() {
             let before = open.verdict.map_or("", |verdict| verdict.kind().as_str());
             return Err(Error::conflict(
                 format!("run {run} of {} has its verdict already ({before}) and is ending", task.id),
@@ -211,7 +211,7 @@ impl Board<'_> {
             Verdict::Block(blocking) => {
                 let kind = blocking.kind;
                 let change = Change::Blocked { kind };
-                crate::status::next(Some(standing.state), change)
+                crate::next(Some(standing.state), change)
                     .map_err(|_| super::illegal(&task.id, standing.state, change))?;
                 let error = blocking.reason.as_deref();
                 let run = self.zero_length(task, standing, Outcome::Blocked, Status::Blocked, None, error)?;

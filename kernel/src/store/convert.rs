@@ -123,6 +123,7 @@ pub(crate) fn storage(step: &'static str, error: rusqlite::Error) -> Error {
 }
 
 /// Tells full, broken, locked and damaged stores apart.
+#[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
 pub(crate) fn kind(error: &rusqlite::Error) -> StorageKind {
     match error {
         rusqlite::Error::FromSqlConversionFailure(..)

@@ -64,24 +64,17 @@ pub fn create_board(
     let draft = draft_path(path, id.0);
     let made = build(&draft, id, name, clock).and_then(|()| {
         // A link, not a rename: it never replaces a board that somebody else has just made.
-        fs::hard_link(&draft, path).map_err(|source| match source.kind() {
-            io::ErrorKind::AlreadyExists => OpenError::Exists { path: path.to_owned() },
-            _ => OpenError::Io { step: "put in place", path: path.to_owned(), source },
+        fs::hard_link(&draft, path).map_err(|source| {
+            if source.kind() == io::ErrorKind::AlreadyExists {
+                OpenError::Exists { path: path.to_owned() }
+            } else {
+                OpenError::Io { step: "put in place", path: path.to_owned(), source }
+            }
         })
     });
-    for end in ["", "-wal", "-shm", "-journal"] {
-        let mut leftover = draft.clone().into_os_string();
-        leftover.push(end);
-        match fs::remove_file(&leftover) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) if made.is_ok() => {
-                return Err(OpenError::Io { step: "remove", path: leftover.into(), source });
-            }
-            Err(_) => {}
-        }
-    }
+    let cleared = clear(&draft);
     made?;
+    cleared?;
     write_marker(path, id, Some(name))?;
     Ok(id)
 }
@@ -121,6 +114,21 @@ fn existing(path: &Path) -> Result<BoardId, OpenError> {
         write_marker(path, id, Some(&name))?;
     }
     Ok(id)
+}
+
+/// Removes the draft and its companions.
+fn clear(draft: &Path) -> Result<(), OpenError> {
+    for end in ["", "-wal", "-shm", "-journal"] {
+        let mut leftover = draft.to_owned().into_os_string();
+        leftover.push(end);
+        let removed = fs::remove_file(&leftover);
+        if let Err(source) = removed
+            && source.kind() != io::ErrorKind::NotFound
+        {
+            return Err(OpenError::Io { step: "remove", path: leftover.into(), source });
+        }
+    }
+    Ok(())
 }
 
 fn draft_path(path: &Path, mark: Uuid) -> PathBuf {

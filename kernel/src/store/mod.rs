@@ -1,4 +1,4 @@
-//! The SQLite file: the only place that knows SQL, one file per table.
+//! The `SQLite` file: the only place that knows SQL, one file per table.
 
 pub(crate) mod attachments;
 pub(crate) mod comments;
@@ -9,6 +9,7 @@ pub(crate) mod links;
 pub(crate) mod meta;
 pub(crate) mod migrate;
 pub(crate) mod open;
+pub(crate) mod pages;
 pub(crate) mod queue;
 pub(crate) mod requests;
 pub(crate) mod runs;

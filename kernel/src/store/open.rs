@@ -10,7 +10,7 @@ use super::{meta, migrate};
 
 /// How long a statement waits for another program's lock.
 const BUSY: Duration = Duration::from_secs(5);
-/// The size of the smallest database that SQLite writes.
+/// The size of the smallest database that `SQLite` writes.
 const SMALLEST: u64 = 512;
 
 /// Why a board cannot be opened.
@@ -49,7 +49,7 @@ pub enum OpenError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// What `SQLite` says.
         detail: String,
     },
     /// A newer program has changed the schema.
@@ -98,14 +98,14 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// SQLite failed.
+    /// `SQLite` failed.
     #[error("failed to {step} the board {}: {source}", path.display())]
     Sqlite {
         /// The step.
         step: &'static str,
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// What `SQLite` said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
@@ -144,7 +144,8 @@ impl OpenError {
     }
 }
 
-/// Looks at the file without opening it: an open and close outside SQLite would drop SQLite's locks.
+/// Looks at the file without opening it: an open and close outside `SQLite` would drop its locks.
+#[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
 pub(crate) fn look(path: &Path) -> Result<(), OpenError> {
     let metadata = std::fs::metadata(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => OpenError::Missing { path: path.to_owned() },

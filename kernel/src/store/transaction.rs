@@ -17,7 +17,7 @@ pub(crate) fn commit(conn: &Connection) -> Result<(), Error> {
     conn.execute_batch("COMMIT").step("commit")
 }
 
-/// Ends whatever is open; a transaction that SQLite has ended itself is fine too.
+/// Ends whatever is open; a transaction that `SQLite` has ended itself is fine too.
 pub(crate) fn rollback(conn: &Connection) -> Result<(), Error> {
     if conn.is_autocommit() { Ok(()) } else { conn.execute_batch("ROLLBACK").step("roll back") }
 }

@@ -1,0 +1,160 @@
+//! The state machine of a task: [`next`] is the only place where a transition is legal.
+
+use crate::id::RunId;
+use crate::outcome::{BlockKind, Outcome};
+use crate::status::{Change, Gate, Intake, State, Then, WasDone};
+use crate::verdict::VerdictKind;
+
+/// A transition that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot {} a task whose status is {}", change.verb(), from.map_or("nothing", |state| state.status().as_str()))]
+pub struct IllegalChange {
+    /// Where the task stood; none when it did not exist.
+    pub from: Option<State>,
+    /// What was asked for.
+    pub change: Change,
+}
+
+/// Decides every transition: where `change` takes a task that stands at `from` (none: it does not exist yet).
+///
+/// # Errors
+/// [`IllegalChange`] when the state machine has no such transition.
+pub fn next(from: Option<State>, change: Change) -> Result<State, IllegalChange> {
+    let to = match from {
+        None => enter(change),
+        Some(state) => step(state, change),
+    };
+    to.ok_or(IllegalChange { from, change })
+}
+
+/// How a task comes to be.
+fn enter(change: Change) -> Option<State> {
+    match change {
+        Change::Created { intake, gate } => Some(match intake {
+            Intake::Normal => at(gate),
+            Intake::Triage => State::Triage,
+            Intake::Hold => State::Blocked { kind: BlockKind::NeedsInput },
+        }),
+        Change::Regated { .. }
+        | Change::Started { .. }
+        | Change::Recorded { .. }
+        | Change::Ended { .. }
+        | Change::Completed
+        | Change::Blocked { .. }
+        | Change::Unblocked { .. }
+        | Change::ChangesRequested { .. }
+        | Change::Promoted { .. }
+        | Change::Scheduled { .. }
+        | Change::Requeued { .. }
+        | Change::SentToTriage
+        | Change::Archived => None,
+    }
+}
+
+fn step(state: State, change: Change) -> Option<State> {
+    match change {
+        Change::Created { .. } => None,
+        Change::Started { run } => start(state, run),
+        Change::Recorded { run, verdict } => record(state, run, verdict),
+        Change::Ended { run, outcome, then } => end(state, run, outcome, then),
+        Change::Regated { gate } => in_queue(state).then_some(at(gate)),
+        Change::Completed => unfinished(state).then_some(State::Done),
+        Change::Blocked { kind } => {
+            (unfinished(state) && blocked(state).is_none()).then_some(State::Blocked { kind })
+        }
+        Change::Unblocked { gate } => (blocked(state).is_some() || scheduled(state)).then_some(at(gate)),
+        Change::ChangesRequested { gate } => (state == State::Review).then_some(at(gate)),
+        Change::Promoted { gate } => (state == State::Triage).then_some(at(gate)),
+        Change::Scheduled { gate } => (in_queue(state) || blocked(state).is_some()).then_some(at(gate)),
+        Change::Requeued { gate } => (unfinished(state) || state == State::Done).then_some(at(gate)),
+        Change::SentToTriage => {
+            ((unfinished(state) && state != State::Triage) || state == State::Done).then_some(State::Triage)
+        }
+        Change::Archived => archive(state),
+    }
+}
+
+/// Where a task goes that only its gate holds back.
+fn at(gate: Gate) -> State {
+    match gate {
+        Gate::Open => State::Ready,
+        Gate::Parents => State::Todo,
+        Gate::Until(until) => State::Scheduled { until },
+    }
+}
+
+fn start(state: State, run: RunId) -> Option<State> {
+    match state {
+        State::Ready | State::Review => Some(State::Running { run, verdict: None }),
+        State::Triage
+        | State::Todo
+        | State::Scheduled { .. }
+        | State::Running { .. }
+        | State::Blocked { .. }
+        | State::Done
+        | State::Archived { .. } => None,
+    }
+}
+
+fn record(state: State, run: RunId, verdict: VerdictKind) -> Option<State> {
+    let (open, before) = running(state)?;
+    (open == run && verdict.may_replace(before)).then_some(State::Running { run, verdict: Some(verdict) })
+}
+
+fn end(state: State, run: RunId, outcome: Outcome, then: Then) -> Option<State> {
+    let (open, _) = running(state)?;
+    (open == run && outcome.allows(then)).then_some(match then {
+        Then::Done => State::Done,
+        Then::Blocked(kind) => State::Blocked { kind },
+        Then::Review => State::Review,
+        Then::Triage => State::Triage,
+        Then::Again(gate) => at(gate),
+        Then::Archived(finished) => State::Archived { finished },
+    })
+}
+
+fn archive(state: State) -> Option<State> {
+    if state == State::Done {
+        Some(State::Archived { finished: WasDone::Yes })
+    } else {
+        unfinished(state).then_some(State::Archived { finished: WasDone::No })
+    }
+}
+
+fn running(state: State) -> Option<(RunId, Option<VerdictKind>)> {
+    if let State::Running { run, verdict } = state { Some((run, verdict)) } else { None }
+}
+
+fn blocked(state: State) -> Option<BlockKind> {
+    if let State::Blocked { kind } = state { Some(kind) } else { None }
+}
+
+fn scheduled(state: State) -> bool {
+    matches!(state, State::Scheduled { .. })
+}
+
+/// Returns whether only parents or time decide where the task stands.
+pub(crate) fn in_queue(state: State) -> bool {
+    match state {
+        State::Todo | State::Scheduled { .. } | State::Ready => true,
+        State::Triage
+        | State::Running { .. }
+        | State::Review
+        | State::Blocked { .. }
+        | State::Done
+        | State::Archived { .. } => false,
+    }
+}
+
+/// Returns whether nobody runs the task and it is not over.
+fn unfinished(state: State) -> bool {
+    match state {
+        State::Triage
+        | State::Todo
+        | State::Scheduled { .. }
+        | State::Ready
+        | State::Review
+        | State::Blocked { .. } => true,
+        State::Running { .. } | State::Done | State::Archived { .. } => false,
+    }
+}
