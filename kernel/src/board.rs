@@ -23,6 +23,7 @@ use crate::view::View;
 
 mod archive;
 mod attach;
+mod attempt;
 mod claim;
 mod create;
 mod edit;
@@ -215,3 +216,6 @@ fn seconds_until(now: Timestamp, at: Timestamp) -> u64 {
 fn completed_payload(handoff: Option<&crate::verdict::Handoff>) -> Value {
     handoff.map_or(Value::Null, verdict::completed)
 }
+
+#[cfg(test)]
+mod tests;

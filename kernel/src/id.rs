@@ -122,6 +122,12 @@ text_id!(
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
 );
 
+impl Default for BoardName {
+    fn default() -> Self {
+        Self("default".to_owned())
+    }
+}
+
 fn is_name(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -45,6 +45,7 @@ mod ready;
 mod replay;
 mod retry;
 mod run;
+mod sight;
 mod status;
 mod store;
 mod task;
@@ -54,6 +55,9 @@ mod view;
 mod waiting;
 mod words;
 mod writer;
+
+#[cfg(test)]
+mod testing;
 
 pub use actor::{Actor, ActorKind, RunRef};
 pub use authority::{DEPTH, TASKS_PER_RUN};

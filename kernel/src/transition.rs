@@ -158,3 +158,102 @@ fn unfinished(state: State) -> bool {
         State::Running { .. } | State::Done | State::Archived { .. } => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Timestamp;
+    use crate::status::Status;
+
+    const RUN: RunId = RunId(7);
+
+    fn states() -> Vec<(&'static str, Option<State>)> {
+        vec![
+            ("nothing", None),
+            ("triage", Some(State::Triage)),
+            ("todo", Some(State::Todo)),
+            ("scheduled", Some(State::Scheduled { until: Timestamp::from_secs(9) })),
+            ("ready", Some(State::Ready)),
+            ("running", Some(State::Running { run: RUN, verdict: None })),
+            ("ending", Some(State::Running { run: RUN, verdict: Some(VerdictKind::Complete) })),
+            ("review", Some(State::Review)),
+            ("blocked", Some(State::Blocked { kind: BlockKind::Transient })),
+            ("done", Some(State::Done)),
+            ("archived", Some(State::Archived { finished: WasDone::No })),
+        ]
+    }
+
+    /// Every pair that is not in the row's list has to be refused.
+    #[test]
+    fn every_pair_of_status_and_change_is_decided_as_the_table_says() {
+        let gate = Gate::Open;
+        let ended = |outcome, then| Change::Ended { run: RUN, outcome, then };
+        let recorded = |verdict| Change::Recorded { run: RUN, verdict };
+        let idle = &["triage", "todo", "scheduled", "ready", "review", "blocked"][..];
+        let queue = &["todo", "scheduled", "ready"][..];
+        let open = &["running", "ending"][..];
+        let table: Vec<(Change, Vec<&str>, Status)> = vec![
+            (Change::Created { intake: Intake::Normal, gate }, vec!["nothing"], Status::Ready),
+            (Change::Created { intake: Intake::Normal, gate: Gate::Parents }, vec!["nothing"], Status::Todo),
+            (Change::Created { intake: Intake::Triage, gate }, vec!["nothing"], Status::Triage),
+            (Change::Created { intake: Intake::Hold, gate }, vec!["nothing"], Status::Blocked),
+            (Change::Regated { gate }, queue.to_vec(), Status::Ready),
+            (Change::Regated { gate: Gate::Parents }, queue.to_vec(), Status::Todo),
+            (
+                Change::Regated { gate: Gate::Until(Timestamp::from_secs(3)) },
+                queue.to_vec(),
+                Status::Scheduled,
+            ),
+            (Change::Started { run: RUN }, vec!["ready", "review"], Status::Running),
+            (recorded(VerdictKind::Complete), vec!["running"], Status::Running),
+            (recorded(VerdictKind::Archive), open.to_vec(), Status::Running),
+            (Change::Recorded { run: RunId(8), verdict: VerdictKind::Block }, vec![], Status::Running),
+            (ended(Outcome::Completed, Then::Done), open.to_vec(), Status::Done),
+            (ended(Outcome::Crashed, Then::Again(gate)), open.to_vec(), Status::Ready),
+            (ended(Outcome::Crashed, Then::Blocked(BlockKind::GaveUp)), open.to_vec(), Status::Blocked),
+            (ended(Outcome::Crashed, Then::Done), vec![], Status::Done),
+            (ended(Outcome::Blocked, Then::Done), vec![], Status::Done),
+            (ended(Outcome::Completed, Then::Again(gate)), vec![], Status::Ready),
+            (ended(Outcome::ReviewRequested, Then::Review), open.to_vec(), Status::Review),
+            (
+                Change::Ended { run: RunId(8), outcome: Outcome::Completed, then: Then::Done },
+                vec![],
+                Status::Done,
+            ),
+            (Change::Completed, idle.to_vec(), Status::Done),
+            (
+                Change::Blocked { kind: BlockKind::NeedsInput },
+                vec!["triage", "todo", "scheduled", "ready", "review"],
+                Status::Blocked,
+            ),
+            (Change::Unblocked { gate }, vec!["blocked", "scheduled"], Status::Ready),
+            (Change::ChangesRequested { gate }, vec!["review"], Status::Ready),
+            (Change::Promoted { gate }, vec!["triage"], Status::Ready),
+            (Change::Scheduled { gate }, vec!["todo", "scheduled", "ready", "blocked"], Status::Ready),
+            (Change::Requeued { gate }, [idle, &["done"]].concat(), Status::Ready),
+            (
+                Change::SentToTriage,
+                vec!["todo", "scheduled", "ready", "review", "blocked", "done"],
+                Status::Triage,
+            ),
+            (Change::Archived, [idle, &["done"]].concat(), Status::Archived),
+        ];
+        for (change, from, to) in table {
+            for (name, state) in states() {
+                let got = next(state, change).map(State::status);
+                if from.contains(&name) {
+                    assert_eq!(got.ok(), Some(to), "{change:?} from {name}");
+                } else {
+                    assert!(got.is_err(), "{change:?} from {name} went to {got:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_task_that_was_done_counts_as_done_in_the_archive() {
+        let archived = |state| next(Some(state), Change::Archived).unwrap();
+        assert_eq!(archived(State::Done), State::Archived { finished: WasDone::Yes });
+        assert_eq!(archived(State::Ready), State::Archived { finished: WasDone::No });
+    }
+}

@@ -91,6 +91,11 @@ impl Board<'_> {
         self.expect_run(run)
     }
 
+    /// Records where an open run's output is kept. The path may depend on the run's id, which only its start tells.
+    pub fn record_log_path(&mut self, run: RunId, path: &str) -> Result<(), Error> {
+        fence(runs::set_log_path(self.conn(), run, path)?, run)
+    }
+
     /// Records where an open run works.
     pub fn record_workspace(&mut self, run: RunId, place: &Placement) -> Result<(), Error> {
         let open = self.open_run(run)?;

@@ -229,6 +229,13 @@ pub(crate) fn set_workspace(
     .map(|rows| rows == 1)
 }
 
+pub(crate) fn set_log_path(conn: &Connection, id: RunId, path: &str) -> Result<bool, Error> {
+    conn.prepare_cached("UPDATE task_runs SET log_path = ?2 WHERE id = ?1 AND ended_at IS NULL")
+        .and_then(|mut statement| statement.execute(params![id, path]))
+        .step("record the log")
+        .map(|rows| rows == 1)
+}
+
 pub(crate) fn set_spawned(
     conn: &Connection,
     id: RunId,

@@ -35,6 +35,20 @@ pub(crate) fn undo(conn: &Connection) -> Result<(), Error> {
     release(conn)
 }
 
+/// A savepoint within a job; the name is its own, so that the two never meet.
+pub(crate) fn savepoint_step(conn: &Connection) -> Result<(), Error> {
+    run(conn, "SAVEPOINT step", "begin a step")
+}
+
+pub(crate) fn release_step(conn: &Connection) -> Result<(), Error> {
+    run(conn, "RELEASE step", "end a step")
+}
+
+pub(crate) fn undo_step(conn: &Connection) -> Result<(), Error> {
+    run(conn, "ROLLBACK TO step", "undo a step")?;
+    release_step(conn)
+}
+
 fn run(conn: &Connection, sql: &str, step: &'static str) -> Result<(), Error> {
     conn.prepare_cached(sql).and_then(|mut statement| statement.execute([])).step(step).map(|_| ())
 }

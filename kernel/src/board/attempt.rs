@@ -1,0 +1,24 @@
+//! A step that may fail without its neighbours: one task of a bulk verb.
+
+use super::Board;
+use crate::error::Error;
+use crate::store::transaction;
+
+impl Board<'_> {
+    /// Runs `step` in a savepoint of its own: what it did is undone when it fails, and the job goes on.
+    ///
+    /// An error of the store itself is returned like any other; the job should then fail as a whole.
+    pub fn attempt<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        transaction::savepoint_step(self.conn())?;
+        match step(self) {
+            Ok(value) => {
+                transaction::release_step(self.conn())?;
+                Ok(value)
+            }
+            Err(error) => {
+                transaction::undo_step(self.conn())?;
+                Err(error)
+            }
+        }
+    }
+}

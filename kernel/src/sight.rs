@@ -1,0 +1,44 @@
+//! What one caller may see, and what waits on a board.
+
+use crate::actor::Actor;
+use crate::authority;
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::id::TaskId;
+use crate::status::Status;
+use crate::task::Task;
+use crate::view::View;
+use crate::waiting::Waiting;
+
+/// The statuses in which a task waits for something other than a slot, the most pressing first.
+const WAITING: [Status; 5] =
+    [Status::Blocked, Status::Review, Status::Scheduled, Status::Todo, Status::Triage];
+
+impl View<'_> {
+    /// Returns a task as a caller may see it: to a worker whose run has ended, and to one of another tenant, it does
+    /// not exist.
+    pub fn task_for(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
+        authority::live_run(self, actor)?;
+        let task = self.expect_task(id)?;
+        authority::may_see(actor, &task)?;
+        Ok(task)
+    }
+
+    /// Returns at most `limit` tasks that wait for something other than a slot, each with what it waits for.
+    pub fn waiting_tasks(&self, limit: u32) -> Result<Vec<(TaskId, Waiting)>, Error> {
+        let mut found = Vec::new();
+        for status in WAITING {
+            let left = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
+            if left == 0 {
+                break;
+            }
+            let filter = Filter { status: Some(status), limit: left, ..Filter::default() };
+            for task in self.tasks(&filter)?.tasks {
+                if let Some(waiting) = self.waiting(&task.id)? {
+                    found.push((task.id, waiting));
+                }
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,121 @@
+//! A board in a temporary directory, with time and randomness that tests control.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::{
+    Actor, Board, Clock, EndCause, Ending, Error, Finished, ManualClock, NewTask, Readers, RunId,
+    SeededEntropy, Start, Task, TaskId, Writer, WriterOptions, create_board,
+};
+
+pub(crate) struct Bench {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) path: PathBuf,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) writer: Writer,
+    pub(crate) readers: Readers,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self::with(|options| options)
+    }
+
+    pub(crate) fn with(change: impl FnOnce(WriterOptions) -> WriterOptions) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("board.db");
+        let clock = Arc::new(ManualClock::default());
+        let entropy = Arc::new(SeededEntropy::new(7));
+        create_board(&path, &"test".parse().unwrap(), &*clock, &*entropy).unwrap();
+        let options = WriterOptions { clock: clock.clone(), entropy, ..WriterOptions::default() };
+        let writer = Writer::open(&path, change(options)).unwrap();
+        let readers = Readers::open(&path, clock.clone()).unwrap();
+        Self { directory, path, clock, writer, readers }
+    }
+
+    /// Runs a write and waits for its commit.
+    pub(crate) fn call<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.writer.call(job)
+    }
+
+    pub(crate) fn create(&self, new: NewTask) -> Task {
+        self.call(move |board| board.create(new, &alice())).unwrap().task
+    }
+
+    /// Makes a task that is ready for the profile `bob`.
+    pub(crate) fn ready(&self) -> TaskId {
+        self.create(titled("work")).id
+    }
+
+    pub(crate) fn child_of(&self, parents: &[&TaskId]) -> TaskId {
+        let parents = parents.iter().map(|id| (*id).clone()).collect();
+        self.create(NewTask { parents, ..titled("child") }).id
+    }
+
+    pub(crate) fn start(&self, id: &TaskId) -> RunId {
+        let id = id.clone();
+        let start = start(&*self.clock);
+        self.call(move |board| board.start_run(&id, start)).unwrap().id
+    }
+
+    pub(crate) fn finish(&self, run: RunId, cause: EndCause) -> Finished {
+        self.call(move |board| board.finish_run(run, Ending::new(cause))).unwrap()
+    }
+
+    pub(crate) fn task(&self, id: &TaskId) -> Task {
+        self.readers.with(|view| view.expect_task(id)).unwrap()
+    }
+
+    /// Asserts what always holds.
+    pub(crate) fn check(&self) {
+        self.readers
+            .with(|view| {
+                assert_eq!(view.replay()?, Vec::new(), "the replayed log differs");
+                let open: Vec<_> = view.open_runs()?.into_iter().map(|run| (run.task_id, run.id)).collect();
+                for task in view.tasks(&crate::Filter { limit: 10_000, ..crate::Filter::default() })?.tasks {
+                    let run = open.iter().find(|(id, _)| *id == task.id).map(|(_, run)| *run);
+                    assert_eq!(task.current_run_id, run, "{} {}", task.id, task.status);
+                    if task.status == crate::Status::Ready {
+                        assert_eq!(
+                            view.open_parents(&task.id)?,
+                            Vec::new(),
+                            "{} is ready too early",
+                            task.id
+                        );
+                    }
+                    if task.status == crate::Status::Todo {
+                        assert!(!view.open_parents(&task.id)?.is_empty(), "{} is stuck in todo", task.id);
+                    }
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+pub(crate) fn alice() -> Actor {
+    Actor::person("alice")
+}
+
+pub(crate) fn titled(title: &str) -> NewTask {
+    NewTask { title: title.to_owned(), assignee: Some("bob".parse().unwrap()), ..NewTask::default() }
+}
+
+pub(crate) fn start(clock: &dyn Clock) -> Start {
+    Start {
+        claim_lock: "host:1:x".to_owned(),
+        token_hash: {
+            let mut hash = [0; 32];
+            rand::Rng::fill_bytes(&mut rand::rng(), &mut hash);
+            hash
+        },
+        nonce: "nonce".to_owned(),
+        log_path: None,
+        max_runtime: None,
+        boot_id: clock.boot_id(),
+        deadline_boottime: None,
+    }
+}
