@@ -81,14 +81,15 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn confine(run: &Path, report: &mut File, shim: i32) -> Result<std::convert::Infallible, ConfineError> {
     let spec = RunDir::open(run).and_then(|run| run.spec()).map_err(ConfineError::Spec)?;
-    let RunSpec { argv, env, cwd, policy, mut surroundings, cgroup, .. } = spec;
+    let RunSpec { argv, env, cwd, policy, mut surroundings, cgroup, host, .. } = spec;
     let Some((command, arguments)) = argv.split_first() else { return Err(ConfineError::NoCommand) };
     surroundings.parent = shim;
     if surroundings.work_cgroup.is_none() {
         surroundings.work_cgroup = cgroup.map(|cgroup| cgroup.join("work"));
     }
 
-    let plan = policy.plan(&surroundings, &policies::Support::detect()).map_err(ConfineError::Plan)?;
+    let host = host.unwrap_or_else(policies::Support::detect);
+    let plan = policy.plan(&surroundings, &host).map_err(ConfineError::Plan)?;
     let enforced = plan.apply().map_err(ConfineError::Apply)?;
     // After the restrictions: what this process may not enter, its worker may not stand in.
     std::env::set_current_dir(&cwd).map_err(|source| ConfineError::WorkingDirectory { path: cwd, source })?;

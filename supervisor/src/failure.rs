@@ -48,7 +48,8 @@ impl Failure {
         };
         let failure = Failure::new(code, format!("failed to {act} {}: {error}", path.display()));
         match code {
-            Code::NotPermitted => failure.hint("run the command as the user that owns the root, or choose another with --root DIR"),
+            Code::NotPermitted => failure
+                .hint("run the command as the user that owns the root, or choose another with --root DIR"),
             Code::TryAgain => failure.hint("free some space on that file system and try again"),
             _ => failure,
         }
@@ -63,7 +64,21 @@ impl From<kernel::Error> for Failure {
 
 impl From<kernel::OpenError> for Failure {
     fn from(error: kernel::OpenError) -> Self {
-        Failure { code: error.code().into(), message: error.to_string(), hint: error.hint() }
+        use kernel::OpenError as E;
+        let code = match &error {
+            E::Missing { .. } => Code::NotFound,
+            E::Permission { .. } => Code::NotPermitted,
+            E::Exists { .. } => Code::Conflict,
+            E::Empty { .. }
+            | E::Truncated { .. }
+            | E::NotABoard { .. }
+            | E::Corrupt { .. }
+            | E::NewerSchema { .. }
+            | E::Mixed { .. }
+            | E::Io { .. }
+            | E::Sqlite { .. } => Code::Failed,
+        };
+        Failure { code, message: error.to_string(), hint: error.hint() }
     }
 }
 

@@ -3,15 +3,34 @@
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
+mod api;
+mod cli;
+mod client;
+mod config;
 mod confine;
+mod daemon;
+mod demo;
+mod exit;
+mod failure;
+mod lanes;
+mod moment;
+mod owner;
+mod paths;
 mod rundir;
+mod sample;
+mod service;
 mod shim;
+mod span;
+mod terminal;
+mod verbs;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(OsStr::to_str) {
         Some("__shim") => shim::main(arguments),
         Some("__confine") => confine::main(arguments),
-        _ => ExitCode::from(64),
+        Some("__helper") => daemon::helper_main(),
+        Some("__probe") => demo::probe_main(arguments),
+        _ => cli::main(),
     }
 }

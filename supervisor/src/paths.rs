@@ -55,8 +55,7 @@ impl RootChoice {
         })?;
         let state = given("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("supervisor");
         Ok(Root {
-            runtime: given("XDG_RUNTIME_DIR")
-                .map_or_else(|| state.join("run"), |dir| dir.join("supervisor")),
+            runtime: given("XDG_RUNTIME_DIR").map_or_else(|| state.join("run"), |dir| dir.join("supervisor")),
             config: given("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("supervisor"),
             state,
         })
@@ -67,11 +66,6 @@ impl Root {
     /// The state directory, which is how messages name the root.
     pub(crate) fn dir(&self) -> &Path {
         &self.state
-    }
-
-    /// The configuration directory.
-    pub(crate) fn config_dir(&self) -> &Path {
-        &self.config
     }
 
     /// The configuration file.
@@ -149,9 +143,14 @@ impl Root {
         self.runtime.join("supervisor.sock")
     }
 
+    /// The directory of the workers' socket, which policies grant: a new daemon's socket is a new file in it.
+    pub(crate) fn worker_socket_dir(&self) -> PathBuf {
+        self.runtime.join("worker")
+    }
+
     /// The workers' socket.
     pub(crate) fn worker_socket(&self) -> PathBuf {
-        self.runtime.join("worker.sock")
+        self.worker_socket_dir().join("worker.sock")
     }
 
     /// The datagram socket on which shims report.
@@ -167,6 +166,7 @@ impl Root {
                 make_dir(dir, 0o711)?;
             }
         }
+        make_dir(&self.worker_socket_dir(), 0o711)?;
         for (name, mode) in [
             ("boards", 0o700),
             ("runs", 0o700),
@@ -179,6 +179,14 @@ impl Root {
             make_dir(&self.state.join(name), mode)?;
         }
         Ok(())
+    }
+
+    /// The same root by its real path: policies grant places, and a place behind a link could be moved.
+    pub(crate) fn canonical(&self) -> Result<Self, Failure> {
+        let real =
+            |dir: &Path| dir.canonicalize().map_err(|e| Failure::file("resolve the directory", dir, &e));
+        let config = if self.config.exists() { real(&self.config)? } else { self.config.clone() };
+        Ok(Root { state: real(&self.state)?, runtime: real(&self.runtime)?, config })
     }
 
     /// Refuses a root that the system cannot serve: socket paths too long, or closed to workers of other uids.
@@ -254,7 +262,8 @@ mod tests {
 
     #[test]
     fn a_root_too_deep_for_a_socket_is_refused_with_its_length() {
-        let choice = RootChoice { root: Some(format!("/{}", "d".repeat(120)).into()), ..RootChoice::default() };
+        let choice =
+            RootChoice { root: Some(format!("/{}", "d".repeat(120)).into()), ..RootChoice::default() };
         let failure = choice.resolve(|_| None).unwrap().check_reachable().unwrap_err();
         assert!(failure.message.contains("107"), "{failure}");
         assert!(failure.hint.is_some());

@@ -68,7 +68,10 @@ impl Screen {
     pub(crate) fn stdout(colour: Colour) -> Self {
         let terminal = if std::io::stdout().is_terminal() { Terminal::Yes } else { Terminal::No };
         let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).or_else(|| {
-            rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|w| usize::from(w.ws_col)).filter(|w| *w > 0)
+            rustix::termios::tcgetwinsize(std::io::stdout())
+                .ok()
+                .map(|w| usize::from(w.ws_col))
+                .filter(|w| *w > 0)
         });
         Screen {
             text: String::new(),
@@ -121,7 +124,11 @@ impl Screen {
     }
 
     /// Adds a table. Every cell keeps its text; narrow terminals wrap the widest columns, never beyond the width.
-    pub(crate) fn table<const N: usize>(&mut self, header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
+    pub(crate) fn table<const N: usize>(
+        &mut self,
+        header: [&str; N],
+        rows: impl IntoIterator<Item = [String; N]>,
+    ) {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -160,7 +167,7 @@ pub(crate) fn printable(text: &str) -> String {
     for c in text.chars() {
         if c.is_control() && c != '\t' {
             // Writing to a String cannot fail.
-            let _: std::fmt::Result = write!(shown, "{}", c.escape_unicode());
+            drop(write!(shown, "{}", c.escape_unicode()));
         } else {
             shown.push(c);
         }
@@ -185,7 +192,7 @@ pub(crate) fn print(text: &str) -> std::io::Result<()> {
 /// Writes a line to standard error; there is nowhere left to report a failure of that.
 pub(crate) fn complain(text: &str) {
     let mut err = std::io::stderr().lock();
-    let _: std::io::Result<()> = writeln!(err, "{text}");
+    drop(writeln!(err, "{text}"));
 }
 
 #[cfg(test)]
@@ -208,7 +215,10 @@ mod tests {
     #[test]
     fn a_table_fits_the_width_and_keeps_ids_whole() {
         let mut screen = Screen::plain(40);
-        screen.table(["ID", "TITLE"], [["t_0123abcd".to_owned(), "a title that is much longer than forty columns".to_owned()]]);
+        screen.table(
+            ["ID", "TITLE"],
+            [["t_0123abcd".to_owned(), "a title that is much longer than forty columns".to_owned()]],
+        );
         let text = screen.into_text();
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
         assert!(text.contains("t_0123abcd"));

@@ -33,7 +33,7 @@ pub(crate) use lock::{LockGuard, LockState};
 pub(crate) use records::{
     Cause, ExitRecord, PidRecord, StartedRecord, StopReason, StopRequest, Straggler, UnkillableRecord, Usage,
 };
-pub(crate) use spec::{RunSpec, ShimSpec, Stdin};
+pub(crate) use spec::{LeaseSpec, RunSpec, ShimSpec, Stdin};
 pub(crate) use stat::ProcessStat;
 
 /// The version that this release writes into every file of a run directory.

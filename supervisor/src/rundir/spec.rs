@@ -55,6 +55,25 @@ pub(crate) struct RunSpec {
     pub(crate) cgroup: Option<PathBuf>,
     /// The daemon's datagram socket.
     pub(crate) poke: PathBuf,
+    /// What the host can enforce, as the daemon has found it out; without it confine looks for itself.
+    #[serde(default)]
+    pub(crate) host: Option<policies::Support>,
+    /// The lease on the workspace, which the shim holds as long as it lives.
+    #[serde(default)]
+    pub(crate) lease: Option<LeaseSpec>,
+}
+
+/// The lease that a shim takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LeaseSpec {
+    /// The directory of lease files.
+    pub(crate) dir: PathBuf,
+    /// The workspace, for messages.
+    pub(crate) workspace: PathBuf,
+    /// The workspace's device and inode.
+    pub(crate) place: workspace::Place,
+    /// Who holds it, for messages.
+    pub(crate) holder: workspace::LeaseHolder,
 }
 
 impl fmt::Debug for RunSpec {
@@ -101,6 +120,9 @@ pub(crate) struct ShimSpec {
     pub(crate) cgroup: Option<PathBuf>,
     /// The daemon's datagram socket.
     pub(crate) poke: PathBuf,
+    /// The lease on the workspace.
+    #[serde(default)]
+    pub(crate) lease: Option<LeaseSpec>,
 }
 
 /// The part of the surroundings that the shim itself acts on.

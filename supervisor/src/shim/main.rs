@@ -16,9 +16,11 @@ use super::timer::Alarm;
 use super::tree::join_cgroup;
 use super::watch::Watch;
 use super::worker::Worker;
+use workspace::{Lease, LeaseError, Sharing};
+
 use crate::rundir::{
-    Cause, ExitRecord, ExitSlot, LockGuard, LockState, RunDir, RunDirError, ShimSpec, StoreError, Usage,
-    VERSION, boottime_us,
+    Cause, ExitRecord, ExitSlot, LeaseSpec, LockGuard, LockState, RunDir, RunDirError, ShimSpec, StoreError,
+    Usage, VERSION, boottime_us,
 };
 
 /// Why a shim ended without an exit record. Each has its own exit code, from `sysexits.h` where it has one.
@@ -87,7 +89,8 @@ fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> 
         Err(error) => return store(&slot, &not_begun(Failure::new("spec", &error))),
     };
     let record = match begin(&run, &spec, signals) {
-        Ok(watch) => watch.until_nothing_is_left(),
+        // The lease is kept beside the watch, and goes when nothing is left.
+        Ok((watch, _lease)) => watch.until_nothing_is_left(),
         Err(failure) => not_begun(failure),
     };
     store(&slot, &record)?;
@@ -111,7 +114,11 @@ fn take(run: &RunDir) -> Result<LockGuard, ShimError> {
 }
 
 /// Does everything up to a spawned worker. What fails is a step of the run, not of the shim.
-fn begin<'a>(run: &'a RunDir, spec: &'a ShimSpec, signals: Signals) -> Result<Watch<'a>, Failure> {
+fn begin<'a>(
+    run: &'a RunDir,
+    spec: &'a ShimSpec,
+    signals: Signals,
+) -> Result<(Watch<'a>, Option<Lease>), Failure> {
     if spec.version != VERSION {
         let error = format!("this release runs version {VERSION} and the spec has {}", spec.version);
         return Err(Failure { step: "spec".to_owned(), error });
@@ -120,10 +127,16 @@ fn begin<'a>(run: &'a RunDir, spec: &'a ShimSpec, signals: Signals) -> Result<Wa
         join_cgroup(&cgroup.join("shim")).map_err(|error| Failure::new("cgroup", &error))?;
     }
     record::write_pid(run, spec).map_err(|error| Failure::new("pid", &error))?;
+    let lease =
+        spec.lease.as_ref().map(take_lease).transpose().map_err(|error| Failure::new("lease", &error))?;
     let log = CappedLog::create(&spec.log, spec.log_cap).map_err(|error| Failure::new("log", &error))?;
     let alarm = Alarm::new().map_err(|error| Failure::new("timer", &error))?;
     let worker = Worker::spawn(run, spec).map_err(|error| Failure::new("spawn", &error))?;
-    Ok(Watch::new(run, spec, worker, signals, alarm, log))
+    Ok((Watch::new(run, spec, worker, signals, alarm, log), lease))
+}
+
+fn take_lease(lease: &LeaseSpec) -> Result<Lease, LeaseError> {
+    Lease::acquire(&lease.dir, &lease.workspace, lease.place, Sharing::Exclusive, &lease.holder)
 }
 
 fn not_begun(Failure { step, error }: Failure) -> ExitRecord {

@@ -1,0 +1,118 @@
+//! One call of one verb: who asks, on which board, and the two ways to the data.
+
+use std::sync::Arc;
+
+use kernel::{Actor, Board, RequestId, View};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::service::{BoardHandle, Service};
+use crate::terminal::Screen;
+
+/// Who may call a verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// Operators only.
+    Operator,
+    /// Operators, and workers within the limits of their run.
+    Worker,
+}
+
+/// What a verb needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Reads the board: works offline without a lock.
+    Read,
+    /// Writes the board: works offline under the root's lock.
+    Write,
+    /// Only a daemon can do it.
+    Daemon,
+}
+
+/// A verb: its request is the command line's arguments and the body of the API; its reply is the JSON of both.
+pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'static {
+    /// The word on the command line and in the path of the API.
+    const NAME: &'static str;
+    /// Who may call it.
+    const AUDIENCE: Audience;
+    /// What it needs.
+    const EFFECT: Effect;
+    /// What comes back.
+    type Reply: Serialize + DeserializeOwned + Send + 'static;
+
+    /// Fills in what only the caller knows: files to read, the task of the run it stands in.
+    fn localize(&mut self, _client: &Client) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Does it.
+    fn run(self, call: Call) -> impl Future<Output = Result<Self::Reply, Failure>> + Send;
+
+    /// Shows the reply to a person.
+    fn show(reply: &Self::Reply, screen: &mut Screen);
+
+    /// How the process ends where the reply itself tells of partial failure; 0 otherwise.
+    fn verdict(_reply: &Self::Reply) -> u8 {
+        0
+    }
+}
+
+/// One call: everything a verb may use.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// The boards and the configuration.
+    pub(crate) service: Arc<Service>,
+    /// The board that the call is for.
+    pub(crate) board: Arc<BoardHandle>,
+    /// Who calls.
+    pub(crate) actor: Actor,
+    /// The id under which the reply of a write is kept, so that a repeat gets the same reply.
+    pub(crate) request: Option<RequestId>,
+}
+
+impl Call {
+    /// Reads the board off the runtime's threads.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&View<'_>) -> Result<T, kernel::Error> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let board = Arc::clone(&self.board);
+        let read = tokio::task::spawn_blocking(move || board.readers().with(f));
+        match read.await {
+            Ok(result) => result.map_err(Failure::from),
+            Err(panic) => Err(Failure::failed(format!("the read did not finish: {panic}"))),
+        }
+    }
+
+    /// Runs a job in the writer's next transaction and returns once it is durable. The reply is stored with the
+    /// request id in the same transaction.
+    pub(crate) async fn write<T: Serialize + DeserializeOwned + Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let writer = self.board.writer()?;
+        let actor = self.actor.clone();
+        let lost = |_| Failure::new(Code::TryAgain, "the board's writer has stopped");
+        let Some(request) = self.request.clone() else {
+            let (done, reply) = tokio::sync::oneshot::channel();
+            // The receiver lives in this function: a failed send means that the caller has gone, and the write stands.
+            writer.submit(move |board| job(board, &actor), move |result| drop(done.send(result)));
+            return reply.await.map_err(lost)?.map_err(Failure::from);
+        };
+        let caller = format!("{}:{}", self.actor.kind, self.actor.name);
+        let (done, reply) = tokio::sync::oneshot::channel();
+        let job = move |board: &mut Board<'_>| {
+            let reply = job(board, &actor)?;
+            serde_json::to_value(reply)
+                .map_err(|e| kernel::Error::Writer { message: format!("the reply cannot be stored: {e}") })
+        };
+        writer.submit_once(request, caller, job, move |result| drop(done.send(result)));
+        let value = reply.await.map_err(lost)??;
+        serde_json::from_value(value)
+            .map_err(|e| Failure::failed(format!("the stored reply cannot be read: {e}")))
+    }
+}

@@ -1,0 +1,14 @@
+//! The verbs over HTTP: who calls, which verb, what comes back.
+//!
+//! One router serves the daemon's sockets and, where no daemon runs, the command line in its own process.
+
+mod call;
+mod identity;
+mod listen;
+mod rest;
+mod router;
+
+pub(crate) use call::{Audience, Call, Effect, Verb};
+pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, hex};
+pub(crate) use listen::{Listeners, Sockets};
+pub(crate) use router::{Shared, mount_verb, router};

@@ -1,0 +1,125 @@
+//! What the command line understands.
+
+use std::path::PathBuf;
+
+use kernel::BoardName;
+
+use crate::demo::Demo;
+use crate::paths::RootChoice;
+use crate::terminal::Colour;
+use crate::verbs;
+
+use super::follow::{Tail, Watch};
+
+/// Runs fleets of confined workers from a durable task board
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "supervisor",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "\
+A first tour:
+  supervisor demo                                        see it all happen, on real processes
+  supervisor create 'say hello' --assignee shell --body 'echo hello'
+  supervisor dispatch                                    run what is ready, and wait for it
+  supervisor daemon                                      run what comes, as it comes
+  supervisor status --watch                              see it running
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 69 daemon unreachable, 75 try again, 77 not permitted"
+)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Global {
+    #[command(flatten)]
+    pub(super) root: RootChoice,
+    /// The board to work on
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "SUPERVISOR_BOARD",
+        default_value = "default",
+        help_heading = "Global options"
+    )]
+    pub(super) board: BoardName,
+    /// Print JSON, errors included
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(super) json: bool,
+    /// When to colour
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        help_heading = "Global options"
+    )]
+    pub(super) color: Colour,
+}
+
+/// Run the daemon in the foreground
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+SIGTERM or Ctrl-C drains: nothing more is started, workers are waited for up to worker.drain, then ended. A second one ends
+them now, a third one kills. SIGHUP reads the configuration again.
+
+Examples:
+  supervisor daemon
+  supervisor --root /srv/fleet daemon
+  RUST_LOG=debug supervisor daemon")]
+pub(super) struct Daemon {}
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    Demo(Demo),
+    Daemon(Daemon),
+    Status(verbs::Status),
+    Create(Box<verbs::Create>),
+    List(verbs::List),
+    Show(verbs::Show),
+    Dispatch(verbs::Dispatch),
+    Watch(Watch),
+    Tail(Tail),
+    Log(verbs::Log),
+    Runs(verbs::Runs),
+    Context(verbs::Context),
+    Stats(verbs::Stats),
+    Events(verbs::Events),
+    Assign(verbs::Assign),
+    Link(verbs::Link),
+    Unlink(verbs::Unlink),
+    Comment(verbs::Comment),
+    Claim(verbs::Claim),
+    Heartbeat(verbs::Heartbeat),
+    Complete(verbs::Complete),
+    Block(verbs::Block),
+    Unblock(verbs::Unblock),
+    Reclaim(verbs::Reclaim),
+    Archive(verbs::Archive),
+    Init(verbs::Init),
+    Stop(verbs::Stop),
+    /// Print completions for a shell
+    #[command(after_help = "\
+Examples:
+  supervisor completions bash > /etc/bash_completion.d/supervisor
+  supervisor completions zsh > ~/.zfunc/_supervisor")]
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages, one per verb
+    #[command(after_help = "\
+Examples:
+  supervisor man /usr/local/share/man/man1")]
+    Man {
+        /// Where to write them
+        dir: PathBuf,
+    },
+}

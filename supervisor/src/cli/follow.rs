@@ -1,0 +1,138 @@
+//! What goes on until it is interrupted: `watch`, `tail`, `log --follow`, `status --watch`.
+
+use std::time::Duration;
+
+use kernel::{EventId, Profile, TaskId, Tenant};
+
+use super::Output;
+use crate::api::Verb as _;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::verbs::{Events, Log, Show, Status, event_line};
+
+/// How long one question waits at the daemon.
+const WAIT_SECONDS: u64 = 30;
+
+/// Follow the events of the whole board
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  supervisor watch
+  supervisor watch --tenant acme --kinds completed,blocked
+  supervisor watch --json | jq .kind")]
+pub(super) struct Watch {
+    /// Only tasks of this profile
+    #[arg(long, value_name = "PROFILE")]
+    assignee: Option<Profile>,
+    /// Only tasks of this tenant
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<Tenant>,
+    /// Only these kinds, separated by commas
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    kinds: Vec<String>,
+    /// Accepted for habit's sake: events come when they happen
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    interval: Option<f64>,
+    /// Start after this event instead of now
+    #[arg(long, value_name = "ID")]
+    since: Option<EventId>,
+}
+
+/// Follow the events of one task
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  supervisor tail t_0123abcd")]
+pub(super) struct Tail {
+    /// The task
+    task_id: TaskId,
+    /// Accepted for habit's sake: events come when they happen
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    interval: Option<f64>,
+}
+
+pub(super) async fn watch(client: &Client, watch: Watch, output: &Output) -> Result<u8, Failure> {
+    let since = match watch.since {
+        Some(since) => since,
+        None => {
+            let newest = Events { since: EventId(i64::MAX), limit: 1, ..Events::default() };
+            client.call(&newest).await?.last_event
+        }
+    };
+    let events = Events {
+        since,
+        limit: 1000,
+        assignee: watch.assignee,
+        tenant: watch.tenant,
+        kinds: watch.kinds,
+        ..Events::default()
+    };
+    if !output.json() {
+        crate::terminal::complain("Watching for events; Ctrl-C ends it.");
+    }
+    stream(client, events, output).await
+}
+
+pub(super) async fn tail(client: &Client, tail: Tail, output: &Output) -> Result<u8, Failure> {
+    client.call(&Show { task_id: Some(tail.task_id.clone()) }).await?;
+    let events = Events { task: Some(tail.task_id), limit: 1000, ..Events::default() };
+    stream(client, events, output).await
+}
+
+async fn stream(client: &Client, mut events: Events, output: &Output) -> Result<u8, Failure> {
+    loop {
+        let page = client.call(&events).await?;
+        events.since = page.cursor;
+        events.wait = WAIT_SECONDS;
+        for event in &page.events {
+            if output.json() {
+                output.value(event)?;
+            } else {
+                let mut screen = output.screen();
+                event_line(event, &mut screen);
+                output.text(&screen.into_text())?;
+            }
+        }
+    }
+}
+
+pub(super) async fn log(client: &Client, mut log: Log, output: &Output) -> Result<u8, Failure> {
+    log.localize(client)?;
+    let mut waiting = Events { task: log.task_id.clone(), limit: 1000, ..Events::default() };
+    loop {
+        let piece = client.call(&log).await?;
+        log.run = Some(piece.run_id);
+        log.offset = Some(piece.next_offset);
+        if output.json() {
+            output.value(&piece)?;
+        } else {
+            output.text(&crate::terminal::printable_lines(&piece.text))?;
+        }
+        if piece.ended && piece.text.is_empty() {
+            return Ok(0);
+        }
+        // The log itself announces nothing; the end of the run is an event and cuts the wait short.
+        waiting.wait = 1;
+        waiting.since = client.call(&waiting).await?.cursor;
+    }
+}
+
+pub(super) async fn status(client: &Client, status: Status, output: &Output) -> Result<u8, Failure> {
+    let interval = Duration::try_from_secs_f64(status.interval).map_err(|_| {
+        Failure::usage(format!("{} is no number of seconds to wait", status.interval))
+            .hint("give a positive number, such as 0.5")
+    })?;
+    loop {
+        let report = client.call(&status).await?;
+        if output.json() {
+            output.value(&report)?;
+        } else {
+            let mut screen = output.screen();
+            Status::show(&report, &mut screen);
+            // Home, the lines each cleared to their end, then everything below: no flicker.
+            let text = screen.into_text().replace('\n', "\x1b[K\n");
+            output.text(&format!("\x1b[H{text}\x1b[J"))?;
+        }
+        tokio::time::sleep(interval.max(Duration::from_millis(100))).await;
+    }
+}

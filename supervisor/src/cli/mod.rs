@@ -1,0 +1,220 @@
+//! The command line: parse, call the verb, print its reply, end with the right code.
+
+mod arguments;
+mod dispatch;
+mod follow;
+mod paper;
+
+use std::process::ExitCode;
+
+use arguments::{Cli, Command, Global};
+use clap::Parser as _;
+
+use crate::api::Verb;
+use crate::client::{Client, WorkerSelf};
+use crate::daemon::{self, Extent};
+use crate::demo;
+use crate::exit::Code;
+use crate::failure::{Failure, Problem};
+use crate::paths::Root;
+use crate::terminal::{Colour, Screen, complain, print};
+
+/// Parses the command line and runs it.
+pub(crate) fn main() -> ExitCode {
+    let words = std::env::args_os()
+        .enumerate()
+        .filter(|(at, word)| *at != 1 || word != "kanban")
+        .map(|(_, word)| word);
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { Code::Usage.exit() } else { 0 };
+            // Help that nobody reads to the end is no failure.
+            drop(error.print());
+            return ExitCode::from(code);
+        }
+    };
+    let output = Output { json: cli.global.json, colour: cli.global.color };
+    // A worker's environment is small and a command is short: one thread does.
+    let runtime = if matches!(cli.command, Command::Daemon(_) | Command::Dispatch(_) | Command::Demo(_)) {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build()
+    } else {
+        tokio::runtime::Builder::new_current_thread().enable_all().build()
+    };
+    let outcome = match runtime {
+        Ok(runtime) => {
+            let outcome = runtime.block_on(run(cli, &output));
+            // Reads that are still under way (a watcher's) need not end first.
+            runtime.shutdown_background();
+            outcome
+        }
+        Err(e) => Err(Failure::failed(format!("failed to start: {e}"))),
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            output.fail(&failure);
+            ExitCode::from(failure.code.exit())
+        }
+    }
+}
+
+/// How replies and refusals are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    json: bool,
+    colour: Colour,
+}
+
+impl Output {
+    /// A screen for standard output.
+    pub(crate) fn screen(&self) -> Screen {
+        Screen::stdout(self.colour)
+    }
+
+    /// Whether JSON was asked for.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    fn fail(&self, failure: &Failure) {
+        if self.json
+            && let Ok(text) = serde_json::to_string(&serde_json::json!({ "error": Problem::from(failure) }))
+        {
+            drop(print(&format!("{text}\n")));
+        }
+        complain(&format!("error: {}", crate::terminal::printable_lines(&failure.message)));
+        if let Some(hint) = &failure.hint {
+            complain(&format!("hint: {}", crate::terminal::printable_lines(hint)));
+        }
+    }
+
+    /// Prints a reply as JSON or as text, and returns the exit code that it stands for.
+    pub(crate) fn reply<V: Verb>(&self, reply: &V::Reply) -> Result<u8, Failure> {
+        if self.json {
+            self.value(reply)?;
+        } else {
+            let mut screen = self.screen();
+            V::show(reply, &mut screen);
+            self.text(&screen.into_text())?;
+        }
+        Ok(V::verdict(reply))
+    }
+
+    /// Prints a value as one line of JSON.
+    pub(crate) fn value<T: serde::Serialize>(&self, value: &T) -> Result<(), Failure> {
+        let text = serde_json::to_string(value)
+            .map_err(|e| Failure::failed(format!("the reply cannot be written: {e}")))?;
+        self.text(&format!("{text}\n"))
+    }
+
+    /// Prints text as it is.
+    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        print(text).map_err(|e| Failure::failed(format!("standard output cannot be written: {e}")))
+    }
+}
+
+async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
+    let Global { root, board, .. } = cli.global;
+    match cli.command {
+        Command::Completions { shell } => return paper::completions(shell, output),
+        Command::Man { dir } => return paper::man(&dir, output),
+        _ => {}
+    }
+    let worker = WorkerSelf::from_env(|name| std::env::var(name).ok())?;
+    let root = root.resolve(|name| std::env::var_os(name).map(Into::into))?;
+    let client = Client::new(root.clone(), board, worker);
+    match cli.command {
+        Command::Init(verb) => call(&client, verb, output).await,
+        Command::Create(verb) => call(&client, *verb, output).await,
+        Command::List(verb) => call(&client, verb, output).await,
+        Command::Show(verb) => call(&client, verb, output).await,
+        Command::Assign(verb) => call(&client, verb, output).await,
+        Command::Link(verb) => call(&client, verb, output).await,
+        Command::Unlink(verb) => call(&client, verb, output).await,
+        Command::Comment(verb) => call(&client, verb, output).await,
+        Command::Claim(verb) => call(&client, verb, output).await,
+        Command::Heartbeat(verb) => call(&client, verb, output).await,
+        Command::Complete(verb) => call(&client, verb, output).await,
+        Command::Block(verb) => call(&client, verb, output).await,
+        Command::Unblock(verb) => call(&client, verb, output).await,
+        Command::Archive(verb) => call(&client, verb, output).await,
+        Command::Reclaim(verb) => call(&client, verb, output).await,
+        Command::Runs(verb) => call(&client, verb, output).await,
+        Command::Context(verb) => call(&client, verb, output).await,
+        Command::Stats(verb) => call(&client, verb, output).await,
+        Command::Events(verb) => call(&client, verb, output).await,
+        Command::Stop(verb) => call(&client, verb, output).await,
+        Command::Log(verb) if verb.follow => follow::log(&client, verb, output).await,
+        Command::Log(verb) => call(&client, verb, output).await,
+        Command::Status(verb) if verb.watch => follow::status(&client, verb, output).await,
+        Command::Status(verb) => call(&client, verb, output).await,
+        Command::Tail(tail) => follow::tail(&client, tail, output).await,
+        Command::Watch(watch) => follow::watch(&client, watch, output).await,
+        Command::Dispatch(verb) => dispatch::run(&client, verb, output).await,
+        Command::Daemon(_) => serve(root, output).await,
+        Command::Demo(demo) => demo::run(demo, output).await,
+        Command::Completions { .. } | Command::Man { .. } => Ok(0),
+    }
+}
+
+/// Calls a verb and prints its reply.
+async fn call<V: Verb>(client: &Client, mut verb: V, output: &Output) -> Result<u8, Failure> {
+    verb.localize(client)?;
+    let reply = client.call(&verb).await?;
+    output.reply::<V>(&reply)
+}
+
+async fn serve(root: Root, output: &Output) -> Result<u8, Failure> {
+    start_log(output);
+    let place = root.dir().to_owned();
+    let announce = move || {
+        complain(&format!(
+            "supervisor {} serves {} (pid {}); stop it with Ctrl-C",
+            env!("CARGO_PKG_VERSION"),
+            place.display(),
+            std::process::id()
+        ));
+    };
+    daemon::run(root, Extent::Forever, announce).await?;
+    Ok(0)
+}
+
+/// Logs to standard error; `RUST_LOG` chooses what.
+pub(crate) fn start_log(output: &Output) {
+    use std::io::IsTerminal as _;
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let colour = output.colour == Colour::Always
+        || (output.colour == Colour::Auto
+            && std::io::stderr().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()));
+    let log =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    // A second call in one process (a pass inside another) keeps the first log.
+    drop(log.with_ansi(colour).try_init());
+}
+
+/// The verb that a test or a page of the manual may name.
+pub(crate) fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_explains_itself_with_an_example() {
+        for verb in command().get_subcommands().filter(|verb| verb.get_name() != "help") {
+            let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains("supervisor "), "{} has no example", verb.get_name());
+            assert!(verb.get_about().is_some(), "{} has no description", verb.get_name());
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! A verb on its way: to the daemon's socket, or to the same router in this process under the root's lock.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper_util::rt::TokioIo;
+use kernel::BoardName;
+use tower::ServiceExt as _;
+
+use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, Verb, router};
+use crate::config::Config;
+use crate::exit::Code;
+use crate::failure::{Failure, Problem};
+use crate::owner::OwnerLock;
+use crate::paths::Root;
+use crate::service::{Mode, Service};
+
+/// How long a worker looks for a daemon that is away (a restart takes less).
+const WORKER_PATIENCE: Duration = Duration::from_secs(60);
+/// How long an operator's command waits for a lock, or for a daemon that holds it and does not answer yet.
+const OPERATOR_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a process inside a run knows of itself, from its environment.
+#[derive(Clone)]
+pub(crate) struct WorkerSelf {
+    /// The task of the run.
+    pub(crate) task: kernel::TaskId,
+    token: String,
+    socket: Address,
+}
+
+impl std::fmt::Debug for WorkerSelf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkerSelf").field("task", &self.task).field("token", &"…").finish_non_exhaustive()
+    }
+}
+
+/// Where a daemon listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Address {
+    Unix(std::path::PathBuf),
+    Loopback(u16),
+}
+
+impl WorkerSelf {
+    /// Reads a run's own environment. None outside a run; an error where it is there but broken.
+    pub(crate) fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, Failure> {
+        let Some(token) = env("SUPERVISOR_TOKEN") else { return Ok(None) };
+        let need = |name: &str| {
+            env(name).ok_or_else(|| {
+                Failure::usage(format!(
+                    "SUPERVISOR_TOKEN is set and {name} is not, so this run cannot find its board"
+                ))
+                .hint("outside a run, unset SUPERVISOR_TOKEN")
+            })
+        };
+        let task = need("SUPERVISOR_TASK")?;
+        let task = task.parse().map_err(|e| Failure::usage(format!("SUPERVISOR_TASK: {e}")))?;
+        let socket = need("SUPERVISOR_SOCKET")?;
+        let socket = match socket.strip_prefix("tcp://127.0.0.1:") {
+            Some(port) => Address::Loopback(
+                port.parse()
+                    .map_err(|_| Failure::usage(format!("SUPERVISOR_SOCKET: `{socket}` has no port")))?,
+            ),
+            None => Address::Unix(socket.into()),
+        };
+        Ok(Some(WorkerSelf { task, token, socket }))
+    }
+}
+
+/// Sends verbs for one command line.
+#[derive(Debug)]
+pub(crate) struct Client {
+    root: Root,
+    board: BoardName,
+    worker: Option<WorkerSelf>,
+}
+
+/// An answer over any transport.
+struct Answer {
+    status: StatusCode,
+    body: Bytes,
+}
+
+/// Why no answer came.
+enum Trouble {
+    /// Nobody listens.
+    Absent(String),
+    /// Somebody listens, and the exchange broke.
+    Broken(String),
+}
+
+impl Client {
+    /// A client for a root and board, or for the run that this process belongs to.
+    pub(crate) fn new(root: Root, board: BoardName, worker: Option<WorkerSelf>) -> Self {
+        Client { root, board, worker }
+    }
+
+    /// The run that this process belongs to.
+    pub(crate) fn worker(&self) -> Option<&WorkerSelf> {
+        self.worker.as_ref()
+    }
+
+    /// The root.
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The board that verbs go to.
+    pub(crate) fn board(&self) -> &BoardName {
+        &self.board
+    }
+
+    /// Calls a verb and returns its reply.
+    pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
+        let body = serde_json::to_vec(verb)
+            .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
+        let path = format!("/api/v1/verbs/{}", V::NAME);
+        let request_id = uuid::Uuid::new_v4().to_string();
+        let answer = self.deliver(V::EFFECT, &path, &body, &request_id).await?;
+        if answer.status.is_success() {
+            return serde_json::from_slice(&answer.body).map_err(|e| {
+                Failure::failed(format!("the reply to `{}` cannot be read: {e}", V::NAME))
+                    .hint("is the daemon of another version? restart it with this binary")
+            });
+        }
+        Err(match serde_json::from_slice::<Problem>(&answer.body) {
+            Ok(problem) => problem.into(),
+            Err(_) => Failure::new(
+                Code::from_wire(None, answer.status.as_u16()),
+                format!("`{}` was refused: {}", V::NAME, String::from_utf8_lossy(&answer.body)),
+            ),
+        })
+    }
+
+    async fn deliver(
+        &self,
+        effect: Effect,
+        path: &str,
+        body: &[u8],
+        request_id: &str,
+    ) -> Result<Answer, Failure> {
+        let patience = if self.worker.is_some() { WORKER_PATIENCE } else { OPERATOR_PATIENCE };
+        let until = Instant::now() + patience;
+        loop {
+            let (address, key) = match &self.worker {
+                Some(worker) => (worker.socket.clone(), None),
+                None => (Address::Unix(self.root.operator_socket()), OperatorKey::load(&self.root)?),
+            };
+            let request = self.request(path, body, request_id, key.as_ref())?;
+            let trouble = match exchange(&address, request).await {
+                Ok(answer) => return Ok(answer),
+                Err(trouble) => trouble,
+            };
+            if self.worker.is_none()
+                && let Trouble::Absent(_) = trouble
+                && let Some(answer) = self.offline(effect, path, body, request_id).await?
+            {
+                return Ok(answer);
+            }
+            if Instant::now() >= until {
+                return Err(self.gave_up(&trouble));
+            }
+            // Nothing announces that a daemon has come up or a lock came free: a short pause between looks.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    fn gave_up(&self, trouble: &Trouble) -> Failure {
+        let (Trouble::Absent(reason) | Trouble::Broken(reason)) = trouble;
+        if self.worker.is_some() {
+            return Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
+                .hint("nothing was recorded; try again in a moment");
+        }
+        match OwnerLock::holder(&self.root) {
+            Some(holder) => Failure::new(
+                Code::TryAgain,
+                format!("another process works on {}: {holder}", self.root.dir().display()),
+            )
+            .hint("try again in a moment"),
+            None => Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
+                .hint("start one with: supervisor daemon"),
+        }
+    }
+
+    fn request(
+        &self,
+        path: &str,
+        body: &[u8],
+        request_id: &str,
+        key: Option<&OperatorKey>,
+    ) -> Result<Request<Full<Bytes>>, Failure> {
+        let mut request = Request::post(path)
+            .header(header::HOST, "supervisor")
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(BOARD_HEADER, self.board.as_str())
+            .header(REQUEST_HEADER, request_id);
+        if let Some(worker) = &self.worker {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", worker.token));
+        }
+        if let Some(key) = key {
+            request = request.header(KEY_HEADER, key.as_str());
+        }
+        request
+            .body(Full::new(Bytes::copy_from_slice(body)))
+            .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
+    }
+
+    /// Runs the verb in this process. None where somebody else holds the root, so that the caller looks again.
+    async fn offline(
+        &self,
+        effect: Effect,
+        path: &str,
+        body: &[u8],
+        request_id: &str,
+    ) -> Result<Option<Answer>, Failure> {
+        let (mode, _lock) = match effect {
+            Effect::Daemon => {
+                return match OwnerLock::holder(&self.root) {
+                    Some(_) => Ok(None),
+                    None => Err(Failure::new(Code::Unreachable, "no daemon is running for this root")
+                        .hint("start one with: supervisor daemon")),
+                };
+            }
+            Effect::Read => (Mode::Reading, None),
+            Effect::Write => {
+                self.root.create()?;
+                match OwnerLock::try_acquire(&self.root, "a command without a daemon")? {
+                    Some(lock) => (Mode::Offline, Some(lock)),
+                    None => return Ok(None),
+                }
+            }
+        };
+        let config = Config::load(&self.root)?;
+        let service = Arc::new(Service::new(self.root.clone(), config, mode));
+        let (head, body) = self.request(path, body, request_id, None)?.into_parts();
+        let mut request = Request::from_parts(head, Body::new(body));
+        request.extensions_mut().insert(Peer::InProcess(nix::unistd::getuid().as_raw()));
+        let response = match router(service, None).oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        let status = response.status();
+        let body = response
+            .into_body()
+            .collect()
+            .await
+            .map_err(|e| Failure::failed(format!("the reply cannot be read: {e}")))?
+            .to_bytes();
+        Ok(Some(Answer { status, body }))
+    }
+}
+
+async fn exchange(address: &Address, request: Request<Full<Bytes>>) -> Result<Answer, Trouble> {
+    match address {
+        Address::Unix(path) => {
+            let stream = tokio::net::UnixStream::connect(path)
+                .await
+                .map_err(|e| absent_or_broken(&e, &path.display().to_string()))?;
+            talk(stream, request).await
+        }
+        Address::Loopback(port) => {
+            let stream = tokio::net::TcpStream::connect(("127.0.0.1", *port))
+                .await
+                .map_err(|e| absent_or_broken(&e, &format!("127.0.0.1:{port}")))?;
+            talk(stream, request).await
+        }
+    }
+}
+
+fn absent_or_broken(error: &std::io::Error, place: &str) -> Trouble {
+    let reason = format!("{place}: {error}");
+    match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => Trouble::Absent(reason),
+        _ => Trouble::Broken(reason),
+    }
+}
+
+async fn talk(
+    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+) -> Result<Answer, Trouble> {
+    let broken = |e: hyper::Error| Trouble::Broken(e.to_string());
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let driver = tokio::spawn(connection);
+    let response = sender.send_request(request).await.map_err(broken)?;
+    let status = response.status();
+    let body = response.into_body().collect().await.map_err(broken)?.to_bytes();
+    drop(sender);
+    driver.abort();
+    Ok(Answer { status, body })
+}

@@ -1,0 +1,166 @@
+//! `supervisor.toml`: limits of admission, worker uids, grace. Unknown keys are errors that name the line.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::paths::Root;
+use crate::span::Span;
+
+/// The configuration of one root. Everything has a safe default; an absent file is an empty one.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// How many workers may run at once.
+    pub(crate) limits: Limits,
+    /// How workers are run.
+    pub(crate) worker: WorkerConfig,
+}
+
+/// Caps on live workers. Reloaded on SIGHUP.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Limits {
+    /// All workers of this daemon. Default: four per CPU, at least 4 and at most 32.
+    pub(crate) max_running: Option<usize>,
+    /// Workers of one tenant at once.
+    pub(crate) per_tenant: Option<usize>,
+    /// Workers of one profile at once.
+    pub(crate) per_profile: Option<usize>,
+    /// Workers of single profiles, before `per_profile`.
+    pub(crate) profiles: BTreeMap<String, usize>,
+    /// Workers of single tenants, before `per_tenant`.
+    pub(crate) tenants: BTreeMap<String, usize>,
+}
+
+/// How workers are run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct WorkerConfig {
+    /// The first uid of the range that root gives to workers, one per task.
+    pub(crate) first_uid: u32,
+    /// How many uids the range has.
+    pub(crate) uid_count: u32,
+    /// The runtime limit of tasks that name none.
+    pub(crate) max_runtime: Span,
+    /// From SIGTERM to SIGKILL.
+    pub(crate) grace: Span,
+    /// How long a worker may go on after its verdict.
+    pub(crate) verdict_grace: Span,
+    /// How much of a run's output is kept, in bytes.
+    pub(crate) log_cap: u64,
+    /// The policy of tasks that name none.
+    pub(crate) policy: String,
+    /// Counted failures in a row until a task is blocked, unless the task says `--max-retries`.
+    pub(crate) failure_limit: u32,
+    /// How long `drain` waits before it ends workers.
+    pub(crate) drain: Span,
+}
+
+impl Default for WorkerConfig {
+    fn default() -> Self {
+        let seconds = |s: &str| s.parse::<Span>().unwrap_or_else(|_| unreachable!("a literal span parses"));
+        WorkerConfig {
+            // Above the ranges that distributions, systemd and containers hand out (systemd's UIDS-GIDS document).
+            first_uid: 1_900_000_000,
+            uid_count: 65_536,
+            max_runtime: seconds("4h"),
+            grace: seconds("5s"),
+            verdict_grace: seconds("10s"),
+            log_cap: 8 << 20,
+            policy: "default".to_owned(),
+            failure_limit: 5,
+            drain: seconds("30s"),
+        }
+    }
+}
+
+impl Limits {
+    /// The cap on all workers.
+    pub(crate) fn total(&self) -> usize {
+        self.max_running.unwrap_or_else(|| {
+            let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            (cpus * 4).clamp(4, 32)
+        })
+    }
+}
+
+impl WorkerConfig {
+    /// The grace between SIGTERM and SIGKILL.
+    pub(crate) fn grace(&self) -> Duration {
+        self.grace.duration()
+    }
+}
+
+impl Config {
+    /// Reads the configuration of a root.
+    pub(crate) fn load(root: &Root) -> Result<Self, Failure> {
+        let path = root.config_file();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
+            Err(e) => return Err(Failure::file("read", &path, &e)),
+        };
+        let config: Config = toml::from_str(&text).map_err(|e| {
+            Failure::usage(format!(
+                "{} is not a valid configuration: {}",
+                path.display(),
+                e.to_string().trim_end()
+            ))
+            .hint("the keys are described in docs/configuration.md")
+        })?;
+        if config.limits.max_running == Some(0) {
+            return Err(Failure::usage(format!(
+                "{}: limits.max_running is 0, so nothing would ever run",
+                path.display()
+            ))
+            .hint("set it to 1 or more, or leave it out"));
+        }
+        let end = u64::from(config.worker.first_uid) + u64::from(config.worker.uid_count);
+        if config.worker.first_uid < 1000 || config.worker.uid_count < 64 || end > u64::from(u32::MAX) {
+            return Err(Failure::usage(format!(
+                "{}: worker.first_uid = {} and worker.uid_count = {} are no usable range of uids",
+                path.display(),
+                config.worker.first_uid,
+                config.worker.uid_count
+            ))
+            .hint("start at 1000 or above, with 64 uids or more"));
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::RootChoice;
+
+    fn load(text: &str) -> Result<Config, Failure> {
+        let dir = tempfile::tempdir().unwrap();
+        let choice = RootChoice { root: Some(dir.path().into()), ..RootChoice::default() };
+        let root = choice.resolve(|_| None).unwrap();
+        std::fs::write(root.config_file(), text).unwrap();
+        Config::load(&root)
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line() {
+        let failure = load("[limits]\nmax_runing = 3\n").unwrap_err();
+        assert!(failure.message.contains("max_runing") && failure.message.contains("line 2"), "{failure}");
+    }
+
+    #[test]
+    fn spans_and_caps_are_read() {
+        let config = load("[limits]\nmax_running = 3\n[worker]\nmax_runtime = \"2h\"\ngrace = 7\n").unwrap();
+        assert_eq!(config.limits.total(), 3);
+        assert_eq!(config.worker.max_runtime.duration().as_secs(), 7200);
+        assert_eq!(config.worker.grace().as_secs(), 7);
+    }
+
+    #[test]
+    fn a_cap_of_nothing_is_refused() {
+        assert!(load("[limits]\nmax_running = 0\n").is_err());
+    }
+}

@@ -1,0 +1,199 @@
+//! Admission: which ready tasks may start now. The only place that counts slots.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kernel::{Profile, Tenant};
+
+use super::TaskKey;
+use crate::config::Limits;
+
+/// What a task takes while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Claim {
+    /// The task.
+    pub(super) key: TaskKey,
+    /// Its tenant.
+    pub(super) tenant: Option<Tenant>,
+    /// Its profile.
+    pub(super) profile: Option<Profile>,
+    /// The place that it needs for itself: the directory of a `dir` workspace.
+    pub(super) place: Option<String>,
+    /// The environment that it depends on: its lane and repository.
+    pub(super) environment: String,
+}
+
+/// Environments that have failed to start a worker, with what their tasks wait for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Breakers {
+    open: BTreeMap<String, String>,
+}
+
+impl Breakers {
+    /// A start failed because of its environment.
+    pub(super) fn trip(&mut self, environment: &str, error: &str) {
+        self.open.insert(environment.to_owned(), error.to_owned());
+    }
+
+    /// A start worked: whatever the environment lacked is there again.
+    pub(super) fn reset(&mut self, environment: &str) {
+        self.open.remove(environment);
+    }
+}
+
+/// Decides on ready tasks in the order given. Returns those that start, and why each other one waits.
+pub(super) fn admit<'a>(
+    ready: Vec<Claim>,
+    running: impl IntoIterator<Item = &'a Claim>,
+    limits: &Limits,
+    breakers: &Breakers,
+    budget: Option<usize>,
+) -> (Vec<Claim>, Vec<(TaskKey, String)>) {
+    let mut tally = Tally::default();
+    for claim in running {
+        tally.add(claim);
+    }
+    let mut admitted = Vec::new();
+    let mut waiting = Vec::new();
+    for claim in ready {
+        let spent = budget.is_some_and(|budget| admitted.len() >= budget);
+        let refusal = if spent {
+            Some("the pass has started as many tasks as --max allows".to_owned())
+        } else {
+            tally.refusal(&claim, limits, breakers)
+        };
+        match refusal {
+            Some(why) => waiting.push((claim.key, why)),
+            None => {
+                tally.add(&claim);
+                admitted.push(claim);
+            }
+        }
+    }
+    (admitted, waiting)
+}
+
+#[derive(Default)]
+struct Tally {
+    total: usize,
+    tenants: BTreeMap<Tenant, usize>,
+    profiles: BTreeMap<Profile, usize>,
+    places: BTreeMap<String, TaskKey>,
+    environments: BTreeSet<String>,
+}
+
+impl Tally {
+    fn add(&mut self, claim: &Claim) {
+        self.total += 1;
+        if let Some(tenant) = &claim.tenant {
+            *self.tenants.entry(tenant.clone()).or_default() += 1;
+        }
+        if let Some(profile) = &claim.profile {
+            *self.profiles.entry(profile.clone()).or_default() += 1;
+        }
+        if let Some(place) = &claim.place {
+            self.places.insert(place.clone(), claim.key.clone());
+        }
+        self.environments.insert(claim.environment.clone());
+    }
+
+    fn refusal(&self, claim: &Claim, limits: &Limits, breakers: &Breakers) -> Option<String> {
+        let total = limits.total();
+        if self.total >= total {
+            return Some(format!("for a slot: {total} of {total} are taken (limits.max_running)"));
+        }
+        if let Some(tenant) = &claim.tenant
+            && let Some(cap) = limits.tenants.get(tenant.as_str()).copied().or(limits.per_tenant)
+            && self.tenants.get(tenant).is_some_and(|n| *n >= cap)
+        {
+            return Some(format!("for a slot of tenant {tenant}: {cap} of {cap} are taken"));
+        }
+        if let Some(profile) = &claim.profile
+            && let Some(cap) = limits.profiles.get(profile.as_str()).copied().or(limits.per_profile)
+            && self.profiles.get(profile).is_some_and(|n| *n >= cap)
+        {
+            return Some(format!("for a slot of profile {profile}: {cap} of {cap} are taken"));
+        }
+        if let Some(place) = &claim.place
+            && let Some(holder) = self.places.get(place)
+        {
+            return Some(format!("for {place}: {} works there", holder.task));
+        }
+        if let Some(error) = breakers.open.get(&claim.environment)
+            && self.environments.contains(&claim.environment)
+        {
+            return Some(format!("for its environment to work again ({error}); another task is trying it"));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(n: u32, tenant: &str) -> Claim {
+        Claim {
+            key: TaskKey { board: "default".parse().unwrap(), task: format!("t_{n:08x}").parse().unwrap() },
+            tenant: Some(tenant.parse().unwrap()),
+            profile: Some("shell".parse().unwrap()),
+            place: None,
+            environment: "shell".to_owned(),
+        }
+    }
+
+    fn caps(text: &str) -> Limits {
+        toml::from_str(text).unwrap()
+    }
+
+    fn ids(claims: &[Claim]) -> Vec<String> {
+        claims.iter().map(|c| c.key.task.to_string()).collect()
+    }
+
+    #[test]
+    fn the_total_cap_counts_what_runs_and_what_was_just_admitted() {
+        let running = [claim(1, "a")];
+        let ready = vec![claim(2, "a"), claim(3, "b"), claim(4, "c")];
+        let (admitted, waiting) =
+            admit(ready, &running, &caps("max_running = 3"), &Breakers::default(), None);
+        assert_eq!(ids(&admitted), ["t_00000002", "t_00000003"]);
+        assert!(waiting[0].1.contains("3 of 3"));
+    }
+
+    #[test]
+    fn a_full_tenant_does_not_hold_up_the_others() {
+        let ready = vec![claim(1, "a"), claim(2, "a"), claim(3, "b")];
+        let limits = caps("max_running = 9\nper_tenant = 1");
+        let (admitted, waiting) = admit(ready, [], &limits, &Breakers::default(), None);
+        assert_eq!(ids(&admitted), ["t_00000001", "t_00000003"]);
+        assert!(waiting[0].1.contains("tenant a"));
+    }
+
+    #[test]
+    fn one_directory_has_one_worker_at_a_time() {
+        let place = |n| Claim { place: Some("/srv/x".to_owned()), ..claim(n, "a") };
+        let limits = caps("max_running = 9");
+        let (admitted, waiting) = admit(vec![place(1), place(2)], [], &limits, &Breakers::default(), None);
+        assert_eq!(admitted.len(), 1);
+        assert!(waiting[0].1.contains("/srv/x"));
+    }
+
+    #[test]
+    fn a_broken_environment_gets_one_probe_at_a_time() {
+        let mut breakers = Breakers::default();
+        breakers.trip("shell", "no /bin/sh");
+        let limits = caps("max_running = 9");
+        let (admitted, waiting) = admit(vec![claim(1, "a"), claim(2, "a")], [], &limits, &breakers, None);
+        assert_eq!((admitted.len(), waiting.len()), (1, 1));
+        breakers.reset("shell");
+        let (admitted, _) = admit(vec![claim(1, "a"), claim(2, "a")], [], &limits, &breakers, None);
+        assert_eq!(admitted.len(), 2);
+    }
+
+    #[test]
+    fn a_budget_ends_a_pass() {
+        let limits = caps("max_running = 9");
+        let ready = vec![claim(1, "a"), claim(2, "a")];
+        let (admitted, _) = admit(ready, [], &limits, &Breakers::default(), Some(1));
+        assert_eq!(admitted.len(), 1);
+    }
+}

@@ -1,0 +1,122 @@
+//! The cgroup of a run: two leaves, one for the shim and one for all that the worker starts.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+
+/// A directory of cgroup v2 in which this process may make groups.
+#[derive(Clone, Debug)]
+pub(crate) struct Cgroups {
+    base: PathBuf,
+}
+
+impl Cgroups {
+    /// Finds a place for groups: beneath the daemon's own group, where that is writable. `name` keeps roots apart.
+    pub(crate) fn find(name: &str) -> Result<Self, String> {
+        let mount = mount_point()?;
+        let own = own_group()?;
+        let base = mount.join(own.trim_start_matches('/')).join(format!("supervisor-{name}"));
+        make(&base).map_err(|e| format!("no group can be made at {}: {e}", base.display()))?;
+        if !base.join("cgroup.kill").exists() {
+            return Err("cgroup.kill needs Linux 5.14".to_owned());
+        }
+        Ok(Cgroups { base })
+    }
+
+    /// Makes the group of one run with its leaves `shim` and `work`.
+    pub(crate) fn make_run(&self, name: &str) -> io::Result<PathBuf> {
+        let group = self.base.join(name);
+        for dir in [group.clone(), group.join("shim"), group.join("work")] {
+            make(&dir)?;
+        }
+        Ok(group)
+    }
+
+    /// Removes the directory of all groups if none is left.
+    pub(crate) fn remove(&self) {
+        // It stays where a run goes on without the daemon.
+        drop(std::fs::remove_dir(&self.base));
+    }
+}
+
+/// Removes the group of a run whose processes are gone.
+pub(crate) fn remove_run(group: &Path) {
+    remove_tree(&group.join("work"));
+    for dir in [group.join("shim"), group.to_owned()] {
+        // A group that is still busy (a zombie that its parent has not reaped) is swept at the next start.
+        drop(std::fs::remove_dir(dir));
+    }
+}
+
+fn remove_tree(group: &Path) {
+    if let Ok(entries) = std::fs::read_dir(group) {
+        for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            remove_tree(&entry.path());
+        }
+    }
+    drop(std::fs::remove_dir(group));
+}
+
+/// Whether anything lives in a group or beneath it. A group that does not exist is empty.
+pub(crate) fn populated(group: &Path) -> io::Result<bool> {
+    match std::fs::read_to_string(group.join("cgroup.events")) {
+        Ok(text) => Ok(text.lines().any(|line| line == "populated 1")),
+        Err(e) if e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(Errno::ENODEV as i32) => {
+            Ok(false)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Kills everything in a group and beneath it.
+pub(crate) fn kill(group: &Path) -> io::Result<()> {
+    match std::fs::write(group.join("cgroup.kill"), "1") {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// The processes of a group and the groups beneath it.
+pub(crate) fn processes(group: &Path) -> Vec<i32> {
+    let mut pids: Vec<i32> = std::fs::read_to_string(group.join("cgroup.procs"))
+        .map(|text| text.lines().filter_map(|line| line.parse().ok()).collect())
+        .unwrap_or_default();
+    if let Ok(entries) = std::fs::read_dir(group) {
+        for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            pids.extend(processes(&entry.path()));
+        }
+    }
+    pids
+}
+
+fn make(dir: &Path) -> io::Result<()> {
+    match std::fs::create_dir(dir) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
+        _ => Ok(()),
+    }
+}
+
+fn mount_point() -> Result<PathBuf, String> {
+    let mounts =
+        std::fs::read_to_string("/proc/self/mountinfo").map_err(|e| format!("/proc/self/mountinfo: {e}"))?;
+    mounts
+        .lines()
+        .find_map(|line| {
+            // proc_pid_mountinfo(5): the mount point is the fifth field, the type the first after the separator.
+            let (head, tail) = line.split_once(" - ")?;
+            (tail.split(' ').next() == Some("cgroup2"))
+                .then(|| head.split(' ').nth(4).map(PathBuf::from))
+                .flatten()
+        })
+        .ok_or_else(|| "no cgroup2 file system is mounted".to_owned())
+}
+
+fn own_group() -> Result<String, String> {
+    let groups =
+        std::fs::read_to_string("/proc/self/cgroup").map_err(|e| format!("/proc/self/cgroup: {e}"))?;
+    groups
+        .lines()
+        .find_map(|line| line.strip_prefix("0::").map(str::to_owned))
+        .ok_or_else(|| "this process is in no group of cgroup v2".to_owned())
+}

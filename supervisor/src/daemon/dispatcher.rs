@@ -1,0 +1,489 @@
+//! The owner's state and its decisions: an event in, actions out. No input or output happens here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use kernel::{BoardName, Candidate, Run, StopReason, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::admission::{Breakers, Claim, admit};
+use super::live::{LiveRun, Phase, ShimHandle, Snapshot, Waiting};
+use super::{Event, TaskKey};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::rundir::StopRequest;
+
+/// How long dispatch rests after the board could not be written.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How the daemon is to stop.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StopMode {
+    /// Leaves workers running under their shims; the next daemon adopts them.
+    Leave,
+    /// Starts nothing more and waits for workers, up to the configured limit; then as `Preempt`.
+    Drain,
+    /// Ends workers with TERM, grace and KILL; their tasks go back to ready.
+    Preempt,
+    /// Ends workers at once.
+    Kill,
+}
+
+impl StopMode {
+    fn word(self) -> &'static str {
+        match self {
+            StopMode::Leave => "leaving workers to the next daemon",
+            StopMode::Drain => "draining: waits for workers, starts none",
+            StopMode::Preempt => "ending workers",
+            StopMode::Kill => "killing workers",
+        }
+    }
+}
+
+/// How far a daemon goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Horizon {
+    /// Until it is told to stop.
+    Forever,
+    /// Until nothing is left to do, or so many tasks were started and have ended.
+    Idle(Option<usize>),
+}
+
+/// What a board has to do.
+#[derive(Debug)]
+pub(crate) struct BoardWork {
+    /// Ready tasks, in the order in which they should start.
+    pub(super) ready: Vec<Candidate>,
+    /// Ready tasks whose assignee names no lane here.
+    pub(super) nonspawnable: Vec<Candidate>,
+    /// Runs that are to be ended.
+    pub(super) to_stop: Vec<Run>,
+    /// When the board next wants to be woken.
+    pub(super) next_wake: Option<Timestamp>,
+}
+
+/// What a pass started, and what it left.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DispatchReport {
+    /// The runs that are live.
+    pub(crate) live: Vec<LiveRun>,
+    /// Ready tasks that were not started.
+    pub(crate) waiting: Vec<Waiting>,
+}
+
+/// What the loop is to do.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// Read what a board has to do, and send it as an event.
+    Read(BoardName),
+    /// Let a board promote what is due.
+    Wake(BoardName),
+    /// Run a task.
+    Start(BoardName, Box<Candidate>),
+    /// Ask a shim to end its run.
+    Stop(TaskKey, ShimHandle, StopRequest),
+    /// Record that nothing here can run a task.
+    NoteNonspawnable(TaskKey, String),
+    /// Set the timer.
+    Arm(Option<Timestamp>),
+    /// Begin the time limit of a drain.
+    LimitDrain,
+    /// Read the configuration.
+    Reload,
+    /// End the loop.
+    Finish,
+}
+
+#[derive(Debug)]
+struct Slot {
+    claim: Claim,
+    live: Option<LiveRun>,
+    shim: Option<ShimHandle>,
+    stop_sent: Option<StopReason>,
+}
+
+#[derive(Debug, Default)]
+struct BoardState {
+    reading: bool,
+    dirty: bool,
+    next_wake: Option<Timestamp>,
+    waiting: Vec<(TaskKey, String)>,
+}
+
+/// The owner of everything that the daemon knows.
+#[derive(Debug)]
+pub(super) struct Dispatcher {
+    boards: BTreeMap<BoardName, BoardState>,
+    slots: BTreeMap<TaskKey, Slot>,
+    breakers: Breakers,
+    nonspawnable: BTreeSet<TaskKey>,
+    horizon: Horizon,
+    started: usize,
+    stopping: Option<StopMode>,
+    paused: Option<(String, Timestamp)>,
+    armed: Option<Timestamp>,
+    wakeups: u64,
+    config: std::sync::Arc<Config>,
+}
+
+impl Dispatcher {
+    /// An owner of boards without live runs.
+    pub(super) fn new(boards: Vec<BoardName>, horizon: Horizon, config: std::sync::Arc<Config>) -> Self {
+        Dispatcher {
+            boards: boards.into_iter().map(|name| (name, BoardState::default())).collect(),
+            slots: BTreeMap::new(),
+            breakers: Breakers::default(),
+            nonspawnable: BTreeSet::new(),
+            horizon,
+            started: 0,
+            stopping: None,
+            paused: None,
+            armed: None,
+            wakeups: 0,
+            config,
+        }
+    }
+
+    /// Takes new settings into use.
+    pub(super) fn reconfigure(&mut self, config: std::sync::Arc<Config>) -> Vec<Action> {
+        self.config = config;
+        self.nonspawnable.clear();
+        let boards: Vec<BoardName> = self.boards.keys().cloned().collect();
+        boards.into_iter().filter_map(|board| self.read(board)).collect()
+    }
+
+    /// Adds a run that an earlier daemon started.
+    pub(super) fn adopt(&mut self, claim: Claim, live: LiveRun) {
+        let slot = Slot { claim: claim.clone(), live: Some(live), shim: None, stop_sent: None };
+        self.slots.insert(claim.key, slot);
+    }
+
+    /// Decides what an event means. `now` is the real-time clock.
+    pub(super) fn decide(&mut self, event: Event, now: Timestamp) -> Vec<Action> {
+        self.wakeups += 1;
+        let mut actions = match event {
+            Event::BoardChanged(board) => self.read(board).into_iter().collect(),
+            Event::BoardRead(board, Ok(work)) => self.board_read(&board, *work, now),
+            Event::BoardRead(board, Err(failure)) => {
+                self.pause(&failure, now);
+                self.board_done(board)
+            }
+            Event::Claimed(key, live) => {
+                if let Some(slot) = self.slots.get_mut(&key) {
+                    slot.live = Some(*live);
+                }
+                Vec::new()
+            }
+            Event::Launched(key, shim) => self.launched(&key, shim),
+            Event::Started(key, record) => {
+                if let Some(slot) = self.slots.get_mut(&key) {
+                    self.breakers.reset(&slot.claim.environment);
+                    if let Some(live) = &mut slot.live {
+                        live.pid = Some(record.pid);
+                        live.sandbox = Some(record.report.summary());
+                        if live.phase == Phase::Starting {
+                            live.phase = Phase::Running;
+                        }
+                    }
+                }
+                Vec::new()
+            }
+            Event::Ended(key, finished) => self.ended(key, finished),
+            Event::ClaimFailed(key, failure) => {
+                self.slots.remove(&key);
+                self.started = self.started.saturating_sub(1);
+                if failure.code == crate::exit::Code::TryAgain {
+                    self.pause(&failure, now);
+                }
+                self.read(key.board).into_iter().collect()
+            }
+            Event::EnvironmentFailed(key, error) => {
+                if let Some(slot) = self.slots.get(&key) {
+                    self.breakers.trip(&slot.claim.environment, &error);
+                }
+                Vec::new()
+            }
+            Event::Held(key, phase, why) => {
+                if let Some(live) = self.slots.get_mut(&key).and_then(|slot| slot.live.as_mut()) {
+                    live.phase = phase;
+                    live.note = Some(why);
+                }
+                Vec::new()
+            }
+            Event::Tick => self.tick(now),
+            Event::Reload => vec![Action::Reload],
+            Event::Stop(mode) => self.stop(mode),
+            Event::Look(reply) => {
+                // The asker may have gone; then nobody needs the answer.
+                drop(reply.send(self.snapshot()));
+                Vec::new()
+            }
+            Event::Dispatch(reply) => {
+                let snapshot = self.snapshot();
+                drop(reply.send(DispatchReport { live: snapshot.live, waiting: snapshot.waiting }));
+                Vec::new()
+            }
+        };
+        self.arm(&mut actions);
+        if self.is_done() {
+            actions.push(Action::Finish);
+        }
+        actions
+    }
+
+    fn read(&mut self, board: BoardName) -> Option<Action> {
+        let state = self.boards.entry(board.clone()).or_default();
+        if state.reading {
+            state.dirty = true;
+            return None;
+        }
+        state.reading = true;
+        Some(Action::Read(board))
+    }
+
+    fn board_done(&mut self, board: BoardName) -> Vec<Action> {
+        let state = self.boards.entry(board.clone()).or_default();
+        state.reading = false;
+        if std::mem::take(&mut state.dirty) { self.read(board).into_iter().collect() } else { Vec::new() }
+    }
+
+    fn board_read(&mut self, board: &BoardName, work: BoardWork, now: Timestamp) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for run in &work.to_stop {
+            let key = TaskKey { board: board.clone(), task: run.task_id.clone() };
+            actions.extend(self.stop_run(&key, run.stop_reason.unwrap_or(StopReason::Kill)));
+        }
+        let state = self.boards.entry(board.clone()).or_default();
+        state.next_wake = work.next_wake;
+        state.waiting.clear();
+        actions.extend(self.start_ready(board, work.ready, now));
+        actions.extend(self.tell_nonspawnable(board, work.nonspawnable));
+        actions.extend(self.board_done(board.clone()));
+        actions
+    }
+
+    fn start_ready(&mut self, board: &BoardName, ready: Vec<Candidate>, now: Timestamp) -> Vec<Action> {
+        if self.stopping.is_some() || self.paused.as_ref().is_some_and(|(_, until)| now < *until) {
+            return Vec::new();
+        }
+        self.paused = None;
+        let mut actions = Vec::new();
+        let mut claims = Vec::new();
+        let mut candidates = BTreeMap::new();
+        let mut waiting = Vec::new();
+        for candidate in ready {
+            let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
+            if self.slots.contains_key(&key) {
+                continue;
+            }
+            let assignee = &candidate.assignee;
+            let place = candidate.workspace.strip_prefix("dir:").map(str::to_owned);
+            let repository = candidate.workspace.strip_prefix("worktree:").unwrap_or_default();
+            claims.push(Claim {
+                key: key.clone(),
+                tenant: candidate.tenant.clone(),
+                profile: Some(candidate.assignee.clone()),
+                place,
+                environment: format!("{assignee} {repository}").trim_end().to_owned(),
+            });
+            candidates.insert(key, candidate);
+        }
+        let budget = match self.horizon {
+            Horizon::Forever | Horizon::Idle(None) => None,
+            Horizon::Idle(Some(max)) => Some(max.saturating_sub(self.started)),
+        };
+        let running = self.slots.values().map(|slot| &slot.claim);
+        let (admitted, refused) = admit(claims, running, &self.config.limits, &self.breakers, budget);
+        waiting.extend(refused);
+        for claim in admitted {
+            let key = claim.key.clone();
+            if let Some(candidate) = candidates.remove(&key) {
+                self.started += 1;
+                self.slots.insert(key, Slot { claim, live: None, shim: None, stop_sent: None });
+                actions.push(Action::Start(board.clone(), Box::new(candidate)));
+            }
+        }
+        if let Some(state) = self.boards.get_mut(board) {
+            state.waiting = waiting;
+        }
+        actions
+    }
+
+    fn tell_nonspawnable(&mut self, board: &BoardName, candidates: Vec<Candidate>) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for candidate in candidates {
+            let key = TaskKey { board: board.clone(), task: candidate.task };
+            let why = format!("no lane or profile `{}` exists here", candidate.assignee);
+            if self.nonspawnable.insert(key.clone()) {
+                actions.push(Action::NoteNonspawnable(key.clone(), why.clone()));
+            }
+            if let Some(state) = self.boards.get_mut(board) {
+                state.waiting.push((key, format!("for an outside worker to claim it: {why}")));
+            }
+        }
+        actions
+    }
+
+    fn launched(&mut self, key: &TaskKey, shim: ShimHandle) -> Vec<Action> {
+        let stopping = self.stopping;
+        let Some(slot) = self.slots.get_mut(key) else { return Vec::new() };
+        if let Some(live) = &mut slot.live {
+            live.deadline_us = shim.deadline_us;
+            live.workspace_path.clone_from(&shim.workspace_path);
+            live.cgroup.clone_from(&shim.cgroup);
+        }
+        slot.shim = Some(shim);
+        // It may have been asked to end while its shim was being made.
+        let mut actions: Vec<Action> = self.read(key.board.clone()).into_iter().collect();
+        match stopping {
+            Some(StopMode::Kill) => actions.extend(self.stop_run(key, StopReason::Kill)),
+            Some(StopMode::Preempt) => actions.extend(self.stop_run(key, StopReason::Preempted)),
+            Some(StopMode::Leave | StopMode::Drain) | None => {}
+        }
+        actions
+    }
+
+    fn ended(&mut self, key: TaskKey, finished: Option<kernel::Finished>) -> Vec<Action> {
+        self.slots.remove(&key);
+        // A finished run changes its board, which brings a read; one that never was frees a slot all the same, and a
+        // free slot matters to every board.
+        let boards: Vec<BoardName> = if finished.is_some() && self.boards.len() == 1 {
+            vec![key.board]
+        } else {
+            self.boards.keys().cloned().collect()
+        };
+        boards.into_iter().filter_map(|board| self.read(board)).collect()
+    }
+
+    fn stop_run(&mut self, key: &TaskKey, reason: StopReason) -> Option<Action> {
+        let worker = &self.config.worker;
+        let slot = self.slots.get_mut(key)?;
+        let shim = slot.shim.as_ref()?;
+        if slot.stop_sent.is_some_and(|sent| urgency(sent) >= urgency(reason)) {
+            return None;
+        }
+        slot.stop_sent = Some(reason);
+        if let Some(live) = &mut slot.live {
+            live.phase = Phase::Ending;
+        }
+        let quiet =
+            if reason == StopReason::Verdict { worker.verdict_grace.duration() } else { Duration::ZERO };
+        let grace = if reason == StopReason::Kill { Duration::ZERO } else { worker.grace() };
+        let request = StopRequest {
+            version: crate::rundir::VERSION,
+            reason: shim_reason(reason),
+            quiet_ms: u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX),
+            grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+        };
+        Some(Action::Stop(key.clone(), shim.clone(), request))
+    }
+
+    fn tick(&mut self, now: Timestamp) -> Vec<Action> {
+        self.armed = None;
+        let mut actions = Vec::new();
+        if self.paused.as_ref().is_some_and(|(_, until)| *until <= now) {
+            self.paused = None;
+            let boards: Vec<BoardName> = self.boards.keys().cloned().collect();
+            actions.extend(boards.into_iter().filter_map(|board| self.read(board)));
+        }
+        for (board, state) in &mut self.boards {
+            if state.next_wake.is_some_and(|at| at <= now) {
+                state.next_wake = None;
+                actions.push(Action::Wake(board.clone()));
+            }
+        }
+        actions
+    }
+
+    fn stop(&mut self, mode: StopMode) -> Vec<Action> {
+        // Asking twice means it: a second request is one step sharper than the first.
+        let mode = match (self.stopping, mode) {
+            (Some(StopMode::Drain), StopMode::Drain) => StopMode::Preempt,
+            (Some(StopMode::Preempt), StopMode::Drain | StopMode::Preempt) => StopMode::Kill,
+            (Some(before), asked) => before.max(asked),
+            (None, asked) => asked,
+        };
+        let first = self.stopping.is_none();
+        self.stopping = Some(mode);
+        let keys: Vec<TaskKey> = self.slots.keys().cloned().collect();
+        match mode {
+            StopMode::Leave => vec![Action::Finish],
+            StopMode::Drain if first => vec![Action::LimitDrain],
+            StopMode::Drain => Vec::new(),
+            StopMode::Preempt => {
+                keys.iter().filter_map(|key| self.stop_run(key, StopReason::Preempted)).collect()
+            }
+            StopMode::Kill => keys.iter().filter_map(|key| self.stop_run(key, StopReason::Kill)).collect(),
+        }
+    }
+
+    fn pause(&mut self, failure: &Failure, now: Timestamp) {
+        let until = Timestamp::from_micros(now.as_micros() + i64::try_from(PAUSE.as_micros()).unwrap_or(0));
+        self.paused = Some((failure.to_string(), until));
+    }
+
+    fn arm(&mut self, actions: &mut Vec<Action>) {
+        let wakes = self.boards.values().filter_map(|state| state.next_wake);
+        let pause = self.paused.as_ref().map(|(_, until)| *until);
+        let nearest = wakes.chain(pause).min();
+        if nearest != self.armed {
+            self.armed = nearest;
+            actions.push(Action::Arm(nearest));
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let stuck = |slot: &Slot| slot.live.as_ref().is_some_and(|live| live.phase == Phase::Unknown);
+        let quiet = self.slots.values().all(stuck);
+        let reading = self.boards.values().any(|state| state.reading);
+        match (self.stopping, self.horizon) {
+            (Some(StopMode::Leave), _) => true,
+            (Some(_), _) => quiet,
+            (None, Horizon::Idle(_)) => quiet && !reading && self.paused.is_none(),
+            (None, Horizon::Forever) => false,
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let mut live: Vec<LiveRun> = self.slots.values().filter_map(|slot| slot.live.clone()).collect();
+        live.sort_by_key(|run| (run.started_at, run.run));
+        let waiting = self
+            .boards
+            .values()
+            .flat_map(|state| &state.waiting)
+            .map(|(key, why)| Waiting { board: key.board.clone(), task: key.task.clone(), why: why.clone() })
+            .collect();
+        Snapshot {
+            live,
+            waiting,
+            slots: self.config.limits.total(),
+            paused: self.paused.as_ref().map(|(why, _)| why.clone()),
+            stopping: self.stopping.map(|mode| mode.word().to_owned()),
+            wakeups: self.wakeups,
+        }
+    }
+}
+
+/// How pressing a stop is: a later one may be sharper than the last, never softer.
+fn urgency(reason: StopReason) -> u8 {
+    match reason {
+        StopReason::Verdict => 0,
+        StopReason::Reclaimed | StopReason::Cancelled | StopReason::Preempted | StopReason::Stalled => 1,
+        StopReason::Kill => 2,
+    }
+}
+
+/// The shim's word for a reason. A stalled run is ended like one that is taken back; the board knows the difference.
+fn shim_reason(reason: StopReason) -> crate::rundir::StopReason {
+    use crate::rundir::StopReason as Shim;
+    match reason {
+        StopReason::Verdict => Shim::Verdict,
+        StopReason::Reclaimed | StopReason::Stalled => Shim::Reclaimed,
+        StopReason::Cancelled => Shim::Cancelled,
+        StopReason::Preempted => Shim::Preempted,
+        StopReason::Kill => Shim::Kill,
+    }
+}

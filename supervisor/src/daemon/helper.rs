@@ -1,0 +1,165 @@
+//! The helper process: does one piece of work as another user, and is gone.
+//!
+//! Whatever reads or writes in a tree that a worker owns runs here when the daemon is root: the worker may have planted
+//! links, repositories and devices, and as the worker's own user there is nothing to gain from them.
+//!
+//! `supervisor __helper` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
+
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use workspace::{Failure, Job, Outcome};
+
+/// How long a helper may take. A checkout of a large repository takes a while; a planted pipe waits for ever.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What a helper is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Task {
+    /// Become a user, see no more than these paths, and do a job.
+    Work {
+        /// The user.
+        identity: policies::Identity,
+        /// Paths that may be read.
+        read: Vec<PathBuf>,
+        /// Paths that may be changed.
+        write: Vec<PathBuf>,
+        /// The job.
+        job: Box<Job>,
+    },
+    /// Find out whether this host allows a private view of the file system.
+    Probe,
+}
+
+/// What a helper answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Reply {
+    /// The job's outcome.
+    Done(Box<Outcome>),
+    /// The job's failure.
+    Failed(Failure),
+    /// The view works.
+    Probed,
+}
+
+/// Does a job as a user: in this process if that is this process's own user, else in a helper.
+pub(super) fn work(
+    identity: Option<policies::Identity>,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    job: Job,
+) -> Result<Outcome, Failure> {
+    let Some(identity) = identity else { return job.run().map_err(|e| Failure::from(&e)) };
+    match ask(&Task::Work { identity, read, write, job: Box::new(job) })? {
+        Reply::Done(outcome) => Ok(*outcome),
+        Reply::Failed(failure) => Err(failure),
+        Reply::Probed => Err(broken("the helper answered another question")),
+    }
+}
+
+/// Whether this host allows a private view of the file system; the reason if not.
+pub(super) fn probe_view() -> Result<(), String> {
+    match ask(&Task::Probe) {
+        Ok(Reply::Probed) => Ok(()),
+        Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
+        Ok(Reply::Done(_)) => Err("the helper answered another question".to_owned()),
+    }
+}
+
+fn broken(message: impl Into<String>) -> Failure {
+    Failure { code: "helper_failed".to_owned(), message: message.into(), hint: None }
+}
+
+fn ask(task: &Task) -> Result<Reply, Failure> {
+    let fail =
+        |step: &str, e: &dyn std::fmt::Display| broken(format!("the helper process failed to {step}: {e}"));
+    let mut child = Command::new("/proc/self/exe")
+        .arg("__helper")
+        .env_clear()
+        // libgit2 reads no configuration from a directory that does not exist.
+        .env("HOME", "/nonexistent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| fail("start", &e))?;
+    let body = serde_json::to_vec(task).map_err(|e| fail("be asked", &e))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(&body).map_err(|e| fail("be asked", &e))?;
+    }
+    let mut answer = Vec::new();
+    let deadline = Instant::now() + PATIENCE;
+    if let Some(mut stdout) = child.stdout.take() {
+        read_until(&mut stdout, &mut answer, deadline).map_err(|e| {
+            // An overdue helper is ended; it has nothing of its own to save.
+            drop(child.kill());
+            fail("answer", &e)
+        })?;
+    }
+    child.wait().map_err(|e| fail("end", &e))?;
+    serde_json::from_slice(&answer).map_err(|e| fail("answer", &e))
+}
+
+fn read_until(
+    stdout: &mut std::process::ChildStdout,
+    answer: &mut Vec<u8>,
+    deadline: Instant,
+) -> std::io::Result<()> {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    use std::os::fd::AsFd as _;
+    let mut buffer = [0_u8; 8192];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut fds, timeout)? == 0 {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        match stdout.read(&mut buffer)? {
+            0 => return Ok(()),
+            n => answer.extend_from_slice(&buffer[..n]),
+        }
+    }
+}
+
+/// The helper itself.
+pub(crate) fn main() -> ExitCode {
+    let mut text = String::new();
+    let reply = match std::io::stdin().read_to_string(&mut text) {
+        Ok(_) => answer(&text),
+        Err(e) => Reply::Failed(broken(format!("the task cannot be read: {e}"))),
+    };
+    let written = serde_json::to_vec(&reply).map_err(std::io::Error::from);
+    match written.and_then(|bytes| std::io::stdout().write_all(&bytes)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn answer(text: &str) -> Reply {
+    let task: Task = match serde_json::from_str(text) {
+        Ok(task) => task,
+        Err(e) => return Reply::Failed(broken(format!("the task cannot be understood: {e}"))),
+    };
+    match task {
+        Task::Probe => match policies::probe_view() {
+            Ok(()) => Reply::Probed,
+            Err(e) => Reply::Failed(broken(crate::lanes::with_causes(&e))),
+        },
+        Task::Work { identity, read, write, job } => {
+            if let Err(e) = policies::become_user(identity) {
+                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
+            }
+            if let Err(e) = policies::confine_paths(&read, &write) {
+                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
+            }
+            match job.run() {
+                Ok(outcome) => Reply::Done(Box::new(outcome)),
+                Err(e) => Reply::Failed(Failure::from(&e)),
+            }
+        }
+    }
+}

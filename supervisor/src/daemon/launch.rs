@@ -1,0 +1,260 @@
+//! From a claimed run to a running shim: user, workspace, private places, cgroup, spec.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use kernel::{Clock as _, Run, Task};
+use policies::{BoardAccess, Identity, Policy, Surroundings};
+use serde::{Deserialize, Serialize};
+use workspace::{Prepared, WorkspaceSpec};
+
+use super::cgroup::Cgroups;
+use super::place::{self, LaunchError};
+use crate::config::Config;
+use crate::lanes::{CleanExit, Lane, Prompt};
+use crate::paths::Root;
+use crate::rundir::{LeaseSpec, RunDir, RunSpec, Stdin, VERSION, boottime_us, write_json};
+
+/// What a run needs to know of the daemon that starts it.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) root: Root,
+    pub(super) support: policies::Support,
+    pub(super) cgroups: Result<Cgroups, String>,
+    pub(super) port: Option<u16>,
+    pub(super) hostname: String,
+    pub(super) boot_id: String,
+}
+
+/// What is known of a run when its row is there.
+pub(super) struct Order {
+    pub(super) board: kernel::BoardName,
+    pub(super) board_id: kernel::BoardId,
+    pub(super) task: Task,
+    pub(super) run: Run,
+    pub(super) token: String,
+    pub(super) context: String,
+    pub(super) lane: Lane,
+    pub(super) policy: Policy,
+    pub(super) own_uid: Option<u32>,
+    pub(super) deadline: std::time::Duration,
+    pub(super) config: Arc<Config>,
+}
+
+/// What the daemon itself keeps in a run directory, for the end of the run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Note {
+    /// What exit 0 means.
+    pub(super) on_clean_exit: CleanExit,
+    /// The worker's user, if not the daemon's.
+    pub(super) identity: Option<(u32, u32)>,
+    /// Whether no other run ever has that user.
+    pub(super) exclusive_uid: bool,
+    /// Counted failures in a row until the task is blocked.
+    pub(super) failure_limit: u32,
+}
+
+const NOTE: &str = "daemon.json";
+
+impl Note {
+    /// Reads the note of a run; none where the run never got that far.
+    pub(super) fn read(dir: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(dir.join(NOTE)).ok()?).ok()
+    }
+
+    /// The worker's user.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        self.identity.map(|(uid, gid)| Identity { uid, gid })
+    }
+}
+
+/// A run that is ready to be started.
+#[derive(Debug)]
+pub(super) struct Launch {
+    pub(super) dir: RunDir,
+    pub(super) prepared: Prepared,
+    pub(super) identity: Option<Identity>,
+    pub(super) deadline_us: Option<u64>,
+    pub(super) cgroup: Option<PathBuf>,
+}
+
+/// Prepares everything that a run needs. Blocking: it makes directories and may wait for git.
+pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError> {
+    let spec: WorkspaceSpec = order
+        .task
+        .workspace
+        .parse()
+        .map_err(|e: workspace::SpecError| LaunchError::task("read the workspace", e.to_string()))?;
+    let identity = place::identity(&spec, &order.task, order.own_uid)?;
+    let prepared = place::workspace(&spec, &order.task, &host.root.workspaces(&order.board), identity)?;
+    let prompt = match order.lane.prompt {
+        Prompt::Stdin | Prompt::File => order.context.as_str(),
+        Prompt::BodyFile => {
+            order.task.body.as_deref().filter(|body| !body.trim().is_empty()).ok_or_else(|| {
+                LaunchError::task("read the script", "the task has no body, and its lane runs the body")
+            })?
+        }
+    };
+    let home = host.root.run_home(&order.board, order.run.id);
+    let private = place::private(&home, identity, prompt)?;
+    let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
+    let cgroup = match &host.cgroups {
+        Ok(cgroups) => Some(
+            cgroups
+                .make_run(&format!("{}-{}", order.board, order.run.id))
+                .map_err(|e| LaunchError::environment("make the run's cgroup", e.to_string()))?,
+        ),
+        Err(_) => None,
+    };
+    let spec = run_spec(host, order, &prepared, &private, identity, deadline_us, cgroup.as_deref());
+    let path = host.root.run_dir(&order.board, order.run.id);
+    let fail = |e: &dyn std::error::Error| {
+        LaunchError::environment("make the run directory", crate::lanes::with_causes(e))
+    };
+    if let Some(log_dir) = spec.log.parent() {
+        crate::paths::make_dir(log_dir, 0o700).map_err(|e| fail(&e))?;
+    }
+    crate::paths::make_dir(&host.root.runs(&order.board), 0o700).map_err(|e| fail(&e))?;
+    let dir = RunDir::create(&path, &spec).map_err(|e| fail(&e))?;
+    let note = Note {
+        on_clean_exit: order.lane.on_clean_exit,
+        identity: identity.map(|identity| (identity.uid, identity.gid)),
+        exclusive_uid: identity.is_some() && order.own_uid.is_some(),
+        failure_limit: order.config.worker.failure_limit,
+    };
+    write_json(&path, NOTE, &note).map_err(|e| fail(&e))?;
+    Ok(Launch { dir, prepared, identity, deadline_us, cgroup })
+}
+
+fn run_spec(
+    host: &Host,
+    order: &Order,
+    prepared: &Prepared,
+    private: &place::Private,
+    identity: Option<Identity>,
+    deadline_us: Option<u64>,
+    cgroup: Option<&Path>,
+) -> RunSpec {
+    let board = match host.port {
+        Some(port) => BoardAccess::Port(port),
+        None => BoardAccess::Socket(host.root.worker_socket()),
+    };
+    let mut read = prepared.grants.read.clone();
+    let stdin = match order.lane.prompt {
+        Prompt::Stdin => Stdin::File(private.prompt.clone()),
+        Prompt::File | Prompt::BodyFile => {
+            read.push(private.prompt.clone());
+            Stdin::Null
+        }
+    };
+    RunSpec {
+        version: VERSION,
+        board: order.board_id.to_string(),
+        board_name: order.board.to_string(),
+        task: order.task.id.to_string(),
+        run: order.run.id.get(),
+        nonce: order.run.nonce.clone().unwrap_or_default(),
+        argv: order.lane.command(&private.prompt, &prepared.path, order.task.id.as_str()),
+        env: environment(host, order, prepared, private, deadline_us),
+        cwd: prepared.path.clone(),
+        stdin,
+        log: host.root.log(&order.board, &order.task.id, order.run.id),
+        log_cap: order.config.worker.log_cap,
+        deadline_us,
+        grace_ms: u64::try_from(order.config.worker.grace().as_millis()).unwrap_or(u64::MAX),
+        policy: order.policy.clone(),
+        surroundings: Surroundings {
+            workspace: prepared.path.clone(),
+            home: private.home.clone(),
+            tmp: private.tmp.clone(),
+            read,
+            execute: vec![host.root.bin()],
+            write: prepared.grants.write.clone(),
+            identity,
+            work_cgroup: cgroup.map(|group| group.join("work")),
+            board,
+            // The shim's pid is known to confine alone, which fills it in.
+            parent: 0,
+        },
+        cgroup: cgroup.map(Path::to_owned),
+        poke: host.root.poke_socket(),
+        host: Some(host.support.clone()),
+        lease: Some(LeaseSpec {
+            dir: host.root.leases(),
+            workspace: prepared.path.clone(),
+            place: prepared.place,
+            holder: workspace::LeaseHolder {
+                board: order.board.to_string(),
+                run: order.run.id.get(),
+                task: Some(order.task.id.to_string()),
+            },
+        }),
+    }
+}
+
+fn environment(
+    host: &Host,
+    order: &Order,
+    prepared: &Prepared,
+    private: &place::Private,
+    deadline_us: Option<u64>,
+) -> BTreeMap<String, String> {
+    let mut set = prepared.environment.clone();
+    let workspace = prepared.path.display().to_string();
+    let profile = order.task.assignee.as_ref().map(ToString::to_string).unwrap_or_default();
+    let run = order.run.id.to_string();
+    let mut put = |name: &str, value: &str| {
+        set.insert(name.to_owned(), value.to_owned());
+    };
+    put("PATH", &format!("{}:/usr/local/bin:/usr/bin:/bin", host.root.bin().display()));
+    put("HOME", &private.home.display().to_string());
+    put("TMPDIR", &private.tmp.display().to_string());
+    put("SUPERVISOR_TASK", order.task.id.as_str());
+    put("SUPERVISOR_RUN_ID", &run);
+    put("SUPERVISOR_BOARD", order.board.as_str());
+    put("SUPERVISOR_PROFILE", &profile);
+    put("SUPERVISOR_WORKSPACE", &workspace);
+    put("SUPERVISOR_TOKEN", &order.token);
+    let socket = match host.port {
+        Some(port) => format!("tcp://127.0.0.1:{port}"),
+        None => host.root.worker_socket().display().to_string(),
+    };
+    put("SUPERVISOR_SOCKET", &socket);
+    // The established names of the same contract. HERMES_KANBAN_DB stays unset: no worker sees the board's file.
+    put("HERMES_KANBAN_TASK", order.task.id.as_str());
+    put("HERMES_KANBAN_RUN_ID", &run);
+    put("HERMES_KANBAN_BOARD", order.board.as_str());
+    put("HERMES_KANBAN_WORKSPACE", &workspace);
+    put("HERMES_KANBAN_WORKSPACES_ROOT", &host.root.workspaces(&order.board).display().to_string());
+    put("HERMES_KANBAN_CLAIM_LOCK", order.run.claim_lock.as_deref().unwrap_or_default());
+    put("HERMES_PROFILE", &profile);
+    if let Some(tenant) = &order.task.tenant {
+        put("SUPERVISOR_TENANT", tenant.as_str());
+        put("HERMES_TENANT", tenant.as_str());
+    }
+    if let Some(deadline) = deadline_us {
+        let now = kernel::SystemClock.now();
+        put("SUPERVISOR_DEADLINE", &place::wall_seconds(now, boottime_us(), deadline).to_string());
+    }
+    order
+        .policy
+        .environment(|name| std::env::var_os(name), set)
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.into_string().ok()?)))
+        .collect()
+}
+
+/// Starts the shim of a prepared run. It goes on without this process.
+pub(super) fn spawn(dir: &RunDir) -> std::io::Result<Child> {
+    Command::new("/proc/self/exe")
+        .arg("__shim")
+        .arg(dir.path())
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+}

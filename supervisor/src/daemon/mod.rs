@@ -1,0 +1,82 @@
+//! The daemon: one owner loop that decides, and tracked tasks that act.
+//!
+//! ```text
+//!   commits ─┐
+//!   exits  ──┤→ Event → Dispatcher::decide → Action → run_task (claim, prepare, spawn, watch, finish)
+//!   timer  ──┤                                     → read a board, stop a run, arm the timer
+//!   signals ─┘
+//! ```
+//!
+//! Life is watched with pidfds. A task is claimable again only after `finish_run`, and that is called only with proof
+//! that nothing of the run is left (`settle.rs`).
+
+mod admission;
+mod cgroup;
+mod dispatcher;
+mod helper;
+mod launch;
+mod live;
+mod place;
+mod readiness;
+mod recover;
+mod run;
+mod run_task;
+mod settle;
+mod timer;
+mod watch;
+
+pub(crate) use cgroup::processes as cgroup_processes;
+pub(crate) use dispatcher::{DispatchReport, StopMode};
+pub(crate) use helper::main as helper_main;
+pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};
+pub(crate) use run::{Extent, run};
+
+use kernel::{BoardName, TaskId};
+
+/// A task on a board: at most one run of it is open, so it names a live run as well.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TaskKey {
+    /// The board.
+    pub(crate) board: BoardName,
+    /// The task.
+    pub(crate) task: TaskId,
+}
+
+impl std::fmt::Display for TaskKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.board, self.task)
+    }
+}
+
+/// Everything that the owner loop can hear of.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A board has committed something.
+    BoardChanged(BoardName),
+    /// What a board has to do, read after a change.
+    BoardRead(BoardName, Result<Box<dispatcher::BoardWork>, crate::failure::Failure>),
+    /// A run is claimed and its row is there.
+    Claimed(TaskKey, Box<LiveRun>),
+    /// The shim of a run is there.
+    Launched(TaskKey, live::ShimHandle),
+    /// The worker's command has been started.
+    Started(TaskKey, Box<crate::rundir::StartedRecord>),
+    /// Nothing of a run is left, and the board knows it. None where the claim was not had.
+    Ended(TaskKey, Option<kernel::Finished>),
+    /// A task could not be claimed: somebody was faster, or the board cannot be written.
+    ClaimFailed(TaskKey, crate::failure::Failure),
+    /// A start failed because of what every such start needs.
+    EnvironmentFailed(TaskKey, String),
+    /// A run cannot be finished yet; the words say why.
+    Held(TaskKey, Phase, String),
+    /// The timer has gone off, or the clock was set.
+    Tick,
+    /// The configuration is to be read again.
+    Reload,
+    /// The daemon is to stop.
+    Stop(StopMode),
+    /// Somebody wants to see what is going on.
+    Look(tokio::sync::oneshot::Sender<Snapshot>),
+    /// Somebody asks for a pass now.
+    Dispatch(tokio::sync::oneshot::Sender<DispatchReport>),
+}

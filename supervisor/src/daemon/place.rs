@@ -1,0 +1,224 @@
+//! Where a run works and as whom: the rules of DESIGN sections 7 and 8, applied to one task.
+
+use std::path::{Path, PathBuf};
+
+use kernel::{Task, Timestamp};
+use policies::Identity;
+use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
+
+use super::helper;
+use crate::paths::make_dir;
+
+/// Why a start failed: the step, the reason, and where the fault lies.
+#[derive(Debug)]
+pub(super) struct LaunchError {
+    pub(super) step: &'static str,
+    pub(super) error: String,
+    pub(super) fault: kernel::Fault,
+}
+
+impl LaunchError {
+    pub(super) fn task(step: &'static str, error: impl Into<String>) -> Self {
+        LaunchError { step, error: error.into(), fault: kernel::Fault::Task }
+    }
+
+    pub(super) fn environment(step: &'static str, error: impl Into<String>) -> Self {
+        LaunchError { step, error: error.into(), fault: kernel::Fault::Environment }
+    }
+
+    fn with_hint(step: &'static str, error: &str, hint: Option<String>) -> Self {
+        LaunchError::task(step, hint.map_or_else(|| error.to_owned(), |hint| format!("{error} ({hint})")))
+    }
+}
+
+impl From<workspace::Failure> for LaunchError {
+    fn from(failure: workspace::Failure) -> Self {
+        let fault = match failure.code.as_str() {
+            code if code.starts_with("repository") => kernel::Fault::Environment,
+            _ => kernel::Fault::Task,
+        };
+        LaunchError {
+            fault,
+            ..LaunchError::with_hint("prepare the workspace", &failure.message, failure.hint)
+        }
+    }
+}
+
+/// The user of a worker. None keeps the daemon's, which is then not root.
+///
+/// As root: the owner of the directory or repository for `dir` and `worktree`, else the task's own uid of the range.
+/// A uid is taken from an owner only if the task was made by root or by that very user.
+pub(super) fn identity(
+    spec: &WorkspaceSpec,
+    task: &Task,
+    own_uid: Option<u32>,
+) -> Result<Option<Identity>, LaunchError> {
+    const STEP: &str = "choose the worker's user";
+    if !nix::unistd::geteuid().is_root() {
+        return Ok(None);
+    }
+    let path = match spec {
+        WorkspaceSpec::Scratch => {
+            let uid = own_uid.ok_or_else(|| {
+                LaunchError::environment(STEP, "no uid was allocated from worker.first_uid on")
+            })?;
+            return Ok(Some(Identity { uid, gid: uid }));
+        }
+        WorkspaceSpec::Directory(path) | WorkspaceSpec::Worktree { repository: Some(path) } => path,
+        WorkspaceSpec::Worktree { repository: None } => {
+            return Err(LaunchError::task(
+                STEP,
+                "the task names no repository (write worktree:/path/of/the/repository)",
+            ));
+        }
+    };
+    let owner = workspace::directory::owner_of(path)
+        .map_err(|e| LaunchError::from(workspace::Failure::from(&workspace::WorkspaceError::from(e))))?;
+    if owner.uid == 0 || owner.gid == 0 {
+        return Err(LaunchError::with_hint(
+            STEP,
+            &format!("{} belongs to root, and no worker runs as root", path.display()),
+            Some(format!("give it to a user of its own: chown -R <user>: {}", path.display())),
+        ));
+    }
+    if !matches!(task.creator_uid, Some(creator) if creator == 0 || creator == owner.uid) {
+        return Err(LaunchError::task(
+            STEP,
+            format!(
+                "{} belongs to uid {}, and the task was made by {}, who may not act as that user",
+                path.display(),
+                owner.uid,
+                task.creator_uid.map_or_else(|| "somebody unknown".to_owned(), |uid| format!("uid {uid}"))
+            ),
+        ));
+    }
+    Ok(Some(Identity { uid: owner.uid, gid: owner.gid }))
+}
+
+/// Makes the workspace of a task ready.
+pub(super) fn workspace(
+    spec: &WorkspaceSpec,
+    task: &Task,
+    workspaces: &Path,
+    identity: Option<Identity>,
+) -> Result<Prepared, LaunchError> {
+    const STEP: &str = "prepare the workspace";
+    let name = Name::new(task.id.as_str()).map_err(|e| LaunchError::task(STEP, e.to_string()))?;
+    let owner = identity.map(|identity| Owner { uid: identity.uid, gid: identity.gid });
+    let outcome = match spec {
+        WorkspaceSpec::Scratch => {
+            make_dir(workspaces, 0o711).map_err(|e| LaunchError::environment(STEP, e.message))?;
+            // A new directory beneath one that only the daemon writes to: made by the daemon, then given away.
+            let job = Job::PrepareScratch { base: workspaces.to_owned(), name, owner };
+            job.run().map_err(|e| workspace::Failure::from(&e))?
+        }
+        WorkspaceSpec::Directory(path) => {
+            Job::PrepareDirectory { path: path.clone() }.run().map_err(|e| workspace::Failure::from(&e))?
+        }
+        WorkspaceSpec::Worktree { repository } => {
+            let repository = repository.clone().unwrap_or_default();
+            let base = match &task.branch_name {
+                Some(branch) => Base::Branch(branch.clone()),
+                None => Base::Head,
+            };
+            let profile = task.assignee.as_ref().map_or("worker", |profile| profile.as_str());
+            let author = Author { name: profile.to_owned(), email: format!("{profile}@supervisor.invalid") };
+            let read = system_reads();
+            let write = vec![repository.clone()];
+            let worktree = Worktree::new(repository, name);
+            let job = Job::PrepareWorktree { worktree, base, author: Some(author) };
+            helper::work(identity, read, write, job)?
+        }
+    };
+    match outcome {
+        Outcome::Prepared(prepared) => Ok(prepared),
+        Outcome::Removed(_) | Outcome::Inspected(_) => {
+            Err(LaunchError::environment(STEP, "the helper answered another question"))
+        }
+    }
+}
+
+fn system_reads() -> Vec<PathBuf> {
+    ["/usr", "/lib", "/lib64", "/etc", "/proc", "/dev/null", "/dev/urandom"]
+        .map(PathBuf::from)
+        .into_iter()
+        .filter(|path| path.exists())
+        .collect()
+}
+
+/// The private places of one run: a home and a directory for temporary files, its worker's and nobody else's.
+#[derive(Debug)]
+pub(super) struct Private {
+    pub(super) home: PathBuf,
+    pub(super) tmp: PathBuf,
+    pub(super) prompt: PathBuf,
+}
+
+/// Makes the private places of a run and writes its prompt.
+pub(super) fn private(dir: &Path, identity: Option<Identity>, prompt: &str) -> Result<Private, LaunchError> {
+    const STEP: &str = "make the run's home";
+    let fail =
+        |path: &Path, e: &std::io::Error| LaunchError::environment(STEP, format!("{}: {e}", path.display()));
+    let parent = dir.parent().unwrap_or(dir);
+    make_dir(parent, 0o711).map_err(|e| LaunchError::environment(STEP, e.message))?;
+    make_dir(dir, 0o711).map_err(|e| LaunchError::environment(STEP, e.message))?;
+    let places = Private { home: dir.join("home"), tmp: dir.join("tmp"), prompt: dir.join("prompt") };
+    for path in [&places.home, &places.tmp] {
+        make_dir(path, 0o700).map_err(|e| LaunchError::environment(STEP, e.message))?;
+        give(path, identity).map_err(|e| fail(path, &e))?;
+    }
+    write_private(&places.prompt, prompt).map_err(|e| fail(&places.prompt, &e))?;
+    give(&places.prompt, identity).map_err(|e| fail(&places.prompt, &e))?;
+    Ok(places)
+}
+
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o400);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+fn give(path: &Path, identity: Option<Identity>) -> std::io::Result<()> {
+    match identity {
+        Some(identity) => std::os::unix::fs::lchown(path, Some(identity.uid), Some(identity.gid)),
+        None => Ok(()),
+    }
+}
+
+/// Removes the private places of a run that is gone.
+pub(super) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), String> {
+    for name in ["home", "tmp"] {
+        let path = dir.join(name);
+        // Most workers leave nothing there, and an empty directory can be removed without looking into it.
+        if std::fs::remove_dir(&path).is_ok() || !path.exists() {
+            continue;
+        }
+        let Ok(name) = Name::new(name) else { continue };
+        let job = || Job::RemoveScratch { base: dir.to_owned(), name: name.clone() };
+        if identity.is_some() {
+            helper::work(identity, Vec::new(), vec![path.clone()], job()).map_err(|e| e.message)?;
+            std::fs::remove_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        } else {
+            job().run().map_err(|e| workspace::Failure::from(&e).message)?;
+        }
+    }
+    let prompt = dir.join("prompt");
+    match std::fs::remove_file(&prompt) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(format!("{}: {e}", prompt.display()));
+        }
+        _ => {}
+    }
+    match std::fs::remove_dir(dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {e}", dir.display())),
+        _ => Ok(()),
+    }
+}
+
+/// Wall-clock seconds of a moment on `CLOCK_BOOTTIME`, as workers are told their deadline.
+pub(super) fn wall_seconds(now: Timestamp, boottime_us: u64, moment_us: u64) -> i64 {
+    let ahead = i64::try_from(moment_us.saturating_sub(boottime_us)).unwrap_or(i64::MAX);
+    now.as_micros().saturating_add(ahead) / 1_000_000
+}

@@ -1,0 +1,103 @@
+//! What an earlier daemon left behind: adopted, finished or taken back, before anything new is claimed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kernel::{Holder, Run};
+
+use super::admission::Claim;
+use super::dispatcher::Dispatcher;
+use super::live::{LiveRun, Phase};
+use super::run_task::{Context, adopt};
+use super::{TaskKey, cgroup};
+use crate::failure::Failure;
+use crate::rundir::{LockState, RunDir, StopReason, StopRequest, VERSION};
+use crate::service::BoardHandle;
+
+/// Classifies every open run of a board. Each one gets a task that sees it to its end; nothing is waited for.
+pub(super) fn recover(
+    context: &Arc<Context>,
+    board: &Arc<BoardHandle>,
+    dispatcher: &mut Dispatcher,
+) -> Result<usize, Failure> {
+    let runs = board.readers().with(|view| view.open_runs())?;
+    let runs: Vec<Run> = runs.into_iter().filter(|run| run.hand == Holder::Supervisor).collect();
+    for run in &runs {
+        let key = TaskKey { board: board.name().clone(), task: run.task_id.clone() };
+        let task = board.readers().with(|view| view.task(&run.task_id))?;
+        let workspace = task.as_ref().map(|task| task.workspace.clone()).unwrap_or_default();
+        let claim = Claim {
+            key: key.clone(),
+            tenant: run.tenant.clone(),
+            profile: run.profile.clone(),
+            place: workspace.strip_prefix("dir:").map(str::to_owned),
+            environment: run.profile.as_ref().map(ToString::to_string).unwrap_or_default(),
+        };
+        let live = LiveRun {
+            board: board.name().clone(),
+            task: run.task_id.clone(),
+            title: task.map(|task| task.title).unwrap_or_default(),
+            run: run.id,
+            profile: run.profile.clone(),
+            tenant: run.tenant.clone(),
+            phase: if run.worker_pid.is_some() { Phase::Running } else { Phase::Starting },
+            pid: run.worker_pid,
+            started_at: run.started_at,
+            deadline_us: None,
+            last_heartbeat_at: run.last_heartbeat_at,
+            workspace,
+            workspace_path: run.workspace_path.as_ref().map(Into::into),
+            cgroup: None,
+            sandbox: None,
+            note: None,
+        };
+        tracing::info!(task = %key, run = %run.id, "recovering");
+        dispatcher.adopt(claim, live);
+        context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone()));
+    }
+    sweep(context, board, &runs);
+    Ok(runs.len())
+}
+
+/// Ends and removes run directories whose runs the board knows to be over. That is the rest of a daemon that died
+/// between the commit and the removal, or of a board that was put back to an earlier state.
+fn sweep(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
+    let Ok(entries) = std::fs::read_dir(context.host.root.runs(board.name())) else { return };
+    for entry in entries.flatten() {
+        let number = entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok());
+        if number.is_some_and(|number| open.iter().any(|run| run.id.get() == number)) {
+            continue;
+        }
+        if let Err(error) = remove_dead(&entry.path()) {
+            tracing::warn!(path = %entry.path().display(), %error, "run_directory_not_removed");
+        }
+    }
+}
+
+fn remove_dead(path: &Path) -> Result<(), String> {
+    let dir = RunDir::open(path).map_err(|e| crate::lanes::with_causes(&e))?;
+    match dir.lock_state().map_err(|e| crate::lanes::with_causes(&e))? {
+        LockState::Held => {
+            let request =
+                StopRequest { version: VERSION, reason: StopReason::Kill, quiet_ms: 0, grace_ms: 0 };
+            dir.request_stop(&request).map_err(|e| crate::lanes::with_causes(&e))?;
+            if let Ok(Some(record)) = dir.pid()
+                && let Ok(Some(shim)) = super::watch::open(record.pid)
+                && crate::rundir::ProcessStat::of(record.pid)
+                    .is_ok_and(|stat| stat.start_ticks == record.start_ticks)
+            {
+                super::watch::signal(&shim, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
+            }
+            // The next start removes what is left when it has ended.
+            Ok(())
+        }
+        LockState::Free(guard) => {
+            if let Some(group) = dir.spec().ok().and_then(|spec| spec.cgroup) {
+                cgroup::kill(&group.join("work")).map_err(|e| e.to_string())?;
+                cgroup::remove_run(&group);
+            }
+            dir.revoke(guard).map_err(|e| crate::lanes::with_causes(&e))?;
+            std::fs::remove_dir_all(path).map_err(|e| e.to_string())
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! The daemon from its start to its end: lock, recovery, doors, loop, farewell.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{BoardName, Candidate, Clock as _, RunId, Skip};
+use tokio::net::UnixDatagram;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::cgroup::Cgroups;
+use super::dispatcher::{Action, BoardWork, Dispatcher, Horizon, StopMode};
+use super::launch::Host;
+use super::run_task::{self, Context, run_task, submit, tell_started};
+use super::timer::WallTimer;
+use super::{Event, TaskKey, helper, recover};
+use crate::api::{Listeners, OperatorKey, Sockets, router};
+use crate::config::Config;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::lanes::Lanes;
+use crate::owner::OwnerLock;
+use crate::paths::Root;
+use crate::rundir::RunDir;
+use crate::service::{Mode, Service};
+
+/// How many ready tasks one look at a board takes in beyond what could start at once.
+const LOOK_AHEAD: usize = 64;
+/// How long answers that are under way may take at the end.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How far a daemon goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Until it is told to stop.
+    Forever,
+    /// Until nothing is left to do; at most so many tasks are started.
+    UntilIdle(Option<usize>),
+}
+
+/// Runs the daemon of a root. Returns when every task of its own has ended; shims may go on.
+pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Result<(), Failure> {
+    root.create()?;
+    let root = root.canonical()?;
+    root.check_reachable()?;
+    let who = if extent == Extent::Forever { "a daemon" } else { "a dispatch pass" };
+    let lock = OwnerLock::try_acquire(&root, who)?.ok_or_else(|| {
+        let holder = OwnerLock::holder(&root).unwrap_or_else(|| "another process".to_owned());
+        Failure::new(Code::Conflict, format!("{} is already served: {holder}", root.dir().display()))
+            .hint("supervisor status shows it; one root has one daemon")
+    })?;
+    let config = Config::load(&root)?;
+    let lanes = Lanes::load(&root)?;
+    install_binary(&root)?;
+    let support = detect_support().await?;
+    let (events, mut inbox) = mpsc::unbounded_channel();
+    let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(events.clone())));
+    let boards = open_boards(&service)?;
+    let key = OperatorKey::ensure(&root)?;
+    let sockets = match support.board_access_kind() {
+        policies::BoardKind::Socket => Sockets::Unix,
+        policies::BoardKind::Port => Sockets::Loopback,
+    };
+    let listeners = Listeners::bind(&root, sockets).await?;
+    let tasks = TaskTracker::new();
+    let host = Host {
+        root: root.clone(),
+        support,
+        cgroups: Cgroups::find(&group_name(root.dir())),
+        port: listeners.port(),
+        hostname: hostname(),
+        boot_id: crate::rundir::boot_id()
+            .map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))?,
+    };
+    if let Err(why) = &host.cgroups {
+        tracing::info!(%why, "no_cgroups");
+    }
+    let context = Arc::new(Context {
+        service: Arc::clone(&service),
+        host,
+        events: events.clone(),
+        tasks: tasks.clone(),
+    });
+    let horizon = match extent {
+        Extent::Forever => Horizon::Forever,
+        Extent::UntilIdle(max) => Horizon::Idle(max),
+    };
+    let names: Vec<BoardName> = boards.clone();
+    let mut dispatcher = Dispatcher::new(names, horizon, service.config());
+    for name in &boards {
+        let recovered = recover::recover(&context, &service.board(name)?, &mut dispatcher)?;
+        if recovered > 0 {
+            tracing::info!(board = %name, runs = recovered, "recovered");
+        }
+    }
+    let stop = CancellationToken::new();
+    let doors = TaskTracker::new();
+    listeners.serve(&router(Arc::clone(&service), Some(key)), &doors, &stop);
+    listen_to_shims(&context, &root, &doors, &stop)?;
+    listen_to_signals(&events, &doors, &stop)?;
+    for name in boards {
+        // Nobody has closed the inbox: it is read below.
+        drop(events.send(Event::BoardChanged(name)));
+    }
+    drop(sd_notify::notify(&[sd_notify::NotifyState::Ready]));
+    tracing::info!(root = %root.dir().display(), pid = std::process::id(), "ready");
+    ready();
+    let outcome = own(&context, &mut dispatcher, lanes, &mut inbox).await;
+    drop(sd_notify::notify(&[sd_notify::NotifyState::Stopping]));
+    stop.cancel();
+    doors.close();
+    // Watchers may hang on to their connections; they see them closed when the process ends.
+    drop(tokio::time::timeout(FAREWELL, doors.wait()).await);
+    if let Ok(cgroups) = &context.host.cgroups {
+        cgroups.remove();
+    }
+    for socket in [root.operator_socket(), root.worker_socket(), root.poke_socket()] {
+        drop(std::fs::remove_file(socket));
+    }
+    drop(lock);
+    tracing::info!("stopped");
+    outcome
+}
+
+/// The owner loop: one event at a time, decisions first, then the actions they ask for.
+async fn own(
+    context: &Arc<Context>,
+    dispatcher: &mut Dispatcher,
+    mut lanes: Lanes,
+    inbox: &mut mpsc::UnboundedReceiver<Event>,
+) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::failed(format!("the timer failed: {e}"));
+    let timer = WallTimer::new().map_err(failed)?;
+    loop {
+        let event = tokio::select! {
+            // Cancel-safe: an event that is not taken stays in the channel.
+            event = inbox.recv() => match event {
+                Some(event) => event,
+                None => return Ok(()),
+            },
+            // Cancel-safe: an expiry that is not taken stays readable.
+            expired = timer.expired() => {
+                expired.map_err(failed)?;
+                Event::Tick
+            }
+        };
+        for action in dispatcher.decide(event, kernel::SystemClock.now()) {
+            match action {
+                Action::Read(board) => read_board(context, &lanes, board),
+                Action::Wake(board) => wake_board(context, board),
+                Action::Start(board, candidate) => match context.service.board(&board) {
+                    Ok(handle) => {
+                        let task = run_task(Arc::clone(context), handle, *candidate, lanes.clone());
+                        context.tasks.spawn(task);
+                    }
+                    Err(failure) => {
+                        let key = TaskKey { board, task: candidate.task };
+                        drop(context.events.send(Event::ClaimFailed(key, failure)));
+                    }
+                },
+                Action::Stop(key, shim, request) => run_task::stop(&key, &shim, &request),
+                Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
+                Action::Arm(at) => timer.set(at).map_err(failed)?,
+                Action::LimitDrain => limit_drain(context),
+                Action::Reload => match reload(context) {
+                    Ok((config, fresh)) => {
+                        lanes = fresh;
+                        for action in dispatcher.reconfigure(config) {
+                            if let Action::Read(board) = action {
+                                read_board(context, &lanes, board);
+                            }
+                        }
+                    }
+                    Err(failure) => tracing::error!(error = %failure, "reload_failed"),
+                },
+                Action::Finish => return Ok(()),
+            }
+        }
+    }
+}
+
+fn read_board(context: &Arc<Context>, lanes: &Lanes, name: BoardName) {
+    let context = Arc::clone(context);
+    let limit = context.service.config().limits.total().saturating_mul(4).saturating_add(LOOK_AHEAD);
+    let shared = Arc::clone(&context);
+    let spawnable: BTreeSet<String> = lanes.names().into_iter().map(str::to_owned).collect();
+    shared.tasks.spawn_blocking(move || {
+        let work = context.service.board(&name).and_then(|board| {
+            let read = board.readers().with(|view| {
+                let mut ready = view.ready(limit, &Skip::default())?;
+                let foreign = |candidate: &Candidate| !spawnable.contains(candidate.assignee.as_str());
+                let nonspawnable: Vec<Candidate> =
+                    ready.extract_if(.., |candidate| foreign(candidate)).collect();
+                if !nonspawnable.is_empty() {
+                    // Tasks that nothing here can run must not stand in the way of those that can.
+                    let assignees = nonspawnable.iter().map(|candidate| candidate.assignee.clone()).collect();
+                    ready = view.ready(limit, &Skip { assignees, ..Skip::default() })?;
+                    ready.retain(|candidate| !foreign(candidate));
+                }
+                let (to_stop, next_wake) = (view.runs_to_stop()?, view.next_wake()?);
+                Ok(BoardWork { ready, nonspawnable, to_stop, next_wake })
+            });
+            read.map(Box::new).map_err(Failure::from)
+        });
+        drop(context.events.send(Event::BoardRead(name, work)));
+    });
+}
+
+fn wake_board(context: &Arc<Context>, name: BoardName) {
+    let shared = Arc::clone(context);
+    context.tasks.spawn(async move {
+        let woken = match shared.service.board(&name) {
+            Ok(board) => submit(&board, |board| board.wake_due()).await,
+            Err(failure) => Err(failure),
+        };
+        match woken {
+            Ok(_) => {
+                // A wake-up that changed nothing commits nothing, and the next moment must be asked for all the same.
+                drop(shared.events.send(Event::BoardChanged(name)));
+            }
+            Err(failure) => {
+                drop(shared.events.send(Event::BoardRead(name, Err(failure))));
+            }
+        }
+    });
+}
+
+fn note_nonspawnable(context: &Arc<Context>, key: TaskKey, why: String) {
+    let shared = Arc::clone(context);
+    context.tasks.spawn(async move {
+        let noted = match shared.service.board(&key.board) {
+            Ok(board) => submit(&board, move |board| board.note_nonspawnable(&key.task, &why)).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(error) = noted {
+            tracing::warn!(%error, "nonspawnable_not_noted");
+        }
+    });
+}
+
+fn limit_drain(context: &Arc<Context>) {
+    let limit = context.service.config().worker.drain.duration();
+    let events = context.events.clone();
+    // Not tracked: the daemon may end before the limit does.
+    tokio::spawn(async move {
+        tokio::time::sleep(limit).await;
+        drop(events.send(Event::Stop(StopMode::Preempt)));
+    });
+}
+
+fn reload(context: &Context) -> Result<(Arc<Config>, Lanes), Failure> {
+    let root = context.service.root();
+    let lanes = Lanes::load(root)?;
+    context.service.reconfigure(Config::load(root)?);
+    tracing::info!("reloaded");
+    Ok((context.service.config(), lanes))
+}
+
+fn open_boards(service: &Service) -> Result<Vec<BoardName>, Failure> {
+    let mut names = service.board_names()?;
+    if !names.contains(&BoardName::default()) {
+        names.push(BoardName::default());
+    }
+    for name in &names {
+        service.board(name)?;
+    }
+    Ok(names)
+}
+
+/// What a shim says on the daemon's socket. Only a hint: the run directory is what counts.
+#[derive(serde::Deserialize)]
+struct Poke {
+    board: String,
+    run: i64,
+    what: String,
+}
+
+fn listen_to_shims(
+    context: &Arc<Context>,
+    root: &Root,
+    tasks: &TaskTracker,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
+    let path = root.poke_socket();
+    drop(std::fs::remove_file(&path));
+    let socket = UnixDatagram::bind(&path).map_err(|e| Failure::file("bind the socket", &path, &e))?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&path, mode)
+        .map_err(|e| Failure::file("set the mode of the socket", &path, &e))?;
+    let (context, stop) = (Arc::clone(context), stop.clone());
+    tasks.spawn(async move {
+        let mut buffer = [0_u8; 512];
+        loop {
+            let received = tokio::select! {
+                // Cancel-safe: a datagram that is not received stays queued.
+                received = socket.recv(&mut buffer) => received,
+                () = stop.cancelled() => return,
+            };
+            let Ok(length) = received else { continue };
+            let Ok(poke) = serde_json::from_slice::<Poke>(&buffer[..length]) else { continue };
+            if poke.what == "started" {
+                context.tasks.spawn(started(Arc::clone(&context), poke));
+            }
+        }
+    });
+    Ok(())
+}
+
+async fn started(context: Arc<Context>, poke: Poke) {
+    for name in context.service.board_names().unwrap_or_default() {
+        let Ok(board) = context.service.board(&name) else { continue };
+        let same = board.readers().with(|view| view.board_id()).is_ok_and(|id| id.to_string() == poke.board);
+        if !same {
+            continue;
+        }
+        let run = RunId(poke.run);
+        if let Ok(Some(run)) = board.readers().with(|view| view.run(run))
+            && let Ok(dir) = RunDir::open(&context.host.root.run_dir(&name, run.id))
+        {
+            let key = TaskKey { board: name, task: run.task_id.clone() };
+            tell_started(&context, &board, &key, &run, &dir).await;
+        }
+        return;
+    }
+}
+
+fn listen_to_signals(
+    events: &mpsc::UnboundedSender<Event>,
+    tasks: &TaskTracker,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::failed(format!("failed to listen to signals: {e}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
+    let (events, stop) = (events.clone(), stop.clone());
+    tasks.spawn(async move {
+        loop {
+            // Cancel-safe: a signal that is not taken is still pending in its stream.
+            let event = tokio::select! {
+                _ = terminate.recv() => Event::Stop(StopMode::Drain),
+                _ = interrupt.recv() => Event::Stop(StopMode::Drain),
+                _ = hangup.recv() => Event::Reload,
+                () = stop.cancelled() => return,
+            };
+            drop(events.send(event));
+        }
+    });
+    Ok(())
+}
+
+/// Puts a copy of this binary where workers can run it: the build directory or a home may be closed to them.
+fn install_binary(root: &Root) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let source = Path::new("/proc/self/exe");
+    let target = root.bin().join("supervisor");
+    let fail = |e: std::io::Error| Failure::file("install the workers' binary", &target, &e);
+    let meta = std::fs::metadata(source).map_err(fail)?;
+    let modified = meta.modified().map_err(fail)?;
+    let same = std::fs::metadata(&target)
+        .is_ok_and(|there| there.len() == meta.len() && there.modified().is_ok_and(|at| at == modified));
+    if same {
+        return Ok(());
+    }
+    let mut copy = tempfile::NamedTempFile::new_in(root.bin()).map_err(fail)?;
+    let mut original = std::fs::File::open(source).map_err(fail)?;
+    std::io::copy(&mut original, copy.as_file_mut()).map_err(fail)?;
+    copy.as_file().set_modified(modified).map_err(fail)?;
+    copy.as_file().set_permissions(std::fs::Permissions::from_mode(0o755)).map_err(fail)?;
+    copy.persist(&target).map_err(|e| fail(e.error))?;
+    Ok(())
+}
+
+async fn detect_support() -> Result<policies::Support, Failure> {
+    let probed = tokio::task::spawn_blocking(|| {
+        let support = policies::Support::detect();
+        match helper::probe_view() {
+            Ok(()) => support,
+            Err(why) => support.without_view(why),
+        }
+    });
+    probed.await.map_err(|e| Failure::failed(format!("the host could not be examined: {e}")))
+}
+
+/// A name for the cgroups of a root: roots on one host must not share.
+fn group_name(root: &Path) -> String {
+    let digest = crate::api::hash_token(&root.to_string_lossy());
+    crate::api::hex(&digest[..6])
+}
+
+fn hostname() -> String {
+    nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok())
+        .unwrap_or_else(|| "localhost".to_owned())
+}

@@ -1,0 +1,447 @@
+//! The life of one run, from the claim to the end by proof, as one tracked task.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Candidate, ContextLimits, EndCause, Ending, Finished, Run, StopReason, Task};
+use rand::Rng as _;
+use rustix::process::Signal;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::task::TaskTracker;
+
+use super::launch::{self, Host, Launch, Note, Order};
+use super::live::{LiveRun, Phase, ShimHandle};
+use super::place::{self, LaunchError};
+use super::settle::{self, Proof};
+use super::watch::{self, Watched};
+use super::{Event, TaskKey, cgroup};
+use crate::api::{hash_token, hex};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::lanes::Lanes;
+use crate::rundir::{RunDir, StopRequest};
+use crate::service::{BoardHandle, Service};
+
+/// How long a settled fact waits for a board that cannot be written, between tries.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// What every run shares.
+#[derive(Debug)]
+pub(super) struct Context {
+    pub(super) service: Arc<Service>,
+    pub(super) host: Host,
+    pub(super) events: UnboundedSender<Event>,
+    pub(super) tasks: TaskTracker,
+}
+
+impl Context {
+    fn tell(&self, event: Event) {
+        // The owner loop has ended only when the daemon stops; what it did not hear the next one reads from the board.
+        drop(self.events.send(event));
+    }
+}
+
+/// Everything that the claim's transaction returns.
+struct ClaimedTask {
+    run: Run,
+    task: Task,
+    context: String,
+    own_uid: Option<u32>,
+    deadline: Duration,
+}
+
+/// Runs one task.
+pub(super) async fn run_task(
+    context: Arc<Context>,
+    board: Arc<BoardHandle>,
+    candidate: Candidate,
+    lanes: Lanes,
+) {
+    let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
+    let order = match claim(&context, &board, candidate, &lanes).await {
+        Ok(order) => order,
+        Err(failure) => {
+            if failure.code != Code::Conflict {
+                tracing::warn!(task = %key, error = %failure, "claim_failed");
+            }
+            context.tell(Event::ClaimFailed(key, failure));
+            return;
+        }
+    };
+    context.tell(Event::Claimed(key.clone(), Box::new(describe(&order))));
+    let run = order.run.clone();
+    let shared = Arc::clone(&context);
+    let prepared = tokio::task::spawn_blocking(move || {
+        let launch = launch::prepare(&shared.host, &order)?;
+        let child = launch::spawn(&launch.dir)
+            .map_err(|e| LaunchError::environment("start the shim", e.to_string()))?;
+        Ok((launch, child))
+    });
+    let launched = match prepared.await {
+        Ok(launched) => launched,
+        Err(panic) => Err(LaunchError::environment("prepare the run", panic.to_string())),
+    };
+    let (launch, mut child) = match launched {
+        Ok(launched) => launched,
+        Err(error) => {
+            fail_to_start(&context, &board, &key, &run, error).await;
+            return;
+        }
+    };
+    tracing::info!(task = %key, run = %run.id, shim = child.id(), "launched");
+    record_workspace(&board, &run, &launch).await;
+    let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
+    match Watched::open(pid) {
+        Ok(watched) => {
+            announce(&context, &key, &launch.dir, &watched, &launch);
+            if let Err(error) = watched.ended().await {
+                tracing::error!(task = %key, %error, "watch_failed");
+            }
+            // It has ended, so this returns at once.
+            if let Err(error) = child.wait() {
+                tracing::error!(task = %key, %error, "reap_failed");
+            }
+        }
+        Err(error) => {
+            // Out of file descriptors: wait for the child the slow way, on a thread of its own.
+            tracing::warn!(task = %key, %error, "watch_failed");
+            if let Ok(Err(error)) = tokio::task::spawn_blocking(move || child.wait()).await {
+                tracing::error!(task = %key, %error, "reap_failed");
+            }
+        }
+    }
+    conclude(&context, &board, &key, &run).await;
+}
+
+/// Watches a run that an earlier daemon started, to its end.
+pub(super) async fn adopt(context: Arc<Context>, board: Arc<BoardHandle>, key: TaskKey, run: Run) {
+    let path = context.host.root.run_dir(board.name(), run.id);
+    // The shim holds its lock before it has written who it is; both happen within its first milliseconds.
+    loop {
+        let Ok(dir) = RunDir::open(&path) else { break };
+        match dir.pid() {
+            Ok(Some(record)) => {
+                if let Ok(watched) = Watched::open(record.pid)
+                    && crate::rundir::ProcessStat::of(record.pid)
+                        .is_ok_and(|stat| stat.start_ticks == record.start_ticks)
+                {
+                    match watched.handle() {
+                        Ok(pidfd) => {
+                            let spec = dir.spec().ok();
+                            context.tell(Event::Launched(
+                                key.clone(),
+                                ShimHandle {
+                                    dir: dir.clone(),
+                                    pidfd: Arc::new(pidfd),
+                                    deadline_us: spec.as_ref().and_then(|spec| spec.deadline_us),
+                                    cgroup: spec.as_ref().and_then(|spec| spec.cgroup.clone()),
+                                    workspace_path: spec.map(|spec| spec.cwd),
+                                },
+                            ));
+                        }
+                        Err(error) => tracing::error!(task = %key, %error, "watch_failed"),
+                    }
+                    tell_started(&context, &board, &key, &run, &dir).await;
+                    if let Err(error) = watched.ended().await {
+                        tracing::error!(task = %key, %error, "watch_failed");
+                    }
+                }
+                break;
+            }
+            Ok(None) if matches!(dir.lock_state(), Ok(crate::rundir::LockState::Held)) => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Ok(None) | Err(_) => break,
+        }
+    }
+    conclude(&context, &board, &key, &run).await;
+}
+
+async fn claim(
+    context: &Context,
+    board: &BoardHandle,
+    candidate: Candidate,
+    lanes: &Lanes,
+) -> Result<Order, Failure> {
+    let config = context.service.config();
+    let assignee = candidate.assignee.clone();
+    let lane = lanes.get(&assignee).cloned().ok_or_else(|| {
+        Failure::new(Code::Conflict, format!("no lane or profile `{assignee}` exists here"))
+    })?;
+    let policy_name = candidate.policy.clone().or_else(|| lane.policy.clone());
+    let policy = lanes.policy(policy_name.as_deref().unwrap_or(&config.worker.policy))?.clone();
+    let mut secret = [0_u8; 32];
+    rand::rng().fill_bytes(&mut secret);
+    let token = hex(&secret);
+    let nonce = uuid::Uuid::new_v4().to_string();
+    let default_limit = config.worker.max_runtime.duration();
+    let start = kernel::Start {
+        claim_lock: format!("{}:{}:{nonce}", context.host.hostname, std::process::id()),
+        token_hash: hash_token(&token),
+        nonce,
+        log_path: None,
+        max_runtime: None,
+        boot_id: context.host.boot_id.clone(),
+        deadline_boottime: None,
+    };
+    let uids = nix::unistd::geteuid()
+        .is_root()
+        .then(|| (config.worker.first_uid, config.worker.first_uid + config.worker.uid_count - 1));
+    let id = candidate.task.clone();
+    let logs = context.host.root.clone();
+    let board_name = board.name().clone();
+    let claimed = submit(board, move |board| {
+        let limit = board.expect_task(&id)?.max_runtime_seconds.map_or(default_limit, Duration::from_secs);
+        let deadline = Duration::from_micros(crate::rundir::boottime_us()) + limit;
+        let start = kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
+        let run = board.start_run(&id, start)?;
+        let own_uid = match uids {
+            Some((low, high)) if candidate.workspace == "scratch" => {
+                Some(board.allocate_uid(&id, low, high)?)
+            }
+            _ => None,
+        };
+        let log = logs.log(&board_name, &id, run.id);
+        board.record_log_path(run.id, &log.display().to_string())?;
+        let task = board.expect_task(&id)?;
+        let context = board.context(&id, ContextLimits::default())?.text;
+        Ok(ClaimedTask { run, task, context, own_uid, deadline })
+    })
+    .await?;
+    let board_id = board.readers().with(|view| view.board_id())?;
+    Ok(Order {
+        board: board.name().clone(),
+        board_id,
+        task: claimed.task,
+        run: claimed.run,
+        token,
+        context: claimed.context,
+        lane,
+        policy,
+        own_uid: claimed.own_uid,
+        deadline: claimed.deadline,
+        config,
+    })
+}
+
+fn describe(order: &Order) -> LiveRun {
+    LiveRun {
+        board: order.board.clone(),
+        task: order.task.id.clone(),
+        title: order.task.title.clone(),
+        run: order.run.id,
+        profile: order.task.assignee.clone(),
+        tenant: order.task.tenant.clone(),
+        phase: Phase::Starting,
+        pid: None,
+        started_at: order.run.started_at,
+        deadline_us: None,
+        last_heartbeat_at: None,
+        workspace: order.task.workspace.clone(),
+        workspace_path: None,
+        cgroup: None,
+        sandbox: None,
+        note: None,
+    }
+}
+
+fn announce(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Watched, launch: &Launch) {
+    match watched.handle() {
+        Ok(pidfd) => context.tell(Event::Launched(
+            key.clone(),
+            ShimHandle {
+                dir: dir.clone(),
+                pidfd: Arc::new(pidfd),
+                deadline_us: launch.deadline_us,
+                cgroup: launch.cgroup.clone(),
+                workspace_path: Some(launch.prepared.path.clone()),
+            },
+        )),
+        Err(error) => tracing::error!(task = %key, %error, "watch_failed"),
+    }
+}
+
+async fn record_workspace(board: &BoardHandle, run: &Run, launch: &Launch) {
+    let id = run.id;
+    let place = kernel::Placement {
+        path: launch.prepared.path.display().to_string(),
+        branch: launch.prepared.branch.as_ref().map(|branch| branch.name.clone()),
+        worker_uid: launch.identity.map(|identity| identity.uid),
+    };
+    let recorded = submit(board, move |board| board.record_workspace(id, &place)).await;
+    if let Err(error) = recorded {
+        tracing::warn!(run = %id, %error, "workspace_not_recorded");
+    }
+}
+
+/// Records that the command of a run has been started, and shows it.
+pub(super) async fn tell_started(
+    context: &Context,
+    board: &BoardHandle,
+    key: &TaskKey,
+    run: &Run,
+    dir: &RunDir,
+) {
+    let Ok(Some(record)) = dir.started() else { return };
+    let id = run.id;
+    let pid = record.pid;
+    let report = serde_json::to_value(&record.report).unwrap_or_default();
+    let recorded = submit(board, move |board| board.record_spawned(id, pid, &report)).await;
+    match recorded {
+        Ok(()) => context.tell(Event::Started(key.clone(), Box::new(record))),
+        Err(error) if error.code == Code::Conflict => {}
+        Err(error) => tracing::warn!(task = %key, %error, "start_not_recorded"),
+    }
+}
+
+async fn fail_to_start(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, error: LaunchError) {
+    tracing::warn!(task = %key, run = %run.id, step = error.step, error = %error.error, "spawn_failed");
+    if error.fault == kernel::Fault::Environment {
+        context.tell(Event::EnvironmentFailed(key.clone(), error.error.clone()));
+    }
+    let cause = EndCause::SpawnFailed { step: error.step.to_owned(), error: error.error, fault: error.fault };
+    let mut ending = Ending::new(cause);
+    ending.failure_limit = context.service.config().worker.failure_limit;
+    finish(context, board, key, run, ending, None).await;
+}
+
+/// Proves the end of a run whose shim is gone, and tells the board. Goes on until both are done.
+async fn conclude(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) {
+    let path = context.host.root.run_dir(board.name(), run.id);
+    let mut reported = false;
+    let ending = loop {
+        let (at, boot) = (path.clone(), context.host.boot_id.clone());
+        let proof = tokio::task::spawn_blocking(move || settle::prove(&at, &boot)).await;
+        let why = match proof {
+            Ok(Ok(Proof::Ended(ending))) => break *ending,
+            Ok(Ok(Proof::Alive)) => "the run's lock is held, and its shim cannot be watched".to_owned(),
+            Ok(Ok(Proof::Unknown(why))) => {
+                tracing::error!(task = %key, run = %run.id, "survivors_unknown");
+                context.tell(Event::Held(key.clone(), Phase::Unknown, why));
+                match wait_for_release(board, run).await {
+                    Some(ending) => break ending,
+                    None => return,
+                }
+            }
+            Ok(Err(error)) => error,
+            Err(panic) => panic.to_string(),
+        };
+        if !reported {
+            tracing::error!(task = %key, run = %run.id, error = %why, "end_not_proven");
+            reported = true;
+        }
+        context.tell(Event::Held(key.clone(), Phase::Settling, why));
+        tokio::time::sleep(RETRY).await;
+    };
+    if let EndCause::SpawnFailed { error, fault: kernel::Fault::Environment, .. } = &ending.cause {
+        context.tell(Event::EnvironmentFailed(key.clone(), error.clone()));
+    }
+    if let Ok(dir) = RunDir::open(&path) {
+        tell_started(context, board, key, run, &dir).await;
+    }
+    finish(context, board, key, run, ending, Some(path)).await;
+}
+
+/// Waits until a person takes back a run of which nobody knows whether it lives.
+async fn wait_for_release(board: &BoardHandle, run: &Run) -> Option<Ending> {
+    let mut changes = board.changes();
+    let id = run.id;
+    loop {
+        let seen = board.readers().with(|view| view.run(id)).ok().flatten();
+        match seen.and_then(|run| run.stop_reason) {
+            Some(StopReason::Verdict) | None => {}
+            Some(reason) => return Some(Ending::new(EndCause::Stopped(reason))),
+        }
+        changes.changed().await.ok()?;
+    }
+}
+
+/// Tells the board how a run ended, until the board has it, and cleans up what the run leaves.
+async fn finish(
+    context: &Context,
+    board: &BoardHandle,
+    key: &TaskKey,
+    run: &Run,
+    ending: Ending,
+    run_dir: Option<PathBuf>,
+) {
+    let private = context.host.root.run_home(board.name(), run.id);
+    let path = context.host.root.run_dir(board.name(), run.id);
+    let note = Note::read(&path);
+    clean_places(&path, &private, note.as_ref()).await;
+    let mut reported = false;
+    let finished: Option<Finished> = loop {
+        let (id, ending) = (run.id, ending.clone());
+        match submit(board, move |board| board.finish_run(id, ending)).await {
+            Ok(finished) => break Some(finished),
+            Err(failure) if failure.code == Code::TryAgain || failure.code == Code::Failed => {
+                if !reported {
+                    tracing::error!(task = %key, run = %run.id, error = %failure, "end_not_recorded");
+                    reported = true;
+                }
+                context.tell(Event::Held(key.clone(), Phase::Settling, failure.to_string()));
+                tokio::time::sleep(RETRY).await;
+            }
+            Err(failure) => {
+                tracing::error!(task = %key, run = %run.id, error = %failure, "end_refused");
+                break None;
+            }
+        }
+    };
+    if let Some(finished) = &finished {
+        tracing::info!(task = %key, run = %run.id, outcome = %finished.outcome, status = %finished.status, "ended");
+    }
+    // The board knows how the run ended, so its directory has nothing left to tell.
+    if run_dir.is_some() || path.exists() {
+        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(path)).await;
+        if let Ok(Err(error)) = removed
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(task = %key, %error, "run_directory_not_removed");
+        }
+    }
+    context.tell(Event::Ended(key.clone(), finished));
+}
+
+/// Removes the cgroup and the private places of a run of which nothing lives any more.
+async fn clean_places(run_dir: &std::path::Path, private: &std::path::Path, note: Option<&Note>) {
+    let group = RunDir::open(run_dir).ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
+    let identity = note.and_then(Note::identity);
+    let private = private.to_owned();
+    let cleaned = tokio::task::spawn_blocking(move || {
+        if let Some(group) = group {
+            cgroup::remove_run(&group);
+        }
+        if private.exists() { place::remove_private(&private, identity) } else { Ok(()) }
+    });
+    match cleaned.await {
+        Ok(Err(error)) => tracing::warn!(%error, "home_not_removed"),
+        Err(error) => tracing::warn!(%error, "home_not_removed"),
+        Ok(Ok(())) => {}
+    }
+}
+
+/// Asks a shim to end its run.
+pub(super) fn stop(key: &TaskKey, shim: &ShimHandle, request: &StopRequest) {
+    tracing::info!(task = %key, reason = ?request.reason, "stopping");
+    let asked = shim.dir.request_stop(request).map_err(|e| crate::lanes::with_causes(&e));
+    let asked = asked.and_then(|()| watch::signal(&shim.pidfd, Signal::TERM).map_err(|e| e.to_string()));
+    if let Err(error) = asked {
+        // A run directory that is gone means that the run is over.
+        tracing::warn!(task = %key, %error, "stop_not_delivered");
+    }
+}
+
+/// Runs a job in the writer's next transaction.
+pub(super) async fn submit<T: Send + 'static>(
+    board: &BoardHandle,
+    job: impl FnOnce(&mut kernel::Board<'_>) -> Result<T, kernel::Error> + Send + 'static,
+) -> Result<T, Failure> {
+    let (done, reply) = tokio::sync::oneshot::channel();
+    board.writer()?.submit(job, move |result| drop(done.send(result)));
+    reply
+        .await
+        .map_err(|_| Failure::new(Code::TryAgain, "the board's writer has stopped"))?
+        .map_err(Failure::from)
+}

@@ -1,0 +1,47 @@
+//! One timer on the real-time clock: it goes off at a moment, or at once when somebody sets the clock.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use tokio::io::unix::AsyncFd;
+
+use kernel::Timestamp;
+
+use super::readiness::readable;
+
+/// The timer. Without it nothing wakes an idle daemon.
+#[derive(Debug)]
+pub(super) struct WallTimer {
+    timer: TimerFd,
+    ready: AsyncFd<OwnedFd>,
+}
+
+impl WallTimer {
+    /// A timer that is not armed.
+    pub(super) fn new() -> std::io::Result<Self> {
+        let timer =
+            TimerFd::new(ClockId::CLOCK_REALTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
+        let ready = readable(timer.as_fd().try_clone_to_owned()?)?;
+        Ok(WallTimer { timer, ready })
+    }
+
+    /// Arms it for a moment, or for none.
+    pub(super) fn set(&self, at: Option<Timestamp>) -> std::io::Result<()> {
+        let Some(at) = at else { return Ok(self.timer.unset()?) };
+        let micros = at.as_micros().max(1);
+        let moment = TimeSpec::new(micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000) * 1000);
+        // With CANCEL_ON_SET a changed clock makes the timer readable too (timerfd_create(2)).
+        let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME | TimerSetTimeFlags::TFD_TIMER_CANCEL_ON_SET;
+        Ok(self.timer.set(Expiration::OneShot(moment), flags)?)
+    }
+
+    /// Waits until it goes off. Cancel-safe: an expiry that nobody took stays readable.
+    pub(super) async fn expired(&self) -> std::io::Result<()> {
+        let mut ready = self.ready.readable().await?;
+        // The count, or ECANCELED after a change of the clock: both mean "look again". A spurious wake-up does no harm.
+        drop(self.timer.wait());
+        ready.clear_ready();
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Watching processes with pidfds: the kernel says when one has ended, and a signal never meets a reused pid.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::io::unix::AsyncFd;
+
+use super::readiness::readable;
+
+/// A process that is watched.
+#[derive(Debug)]
+pub(super) struct Watched {
+    fd: AsyncFd<OwnedFd>,
+}
+
+impl Watched {
+    /// Watches a process. The caller knows that the pid is the process it means: its own unreaped child, or one whose
+    /// start time it compares afterwards.
+    pub(super) fn open(pid: i32) -> std::io::Result<Self> {
+        let pid = Pid::from_raw(pid).ok_or(std::io::ErrorKind::InvalidInput)?;
+        let fd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+        Ok(Watched { fd: readable(fd)? })
+    }
+
+    /// Waits for its end. Cancel-safe: the end stays readable.
+    pub(super) async fn ended(&self) -> std::io::Result<()> {
+        self.fd.readable().await.map(drop)
+    }
+
+    /// A second handle, for signals.
+    pub(super) fn handle(&self) -> std::io::Result<OwnedFd> {
+        self.fd.get_ref().try_clone()
+    }
+}
+
+/// A handle on a process; none where it has ended.
+pub(super) fn open(pid: i32) -> std::io::Result<Option<OwnedFd>> {
+    let Some(pid) = Pid::from_raw(pid) else { return Ok(None) };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(fd) => Ok(Some(fd)),
+        Err(rustix::io::Errno::SRCH) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Sends a signal. A process that has ended is no error: it does not need one.
+pub(super) fn signal(process: impl AsFd, signal: Signal) -> std::io::Result<()> {
+    match pidfd_send_signal(process, signal) {
+        Err(rustix::io::Errno::SRCH) => Ok(()),
+        other => Ok(other?),
+    }
+}

@@ -1,0 +1,20 @@
+//! Moments for people, in the host's time zone. JSON carries epoch seconds instead.
+
+use kernel::Timestamp;
+
+/// Date and time, to the second: `2026-11-21 14:02:07`.
+pub(crate) fn local(at: Timestamp) -> String {
+    format(at, "%Y-%m-%d %H:%M:%S")
+}
+
+/// The time of day: `14:02:07`.
+pub(crate) fn clock(at: Timestamp) -> String {
+    format(at, "%H:%M:%S")
+}
+
+fn format(at: Timestamp, pattern: &str) -> String {
+    jiff::Timestamp::from_microsecond(at.as_micros()).map_or_else(
+        |_| format!("{}s", at.as_secs()),
+        |moment| moment.to_zoned(jiff::tz::TimeZone::system()).strftime(pattern).to_string(),
+    )
+}

@@ -1,0 +1,75 @@
+//! The root's lock: one process at a time owns the boards of a root, and says who it is.
+
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::failure::Failure;
+use crate::paths::Root;
+
+/// The held lock. The kernel frees it when the process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct OwnerLock {
+    _file: Flock<std::fs::File>,
+}
+
+impl OwnerLock {
+    /// Takes the lock if it is free, and writes down who holds it.
+    pub(crate) fn try_acquire(root: &Root, who: &str) -> Result<Option<Self>, Failure> {
+        let path = root.owner_lock();
+        let fail = |e: std::io::Error| Failure::file("open the lock", &path, &e);
+        // Opened close-on-exec by std: a worker never inherits it.
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(fail)?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(mut file) => {
+                let text = format!("{who}, pid {}", std::process::id());
+                // The text is for messages only, so a full disk does not make it a failure.
+                let _: std::io::Result<()> = file
+                    .set_len(0)
+                    .and_then(|()| file.rewind())
+                    .and_then(|()| file.write_all(text.as_bytes()));
+                Ok(Some(OwnerLock { _file: file }))
+            }
+            Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
+            Err((_, errno)) => Err(Failure::file("take the lock", &path, &errno.into())),
+        }
+    }
+
+    /// Who holds the lock, in words; none if it is free.
+    pub(crate) fn holder(root: &Root) -> Option<String> {
+        let mut file = std::fs::File::open(root.owner_lock()).ok()?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).ok()?;
+        match Flock::lock(file, FlockArg::LockSharedNonblock) {
+            Ok(_free) => None,
+            Err(_) => Some(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::RootChoice;
+
+    #[test]
+    fn the_second_taker_is_told_who_holds_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let choice = RootChoice { root: Some(dir.path().into()), ..RootChoice::default() };
+        let root = choice.resolve(|_| None).unwrap();
+        assert_eq!(OwnerLock::holder(&root), None);
+        let lock = OwnerLock::try_acquire(&root, "a test").unwrap().unwrap();
+        assert!(OwnerLock::try_acquire(&root, "another").unwrap().is_none());
+        assert!(OwnerLock::holder(&root).unwrap().starts_with("a test, pid "));
+        drop(lock);
+        assert_eq!(OwnerLock::holder(&root), None);
+    }
+}

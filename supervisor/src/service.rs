@@ -1,0 +1,166 @@
+//! The boards of one root, open: what every verb works on, in the daemon and offline alike.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kernel::{BoardName, Readers, SystemClock, SystemEntropy, Writer, WriterOptions};
+use tokio::sync::{mpsc, watch};
+
+use crate::config::Config;
+use crate::daemon;
+use crate::failure::Failure;
+use crate::paths::{Root, make_dir};
+
+/// Whether a process may write to the boards.
+#[derive(Clone, Debug)]
+pub(crate) enum Mode {
+    /// Reads only: no lock is held.
+    Reading,
+    /// The process holds the root's lock and writes, but runs no worker.
+    Offline,
+    /// The daemon: writes, and its owner loop hears of each commit.
+    Daemon(mpsc::UnboundedSender<daemon::Event>),
+}
+
+/// One open board.
+#[derive(Debug)]
+pub(crate) struct BoardHandle {
+    name: BoardName,
+    writer: Option<Writer>,
+    readers: Readers,
+    changed: watch::Sender<i64>,
+}
+
+impl BoardHandle {
+    /// The board's name.
+    pub(crate) fn name(&self) -> &BoardName {
+        &self.name
+    }
+
+    /// The writer; none in a process that only reads.
+    pub(crate) fn writer(&self) -> Result<&Writer, Failure> {
+        self.writer.as_ref().ok_or_else(|| Failure::failed("this process opened the board for reading only"))
+    }
+
+    /// The pool of read connections.
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.readers
+    }
+
+    /// A receiver that is woken by each commit, with the last event id.
+    pub(crate) fn changes(&self) -> watch::Receiver<i64> {
+        self.changed.subscribe()
+    }
+}
+
+/// The boards of one root.
+#[derive(Debug)]
+pub(crate) struct Service {
+    root: Root,
+    config: Mutex<Arc<Config>>,
+    mode: Mode,
+    boards: Mutex<BTreeMap<BoardName, Arc<BoardHandle>>>,
+}
+
+impl Service {
+    /// A service over a root; boards are opened when they are first used.
+    pub(crate) fn new(root: Root, config: Config, mode: Mode) -> Self {
+        Service { root, config: Mutex::new(Arc::new(config)), mode, boards: Mutex::default() }
+    }
+
+    /// The root.
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The configuration as it stands now.
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes a new configuration into use.
+    pub(crate) fn reconfigure(&self, config: Config) {
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    }
+
+    /// The way to the owner loop; none outside the daemon.
+    pub(crate) fn daemon(&self) -> Option<&mpsc::UnboundedSender<daemon::Event>> {
+        match &self.mode {
+            Mode::Daemon(events) => Some(events),
+            Mode::Reading | Mode::Offline => None,
+        }
+    }
+
+    /// The boards that exist, by name.
+    pub(crate) fn board_names(&self) -> Result<Vec<BoardName>, Failure> {
+        let dir = self.root.boards();
+        let entries = match std::fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Failure::file("list the boards in", &dir, &e)),
+        };
+        let mut names: Vec<BoardName> =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Opens a board, or returns it open. The default board is made where no board ever was; others are made by name.
+    pub(crate) fn board(&self, name: &BoardName) -> Result<Arc<BoardHandle>, Failure> {
+        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(board) = boards.get(name) {
+            return Ok(Arc::clone(board));
+        }
+        let board = Arc::new(self.open(name)?);
+        boards.insert(name.clone(), Arc::clone(&board));
+        Ok(board)
+    }
+
+    fn open(&self, name: &BoardName) -> Result<BoardHandle, Failure> {
+        let path = self.root.board(name);
+        if let Some(dir) = path.parent() {
+            if !dir.is_dir() && name != &BoardName::default() {
+                return Err(Failure::new(crate::exit::Code::NotFound, format!("there is no board `{name}`"))
+                    .hint(format!("make it with: supervisor --board {name} init")));
+            }
+            make_dir(&self.root.boards(), 0o700)?;
+            make_dir(dir, 0o700)?;
+        }
+        self.open_at(name)
+    }
+
+    /// Makes a board where there is none, and opens it.
+    pub(crate) fn create_board(&self, name: &BoardName) -> Result<Arc<BoardHandle>, Failure> {
+        if let Some(dir) = self.root.board(name).parent() {
+            make_dir(&self.root.boards(), 0o700)?;
+            make_dir(dir, 0o700)?;
+        }
+        self.board(name)
+    }
+
+    fn open_at(&self, name: &BoardName) -> Result<BoardHandle, Failure> {
+        let path = self.root.board(name);
+        let clock = Arc::new(SystemClock);
+        kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
+        let changed = watch::Sender::new(0);
+        let writer = match &self.mode {
+            Mode::Reading => None,
+            Mode::Offline | Mode::Daemon(_) => {
+                let changed = changed.clone();
+                let daemon = self.daemon().cloned();
+                let board = name.clone();
+                let on_commit = move |committed: kernel::Committed| {
+                    changed.send_replace(committed.last_event.get());
+                    if let Some(daemon) = &daemon {
+                        // A closed channel means that the owner loop has ended: nothing is left to wake.
+                        drop(daemon.send(daemon::Event::BoardChanged(board.clone())));
+                    }
+                };
+                let options = WriterOptions { on_commit: Arc::new(on_commit), ..WriterOptions::default() };
+                Some(Writer::open(&path, options)?)
+            }
+        };
+        let readers = Readers::open(&path, clock)?;
+        Ok(BoardHandle { name: name.clone(), writer, readers, changed })
+    }
+}

@@ -1,0 +1,43 @@
+//! `assign`: says who is to do a task.
+
+use kernel::{Profile, Task, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Hand a task to a profile, or to nobody with `none`
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+Examples:
+  supervisor assign t_0123abcd shell
+  supervisor assign t_0123abcd none")]
+pub(crate) struct Assign {
+    /// The task
+    pub(crate) task_id: TaskId,
+    /// The profile; `none`, `-` or `null` for nobody
+    pub(crate) profile: String,
+}
+
+impl Verb for Assign {
+    const NAME: &'static str = "assign";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Task;
+
+    async fn run(self, call: Call) -> Result<Task, Failure> {
+        let profile = match self.profile.as_str() {
+            "none" | "-" | "null" => None,
+            name => Some(name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?),
+        };
+        call.write(move |board, actor| board.assign(&self.task_id, profile, actor)).await
+    }
+
+    fn show(reply: &Task, screen: &mut Screen) {
+        let to = reply.assignee.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
+        screen.line(format!("Assigned {} to {to} ({})", reply.id, reply.status));
+    }
+}

@@ -1,0 +1,94 @@
+//! `block`: a task cannot go on until somebody acts.
+
+use kernel::{BlockKind, Blocking, RunId, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::{Bulk, pending};
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Say that a task cannot go on, and why
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor block t_0123abcd 'which database should it use?' --kind needs_input
+  supervisor block t_0123abcd 'waiting for the release' --ids t_4567cdef t_89abcdef
+  supervisor block 'need a decision'            (inside a run: the run's own task)")]
+pub(crate) struct Block {
+    /// The task, then the reason; inside a run the task may be left out
+    #[arg(value_name = "TASK/REASON", num_args = 0..)]
+    #[serde(skip)]
+    pub(crate) words: Vec<String>,
+    /// The task
+    #[arg(skip)]
+    pub(crate) task_id: Option<TaskId>,
+    /// Why it cannot go on
+    #[arg(skip)]
+    pub(crate) reason: Option<String>,
+    /// Further tasks with the same reason
+    #[arg(long, value_name = "TASK", num_args = 1..)]
+    pub(crate) ids: Vec<TaskId>,
+    /// needs_input, capability, transient or dependency
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<BlockKind>,
+    /// Refuse if the task's open run is another one
+    #[arg(long, value_name = "RUN")]
+    pub(crate) expected_run: Option<RunId>,
+}
+
+impl Verb for Block {
+    const NAME: &'static str = "block";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Bulk;
+
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        let mut words = std::mem::take(&mut self.words);
+        if let Some(first) = words.first() {
+            match (first.parse::<TaskId>(), client.worker()) {
+                (Ok(id), _) => {
+                    self.task_id = Some(id);
+                    words.remove(0);
+                }
+                (Err(_), Some(worker)) => self.task_id = Some(worker.task.clone()),
+                (Err(e), None) => return Err(Failure::usage(e.to_string())),
+            }
+        } else if let Some(worker) = client.worker() {
+            self.task_id = Some(worker.task.clone());
+        }
+        if !words.is_empty() {
+            self.reason = Some(words.join(" "));
+        }
+        if self.task_id.is_none() && self.ids.is_empty() {
+            return Err(Failure::usage("no task is named").hint("supervisor block <task> '<reason>'"));
+        }
+        Ok(())
+    }
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        let kind = self.kind.unwrap_or(BlockKind::NeedsInput);
+        let blocking = Blocking { kind, reason: self.reason, question: None };
+        call.write(move |board, actor| {
+            let mut results = Vec::new();
+            for id in self.task_id.into_iter().chain(self.ids) {
+                let settled =
+                    board.attempt(|board| board.block(&id, blocking.clone(), self.expected_run, actor));
+                results.push((id, settled.map(|settled| (settled.task.status, pending(settled.effect)))));
+            }
+            Bulk::collect(results)
+        })
+        .await
+    }
+
+    fn show(reply: &Bulk, screen: &mut Screen) {
+        reply.show("Blocked", screen);
+    }
+
+    fn verdict(reply: &Bulk) -> u8 {
+        reply.verdict()
+    }
+}

@@ -1,0 +1,103 @@
+//! The result of a verb that takes many tasks: one line each, and failure if any failed.
+
+use kernel::TaskId;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::terminal::{Ink, Screen};
+
+/// What became of one task.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct One {
+    /// The task.
+    pub(crate) id: TaskId,
+    /// Whether it was done.
+    pub(crate) ok: bool,
+    /// Its status now, where it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<kernel::Status>,
+    /// What else the reader should know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+    /// The class of the refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) code: Option<Code>,
+}
+
+/// What became of all.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Bulk {
+    /// One entry per task, in the order given.
+    pub(crate) results: Vec<One>,
+}
+
+impl Bulk {
+    /// Collects what became of each task. A single task that failed is a failure of the whole call.
+    pub(crate) fn collect(
+        results: Vec<(TaskId, Result<(kernel::Status, Option<String>), kernel::Error>)>,
+    ) -> Result<Self, kernel::Error> {
+        let single = results.len() == 1;
+        let mut collected = Vec::with_capacity(results.len());
+        for (id, result) in results {
+            collected.push(match result {
+                Ok((status, note)) => {
+                    One { id, ok: true, status: Some(status), note, error: None, hint: None, code: None }
+                }
+                Err(error) if single => return Err(error),
+                Err(error) => {
+                    let failure = Failure::from(error);
+                    One {
+                        id,
+                        ok: false,
+                        status: None,
+                        note: None,
+                        error: Some(failure.message),
+                        hint: failure.hint,
+                        code: Some(failure.code),
+                    }
+                }
+            });
+        }
+        Ok(Bulk { results: collected })
+    }
+
+    /// Shows one line per task.
+    pub(crate) fn show(&self, verb: &str, screen: &mut Screen) {
+        for one in &self.results {
+            match (&one.error, &one.status) {
+                (Some(error), _) => {
+                    let label = screen.paint(Ink::Red, "failed:");
+                    screen.line(format!("{label} {} {error}", one.id));
+                    if let Some(hint) = &one.hint {
+                        screen.line(format!("        hint: {hint}"));
+                    }
+                }
+                (None, Some(status)) => {
+                    let note = one.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
+                    screen.line(format!("{verb} {} ({status}){note}", one.id));
+                }
+                (None, None) => screen.line(format!("{verb} {}", one.id)),
+            }
+        }
+    }
+
+    /// The exit code: that of the first failure, else 0.
+    pub(crate) fn verdict(&self) -> u8 {
+        self.results.iter().find_map(|one| one.code).map_or(0, Code::exit)
+    }
+}
+
+/// What a reader should know of a change that waits for a worker's end.
+pub(crate) fn pending(effect: kernel::Effect) -> Option<String> {
+    match effect {
+        kernel::Effect::Now => None,
+        kernel::Effect::WhenRunEnds => Some("recorded; takes effect when its worker has ended".to_owned()),
+    }
+}

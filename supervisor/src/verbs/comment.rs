@@ -1,0 +1,65 @@
+//! `comment`: a note on a task, read by its next worker.
+
+use kernel::{ActorKind, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Add a note to a task
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor comment t_0123abcd 'use the new endpoint'
+  supervisor comment 'halfway there'            (inside a run: the run's own task)")]
+pub(crate) struct Comment {
+    /// The task, then the text; inside a run the task may be left out
+    #[arg(value_name = "TASK/TEXT", required = true, num_args = 1..)]
+    #[serde(skip)]
+    pub(crate) words: Vec<String>,
+    /// The task
+    #[arg(skip)]
+    pub(crate) task_id: Option<TaskId>,
+    /// The text
+    #[arg(skip)]
+    pub(crate) body: String,
+    /// Sign as somebody else
+    #[arg(long, value_name = "NAME")]
+    pub(crate) author: Option<String>,
+}
+
+impl Verb for Comment {
+    const NAME: &'static str = "comment";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = kernel::Comment;
+
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        let mut words = std::mem::take(&mut self.words);
+        match (words.first().map(|word| word.parse::<TaskId>()), client.worker()) {
+            (Some(Ok(id)), _) => {
+                self.task_id = Some(id);
+                words.remove(0);
+            }
+            (_, Some(worker)) => self.task_id = Some(worker.task.clone()),
+            (Some(Err(e)), None) => return Err(Failure::usage(e.to_string())),
+            (None, None) => {}
+        }
+        self.body = words.join(" ");
+        Ok(())
+    }
+
+    async fn run(self, call: Call) -> Result<kernel::Comment, Failure> {
+        let id = super::texts::named(self.task_id)?;
+        let author = if call.actor.kind == ActorKind::Worker { None } else { self.author };
+        call.write(move |board, actor| board.comment(&id, &self.body, author.as_deref(), actor)).await
+    }
+
+    fn show(reply: &kernel::Comment, screen: &mut Screen) {
+        screen.line(format!("Comment {} added to {}", reply.id, reply.task_id));
+    }
+}

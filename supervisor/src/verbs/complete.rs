@@ -1,0 +1,86 @@
+//! `complete`: the work is done; the handoff goes to whoever depends on it.
+
+use kernel::{Handoff, RunId, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::{Bulk, pending};
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Finish a task with its result
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor complete t_0123abcd --summary 'parser fixed, 14 tests pass' --metadata '{\"tests\": 14}'
+  supervisor complete t_0123abcd t_4567cdef
+  supervisor complete --summary 'done'          (inside a run: the run's own task)")]
+pub(crate) struct Complete {
+    /// The tasks; inside a run, the run's own task if none is named
+    #[arg(value_name = "TASK")]
+    pub(crate) task_ids: Vec<TaskId>,
+    /// The result itself, where it is short
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) result: Option<String>,
+    /// What was done, for whoever reads on
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) summary: Option<String>,
+    /// Facts for machines: a JSON object
+    #[arg(long, value_name = "JSON", value_parser = texts::json_object)]
+    pub(crate) metadata: Option<serde_json::Value>,
+    /// A file of the workspace that is part of the result (repeatable)
+    #[arg(long = "artifact", value_name = "PATH")]
+    pub(crate) artifacts: Vec<String>,
+    /// Refuse if the task's open run is another one
+    #[arg(long, value_name = "RUN")]
+    pub(crate) expected_run: Option<RunId>,
+}
+
+impl Verb for Complete {
+    const NAME: &'static str = "complete";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Bulk;
+
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        texts::own_task_if_none(&mut self.task_ids, client)
+    }
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        if self.task_ids.len() > 1 && (self.summary.is_some() || self.metadata.is_some()) {
+            return Err(Failure::usage("one summary or metadata cannot describe several tasks")
+                .hint("complete them one by one, or without --summary and --metadata"));
+        }
+        if self.task_ids.is_empty() {
+            return Err(Failure::usage("no task is named"));
+        }
+        let handoff = Handoff {
+            result: self.result,
+            summary: self.summary,
+            metadata: self.metadata,
+            artifacts: self.artifacts,
+        };
+        call.write(move |board, actor| {
+            let mut results = Vec::new();
+            for id in self.task_ids {
+                let settled =
+                    board.attempt(|board| board.complete(&id, handoff.clone(), self.expected_run, actor));
+                results.push((id, settled.map(|settled| (settled.task.status, pending(settled.effect)))));
+            }
+            Bulk::collect(results)
+        })
+        .await
+    }
+
+    fn show(reply: &Bulk, screen: &mut Screen) {
+        reply.show("Completed", screen);
+    }
+
+    fn verdict(reply: &Bulk) -> u8 {
+        reply.verdict()
+    }
+}

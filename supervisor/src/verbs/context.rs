@@ -1,0 +1,61 @@
+//! `context`: what a worker sees of its task.
+
+use kernel::{ContextLimits, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::terminal::{Screen, printable_lines};
+
+/// Show what a worker sees of a task
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor context t_0123abcd
+  supervisor context             (inside a run: the run's own task)")]
+pub(crate) struct Context {
+    /// The task; inside a run, the run's own task if none is named
+    pub(crate) task_id: Option<TaskId>,
+}
+
+/// The text, and what did not fit.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Contextual {
+    /// The task.
+    pub(crate) task_id: TaskId,
+    /// The text.
+    pub(crate) text: String,
+    /// What was left out.
+    pub(crate) omitted: Vec<String>,
+}
+
+impl Verb for Context {
+    const NAME: &'static str = "context";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Contextual;
+
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
+        Ok(())
+    }
+
+    async fn run(self, call: Call) -> Result<Contextual, Failure> {
+        let id = texts::named(self.task_id)?;
+        let actor = call.actor.clone();
+        call.read(move |view| {
+            view.task_for(&id, &actor)?;
+            let context = view.context(&id, ContextLimits::default())?;
+            Ok(Contextual { task_id: id, text: context.text, omitted: context.omitted })
+        })
+        .await
+    }
+
+    fn show(reply: &Contextual, screen: &mut Screen) {
+        screen.line(printable_lines(reply.text.trim_end()));
+    }
+}

@@ -1,0 +1,192 @@
+//! `create`: puts a task on the board.
+
+use std::path::PathBuf;
+use std::str::FromStr as _;
+
+use kernel::{ActorKind, Intake, NewTask, Profile, Task, TaskId, Tenant, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::lanes::Lanes;
+use crate::span::Span;
+use crate::terminal::{Ink, Screen, printable};
+
+/// Put a task on the board
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor create 'count the TODOs' --assignee shell --body 'grep -rn TODO . | wc -l' --workspace dir:/srv/app
+  supervisor create 'fix the parser' --assignee claude --workspace worktree:/srv/app --max-runtime 30m
+  supervisor create 'summarise' --assignee shell --parent t_0123abcd --parent t_4567cdef
+  supervisor create 'nightly report' --assignee ops --idempotency-key nightly-2026-11-21 --json")]
+pub(crate) struct Create {
+    /// What is to be done, in a line
+    pub(crate) title: String,
+    /// The task itself: the prompt of an agent, the script of the shell lane
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) body: Option<String>,
+    /// Read the body from a file, or from standard input with `-`
+    #[arg(long, value_name = "FILE", conflicts_with = "body")]
+    #[serde(skip)]
+    pub(crate) body_file: Option<PathBuf>,
+    /// Who is to do it: a lane such as `shell`, or a profile
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) assignee: Option<Profile>,
+    /// A task that must be done first (repeatable)
+    #[arg(long = "parent", value_name = "TASK")]
+    pub(crate) parents: Vec<TaskId>,
+    /// The tenant it belongs to
+    #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]
+    pub(crate) tenant: Option<Tenant>,
+    /// Where the worker works: scratch, dir:/absolute/path, worktree or worktree:/repository [default: scratch]
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) workspace: Option<String>,
+    /// The branch that a worktree is based on, instead of HEAD
+    #[arg(long, value_name = "BRANCH")]
+    pub(crate) branch: Option<String>,
+    /// A project label
+    #[arg(long, value_name = "NAME")]
+    pub(crate) project: Option<String>,
+    /// Higher goes first
+    #[arg(long, allow_negative_numbers = true, default_value_t = 0)]
+    pub(crate) priority: i32,
+    /// Park it in triage until somebody specifies it
+    #[arg(long)]
+    pub(crate) triage: bool,
+    /// A second create with this key returns the first one's task
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+    /// End a run after this time: seconds, or 30s, 5m, 2h, 1d
+    #[arg(long, value_name = "SPAN")]
+    pub(crate) max_runtime: Option<Span>,
+    /// Do not start before this time: epoch seconds, or a span from now such as 10m
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) not_before: Option<String>,
+    /// Who asks for it [default: the caller]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) created_by: Option<String>,
+    /// A skill that the worker is to load (repeatable)
+    #[arg(long = "skill", value_name = "NAME")]
+    pub(crate) skills: Vec<String>,
+    /// Counted failures in a row until the task is blocked
+    #[arg(long, value_name = "N")]
+    pub(crate) max_retries: Option<u32>,
+    /// What the worker may touch: a policy's name [default: the configured one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    /// `blocked` holds the task for a person to release
+    #[arg(long, value_name = "STATUS", value_parser = ["running", "blocked"])]
+    pub(crate) initial_status: Option<String>,
+}
+
+/// The reply: the task, and what its creator should know.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Created {
+    /// The task.
+    #[serde(flatten)]
+    pub(crate) task: Task,
+    /// Whether the idempotency key named a task that was there already.
+    pub(crate) existing: bool,
+    /// What will keep the task from running as things are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Create {
+    fn into_new_task(self, now: Timestamp) -> Result<NewTask, Failure> {
+        let workspace = match &self.workspace {
+            None => workspace::WorkspaceSpec::Scratch,
+            Some(text) => workspace::WorkspaceSpec::from_str(text)
+                .map_err(|e| Failure { hint: e.hint(), ..Failure::usage(e.to_string()) })?,
+        };
+        let not_before = self.not_before.as_deref().map(|text| texts::moment(text, now)).transpose()?;
+        let intake = match (self.triage, self.initial_status.as_deref()) {
+            (true, _) => Intake::Triage,
+            (false, Some("blocked")) => Intake::Hold,
+            (false, _) => Intake::Normal,
+        };
+        Ok(NewTask {
+            title: self.title,
+            body: self.body,
+            assignee: self.assignee,
+            parents: self.parents,
+            tenant: self.tenant,
+            priority: self.priority,
+            workspace: workspace.to_string(),
+            branch: self.branch,
+            project_id: self.project,
+            triage: intake,
+            idempotency_key: self.idempotency_key,
+            max_runtime: self.max_runtime.map(Span::duration),
+            max_retries: self.max_retries,
+            skills: self.skills,
+            not_before,
+            created_by: self.created_by,
+            policy: self.policy,
+            ..NewTask::default()
+        })
+    }
+}
+
+impl Verb for Create {
+    const NAME: &'static str = "create";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Created;
+
+    fn localize(&mut self, _client: &Client) -> Result<(), Failure> {
+        if let Some(path) = self.body_file.take() {
+            self.body = Some(texts::read_text(&path)?);
+        }
+        if let Some(text) = &self.workspace {
+            self.workspace = Some(texts::expand_home(text));
+        }
+        Ok(())
+    }
+
+    async fn run(mut self, call: Call) -> Result<Created, Failure> {
+        if call.actor.kind == ActorKind::Worker {
+            self.created_by = None;
+        }
+        let lanes = Lanes::load(call.service.root())?;
+        if let Some(policy) = &self.policy {
+            lanes.policy(policy)?;
+        }
+        let mut warnings = Vec::new();
+        match &self.assignee {
+            None => warnings
+                .push("nobody is assigned, so nothing runs it: supervisor assign <id> <profile>".to_owned()),
+            Some(assignee) if lanes.get(assignee).is_none() => warnings.push(format!(
+                "no lane or profile `{assignee}` exists here, so the task waits for a worker that claims it; \
+                 the lanes are: {}",
+                lanes.names().join(", ")
+            )),
+            Some(_) if call.service.daemon().is_none() => {
+                warnings.push("no daemon is running, so nothing runs it yet: supervisor daemon".to_owned());
+            }
+            Some(_) => {}
+        }
+        let now = kernel::Clock::now(&kernel::SystemClock);
+        let new = self.into_new_task(now)?;
+        call.write(move |board, actor| {
+            let created = board.create(new, actor)?;
+            Ok(Created { task: created.task, existing: created.existing, warnings })
+        })
+        .await
+    }
+
+    fn show(reply: &Created, screen: &mut Screen) {
+        let word = if reply.existing { "Exists already" } else { "Created" };
+        let id = screen.paint(Ink::Bold, reply.task.id.as_str());
+        screen.line(format!("{word} {id}  {} ({})", printable(&reply.task.title), reply.task.status));
+        for warning in &reply.warnings {
+            let label = screen.paint(Ink::Yellow, "warning:");
+            screen.line(format!("{label} {warning}"));
+        }
+    }
+}

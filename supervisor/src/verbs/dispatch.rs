@@ -1,0 +1,156 @@
+//! `dispatch`: one pass over the board that waits for what it started.
+
+use kernel::{RunId, Status, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::daemon::{DispatchReport, Event, Waiting};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::lanes::Lanes;
+use crate::terminal::{Screen, printable};
+
+/// Run what is ready, and wait for it
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+With a daemon running, which starts ready tasks by itself, it waits for the live runs. Without one it is the daemon, until
+nothing is left to do.
+
+Examples:
+  supervisor dispatch
+  supervisor dispatch --dry-run
+  supervisor dispatch --max 5 --json")]
+pub(crate) struct Dispatch {
+    /// Only say what would be started
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Start at most this many tasks
+    #[arg(long, value_name = "N")]
+    pub(crate) max: Option<usize>,
+}
+
+/// A task that was or would be started.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Spawned {
+    /// The task.
+    pub(crate) task_id: TaskId,
+    /// Its profile.
+    pub(crate) assignee: Option<String>,
+    /// Its workspace.
+    pub(crate) workspace: String,
+    /// The run; none in a dry run.
+    pub(crate) run_id: Option<RunId>,
+    /// Where the task stands now.
+    pub(crate) status: Option<Status>,
+    /// How the run ended.
+    pub(crate) outcome: Option<kernel::Outcome>,
+}
+
+/// What a pass did.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Dispatched {
+    /// What was started, or would be.
+    pub(crate) spawned: Vec<Spawned>,
+    /// Tasks without an assignee.
+    pub(crate) skipped_unassigned: Vec<TaskId>,
+    /// Tasks whose assignee nothing here can run.
+    pub(crate) skipped_nonspawnable: Vec<TaskId>,
+    /// Ready tasks that wait, and what for.
+    pub(crate) waiting: Vec<Waiting>,
+}
+
+impl Verb for Dispatch {
+    const NAME: &'static str = "dispatch";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Dispatched;
+
+    async fn run(self, call: Call) -> Result<Dispatched, Failure> {
+        if self.dry_run {
+            return plan(&call, self.max).await;
+        }
+        let Some(events) = call.service.daemon() else {
+            return Err(Failure::new(Code::Unreachable, "no daemon is running for this root"));
+        };
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let gone = || Failure::new(Code::TryAgain, "the daemon is stopping");
+        events.send(Event::Dispatch(reply)).map_err(|_| gone())?;
+        let DispatchReport { live, waiting } = answer.await.map_err(|_| gone())?;
+        let spawned = live
+            .into_iter()
+            .filter(|run| &run.board == call.board.name())
+            .map(|run| Spawned {
+                task_id: run.task,
+                assignee: run.profile.map(|profile| profile.to_string()),
+                workspace: run.workspace,
+                run_id: Some(run.run),
+                status: Some(Status::Running),
+                outcome: None,
+            })
+            .collect();
+        Ok(Dispatched { spawned, waiting, ..Dispatched::default() })
+    }
+
+    fn show(reply: &Dispatched, screen: &mut Screen) {
+        if reply.spawned.is_empty() {
+            screen.line("Nothing to start.");
+        } else {
+            let rows: Vec<[String; 4]> = reply
+                .spawned
+                .iter()
+                .map(|one| {
+                    [
+                        one.task_id.to_string(),
+                        one.assignee.clone().unwrap_or_else(|| "-".to_owned()),
+                        one.outcome.map_or_else(
+                            || {
+                                one.run_id
+                                    .map_or_else(|| "would start".to_owned(), |run| format!("run {run}"))
+                            },
+                            |outcome| outcome.to_string(),
+                        ),
+                        one.workspace.clone(),
+                    ]
+                })
+                .collect();
+            screen.table(["TASK", "ASSIGNEE", "OUTCOME", "WORKSPACE"], rows);
+        }
+        for waiting in &reply.waiting {
+            screen.line(format!("{} waits {}", waiting.task, printable(&waiting.why)));
+        }
+    }
+}
+
+async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
+    let lanes = Lanes::load(call.service.root())?;
+    let limits = call.service.config().limits.clone();
+    let (ready, open) =
+        call.read(|view| Ok((view.ready(10_000, &kernel::Skip::default())?, view.open_runs()?))).await?;
+    let free = limits.total().saturating_sub(open.len());
+    let room = max.unwrap_or(usize::MAX).min(free);
+    let mut plan = Dispatched::default();
+    for candidate in ready {
+        let assignee = &candidate.assignee;
+        if lanes.get(assignee).is_none() {
+            plan.skipped_nonspawnable.push(candidate.task);
+        } else if plan.spawned.len() < room {
+            plan.spawned.push(Spawned {
+                assignee: Some(assignee.to_string()),
+                task_id: candidate.task,
+                workspace: candidate.workspace,
+                run_id: None,
+                status: None,
+                outcome: None,
+            });
+        } else {
+            plan.waiting.push(Waiting {
+                board: call.board.name().clone(),
+                task: candidate.task,
+                why: format!("for a slot: {} may run at once", limits.total()),
+            });
+        }
+    }
+    Ok(plan)
+}

@@ -1,0 +1,147 @@
+//! `events`: the append-only log, from a cursor on; it can wait for more. `watch` and `tail` follow it.
+
+use std::time::Duration;
+
+use kernel::{Event, EventFilter, EventId, Profile, TaskId, Tenant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::moment;
+use crate::terminal::{Ink, Screen, printable};
+
+/// The longest that one call waits.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Show the event log
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor events --since 0 --json
+  supervisor events --tenant acme --kind completed --kind blocked")]
+pub(crate) struct Events {
+    /// Only events after this id
+    #[arg(long, value_name = "ID", default_value = "0")]
+    pub(crate) since: EventId,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[serde(default = "page")]
+    pub(crate) limit: u32,
+    /// Only events of this task
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<TaskId>,
+    /// Only events of this tenant
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<Tenant>,
+    /// Only events of tasks of this profile
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) assignee: Option<Profile>,
+    /// Only events of this kind (repeatable)
+    #[arg(long = "kind", value_name = "KIND")]
+    pub(crate) kinds: Vec<String>,
+    /// Wait up to this many seconds for the first one
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub(crate) wait: u64,
+}
+
+fn page() -> u32 {
+    1000
+}
+
+/// A page of the log.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct EventPage {
+    /// The events, oldest first.
+    pub(crate) events: Vec<Event>,
+    /// What to pass as `since` next.
+    pub(crate) cursor: EventId,
+    /// The last event of the board, whatever the filter.
+    pub(crate) last_event: EventId,
+}
+
+impl Events {
+    fn filter(&self) -> EventFilter {
+        EventFilter {
+            since: self.since,
+            limit: self.limit.clamp(1, 10_000),
+            task: self.task.clone(),
+            tenant: self.tenant.clone(),
+            assignee: self.assignee.clone(),
+            kinds: self.kinds.clone(),
+            ..EventFilter::default()
+        }
+    }
+}
+
+impl Verb for Events {
+    const NAME: &'static str = "events";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = EventPage;
+
+    async fn run(self, call: Call) -> Result<EventPage, Failure> {
+        let wait = Duration::from_secs(self.wait).min(LONGEST_WAIT);
+        let until = tokio::time::Instant::now() + wait;
+        // Subscribed before the first look, so that nothing falls between.
+        let mut changes = call.board.changes();
+        let mut version = None;
+        loop {
+            changes.mark_unchanged();
+            let filter = self.filter();
+            let (events, last) =
+                call.read(move |view| Ok((view.events(&filter)?, view.last_event()?))).await?;
+            let full = events.len() >= self.filter().limit as usize;
+            if !events.is_empty() || tokio::time::Instant::now() >= until {
+                // An exhausted filter has seen everything up to the last event of the board.
+                let cursor = match events.last() {
+                    Some(event) if full => event.id,
+                    _ => last.max(self.since),
+                };
+                return Ok(EventPage { events, cursor, last_event: last });
+            }
+            if call.service.daemon().is_some() {
+                // Cancel-safe: a change that is missed by the timeout is seen by the next look.
+                tokio::select! {
+                    changed = changes.changed() => drop(changed),
+                    () = tokio::time::sleep_until(until) => {}
+                }
+            } else {
+                // Without a daemon other processes write: SQLite's own counter tells of them.
+                loop {
+                    let now = call.board.readers().data_version()?;
+                    if version.replace(now).is_some_and(|seen| seen != now)
+                        || tokio::time::Instant::now() >= until
+                    {
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(250)).await;
+                }
+            }
+        }
+    }
+
+    fn show(reply: &EventPage, screen: &mut Screen) {
+        for event in &reply.events {
+            line(event, screen);
+        }
+    }
+}
+
+/// One event on one line.
+pub(crate) fn line(event: &Event, screen: &mut Screen) {
+    let ink = match event.kind.as_str() {
+        "completed" => Ink::Green,
+        "blocked" | "crashed" | "timed_out" | "spawn_failed" | "gave_up" | "protocol_violation" => Ink::Red,
+        "created" | "promoted" | "unblocked" => Ink::Yellow,
+        _ => Ink::Cyan,
+    };
+    let kind = screen.paint(ink, &format!("{:<12}", event.kind));
+    let time = screen.paint(Ink::Dim, &moment::clock(event.created_at));
+    let run = event.run_id.map(|run| format!(" run {run}")).unwrap_or_default();
+    let payload = event.payload.as_ref().filter(|payload| !payload.is_null());
+    let payload = payload.map(|payload| printable(&payload.to_string())).unwrap_or_default();
+    let short: String = payload.chars().take(160).collect();
+    screen.line(format!("{time} {} {kind}{run} {short}", event.task_id).trim_end());
+}

@@ -1,0 +1,47 @@
+//! `heartbeat`: a worker says that it is getting on.
+
+use kernel::{Run, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Say that the work on a task is getting on
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor heartbeat --note 'tests running'       (inside a run)
+  supervisor heartbeat t_0123abcd                   (renews a claim by hand)")]
+pub(crate) struct Heartbeat {
+    /// The task; inside a run, the run's own task if none is named
+    pub(crate) task_id: Option<TaskId>,
+    /// What is going on
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+}
+
+impl Verb for Heartbeat {
+    const NAME: &'static str = "heartbeat";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Run;
+
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
+        Ok(())
+    }
+
+    async fn run(self, call: Call) -> Result<Run, Failure> {
+        let id = texts::named(self.task_id)?;
+        call.write(move |board, actor| board.heartbeat(&id, self.note.as_deref(), actor)).await
+    }
+
+    fn show(reply: &Run, screen: &mut Screen) {
+        screen.line(format!("Heartbeat recorded for {}", reply.task_id));
+    }
+}

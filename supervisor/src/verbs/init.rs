@@ -1,0 +1,55 @@
+//! `init`: makes a board and says how to go on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::{Ink, Screen};
+
+/// Make a board (any verb makes the default one)
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor init
+  supervisor --board releases init
+  supervisor --root /srv/fleet init")]
+pub(crate) struct Init {}
+
+/// The board that is there now.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Initialised {
+    /// Its name.
+    pub(crate) board: kernel::BoardName,
+    /// Its identity.
+    pub(crate) board_id: kernel::BoardId,
+    /// Its file.
+    pub(crate) path: std::path::PathBuf,
+    /// Whether a daemon serves it.
+    pub(crate) daemon: bool,
+}
+
+impl Verb for Init {
+    const NAME: &'static str = "init";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Initialised;
+
+    async fn run(self, call: Call) -> Result<Initialised, Failure> {
+        let board_id = call.read(|view| view.board_id()).await?;
+        let board = call.board.name().clone();
+        let path = call.service.root().board(&board);
+        Ok(Initialised { board, board_id, path, daemon: call.service.daemon().is_some() })
+    }
+
+    fn show(reply: &Initialised, screen: &mut Screen) {
+        let name = screen.paint(Ink::Bold, reply.board.as_str());
+        screen.line(format!("Board {name} is ready: {}", reply.path.display()));
+        if !reply.daemon {
+            screen.line("No daemon is running. Start one with:");
+            screen.line("  supervisor daemon                       in a terminal");
+            screen.line("  systemctl enable --now supervisor       as a host service (docs/operations.md)");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `list`: the tasks of a board, filtered and sorted.
+
+use kernel::{Archived, Filter, Profile, Sort, Status, Task, Tenant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::{Ink, Screen};
+
+/// How many tasks are read at once.
+const PAGE: u32 = 1000;
+
+/// Show the tasks of a board
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(
+    visible_alias = "ls",
+    after_help = "\
+Examples:
+  supervisor list
+  supervisor list --status ready --assignee shell
+  supervisor list --tenant acme --sort updated --json"
+)]
+pub(crate) struct List {
+    /// Only tasks assigned to the caller's own name
+    #[arg(long)]
+    pub(crate) mine: bool,
+    /// Only tasks of this profile
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) assignee: Option<Profile>,
+    /// Only tasks in this status
+    #[arg(long, value_name = "STATUS")]
+    pub(crate) status: Option<Status>,
+    /// Only tasks of this tenant
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<Tenant>,
+    /// Archived tasks too
+    #[arg(long)]
+    pub(crate) archived: bool,
+    /// assignee, created, created-desc, priority, priority-desc, status, title or updated
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) sort: Option<Sort>,
+    /// At most this many [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u32>,
+}
+
+impl Verb for List {
+    const NAME: &'static str = "list";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Vec<Task>;
+
+    async fn run(self, call: Call) -> Result<Vec<Task>, Failure> {
+        let assignee = match self.mine {
+            true => Some(call.actor.name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?),
+            false => self.assignee,
+        };
+        let filter = Filter {
+            assignee,
+            status: self.status,
+            tenant: self.tenant,
+            archived: if self.archived { Archived::Show } else { Archived::Hide },
+            sort: self.sort.unwrap_or(Sort::Priority),
+            limit: PAGE,
+            ..Filter::default()
+        };
+        let limit = self.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        call.read(move |view| {
+            let mut filter = filter;
+            let mut tasks = Vec::new();
+            loop {
+                let page = view.tasks(&filter)?;
+                tasks.extend(page.tasks);
+                filter.cursor = page.next;
+                if filter.cursor.is_none() || tasks.len() >= limit {
+                    tasks.truncate(limit);
+                    return Ok(tasks);
+                }
+            }
+        })
+        .await
+    }
+
+    fn show(reply: &Vec<Task>, screen: &mut Screen) {
+        if reply.is_empty() {
+            screen.line("No tasks. Put one on the board with: supervisor create '<title>' --assignee shell --body '<script>'");
+            return;
+        }
+        let rows: Vec<[String; 5]> = reply
+            .iter()
+            .map(|task| {
+                [
+                    task.id.to_string(),
+                    paint_status(task.status, screen),
+                    task.assignee.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+                    task.tenant.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+                    task.title.clone(),
+                ]
+            })
+            .collect();
+        screen.table(["ID", "STATUS", "ASSIGNEE", "TENANT", "TITLE"], rows);
+    }
+}
+
+/// A status in its colour.
+pub(super) fn paint_status(status: Status, screen: &Screen) -> String {
+    let ink = match status {
+        Status::Done => Ink::Green,
+        Status::Running | Status::Review => Ink::Cyan,
+        Status::Blocked => Ink::Red,
+        Status::Ready | Status::Scheduled | Status::Todo | Status::Triage => Ink::Yellow,
+        Status::Archived => Ink::Dim,
+    };
+    screen.paint(ink, status.as_str())
+}

@@ -1,0 +1,63 @@
+//! `reclaim`: takes a task back from its worker.
+
+use kernel::TaskId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::pending;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Take a running task back from its worker
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+The worker is ended first; the task is ready again when nothing of the run is left. This also releases a task whose
+survivors are unknown, when you have made sure that there are none.
+
+Examples:
+  supervisor reclaim t_0123abcd --reason 'wrong branch'")]
+pub(crate) struct Reclaim {
+    /// The task
+    pub(crate) task_id: TaskId,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
+}
+
+/// What became of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Reclaimed {
+    /// The task.
+    pub(crate) task_id: TaskId,
+    /// Its status now.
+    pub(crate) status: kernel::Status,
+    /// What is still to come.
+    pub(crate) note: Option<String>,
+}
+
+impl Verb for Reclaim {
+    const NAME: &'static str = "reclaim";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Reclaimed;
+
+    async fn run(self, call: Call) -> Result<Reclaimed, Failure> {
+        call.write(move |board, actor| {
+            let settled = board.reclaim(&self.task_id, self.reason.as_deref(), actor)?;
+            Ok(Reclaimed {
+                task_id: settled.task.id.clone(),
+                status: settled.task.status,
+                note: pending(settled.effect),
+            })
+        })
+        .await
+    }
+
+    fn show(reply: &Reclaimed, screen: &mut Screen) {
+        let note = reply.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
+        screen.line(format!("Reclaimed {} ({}){note}", reply.task_id, reply.status));
+    }
+}

@@ -1,0 +1,146 @@
+//! `show`: everything about one task.
+
+use kernel::{Comment, Event, EventFilter, Run, Task, TaskId, Waiting};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{runs, texts};
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::moment;
+use crate::terminal::{Ink, Screen, printable, printable_lines};
+
+/// How many events `show` carries.
+const EVENTS: u32 = 50;
+
+/// Show a task: its text, its runs, its comments and why it waits
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor show t_0123abcd
+  supervisor show t_0123abcd --json
+  supervisor show                (inside a run: the run's own task)")]
+pub(crate) struct Show {
+    /// The task; inside a run, the run's own task if none is named
+    pub(crate) task_id: Option<TaskId>,
+}
+
+/// A task with all that belongs to it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    /// The task.
+    pub(crate) task: Task,
+    /// Why it is not running, as far as it is not.
+    pub(crate) waiting: Option<Waiting>,
+    /// The summary of its last run that had one.
+    pub(crate) latest_summary: Option<String>,
+    /// What it depends on.
+    pub(crate) parents: Vec<TaskId>,
+    /// What depends on it.
+    pub(crate) children: Vec<TaskId>,
+    /// The thread.
+    pub(crate) comments: Vec<Comment>,
+    /// The latest events, oldest first.
+    pub(crate) events: Vec<Event>,
+    /// Every attempt, oldest first.
+    pub(crate) runs: Vec<Run>,
+}
+
+impl Verb for Show {
+    const NAME: &'static str = "show";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Shown;
+
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
+        Ok(())
+    }
+
+    async fn run(self, call: Call) -> Result<Shown, Failure> {
+        let id = texts::named(self.task_id)?;
+        let actor = call.actor.clone();
+        call.read(move |view| {
+            let task = view.task_for(&id, &actor)?;
+            let filter = EventFilter {
+                task: Some(id.clone()),
+                limit: EVENTS,
+                newest_first: true,
+                ..EventFilter::default()
+            };
+            let runs = view.runs(&id)?;
+            Ok(Shown {
+                waiting: view.waiting(&id)?,
+                latest_summary: runs.iter().rev().find_map(|run| run.summary.clone()),
+                parents: view.parents(&id)?,
+                children: view.children(&id)?,
+                comments: view.comments(&id)?,
+                events: view.events(&filter)?,
+                runs,
+                task,
+            })
+        })
+        .await
+    }
+
+    fn show(reply: &Shown, screen: &mut Screen) {
+        let task = &reply.task;
+        let title = screen.paint(Ink::Bold, &printable(&task.title));
+        screen.line(format!("{}  {title}", task.id));
+        let status = super::list::paint_status(task.status, screen);
+        field(screen, "status", &status);
+        if let Some(waiting) = &reply.waiting {
+            field(screen, "waits for", &printable(&waiting.text));
+        }
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        field(screen, "assignee", &or_dash(task.assignee.as_ref().map(ToString::to_string)));
+        if let Some(tenant) = &task.tenant {
+            field(screen, "tenant", tenant.as_str());
+        }
+        let path = task.workspace_path.as_deref().map(|path| format!(" at {path}")).unwrap_or_default();
+        field(screen, "workspace", &printable(&format!("{}{path}", task.workspace)));
+        if task.priority != 0 {
+            field(screen, "priority", &task.priority.to_string());
+        }
+        let by = task.created_by.as_deref().map(|by| format!(" by {}", printable(by))).unwrap_or_default();
+        field(screen, "created", &format!("{}{by}", moment::local(task.created_at)));
+        for (name, ids) in [("parents", &reply.parents), ("children", &reply.children)] {
+            if !ids.is_empty() {
+                field(screen, name, &ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
+            }
+        }
+        if let Some(body) = &task.body {
+            screen.heading("Body");
+            screen.line(printable_lines(body));
+        }
+        if let Some(result) = &task.result {
+            screen.heading("Result");
+            screen.line(printable_lines(result));
+        }
+        if !reply.runs.is_empty() {
+            screen.heading("Runs");
+            runs::table(&reply.runs, screen);
+        }
+        if !reply.comments.is_empty() {
+            screen.heading("Comments");
+            for comment in &reply.comments {
+                let head = format!(
+                    "{} ({}), {}",
+                    comment.author,
+                    comment.author_kind,
+                    moment::local(comment.created_at)
+                );
+                let head = screen.paint(Ink::Dim, &printable(&head));
+                screen.line(head);
+                screen.line(printable_lines(&comment.body));
+            }
+        }
+    }
+}
+
+fn field(screen: &mut Screen, name: &str, value: &str) {
+    let name = screen.paint(Ink::Dim, &format!("{name:<10}"));
+    screen.line(format!("  {name} {value}"));
+}

@@ -1,0 +1,52 @@
+//! `stats`: how many tasks are where.
+
+use kernel::Stats as BoardStats;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::span::brief;
+use crate::terminal::Screen;
+
+/// Count tasks by status and assignee
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor stats
+  supervisor stats --json")]
+pub(crate) struct Stats {}
+
+impl Verb for Stats {
+    const NAME: &'static str = "stats";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = BoardStats;
+
+    async fn run(self, call: Call) -> Result<BoardStats, Failure> {
+        call.read(|view| view.stats()).await
+    }
+
+    fn show(reply: &BoardStats, screen: &mut Screen) {
+        screen.table(
+            ["STATUS", "TASKS"],
+            reply.by_status.iter().map(|(status, n)| [status.to_string(), n.to_string()]),
+        );
+        let rows: Vec<[String; 3]> = reply
+            .by_assignee
+            .iter()
+            .flat_map(|(name, counts)| {
+                counts.iter().map(move |(status, n)| [name.clone(), status.to_string(), n.to_string()])
+            })
+            .collect();
+        if !rows.is_empty() {
+            screen.heading("By assignee");
+            screen.table(["ASSIGNEE", "STATUS", "TASKS"], rows);
+        }
+        if let Some(age) = reply.oldest_ready_age_seconds {
+            let age = brief(std::time::Duration::from_secs(age.max(0).unsigned_abs()));
+            screen.line(format!("The oldest ready task has waited {age}."));
+        }
+    }
+}

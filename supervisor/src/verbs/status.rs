@@ -1,0 +1,335 @@
+//! `status`: the daemon, its live workers, and what waits for what.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kernel::{Clock as _, Holder, Tenant, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::daemon::{Event, LiveRun, Phase, Snapshot, Waiting};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::rundir::boottime_us;
+use crate::sample::{Sampler, Usage};
+use crate::span::brief;
+use crate::terminal::{Ink, Screen, printable};
+
+/// How many waiting tasks are told one by one.
+const TOLD: usize = 20;
+
+/// Show live workers, and what waits for what
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Exit code: 0 with a daemon, 69 without one.
+
+Examples:
+  supervisor status
+  supervisor status --watch
+  supervisor status --tenant acme --json")]
+pub(crate) struct Status {
+    /// Only workers of this tenant
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<Tenant>,
+    /// Show it again and again until interrupted
+    #[arg(long, short)]
+    #[serde(skip)]
+    pub(crate) watch: bool,
+    /// Seconds between two looks with --watch
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    #[serde(skip)]
+    pub(crate) interval: f64,
+}
+
+/// The daemon at a glance.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DaemonLine {
+    /// Its pid.
+    pub(crate) pid: u32,
+    /// Its version.
+    pub(crate) version: String,
+    /// How long it has run, in seconds.
+    pub(crate) uptime_seconds: u64,
+    /// Its resident memory, in bytes.
+    pub(crate) memory_bytes: Option<u64>,
+    /// How many workers may run at once.
+    pub(crate) slots: usize,
+    /// Why nothing is started, where nothing is.
+    pub(crate) paused: Option<String>,
+    /// Whether it is stopping, and how.
+    pub(crate) stopping: Option<String>,
+    /// How often its owner loop has woken up.
+    pub(crate) wakeups: u64,
+}
+
+/// A live worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WorkerLine {
+    /// The run.
+    #[serde(flatten)]
+    pub(crate) run: LiveRun,
+    /// How long ago it was claimed, in seconds.
+    pub(crate) age_seconds: u64,
+    /// Until its deadline, in seconds.
+    pub(crate) left_seconds: Option<u64>,
+    /// What its processes use.
+    pub(crate) usage: Option<Usage>,
+}
+
+/// Everything that `status` tells.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StatusReport {
+    /// The daemon; none where none runs.
+    pub(crate) daemon: Option<DaemonLine>,
+    /// The root that it serves.
+    pub(crate) root: std::path::PathBuf,
+    /// The board that was asked about.
+    pub(crate) board: kernel::BoardName,
+    /// Live workers.
+    pub(crate) workers: Vec<WorkerLine>,
+    /// How many tasks of the board are in which status.
+    pub(crate) counts: BTreeMap<String, i64>,
+    /// Tasks that wait, and what for; at most 20.
+    pub(crate) waiting: Vec<Waiting>,
+    /// The moment of the report.
+    pub(crate) now: Timestamp,
+}
+
+impl Verb for Status {
+    const NAME: &'static str = "status";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = StatusReport;
+
+    async fn run(self, call: Call) -> Result<StatusReport, Failure> {
+        let snapshot = match call.service.daemon() {
+            Some(events) => {
+                let (reply, answer) = tokio::sync::oneshot::channel();
+                let gone = || Failure::new(Code::TryAgain, "the daemon is stopping");
+                events.send(Event::Look(reply)).map_err(|_| gone())?;
+                Some(answer.await.map_err(|_| gone())?)
+            }
+            None => None,
+        };
+        let board = call.board.name().clone();
+        let (counts, left_behind, told) = call
+            .read(move |view| {
+                let stats = view.stats()?;
+                let told = view.waiting_tasks(u32::try_from(TOLD).unwrap_or(u32::MAX))?;
+                Ok((stats.by_status, view.open_runs()?, told))
+            })
+            .await?;
+        let now = kernel::SystemClock.now();
+        let daemon = snapshot.as_ref().map(daemon_line);
+        let mut waiting = snapshot.as_ref().map(|snapshot| snapshot.waiting.clone()).unwrap_or_default();
+        for (task, why) in told {
+            if waiting.len() < TOLD && waiting.iter().all(|known| known.task != task) {
+                waiting.push(Waiting { board: board.clone(), task, why: why.text });
+            }
+        }
+        waiting.truncate(TOLD);
+        let live = match snapshot {
+            Some(snapshot) => snapshot.live,
+            None => left_behind
+                .into_iter()
+                .filter(|run| run.hand == Holder::Supervisor)
+                .map(|run| orphan(&board, run))
+                .collect(),
+        };
+        let live =
+            live.into_iter().filter(|run| self.tenant.is_none() || run.tenant == self.tenant).collect();
+        let sampled = tokio::task::spawn_blocking(move || measure(live, now));
+        let workers = sampled.await.map_err(|e| Failure::failed(format!("procfs could not be read: {e}")))?;
+        let root = call.service.root().dir().to_owned();
+        Ok(StatusReport { daemon, root, board, workers, counts, waiting, now })
+    }
+
+    fn show(reply: &StatusReport, screen: &mut Screen) {
+        show_daemon(reply, screen);
+        if !reply.workers.is_empty() {
+            screen.heading("Live workers");
+            let rows: Vec<[String; 12]> =
+                reply.workers.iter().map(|worker| worker_row(worker, reply.now, screen)).collect();
+            screen.table(
+                [
+                    "TASK",
+                    "RUN",
+                    "PROFILE",
+                    "TENANT",
+                    "PID",
+                    "STATE",
+                    "AGE",
+                    "LEFT",
+                    "CPU",
+                    "MEM",
+                    "BEAT",
+                    "WORKSPACE, SANDBOX",
+                ],
+                rows,
+            );
+        }
+        if !reply.waiting.is_empty() {
+            screen.heading("Waiting");
+            for waiting in &reply.waiting {
+                screen.line(format!("{}  waits {}", waiting.task, printable(&waiting.why)));
+            }
+        }
+    }
+
+    fn verdict(reply: &StatusReport) -> u8 {
+        if reply.daemon.is_some() { 0 } else { Code::Unreachable.exit() }
+    }
+}
+
+fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
+    let own = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
+    let page = procfs::page_size();
+    let start_us =
+        own.as_ref().map(|stat| stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second());
+    DaemonLine {
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        uptime_seconds: start_us.map_or(0, |start| boottime_us().saturating_sub(start) / 1_000_000),
+        memory_bytes: own.map(|stat| stat.rss.saturating_mul(page)),
+        slots: snapshot.slots,
+        paused: snapshot.paused.clone(),
+        stopping: snapshot.stopping.clone(),
+        wakeups: snapshot.wakeups,
+    }
+}
+
+/// An open run as the board alone knows it, while no daemon runs.
+fn orphan(board: &kernel::BoardName, run: kernel::Run) -> LiveRun {
+    LiveRun {
+        board: board.clone(),
+        task: run.task_id,
+        title: String::new(),
+        run: run.id,
+        profile: run.profile,
+        tenant: run.tenant,
+        phase: Phase::Running,
+        pid: run.worker_pid,
+        started_at: run.started_at,
+        deadline_us: None,
+        last_heartbeat_at: run.last_heartbeat_at,
+        workspace: String::new(),
+        workspace_path: run.workspace_path.map(Into::into),
+        cgroup: None,
+        sandbox: None,
+        note: Some("no daemon watches it; the next one takes it over".to_owned()),
+    }
+}
+
+fn measure(live: Vec<LiveRun>, now: Timestamp) -> Vec<WorkerLine> {
+    let sampler = Sampler::new();
+    let boottime = boottime_us();
+    live.into_iter()
+        .map(|run| WorkerLine {
+            age_seconds: (now.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs() / 1_000_000,
+            left_seconds: run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000),
+            usage: sampler.usage(run.cgroup.as_deref(), run.pid),
+            run,
+        })
+        .collect()
+}
+
+fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
+    let counts: Vec<String> = reply.counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
+    let counts = if counts.is_empty() { "no tasks".to_owned() } else { counts.join(", ") };
+    match &reply.daemon {
+        Some(daemon) => {
+            let dot = screen.paint(Ink::Green, "●");
+            let memory =
+                daemon.memory_bytes.map(|bytes| format!(", {}", bytes_brief(bytes))).unwrap_or_default();
+            screen.line(format!(
+                "{dot} supervisor {} up {}, pid {}{memory}, {} of {} slots taken",
+                daemon.version,
+                brief(Duration::from_secs(daemon.uptime_seconds)),
+                daemon.pid,
+                reply.workers.len(),
+                daemon.slots
+            ));
+            for (label, text) in [("paused", &daemon.paused), ("stopping", &daemon.stopping)] {
+                if let Some(text) = text {
+                    let label = screen.paint(Ink::Red, label);
+                    screen.line(format!("  {label}: {}", printable(text)));
+                }
+            }
+        }
+        None => {
+            let dot = screen.paint(Ink::Red, "○");
+            screen.line(format!("{dot} no daemon is running; start one with: supervisor daemon"));
+        }
+    }
+    screen.line(format!("  root {}, board {}: {counts}", reply.root.display(), reply.board));
+}
+
+fn worker_row(worker: &WorkerLine, now: Timestamp, screen: &Screen) -> [String; 12] {
+    let run = &worker.run;
+    let dash = || "-".to_owned();
+    let (state, ink) = match run.phase {
+        Phase::Starting => ("starting", Ink::Yellow),
+        Phase::Running => ("running", Ink::Green),
+        Phase::Ending => ("ending", Ink::Yellow),
+        Phase::Settling => ("settling", Ink::Red),
+        Phase::Unknown => ("unknown", Ink::Red),
+    };
+    let beat = run.last_heartbeat_at.map_or_else(dash, |at| {
+        brief(Duration::from_micros((now.as_micros() - at.as_micros()).max(0).unsigned_abs()))
+    });
+    let place = match (&run.workspace_path, run.workspace.split(':').next()) {
+        (Some(path), Some("scratch")) => {
+            format!("scratch {}", path.file_name().unwrap_or_default().display())
+        }
+        (Some(path), _) => path.display().to_string(),
+        (None, _) => run.workspace.clone(),
+    };
+    let about =
+        run.note.as_ref().or(run.sandbox.as_ref()).map(|text| format!("; {text}")).unwrap_or_default();
+    [
+        run.task.to_string(),
+        run.run.to_string(),
+        run.profile.as_ref().map_or_else(dash, ToString::to_string),
+        run.tenant.as_ref().map_or_else(dash, ToString::to_string),
+        run.pid.map_or_else(dash, |pid| pid.to_string()),
+        screen.paint(ink, state),
+        brief(Duration::from_secs(worker.age_seconds)),
+        worker.left_seconds.map_or_else(dash, |left| brief(Duration::from_secs(left))),
+        worker
+            .usage
+            .as_ref()
+            .map_or_else(dash, |usage| format!("{:.1}s", Duration::from_micros(usage.cpu_us).as_secs_f64())),
+        worker.usage.as_ref().map_or_else(dash, |usage| bytes_brief(usage.memory_bytes)),
+        beat,
+        format!("{place}{about}"),
+    ]
+}
+
+/// A size in three digits or so: `512 B`, `14 KiB`, `2.1 GiB`.
+fn bytes_brief(bytes: u64) -> String {
+    let mut whole = bytes;
+    let mut rest = 0;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if whole < 1024 {
+            break;
+        }
+        rest = whole % 1024 * 10 / 1024;
+        whole /= 1024;
+        unit = next;
+    }
+    if whole < 10 && unit != "B" { format!("{whole}.{rest} {unit}") } else { format!("{whole} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        let shown: Vec<_> = [0, 1023, 1024, 15_000, 5_000_000, 2_254_857_830].map(bytes_brief).into();
+        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "14 KiB", "4.7 MiB", "2.1 GiB"]);
+    }
+}

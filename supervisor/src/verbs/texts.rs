@@ -1,0 +1,120 @@
+//! Small pieces of text that verbs take from people: files, moments, paths with `~`.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use kernel::{TaskId, Timestamp};
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::span::Span;
+
+/// More than any text of a task may have: reading stops here, and the kernel's limit names the field.
+const READ_LIMIT: u64 = 3 << 20;
+
+/// Reads a text file, or standard input for `-`.
+pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+    let fail = |e: std::io::Error| {
+        let failure = Failure::file("read", path, &e);
+        if e.kind() == std::io::ErrorKind::NotFound { Failure::usage(failure.message) } else { failure }
+    };
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin().lock().take(READ_LIMIT + 1).read_to_end(&mut bytes).map_err(fail)?;
+    } else {
+        std::fs::File::open(path)
+            .and_then(|file| file.take(READ_LIMIT + 1).read_to_end(&mut bytes))
+            .map_err(fail)?;
+    }
+    if bytes.len() as u64 > READ_LIMIT {
+        return Err(Failure::usage(format!(
+            "{} is too large for a task: it has more than 3 MiB",
+            path.display()
+        ))
+        .hint("put the text into a file in the workspace and name that file in the body"));
+    }
+    String::from_utf8(bytes).map_err(|e| {
+        Failure::usage(format!(
+            "{} is not UTF-8 text: byte {} is wrong",
+            path.display(),
+            e.utf8_error().valid_up_to()
+        ))
+    })
+}
+
+/// A moment: epoch seconds, or a span from now.
+pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+    // Ten digits are a date of this century; fewer are a span.
+    if text.len() >= 10
+        && let Ok(seconds) = text.parse::<i64>()
+    {
+        return Ok(Timestamp::from_micros(seconds.saturating_mul(1_000_000)));
+    }
+    let span: Span = text.parse().map_err(|_| {
+        Failure::usage(format!("`{text}` is not a time"))
+            .hint("write epoch seconds, or a span from now such as 90, 10m, 2h or 1d")
+    })?;
+    Ok(later(now, span.duration()))
+}
+
+/// A time plus a duration.
+pub(super) fn later(from: Timestamp, by: Duration) -> Timestamp {
+    Timestamp::from_micros(from.as_micros().saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
+}
+
+/// Expands a leading `~/` in the path of a workspace, as the caller's shell would have at the start of a word.
+pub(super) fn expand_home(workspace: &str) -> String {
+    let Ok(home) = std::env::var("HOME") else { return workspace.to_owned() };
+    for kind in ["dir:", "worktree:"] {
+        if let Some(rest) = workspace.strip_prefix(kind)
+            && (rest == "~" || rest.starts_with("~/"))
+        {
+            return format!("{kind}{home}{}", &rest[1..]);
+        }
+    }
+    workspace.to_owned()
+}
+
+/// A JSON object, as `--metadata` takes it.
+pub(super) fn json_object(text: &str) -> Result<serde_json::Value, String> {
+    match serde_json::from_str(text) {
+        Ok(value @ serde_json::Value::Object(_)) => Ok(value),
+        Ok(_) => Err("it is JSON, and not an object: write {\"key\": …}".to_owned()),
+        Err(e) => Err(format!("it is not JSON: {e}")),
+    }
+}
+
+/// Names the run's own task where no task was named.
+pub(super) fn own_task_if_none(ids: &mut Vec<TaskId>, client: &Client) -> Result<(), Failure> {
+    if ids.is_empty() {
+        ids.push(own_task(None, client)?);
+    }
+    Ok(())
+}
+
+/// The task of a request that must name one.
+pub(super) fn named(task: Option<TaskId>) -> Result<TaskId, Failure> {
+    task.ok_or_else(|| Failure::usage("no task is named").hint("give task_id, such as t_0123abcd"))
+}
+
+/// The task that was named, or the run's own.
+pub(super) fn own_task(named: Option<TaskId>, client: &Client) -> Result<TaskId, Failure> {
+    named.or_else(|| client.worker().map(|worker| worker.task.clone())).ok_or_else(|| {
+        Failure::usage("no task is named")
+            .hint("name one, such as t_0123abcd; only inside a run it may be left out")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_epoch_seconds_or_a_span_from_now() {
+        let now = Timestamp::from_micros(5_000_000);
+        assert_eq!(moment("10m", now).unwrap().as_micros(), 605_000_000);
+        assert_eq!(moment("1800000000", now).unwrap().as_micros(), 1_800_000_000_000_000);
+        assert!(moment("tomorrow", now).is_err());
+    }
+}

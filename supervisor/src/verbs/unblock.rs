@@ -1,0 +1,53 @@
+//! `unblock`: a person lets a task go on.
+
+use kernel::TaskId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::Bulk;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Let blocked tasks go on
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor unblock t_0123abcd
+  supervisor unblock t_0123abcd t_4567cdef --reason 'use PostgreSQL'")]
+pub(crate) struct Unblock {
+    /// The tasks
+    #[arg(value_name = "TASK", required = true)]
+    pub(crate) task_ids: Vec<TaskId>,
+    /// What has changed, or the answer; it is kept as a comment for the worker
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+}
+
+impl Verb for Unblock {
+    const NAME: &'static str = "unblock";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Bulk;
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        call.write(move |board, actor| {
+            let mut results = Vec::new();
+            for id in self.task_ids {
+                let task = board.attempt(|board| board.unblock(&id, self.reason.as_deref(), actor));
+                results.push((id, task.map(|task| (task.status, None))));
+            }
+            Bulk::collect(results)
+        })
+        .await
+    }
+
+    fn show(reply: &Bulk, screen: &mut Screen) {
+        reply.show("Unblocked", screen);
+    }
+
+    fn verdict(reply: &Bulk) -> u8 {
+        reply.verdict()
+    }
+}
