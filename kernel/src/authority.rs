@@ -3,6 +3,7 @@
 use crate::actor::{Actor, ActorKind, RunRef};
 use crate::error::Error;
 use crate::id::{RunId, TaskId, Tenant};
+use crate::outcome::StopReason;
 use crate::run::Run;
 use crate::task::{NewTask, Task};
 use crate::view::View;
@@ -25,8 +26,17 @@ pub(crate) fn live_run(view: &View<'_>, actor: &Actor) -> Result<Option<Run>, Er
     }
     let reference = worker_run(actor)?;
     match view.run(reference.run)? {
-        Some(run) if run.ended_at.is_none() && run.task_id == reference.task => Ok(Some(run)),
-        _ => Err(Error::forbidden(
+        Some(run) if run.ended_at.is_none() && run.task_id == reference.task => match run.stop_reason {
+            Some(StopReason::Reclaimed | StopReason::Cancelled | StopReason::Kill) => Err(Error::forbidden(
+                format!(
+                    "run {} of {} is being ended: its task was taken back",
+                    reference.run, reference.task
+                ),
+                "stop working",
+            )),
+            Some(StopReason::Verdict | StopReason::Preempted | StopReason::Stalled) | None => Ok(Some(run)),
+        },
+        Some(_) | None => Err(Error::forbidden(
             format!("run {} of {} has ended: its token is good for nothing", reference.run, reference.task),
             "stop working; what was not reported before the end is kept in the log",
         )),

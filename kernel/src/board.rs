@@ -7,7 +7,6 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::actor::Actor;
-use crate::authority;
 use crate::clock::{Clock, Timestamp};
 use crate::entropy::Entropy;
 use crate::error::Error;
@@ -93,10 +92,7 @@ impl<'a> Board<'a> {
 
     /// Returns a task that the caller may see; refuses a worker whose run has ended.
     fn admit(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
-        authority::live_run(self, actor)?;
-        let task = self.expect_task(id)?;
-        authority::may_see(actor, &task)?;
-        Ok(task)
+        self.task_for(id, actor)
     }
 
     /// Moves a task and appends the event that tells of it. The only way a status changes.

@@ -194,7 +194,7 @@ fn handoff(run: &Run, limits: ContextLimits, what: &str, omitted: &mut Vec<Strin
 fn quote(text: &str) -> String {
     text.lines().fold(String::new(), |mut quoted, line| {
         quoted.push_str("> ");
-        quoted.push_str(line);
+        quoted.extend(line.chars().map(|c| if c == '\r' { ' ' } else { c }));
         quoted.push('\n');
         quoted
     })

@@ -57,7 +57,13 @@ mod words;
 mod writer;
 
 #[cfg(test)]
+mod context_tests;
+#[cfg(test)]
+mod history_tests;
+#[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod writer_tests;
 
 pub use actor::{Actor, ActorKind, RunRef};
 pub use authority::{DEPTH, TASKS_PER_RUN};

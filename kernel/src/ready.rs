@@ -22,14 +22,15 @@ pub(crate) fn ready(view: &View<'_>, limit: usize, skip: &Skip) -> Result<Vec<Ca
     let mut queues: BTreeMap<String, Vec<Candidate>> = BTreeMap::new();
     let mut after = (String::new(), String::new());
     while let Some(lane) = queue::next_lane(view.conn, (&after.0, &after.1))? {
+        after.clone_from(&lane);
+        if skip.assignees.iter().any(|profile| profile.as_str() == lane.1) {
+            continue;
+        }
         let fetched = queue::ready(view.conn, (&lane.0, &lane.1), limit.saturating_add(skip.tasks.len()))?;
         let allowed = fetched.into_iter().filter(|candidate| {
-            !skip.assignees.contains(&candidate.assignee)
-                && !skip.tenants.contains(&candidate.tenant)
-                && !skip.tasks.contains(&candidate.task)
+            !skip.tenants.contains(&candidate.tenant) && !skip.tasks.contains(&candidate.task)
         });
         queues.entry(lane.0.clone()).or_default().extend(allowed);
-        after = lane;
     }
     let running: BTreeMap<String, u32> = queue::running(view.conn)?.into_iter().collect();
     let mut tenants: Vec<(u32, VecDeque<Candidate>)> = queues

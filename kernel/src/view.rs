@@ -156,6 +156,11 @@ impl View<'_> {
         runs::by_token(self.conn, hash)
     }
 
+    /// Returns the run whose token has this SHA-256 hash, open or ended: only a stored reply is due to an ended one.
+    pub fn run_by_past_token(&self, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
+        runs::by_past_token(self.conn, hash)
+    }
+
     /// Returns every open run, oldest first.
     pub fn open_runs(&self) -> Result<Vec<Run>, Error> {
         runs::open(self.conn)

@@ -211,6 +211,8 @@ fn gone() -> Error {
 trait Job: Send {
     /// Does the work; returns whether it is to be kept.
     fn run(&mut self, board: &mut Board<'_>) -> Result<(), ()>;
+    /// Returns how the store failed the job, if it did.
+    fn storage_error(&self) -> Option<Error>;
     /// Replaces the result by an error.
     fn fail(&mut self, error: Error);
     /// Tells the result, or why the whole group was lost.
@@ -238,14 +240,20 @@ where
         if kept { Ok(()) } else { Err(()) }
     }
 
+    fn storage_error(&self) -> Option<Error> {
+        match &self.result {
+            Some(Err(error @ Error::Storage { .. })) => Some(error.clone()),
+            Some(_) | None => None,
+        }
+    }
+
     fn fail(&mut self, error: Error) {
         self.result = Some(Err(error));
     }
 
     fn finish(mut self: Box<Self>, lost: Option<&Error>) {
         let result = match (lost, self.result.take()) {
-            // What the job itself was refused for is the better answer, unless the group went down with it.
-            (_, Some(Err(error))) => Err(error),
+            // A refusal may rest on what others of the lost group had done, so it is lost too.
             (Some(error), _) => Err(error.clone()),
             (None, Some(result)) => result,
             (None, None) => Err(gone()),
@@ -323,11 +331,11 @@ fn step(conn: &Connection, options: &WriterOptions, job: &mut dyn Job) -> Result
     let kept = job.run(&mut board);
     if conn.is_autocommit() {
         // SQLite has ended the transaction itself, as it does when the disk is full.
-        return Err(Error::Storage {
+        return Err(job.storage_error().unwrap_or_else(|| Error::Storage {
             kind: StorageKind::Io,
             step: "keep the transaction",
             source: Arc::new(std::io::Error::other("SQLite rolled it back")),
-        });
+        }));
     }
     if kept.is_err() {
         transaction::undo(conn)?;

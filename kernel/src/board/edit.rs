@@ -32,13 +32,24 @@ pub struct Edit {
 }
 
 impl Board<'_> {
-    /// Gives a task to a profile, or to nobody. An open run goes on as the profile that it started as.
+    /// Gives a task to a profile, or to nobody. A running task is taken back first.
     #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn assign(&mut self, id: &TaskId, assignee: Option<Profile>, actor: &Actor) -> Result<Task, Error> {
         authority::person(actor, "assign a task")?;
         let task = self.admit(id, actor)?;
         if task.assignee == assignee {
             return Ok(task);
+        }
+        let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
+        if let Some(run) = run.filter(|run| run.stop_reason.is_none()) {
+            return Err(Error::conflict(
+                format!(
+                    "{id} is running as {} (run {})",
+                    run.profile.map_or_else(|| "nobody".to_owned(), String::from),
+                    run.id
+                ),
+                format!("take it back first: `supervisor reassign {id} <profile> --reclaim`"),
+            ));
         }
         self.set(id, &Field::Assignee(assignee.as_ref()))?;
         self.set(id, &Field::Nonspawnable(None))?;

@@ -32,6 +32,15 @@ impl Board<'_> {
         }
         limits::bytes("comment", body, limits::COMMENT)?;
         limits::maybe("author", author, limits::WORD)?;
+        if author
+            .is_some_and(|author| author.is_empty() || author.chars().any(|c| c.is_control() || c == '`'))
+        {
+            return Err(Error::invalid(
+                "author",
+                "it is empty or has control characters or backticks",
+                "use a name",
+            ));
+        }
         let author = match actor.kind {
             ActorKind::Worker => actor.name.as_str(),
             ActorKind::Person | ActorKind::System => author.unwrap_or(&actor.name),

@@ -156,14 +156,9 @@ impl Board<'_> {
                 "wait for it to end, then decide again",
             ));
         }
-        if actor.kind == ActorKind::Worker && open.stop_reason.is_some() {
-            return Err(Error::conflict(
-                format!("run {run} is being ended"),
-                "stop working; its task is tried again or was decided by a person",
-            ));
-        }
         let stop = match actor.kind {
-            ActorKind::Worker => StopReason::Verdict,
+            // A stop that was asked for before is no less urgent now.
+            ActorKind::Worker => open.stop_reason.unwrap_or(StopReason::Verdict),
             ActorKind::Person | ActorKind::System => StopReason::Cancelled,
         };
         let label = actor.label();

@@ -15,3 +15,6 @@ pub(crate) mod requests;
 pub(crate) mod runs;
 pub(crate) mod tasks;
 pub(crate) mod transaction;
+
+#[cfg(test)]
+mod open_tests;

@@ -91,6 +91,10 @@ pub(crate) fn by_token(conn: &Connection, hash: &[u8; 32]) -> Result<Option<Run>
     one(conn, "SELECT * FROM task_runs WHERE token_hash = ?1 AND ended_at IS NULL", [hash.as_slice()])
 }
 
+pub(crate) fn by_past_token(conn: &Connection, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
+    one(conn, "SELECT * FROM task_runs WHERE token_hash = ?1", [hash.as_slice()])
+}
+
 pub(crate) fn last_completed(conn: &Connection, task: &TaskId) -> Result<Option<Run>, Error> {
     one(
         conn,

@@ -77,6 +77,7 @@ CREATE INDEX tasks_status ON tasks (status, priority DESC, created_at, id);
 CREATE INDEX tasks_assignee ON tasks (assignee, status, priority DESC, created_at, id);
 CREATE INDEX tasks_tenant ON tasks (tenant, status, priority DESC, created_at, id);
 CREATE INDEX tasks_session ON tasks (session_id) WHERE session_id IS NOT NULL;
+CREATE UNIQUE INDEX tasks_current_run ON tasks (current_run_id) WHERE current_run_id IS NOT NULL;
 CREATE INDEX tasks_creator ON tasks (creator_run) WHERE creator_run IS NOT NULL;
 
 CREATE TABLE task_ids (
@@ -169,7 +170,7 @@ CREATE TABLE task_runs (
 ) STRICT;
 CREATE UNIQUE INDEX task_runs_open ON task_runs (task_id) WHERE ended_at IS NULL;
 CREATE INDEX task_runs_open_tenant ON task_runs (tenant) WHERE ended_at IS NULL;
-CREATE UNIQUE INDEX task_runs_token ON task_runs (token_hash) WHERE ended_at IS NULL AND token_hash IS NOT NULL;
+CREATE UNIQUE INDEX task_runs_token ON task_runs (token_hash) WHERE token_hash IS NOT NULL;
 CREATE INDEX task_runs_task ON task_runs (task_id, id);
 
 CREATE TABLE task_attachments (

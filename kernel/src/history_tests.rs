@@ -1,0 +1,204 @@
+//! Random histories: whatever happens, the invariants hold and the log replays to the same board.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use crate::testing::{Bench, alice, start, titled};
+use crate::{
+    Actor, BlockKind, Blocking, Destination, Detach, EndCause, Ending, Error, Handoff, Intake, NewTask,
+    OnCleanExit, RunId, StopReason, TaskId,
+};
+
+#[derive(Clone, Debug)]
+enum Act {
+    Create { parents: Vec<usize>, intake: u8, later: bool },
+    Link(usize, usize),
+    Unlink(usize, usize),
+    Start(usize),
+    Claim(usize),
+    WorkerCompletes(usize),
+    WorkerBlocks(usize, u8),
+    WorkerAsksForReview(usize),
+    PersonCompletes(usize),
+    PersonBlocks(usize),
+    Unblock(usize),
+    Archive(usize, bool),
+    Reclaim(usize),
+    Move(usize, bool),
+    RequestChanges(usize),
+    Promote(usize),
+    Finish(usize, u8),
+    FinishAgain(usize),
+    Wait(u16),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let at = 0_usize..8;
+    prop_oneof![
+        3 => (prop::collection::vec(0_usize..8, 0..3), 0_u8..6, any::<bool>())
+            .prop_map(|(parents, intake, later)| Act::Create { parents, intake, later }),
+        1 => (at.clone(), at.clone()).prop_map(|(a, b)| Act::Link(a, b)),
+        1 => (at.clone(), at.clone()).prop_map(|(a, b)| Act::Unlink(a, b)),
+        5 => at.clone().prop_map(Act::Start),
+        1 => at.clone().prop_map(Act::Claim),
+        3 => at.clone().prop_map(Act::WorkerCompletes),
+        2 => (at.clone(), 0_u8..4).prop_map(|(a, kind)| Act::WorkerBlocks(a, kind)),
+        1 => at.clone().prop_map(Act::WorkerAsksForReview),
+        1 => at.clone().prop_map(Act::PersonCompletes),
+        1 => at.clone().prop_map(Act::PersonBlocks),
+        2 => at.clone().prop_map(Act::Unblock),
+        1 => (at.clone(), any::<bool>()).prop_map(|(a, detach)| Act::Archive(a, detach)),
+        1 => at.clone().prop_map(Act::Reclaim),
+        1 => (at.clone(), any::<bool>()).prop_map(|(a, triage)| Act::Move(a, triage)),
+        1 => at.clone().prop_map(Act::RequestChanges),
+        1 => at.clone().prop_map(Act::Promote),
+        6 => (at.clone(), 0_u8..12).prop_map(|(a, cause)| Act::Finish(a, cause)),
+        1 => at.prop_map(Act::FinishAgain),
+        2 => (1_u16..900).prop_map(Act::Wait),
+    ]
+}
+
+fn cause(number: u8, bench: &Bench) -> EndCause {
+    match number {
+        0 | 1 => EndCause::Exited { code: 0 },
+        2 => EndCause::Exited { code: 1 },
+        3 => EndCause::Signaled { signal: 9 },
+        4 => EndCause::TimedOut,
+        5 => EndCause::OutOfMemory,
+        6 => EndCause::LostReboot,
+        7 => EndCause::ShimKilled,
+        8 => EndCause::NeverStarted,
+        9 => EndCause::Stopped(StopReason::Preempted),
+        10 => EndCause::Stopped(StopReason::Cancelled),
+        _ => EndCause::RateLimited { until: crate::Clock::now(&*bench.clock).after(Duration::from_secs(30)) },
+    }
+}
+
+/// Does one thing; a refusal is as good as a success, a failing store is not.
+fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) {
+    let pick = |ids: &[TaskId], index: usize| ids.get(index % ids.len().max(1)).cloned();
+    let open = |id: &TaskId| bench.task(id).current_run_id;
+    let person = alice();
+    let result: Result<(), Error> = match act.clone() {
+        Act::Create { parents, intake, later } => {
+            let parents = parents.into_iter().filter_map(|index| pick(ids, index)).collect();
+            let triage = match intake {
+                0 => Intake::Triage,
+                1 => Intake::Hold,
+                _ => Intake::Normal,
+            };
+            let not_before = later.then(|| crate::Clock::now(&*bench.clock).after(Duration::from_mins(5)));
+            let new = NewTask { parents, triage, not_before, ..titled("random") };
+            bench.call(move |board| board.create(new, &person)).map(|created| ids.push(created.task.id))
+        }
+        Act::Wait(seconds) => {
+            bench.clock.advance(Duration::from_secs(seconds.into()));
+            bench.call(|board| board.wake_due()).map(drop)
+        }
+        Act::Link(a, b) | Act::Unlink(a, b) => {
+            let (Some(a), Some(b)) = (pick(ids, a), pick(ids, b)) else { return };
+            let link = matches!(act, Act::Link(..));
+            bench.call(
+                move |board| if link { board.link(&a, &b, &person) } else { board.unlink(&a, &b, &person) },
+            )
+        }
+        Act::Finish(index, number) => {
+            let Some(run) = pick(ids, index).and_then(|id| open(&id)) else { return };
+            let mut ending = Ending::new(cause(number, bench));
+            if number == 0 {
+                ending.result_policy = OnCleanExit::Complete { summary: None };
+            }
+            bench.call(move |board| board.finish_run(run, ending)).map(drop)
+        }
+        Act::FinishAgain(number) => {
+            let run = RunId(i64::try_from(number).unwrap());
+            let ended =
+                bench.readers.with(|view| view.run(run)).unwrap().is_some_and(|run| run.ended_at.is_some());
+            if !ended {
+                return;
+            }
+            let again =
+                bench.call(move |board| board.finish_run(run, Ending::new(EndCause::TimedOut))).unwrap();
+            assert!(again.already_finished);
+            Ok(())
+        }
+        Act::Start(index)
+        | Act::Claim(index)
+        | Act::WorkerCompletes(index)
+        | Act::WorkerBlocks(index, _)
+        | Act::WorkerAsksForReview(index)
+        | Act::PersonCompletes(index)
+        | Act::PersonBlocks(index)
+        | Act::Unblock(index)
+        | Act::Archive(index, _)
+        | Act::Reclaim(index)
+        | Act::Move(index, _)
+        | Act::RequestChanges(index)
+        | Act::Promote(index) => {
+            let Some(id) = pick(ids, index) else { return };
+            let worker = open(&id).map(|run| Actor::worker("bob", run, id.clone(), None));
+            let start = start(&*bench.clock);
+            let act = act.clone();
+            bench.call(move |board| single(board, &id, &act, worker, start))
+        }
+    };
+    if let Err(error) = result {
+        assert!(!matches!(error, Error::Storage { .. } | Error::Writer { .. }), "{act:?}: {error}");
+    }
+}
+
+fn single(
+    board: &mut crate::Board<'_>,
+    id: &TaskId,
+    act: &Act,
+    worker: Option<Actor>,
+    start: crate::Start,
+) -> Result<(), Error> {
+    let person = alice();
+    match (act, worker) {
+        (Act::Start(_), _) => board.start_run(id, start).map(drop),
+        (Act::Claim(_), _) => board.claim(id, Duration::from_mins(5), &person).map(drop),
+        (Act::WorkerCompletes(_), Some(worker)) => {
+            board.complete(id, Handoff::default(), None, &worker).map(drop)
+        }
+        (Act::WorkerBlocks(_, kind), Some(worker)) => {
+            let kind =
+                [BlockKind::NeedsInput, BlockKind::NeedsInput, BlockKind::Transient, BlockKind::Dependency]
+                    [usize::from(*kind)];
+            board.block(id, Blocking { kind, ..Blocking::default() }, None, &worker).map(drop)
+        }
+        (Act::WorkerAsksForReview(_), Some(worker)) => {
+            board.request_review(id, Handoff::default(), None, &worker).map(drop)
+        }
+        (Act::PersonCompletes(_), _) => board.complete(id, Handoff::default(), None, &person).map(drop),
+        (Act::PersonBlocks(_), _) => board.block(id, Blocking::default(), None, &person).map(drop),
+        (Act::Unblock(_), _) => board.unblock(id, None, &person).map(drop),
+        (Act::Archive(_, detach), _) => {
+            board.archive(id, if *detach { Detach::Unlink } else { Detach::Refuse }, &person).map(drop)
+        }
+        (Act::Reclaim(_), _) => board.reclaim(id, None, &person).map(drop),
+        (Act::Move(_, triage), _) => board
+            .move_task(id, if *triage { Destination::Triage } else { Destination::Queue }, &person)
+            .map(drop),
+        (Act::RequestChanges(_), _) => board.request_changes(id, None, &person).map(drop),
+        (Act::Promote(_), _) => board.promote(id, None, &person).map(drop),
+        (_, _) => Ok(()),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_histories_keep_the_invariants_and_replay_to_the_same_board(
+        acts in prop::collection::vec(act(), 1..80)
+    ) {
+        let bench = Bench::new();
+        let mut ids = Vec::new();
+        for act in &acts {
+            perform(&bench, &mut ids, act);
+        }
+        bench.check();
+    }
+}

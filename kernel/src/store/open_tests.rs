@@ -1,0 +1,97 @@
+//! What opening refuses.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::testing::Bench;
+use crate::{
+    ManualClock, OpenError, Readers, SeededEntropy, Writer, WriterOptions, create_board, ensure_board,
+};
+
+/// A closed board whose file the test spoils, and what every way to open it says then.
+fn spoiled(spoil: impl FnOnce(&std::path::Path)) -> Vec<OpenError> {
+    let bench = Bench::new();
+    bench.ready();
+    let Bench { directory, path, clock, writer, readers } = bench;
+    drop((writer, readers));
+    spoil(&path);
+    let entropy = SeededEntropy::new(1);
+    let errors = vec![
+        Writer::open(&path, WriterOptions::default()).unwrap_err(),
+        Readers::open(&path, clock.clone()).unwrap_err(),
+        ensure_board(&path, &"test".parse().unwrap(), &*clock, &entropy).unwrap_err(),
+    ];
+    drop(directory);
+    for error in &errors {
+        assert!(error.to_string().contains("board.db"), "{error}");
+        assert!(error.hint().is_some(), "{error}");
+    }
+    errors
+}
+
+#[test]
+fn a_board_that_existed_is_never_replaced() {
+    for error in spoiled(|path| std::fs::remove_file(path).unwrap()) {
+        assert!(matches!(error, OpenError::Missing { .. }), "{error}");
+    }
+    for error in spoiled(|path| std::fs::write(path, b"").unwrap()) {
+        assert!(matches!(error, OpenError::Empty { .. }), "{error}");
+    }
+    for error in spoiled(|path| std::fs::write(path, b"SQLite format 3\0").unwrap()) {
+        assert!(matches!(error, OpenError::Truncated { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_damaged_or_foreign_file_is_named() {
+    for error in spoiled(|path| std::fs::write(path, vec![b'x'; 8192]).unwrap()) {
+        assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    }
+    let half = |path: &std::path::Path| {
+        let bytes = std::fs::read(path).unwrap();
+        std::fs::write(path, &bytes[..8192]).unwrap();
+    };
+    for error in spoiled(half) {
+        assert!(matches!(error, OpenError::Corrupt { .. } | OpenError::Truncated { .. }), "{error}");
+    }
+    let foreign = |path: &std::path::Path| {
+        std::fs::remove_file(path).unwrap();
+        rusqlite::Connection::open(path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+    };
+    for error in spoiled(foreign) {
+        assert!(matches!(error, OpenError::NotABoard { application_id: 0, .. }), "{error}");
+    }
+    let newer = |path: &std::path::Path| {
+        rusqlite::Connection::open(path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    };
+    for error in spoiled(newer) {
+        assert!(matches!(error, OpenError::NewerSchema { found: 99, .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_root_without_a_board_gets_one_only_its_owner_can_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("board.db");
+    let (clock, entropy) = (ManualClock::default(), SeededEntropy::new(3));
+    let name = "fresh".parse().unwrap();
+    let id = ensure_board(&path, &name, &clock, &entropy).unwrap();
+    assert_eq!(ensure_board(&path, &name, &clock, &entropy).unwrap(), id);
+    assert!(matches!(create_board(&path, &name, &clock, &entropy), Err(OpenError::Exists { .. })));
+    let writer = Writer::open(&path, WriterOptions::default()).unwrap();
+    writer.call(|board| board.forget_requests(crate::Timestamp::from_secs(0))).unwrap();
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.file_name());
+    }
+}
+
+#[test]
+fn a_file_of_another_board_is_noticed() {
+    let bench = Bench::new();
+    let marker = bench.path.with_file_name("board.json");
+    let text = std::fs::read_to_string(&marker).unwrap();
+    let other = text.replacen(&text[text.find("board\":\"").unwrap() + 8..][..8], "00000000", 1);
+    std::fs::write(&marker, other).unwrap();
+    let error = Readers::open(&bench.path, bench.clock.clone()).unwrap_err();
+    assert!(matches!(error, OpenError::Mixed { .. }), "{error}");
+}
