@@ -94,7 +94,8 @@ fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) {
         }
         Act::Wait(seconds) => {
             bench.clock.advance(Duration::from_secs(seconds.into()));
-            bench.call(|board| board.wake_due()).map(drop)
+            bench.wake();
+            Ok(())
         }
         Act::Link(a, b) | Act::Unlink(a, b) => {
             let (Some(a), Some(b)) = (pick(ids, a), pick(ids, b)) else { return };

@@ -69,6 +69,38 @@ impl Bench {
         self.readers.with(|view| view.expect_task(id)).unwrap()
     }
 
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the bare path is not general over lifetimes"
+    )]
+    pub(crate) fn wake(&self) -> Vec<TaskId> {
+        self.call(|board| board.wake_due()).unwrap()
+    }
+
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the bare path is not general over lifetimes"
+    )]
+    pub(crate) fn next_wake(&self) -> Option<crate::Timestamp> {
+        self.readers.with(|view| view.next_wake()).unwrap()
+    }
+
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the bare path is not general over lifetimes"
+    )]
+    pub(crate) fn runs_to_stop(&self) -> Vec<crate::Run> {
+        self.readers.with(|view| view.runs_to_stop()).unwrap()
+    }
+
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the bare path is not general over lifetimes"
+    )]
+    pub(crate) fn stats(&self) -> crate::Stats {
+        self.readers.with(|view| view.stats()).unwrap()
+    }
+
     /// Asserts what always holds.
     pub(crate) fn check(&self) {
         self.readers

@@ -6,9 +6,12 @@ use serde_json::json;
 
 use crate::testing::{Bench, alice, start, titled};
 use crate::{
-    Actor, BlockKind, Blocking, Detach, Effect, EndCause, Ending, ErrorCode, Fault, Handoff, Intake, NewTask,
-    OnCleanExit, Outcome, RunId, Skip, Status, StopReason, Task, TaskId, Timestamp,
+    Actor, BlockKind, Blocking, Board, Detach, Effect, EndCause, Ending, ErrorCode, Fault, Handoff, Intake,
+    NewTask, OnCleanExit, Outcome, RunId, Skip, Status, StopReason, Task, TaskId, Timestamp,
 };
+
+/// A write whose success says nothing.
+type Write = Box<dyn FnOnce(&mut Board<'_>) -> Result<(), crate::Error> + Send>;
 
 fn worker(task: &Task, run: RunId) -> Actor {
     Actor::worker("bob", run, task.id.clone(), task.tenant.clone())
@@ -33,7 +36,7 @@ fn a_verdict_takes_effect_only_when_the_run_has_ended() {
     let settled = settled.unwrap();
     assert_eq!((settled.effect, settled.task.status), (Effect::WhenRunEnds, Status::Running));
     assert_eq!(bench.task(&child).status, Status::Todo);
-    let stop = bench.readers.with(|view| view.runs_to_stop()).unwrap();
+    let stop = bench.runs_to_stop();
     assert_eq!((stop.len(), stop[0].stop_reason), (1, Some(StopReason::Verdict)));
     let finished = bench.finish(run, EndCause::Signaled { signal: 9 });
     assert_eq!((finished.status, finished.outcome), (Status::Done, Outcome::Completed));
@@ -87,7 +90,7 @@ fn the_breaker_blocks_after_the_limit_and_stays_shut() {
         if let Some(at) = end.retry_at {
             pauses.push(at.since(before).as_secs());
             bench.clock.advance(at.since(before));
-            bench.call(|board| board.wake_due()).unwrap();
+            bench.wake();
         }
     }
     assert_eq!(pauses, [1, 2, 4]);
@@ -95,7 +98,7 @@ fn the_breaker_blocks_after_the_limit_and_stays_shut() {
     assert_eq!(task.block_kind, Some(BlockKind::GaveUp));
     assert!(task.block_reason.unwrap().contains("exit code 1"));
     bench.clock.advance(Duration::from_hours(48));
-    bench.call(|board| board.wake_due()).unwrap();
+    bench.wake();
     assert_eq!(bench.task(&id).status, Status::Blocked);
     let task = id.clone();
     let task = bench.call(move |board| board.unblock(&task, None, &alice())).unwrap();
@@ -122,7 +125,7 @@ fn endings_that_are_not_the_workers_fault_are_not_counted() {
     assert_eq!(bench.task(&id).status, Status::Scheduled);
     assert_eq!(bench.task(&id).not_before, Some(later));
     bench.clock.advance(Duration::from_mins(1));
-    bench.call(|board| board.wake_due()).unwrap();
+    bench.wake();
     for (number, cause) in [
         EndCause::ShimKilled,
         EndCause::SpawnFailed { step: "exec".to_owned(), error: "no".to_owned(), fault: Fault::Task },
@@ -189,9 +192,9 @@ fn a_claim_by_hand_settles_at_once_and_expires() {
     let task = id.clone();
     bench.call(move |board| board.heartbeat(&task, None, &alice())).unwrap();
     bench.clock.advance(Duration::from_secs(59));
-    assert!(bench.call(|board| board.wake_due()).unwrap().is_empty());
+    assert!(bench.wake().is_empty());
     bench.clock.advance(Duration::from_secs(1));
-    assert_eq!(bench.call(|board| board.wake_due()).unwrap(), vec![id.clone()]);
+    assert_eq!(bench.wake(), vec![id.clone()]);
     assert_eq!(bench.task(&id).status, Status::Ready);
     let task = id.clone();
     bench.call(move |board| board.claim(&task, Duration::from_mins(1), &alice())).unwrap();
@@ -284,9 +287,7 @@ fn a_worker_stays_within_its_task_and_tenant() {
     let mate = bench.create(NewTask { tenant: Some("red".parse().unwrap()), ..titled("mate") }).id;
     let run = bench.start(&own.id);
     let bob = worker(&own, run);
-    let refused = |job: Box<dyn FnOnce(&mut crate::Board<'_>) -> Result<(), crate::Error> + Send>| {
-        bench.call(job).unwrap_err().code()
-    };
+    let refused = |job: Write| bench.call(job).unwrap_err().code();
     let (who, id) = (bob.clone(), other.clone());
     assert_eq!(refused(Box::new(move |b| b.comment(&id, "hi", None, &who).map(drop))), ErrorCode::NotFound);
     let (who, id) = (bob.clone(), mate.clone());
@@ -306,8 +307,11 @@ fn a_worker_stays_within_its_task_and_tenant() {
     let comments = bench.readers.with(|view| view.comments(&mate)).unwrap();
     assert_eq!((comments[0].author.as_str(), comments[0].author_kind), ("bob", crate::ActorKind::Worker));
     let who = bob.clone();
-    let made = bench.call(move |board| board.create(titled("made"), &who)).unwrap().task;
-    assert_eq!((made.tenant, made.creator_task, made.depth), (own.tenant.clone(), Some(own.id.clone()), 1));
+    let fresh = bench.call(move |board| board.create(titled("made"), &who)).unwrap().task;
+    assert_eq!(
+        (fresh.tenant, fresh.creator_task, fresh.depth),
+        (own.tenant.clone(), Some(own.id.clone()), 1)
+    );
     bench.finish(run, EndCause::Exited { code: 1 });
     assert_eq!(refused(Box::new(move |b| b.create(titled("late"), &bob).map(drop))), ErrorCode::Forbidden);
     bench.check();
@@ -375,10 +379,10 @@ fn too_much_is_refused_with_what_and_how_much() {
 #[test]
 fn a_uid_belongs_to_one_task_and_rests_when_it_is_freed() {
     let bench = Bench::new();
-    let (a, b) = (bench.ready(), bench.ready());
-    let task = a.clone();
+    let (one, two) = (bench.ready(), bench.ready());
+    let task = one.clone();
     let first = bench.call(move |board| board.allocate_uid(&task, 1000, 1002)).unwrap();
-    let (task, other) = (a.clone(), b.clone());
+    let (task, other) = (one.clone(), two.clone());
     let uids = bench
         .call(move |board| {
             Ok((board.allocate_uid(&task, 1000, 1002)?, board.allocate_uid(&other, 1000, 1002)?))
@@ -387,16 +391,16 @@ fn a_uid_belongs_to_one_task_and_rests_when_it_is_freed() {
     assert_eq!((first, uids), (1000, (1000, 1001)));
     bench
         .call(move |board| {
-            board.archive(&a, Detach::Refuse, &alice())?;
-            board.delete(&a, &alice())
+            board.archive(&one, Detach::Refuse, &alice())?;
+            board.delete(&one, &alice())
         })
         .unwrap();
-    let c = bench.ready();
-    assert_eq!(bench.call(move |board| board.allocate_uid(&c, 1000, 1002)).unwrap(), 1002);
-    let d = bench.ready();
-    assert_eq!(bench.call(move |board| board.allocate_uid(&d, 1000, 1002)).unwrap(), 1000);
-    let e = bench.ready();
-    assert!(bench.call(move |board| board.allocate_uid(&e, 1000, 1002)).is_err());
+    let three = bench.ready();
+    assert_eq!(bench.call(move |board| board.allocate_uid(&three, 1000, 1002)).unwrap(), 1002);
+    let four = bench.ready();
+    assert_eq!(bench.call(move |board| board.allocate_uid(&four, 1000, 1002)).unwrap(), 1000);
+    let five = bench.ready();
+    assert!(bench.call(move |board| board.allocate_uid(&five, 1000, 1002)).is_err());
 }
 
 #[test]
@@ -409,9 +413,9 @@ fn a_task_waits_for_its_time_and_its_parents() {
     assert_eq!(bench.task(&id).status, Status::Todo);
     bench.call(move |board| board.complete(&parent, Handoff::default(), None, &alice())).unwrap();
     assert_eq!(bench.task(&id).status, Status::Scheduled);
-    assert_eq!(bench.readers.with(|view| view.next_wake()).unwrap(), Some(at));
+    assert_eq!(bench.next_wake(), Some(at));
     bench.clock.advance(Duration::from_mins(5));
-    assert_eq!(bench.call(|board| board.wake_due()).unwrap(), vec![id.clone()]);
+    assert_eq!(bench.wake(), vec![id.clone()]);
     assert_eq!(bench.task(&id).status, Status::Ready);
     let held = bench.create(NewTask { triage: Intake::Hold, ..titled("held") });
     assert_eq!((held.status, held.not_before), (Status::Blocked, None::<Timestamp>));
