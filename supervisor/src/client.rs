@@ -20,7 +20,7 @@ use crate::paths::Root;
 use crate::service::{Mode, Service};
 
 /// How long a worker looks for a daemon that is away (a restart takes less).
-const WORKER_PATIENCE: Duration = Duration::from_secs(60);
+const WORKER_PATIENCE: Duration = Duration::from_mins(1);
 /// How long an operator's command waits for a lock, or for a daemon that holds it and does not answer yet.
 const OPERATOR_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -108,11 +108,6 @@ impl Client {
     /// The root.
     pub(crate) fn root(&self) -> &Root {
         &self.root
-    }
-
-    /// The board that verbs go to.
-    pub(crate) fn board(&self) -> &BoardName {
-        &self.board
     }
 
     /// Calls a verb and returns its reply.

@@ -32,10 +32,10 @@ impl OwnerLock {
             Ok(mut file) => {
                 let text = format!("{who}, pid {}", std::process::id());
                 // The text is for messages only, so a full disk does not make it a failure.
-                let _: std::io::Result<()> = file
-                    .set_len(0)
+                file.set_len(0)
                     .and_then(|()| file.rewind())
-                    .and_then(|()| file.write_all(text.as_bytes()));
+                    .and_then(|()| file.write_all(text.as_bytes()))
+                    .ok();
                 Ok(Some(OwnerLock { _file: file }))
             }
             Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),

@@ -80,7 +80,7 @@ pub(crate) fn brief(duration: Duration) -> String {
     let s = duration.as_secs();
     match s {
         0..60 => format!("{s}s"),
-        60..3600 if s % 60 == 0 => format!("{}m", s / 60),
+        60..3600 if s.is_multiple_of(60) => format!("{}m", s / 60),
         60..3600 => format!("{}m {}s", s / 60, s % 60),
         3600..86_400 => format!("{}h {}m", s / 3600, s % 3600 / 60),
         _ => format!("{}d {}h", s / 86_400, s % 86_400 / 3600),

@@ -1,6 +1,5 @@
 //! What a person sees: width, colour, tables. Nothing else writes to standard output.
 
-use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
@@ -87,11 +86,6 @@ impl Screen {
         Screen { text: String::new(), width, colour: false }
     }
 
-    /// An empty screen for the same reader.
-    pub(crate) fn fresh(&self) -> Self {
-        Screen { text: String::new(), width: self.width, colour: self.colour }
-    }
-
     /// The text in an ink.
     pub(crate) fn paint(&self, ink: Ink, text: &str) -> String {
         if !self.colour || text.is_empty() {
@@ -166,8 +160,7 @@ pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() && c != '\t' {
-            // Writing to a String cannot fail.
-            drop(write!(shown, "{}", c.escape_unicode()));
+            shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
         }

@@ -100,9 +100,10 @@ pub(crate) fn hash_token(token: &str) -> [u8; 32] {
 
 /// Bytes as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        drop(write!(text, "{byte:02x}"));
+        for digit in [byte >> 4, byte & 15] {
+            text.extend(char::from_digit(u32::from(digit), 16));
+        }
         text
     })
 }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::owner::OwnerLock;
 use crate::verbs::{Dispatch, Dispatched, Events, Runs, Show, Spawned};
 
-pub(super) async fn run(client: &Client, verb: Dispatch, output: &Output) -> Result<u8, Failure> {
+pub(super) async fn run(client: &Client, verb: Dispatch, output: Output) -> Result<u8, Failure> {
     if verb.dry_run {
         let plan = client.call(&verb).await?;
         return output.reply::<Dispatch>(&plan);
@@ -51,7 +51,7 @@ async fn be_the_daemon(client: &Client, max: Option<usize>) -> Result<Dispatched
     let newest = Events { since: EventId(i64::MAX), limit: 1, ..Events::default() };
     let before = client.call(&newest).await?.last_event;
     if std::env::var_os("RUST_LOG").is_some() {
-        super::start_log(&Output { json: false, colour: crate::terminal::Colour::Never });
+        super::start_log(Output { json: false, colour: crate::terminal::Colour::Never });
     }
     daemon::run(client.root().clone(), Extent::UntilIdle(max), || {}).await?;
     let mut dispatched = Dispatched::default();

@@ -51,13 +51,12 @@ pub(super) struct Tail {
     interval: Option<f64>,
 }
 
-pub(super) async fn watch(client: &Client, watch: Watch, output: &Output) -> Result<u8, Failure> {
-    let since = match watch.since {
-        Some(since) => since,
-        None => {
-            let newest = Events { since: EventId(i64::MAX), limit: 1, ..Events::default() };
-            client.call(&newest).await?.last_event
-        }
+pub(super) async fn watch(client: &Client, watch: Watch, output: Output) -> Result<u8, Failure> {
+    let since = if let Some(since) = watch.since {
+        since
+    } else {
+        let newest = Events { since: EventId(i64::MAX), limit: 1, ..Events::default() };
+        client.call(&newest).await?.last_event
     };
     let events = Events {
         since,
@@ -73,13 +72,13 @@ pub(super) async fn watch(client: &Client, watch: Watch, output: &Output) -> Res
     stream(client, events, output).await
 }
 
-pub(super) async fn tail(client: &Client, tail: Tail, output: &Output) -> Result<u8, Failure> {
+pub(super) async fn tail(client: &Client, tail: Tail, output: Output) -> Result<u8, Failure> {
     client.call(&Show { task_id: Some(tail.task_id.clone()) }).await?;
     let events = Events { task: Some(tail.task_id), limit: 1000, ..Events::default() };
     stream(client, events, output).await
 }
 
-async fn stream(client: &Client, mut events: Events, output: &Output) -> Result<u8, Failure> {
+async fn stream(client: &Client, mut events: Events, output: Output) -> Result<u8, Failure> {
     loop {
         let page = client.call(&events).await?;
         events.since = page.cursor;
@@ -96,7 +95,7 @@ async fn stream(client: &Client, mut events: Events, output: &Output) -> Result<
     }
 }
 
-pub(super) async fn log(client: &Client, mut log: Log, output: &Output) -> Result<u8, Failure> {
+pub(super) async fn log(client: &Client, mut log: Log, output: Output) -> Result<u8, Failure> {
     log.localize(client)?;
     let mut waiting = Events { task: log.task_id.clone(), limit: 1000, ..Events::default() };
     loop {
@@ -117,7 +116,7 @@ pub(super) async fn log(client: &Client, mut log: Log, output: &Output) -> Resul
     }
 }
 
-pub(super) async fn status(client: &Client, status: Status, output: &Output) -> Result<u8, Failure> {
+pub(super) async fn status(client: &Client, status: Status, output: Output) -> Result<u8, Failure> {
     let interval = Duration::try_from_secs_f64(status.interval).map_err(|_| {
         Failure::usage(format!("{} is no number of seconds to wait", status.interval))
             .hint("give a positive number, such as 0.5")

@@ -43,7 +43,7 @@ pub(crate) fn main() -> ExitCode {
     };
     let outcome = match runtime {
         Ok(runtime) => {
-            let outcome = runtime.block_on(run(cli, &output));
+            let outcome = runtime.block_on(run(cli, output));
             // Reads that are still under way (a watcher's) need not end first.
             runtime.shutdown_background();
             outcome
@@ -68,16 +68,16 @@ pub(crate) struct Output {
 
 impl Output {
     /// A screen for standard output.
-    pub(crate) fn screen(&self) -> Screen {
+    pub(crate) fn screen(self) -> Screen {
         Screen::stdout(self.colour)
     }
 
     /// Whether JSON was asked for.
-    pub(crate) fn json(&self) -> bool {
+    pub(crate) fn json(self) -> bool {
         self.json
     }
 
-    fn fail(&self, failure: &Failure) {
+    fn fail(self, failure: &Failure) {
         if self.json
             && let Ok(text) = serde_json::to_string(&serde_json::json!({ "error": Problem::from(failure) }))
         {
@@ -90,7 +90,7 @@ impl Output {
     }
 
     /// Prints a reply as JSON or as text, and returns the exit code that it stands for.
-    pub(crate) fn reply<V: Verb>(&self, reply: &V::Reply) -> Result<u8, Failure> {
+    pub(crate) fn reply<V: Verb>(self, reply: &V::Reply) -> Result<u8, Failure> {
         if self.json {
             self.value(reply)?;
         } else {
@@ -102,19 +102,20 @@ impl Output {
     }
 
     /// Prints a value as one line of JSON.
-    pub(crate) fn value<T: serde::Serialize>(&self, value: &T) -> Result<(), Failure> {
+    pub(crate) fn value<T: serde::Serialize>(self, value: &T) -> Result<(), Failure> {
         let text = serde_json::to_string(value)
             .map_err(|e| Failure::failed(format!("the reply cannot be written: {e}")))?;
         self.text(&format!("{text}\n"))
     }
 
     /// Prints text as it is.
-    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+    #[expect(clippy::unused_self, reason = "whoever may print has an Output")]
+    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
         print(text).map_err(|e| Failure::failed(format!("standard output cannot be written: {e}")))
     }
 }
 
-async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
+async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
     let Global { root, board, .. } = cli.global;
     match cli.command {
         Command::Completions { shell } => return paper::completions(shell, output),
@@ -159,13 +160,13 @@ async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
 }
 
 /// Calls a verb and prints its reply.
-async fn call<V: Verb>(client: &Client, mut verb: V, output: &Output) -> Result<u8, Failure> {
+async fn call<V: Verb>(client: &Client, mut verb: V, output: Output) -> Result<u8, Failure> {
     verb.localize(client)?;
     let reply = client.call(&verb).await?;
     output.reply::<V>(&reply)
 }
 
-async fn serve(root: Root, output: &Output) -> Result<u8, Failure> {
+async fn serve(root: Root, output: Output) -> Result<u8, Failure> {
     start_log(output);
     let place = root.dir().to_owned();
     let announce = move || {
@@ -181,7 +182,7 @@ async fn serve(root: Root, output: &Output) -> Result<u8, Failure> {
 }
 
 /// Logs to standard error; `RUST_LOG` chooses what.
-pub(crate) fn start_log(output: &Output) {
+pub(crate) fn start_log(output: Output) {
     use std::io::IsTerminal as _;
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));

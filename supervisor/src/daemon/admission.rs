@@ -61,12 +61,11 @@ pub(super) fn admit<'a>(
         } else {
             tally.refusal(&claim, limits, breakers)
         };
-        match refusal {
-            Some(why) => waiting.push((claim.key, why)),
-            None => {
-                tally.add(&claim);
-                admitted.push(claim);
-            }
+        if let Some(why) = refusal {
+            waiting.push((claim.key, why));
+        } else {
+            tally.add(&claim);
+            admitted.push(claim);
         }
     }
     (admitted, waiting)

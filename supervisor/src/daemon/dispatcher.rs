@@ -191,7 +191,7 @@ impl Dispatcher {
                 }
                 Vec::new()
             }
-            Event::Ended(key, finished) => self.ended(key, finished),
+            Event::Ended(key, finished) => self.ended(key, finished.as_ref()),
             Event::ClaimFailed(key, failure) => {
                 self.slots.remove(&key);
                 self.started = self.started.saturating_sub(1);
@@ -346,7 +346,7 @@ impl Dispatcher {
         actions
     }
 
-    fn ended(&mut self, key: TaskKey, finished: Option<kernel::Finished>) -> Vec<Action> {
+    fn ended(&mut self, key: TaskKey, finished: Option<&kernel::Finished>) -> Vec<Action> {
         self.slots.remove(&key);
         // A finished run changes its board, which brings a read; one that never was frees a slot all the same, and a
         // free slot matters to every board.

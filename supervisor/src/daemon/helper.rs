@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use workspace::{Failure, Job, Outcome};
 
 /// How long a helper may take. A checkout of a large repository takes a while; a planted pipe waits for ever.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// What a helper is asked.
 #[derive(Debug, Serialize, Deserialize)]

@@ -118,8 +118,7 @@ pub(super) async fn run_task(
 pub(super) async fn adopt(context: Arc<Context>, board: Arc<BoardHandle>, key: TaskKey, run: Run) {
     let path = context.host.root.run_dir(board.name(), run.id);
     // The shim holds its lock before it has written who it is; both happen within its first milliseconds.
-    loop {
-        let Ok(dir) = RunDir::open(&path) else { break };
+    while let Ok(dir) = RunDir::open(&path) {
         match dir.pid() {
             Ok(Some(record)) => {
                 if let Ok(watched) = Watched::open(record.pid)

@@ -19,9 +19,9 @@ pub(crate) struct Demo {
 }
 
 /// Runs the demo.
-pub(crate) async fn run(demo: Demo, output: &Output) -> Result<u8, Failure> {
-    let _ = (demo, output);
-    Err(Failure::failed("not yet"))
+pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
+    tokio::task::yield_now().await;
+    Err(Failure::failed(format!("{demo:?} {output:?}")))
 }
 
 /// A probe inside a worker.

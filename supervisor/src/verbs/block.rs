@@ -32,8 +32,8 @@ pub(crate) struct Block {
     /// Further tasks with the same reason
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) ids: Vec<TaskId>,
-    /// needs_input, capability, transient or dependency
-    #[arg(long, value_name = "KIND")]
+    /// What the task waits for
+    #[arg(long, value_name = "KIND", help = "needs_input, capability, transient or dependency")]
     pub(crate) kind: Option<BlockKind>,
     /// Refuse if the task's open run is another one
     #[arg(long, value_name = "RUN")]

@@ -31,6 +31,9 @@ pub(crate) struct One {
     pub(crate) code: Option<Code>,
 }
 
+/// The status that a task has now, with what its reader should know; or why nothing was done.
+pub(crate) type Attempt = Result<(kernel::Status, Option<String>), kernel::Error>;
+
 /// What became of all.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Bulk {
@@ -40,9 +43,7 @@ pub(crate) struct Bulk {
 
 impl Bulk {
     /// Collects what became of each task. A single task that failed is a failure of the whole call.
-    pub(crate) fn collect(
-        results: Vec<(TaskId, Result<(kernel::Status, Option<String>), kernel::Error>)>,
-    ) -> Result<Self, kernel::Error> {
+    pub(crate) fn collect(results: Vec<(TaskId, Attempt)>) -> Result<Self, kernel::Error> {
         let single = results.len() == 1;
         let mut collected = Vec::with_capacity(results.len());
         for (id, result) in results {

@@ -43,8 +43,12 @@ pub(crate) struct Create {
     /// The tenant it belongs to
     #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]
     pub(crate) tenant: Option<Tenant>,
-    /// Where the worker works: scratch, dir:/absolute/path, worktree or worktree:/repository [default: scratch]
-    #[arg(long, value_name = "WHERE")]
+    /// Where the worker works
+    #[arg(
+        long,
+        value_name = "WHERE",
+        help = "Where the worker works: scratch, dir:/absolute/path, worktree or worktree:/repository [default: scratch]"
+    )]
     pub(crate) workspace: Option<String>,
     /// The branch that a worktree is based on, instead of HEAD
     #[arg(long, value_name = "BRANCH")]

@@ -85,10 +85,10 @@ impl Verb for Events {
         let wait = Duration::from_secs(self.wait).min(LONGEST_WAIT);
         let until = tokio::time::Instant::now() + wait;
         // Subscribed before the first look, so that nothing falls between.
-        let mut changes = call.board.changes();
+        let mut news = call.board.changes();
         let mut version = None;
         loop {
-            changes.mark_unchanged();
+            news.mark_unchanged();
             let filter = self.filter();
             let (events, last) =
                 call.read(move |view| Ok((view.events(&filter)?, view.last_event()?))).await?;
@@ -104,7 +104,7 @@ impl Verb for Events {
             if call.service.daemon().is_some() {
                 // Cancel-safe: a change that is missed by the timeout is seen by the next look.
                 tokio::select! {
-                    changed = changes.changed() => drop(changed),
+                    changed = news.changed() => drop(changed),
                     () = tokio::time::sleep_until(until) => {}
                 }
             } else {

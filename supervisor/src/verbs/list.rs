@@ -53,9 +53,10 @@ impl Verb for List {
     type Reply = Vec<Task>;
 
     async fn run(self, call: Call) -> Result<Vec<Task>, Failure> {
-        let assignee = match self.mine {
-            true => Some(call.actor.name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?),
-            false => self.assignee,
+        let assignee = if self.mine {
+            Some(call.actor.name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?)
+        } else {
+            self.assignee
         };
         let filter = Filter {
             assignee,

@@ -238,30 +238,26 @@ fn measure(live: Vec<LiveRun>, now: Timestamp) -> Vec<WorkerLine> {
 fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
     let counts: Vec<String> = reply.counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
     let counts = if counts.is_empty() { "no tasks".to_owned() } else { counts.join(", ") };
-    match &reply.daemon {
-        Some(daemon) => {
-            let dot = screen.paint(Ink::Green, "●");
-            let memory =
-                daemon.memory_bytes.map(|bytes| format!(", {}", bytes_brief(bytes))).unwrap_or_default();
-            screen.line(format!(
-                "{dot} supervisor {} up {}, pid {}{memory}, {} of {} slots taken",
-                daemon.version,
-                brief(Duration::from_secs(daemon.uptime_seconds)),
-                daemon.pid,
-                reply.workers.len(),
-                daemon.slots
-            ));
-            for (label, text) in [("paused", &daemon.paused), ("stopping", &daemon.stopping)] {
-                if let Some(text) = text {
-                    let label = screen.paint(Ink::Red, label);
-                    screen.line(format!("  {label}: {}", printable(text)));
-                }
+    if let Some(daemon) = &reply.daemon {
+        let dot = screen.paint(Ink::Green, "●");
+        let memory = daemon.memory_bytes.map(|bytes| format!(", {}", bytes_brief(bytes))).unwrap_or_default();
+        screen.line(format!(
+            "{dot} supervisor {} up {}, pid {}{memory}, {} of {} slots taken",
+            daemon.version,
+            brief(Duration::from_secs(daemon.uptime_seconds)),
+            daemon.pid,
+            reply.workers.len(),
+            daemon.slots
+        ));
+        for (label, text) in [("paused", &daemon.paused), ("stopping", &daemon.stopping)] {
+            if let Some(text) = text {
+                let label = screen.paint(Ink::Red, label);
+                screen.line(format!("  {label}: {}", printable(text)));
             }
         }
-        None => {
-            let dot = screen.paint(Ink::Red, "○");
-            screen.line(format!("{dot} no daemon is running; start one with: supervisor daemon"));
-        }
+    } else {
+        let dot = screen.paint(Ink::Red, "○");
+        screen.line(format!("{dot} no daemon is running; start one with: supervisor daemon"));
     }
     screen.line(format!("  root {}, board {}: {counts}", reply.root.display(), reply.board));
 }
