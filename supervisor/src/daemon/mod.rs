@@ -29,6 +29,7 @@ pub(crate) use cgroup::processes as cgroup_processes;
 pub(crate) use dispatcher::{DispatchReport, StopMode};
 pub(crate) use helper::main as helper_main;
 pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};
+pub(crate) use place::check as check_workspace;
 pub(crate) use run::{Extent, run};
 
 use kernel::{BoardName, TaskId};

@@ -7,6 +7,8 @@ use policies::Identity;
 use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
 
 use super::helper;
+use crate::exit::Code;
+use crate::failure::Failure;
 use crate::paths::make_dir;
 
 /// Why a start failed: the step, the reason, and where the fault lies.
@@ -93,6 +95,54 @@ pub(super) fn identity(
         ));
     }
     Ok(Some(Identity { uid: owner.uid, gid: owner.gid }))
+}
+
+/// Refuses a workspace that no run could use as things are: a directory that is missing, or whose user no worker may
+/// be. What changes between now and the start is found again by the start.
+pub(crate) fn check(spec: &WorkspaceSpec, caller: Option<u32>) -> Result<(), Failure> {
+    let (path, what) = match spec {
+        WorkspaceSpec::Scratch => return Ok(()),
+        WorkspaceSpec::Directory(path) => (path, "directory"),
+        WorkspaceSpec::Worktree { repository: Some(path) } => (path, "repository"),
+        WorkspaceSpec::Worktree { repository: None } => {
+            return Err(Failure::usage("the worktree is of no repository")
+                .hint("write worktree:/path/of/the/repository, or stand in one when you create the task"));
+        }
+    };
+    let owner = workspace::directory::owner_of(path).map_err(|e| {
+        let failure = workspace::Failure::from(&workspace::WorkspaceError::from(e));
+        let code = if path.exists() { Code::Usage } else { Code::NotFound };
+        Failure { code, message: failure.message, hint: failure.hint }
+    })?;
+    if what == "repository" && !path.join(".git").exists() && !path.join("HEAD").exists() {
+        return Err(Failure::new(
+            Code::NotFound,
+            format!("there is no git repository at {}", path.display()),
+        )
+        .hint(format!("run `git init {0}` and commit something, or use dir:{0}", path.display())));
+    }
+    if !nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    if owner.uid == 0 || owner.gid == 0 {
+        return Err(Failure::new(
+            Code::NotPermitted,
+            format!("the {what} {} belongs to root, and no worker runs as root", path.display()),
+        )
+        .hint(format!("give it to a user of its own: chown -R <user>: {}", path.display())));
+    }
+    match caller {
+        Some(caller) if caller == 0 || caller == owner.uid => Ok(()),
+        _ => Err(Failure::new(
+            Code::NotPermitted,
+            format!(
+                "the {what} {} belongs to uid {}, and its worker would act as that user",
+                path.display(),
+                owner.uid
+            ),
+        )
+        .hint("only root or that user may put such a task on the board")),
+    }
 }
 
 /// Makes the workspace of a task ready.

@@ -102,12 +102,16 @@ pub(crate) struct Created {
 }
 
 impl Create {
-    fn into_new_task(self, now: Timestamp) -> Result<NewTask, Failure> {
-        let workspace = match &self.workspace {
-            None => workspace::WorkspaceSpec::Scratch,
+    fn place(&self) -> Result<workspace::WorkspaceSpec, Failure> {
+        match &self.workspace {
+            None => Ok(workspace::WorkspaceSpec::Scratch),
             Some(text) => workspace::WorkspaceSpec::from_str(text)
-                .map_err(|e| Failure { hint: e.hint(), ..Failure::usage(e.to_string()) })?,
-        };
+                .map_err(|e| Failure { hint: e.hint(), ..Failure::usage(e.to_string()) }),
+        }
+    }
+
+    fn into_new_task(self, now: Timestamp) -> Result<NewTask, Failure> {
+        let workspace = self.place()?;
         let not_before = self.not_before.as_deref().map(|text| texts::moment(text, now)).transpose()?;
         let intake = match (self.triage, self.initial_status.as_deref()) {
             (true, _) => Intake::Triage,
@@ -156,6 +160,11 @@ impl Verb for Create {
     async fn run(mut self, call: Call) -> Result<Created, Failure> {
         if call.actor.kind == ActorKind::Worker {
             self.created_by = None;
+        }
+        let place = self.place()?;
+        // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
+        if call.actor.kind != ActorKind::Worker {
+            crate::daemon::check_workspace(&place, call.actor.uid)?;
         }
         let lanes = Lanes::load(call.service.root())?;
         if let Some(policy) = &self.policy {
