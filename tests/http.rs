@@ -1,0 +1,104 @@
+//! A small HTTP client over a Unix socket, so that the API is tried as any program would.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// A client of one socket, with the headers that each of its requests carries.
+#[derive(Clone, Debug)]
+pub(crate) struct Http {
+    socket: PathBuf,
+    headers: Vec<(String, String)>,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// The status code.
+    pub(crate) status: u16,
+    /// The head as it came, in lower case.
+    pub(crate) head: String,
+    /// The body.
+    pub(crate) body: String,
+}
+
+impl Http {
+    /// A client without headers of its own.
+    pub(crate) fn at(socket: impl AsRef<Path>) -> Self {
+        Http { socket: socket.as_ref().to_owned(), headers: Vec::new() }
+    }
+
+    /// The same client with one header more.
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+        let mut client = self.clone();
+        client.headers.push((name.to_owned(), value.to_owned()));
+        client
+    }
+
+    /// Sends a request without a body.
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, b"")
+    }
+
+    /// Sends a request with a JSON body.
+    #[track_caller]
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send("POST", path, body.to_string().as_bytes())
+    }
+
+    /// Sends a request and reads the answer to its end.
+    #[track_caller]
+    pub(crate) fn send(&self, method: &str, path: &str, body: &[u8]) -> Answer {
+        let mut stream = UnixStream::connect(&self.socket).unwrap();
+        let mut head = vec![
+            format!("{method} {path} HTTP/1.1"),
+            "host: localhost".to_owned(),
+            "connection: close".to_owned(),
+        ];
+        if !body.is_empty() {
+            head.push("content-type: application/json".to_owned());
+            head.push(format!("content-length: {}", body.len()));
+        }
+        head.extend(self.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+        let head = head.join("\r\n") + "\r\n\r\n";
+        // A server that refuses a body early closes before it has read everything; the answer is there all the same.
+        let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+        let mut bytes = Vec::new();
+        let read = stream.read_to_end(&mut bytes);
+        assert!(!bytes.is_empty(), "{method} {path}: no answer: {sent:?} {read:?}");
+        Answer::parse(&String::from_utf8_lossy(&bytes))
+    }
+}
+
+impl Answer {
+    fn parse(text: &str) -> Self {
+        let (head, rest) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let head = head.to_lowercase();
+        let body = if head.contains("transfer-encoding: chunked") { unchunk(rest) } else { rest.to_owned() };
+        Answer { status, head, body }
+    }
+
+    /// The body as JSON, where the status is the expected one.
+    #[track_caller]
+    pub(crate) fn json(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.body);
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+fn unchunk(mut rest: &str) -> String {
+    let mut body = String::new();
+    while let Some((size, more)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).unwrap();
+        if size == 0 {
+            break;
+        }
+        body.push_str(&more[..size]);
+        rest = &more[size + 2..];
+    }
+    body
+}

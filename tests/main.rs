@@ -1,0 +1,10 @@
+//! The black-box suite: the built binary, real processes, real confinement. One file per promise.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "what fails here fails the test")]
+#![expect(clippy::print_stdout, reason = "the log of a failure, and what the host lacks")]
+
+mod harness;
+mod http;
+
+mod api;
+mod spine;
