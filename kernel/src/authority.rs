@@ -126,13 +126,15 @@ pub(crate) fn bound_new_task(
             "leave the workspace out",
         ));
     }
-    if new.policy.is_some() && new.policy != own.policy {
+    // The policy that the run really has, not only one that its task names: another lane's default may be wider.
+    let policy = view.run(reference.run)?.and_then(|run| run.policy).or_else(|| own.policy.clone());
+    if new.policy.is_some() && new.policy != policy {
         return Err(Error::forbidden(
             "a worker's task may have no other policy than its own",
             "leave the policy out",
         ));
     }
-    new.policy.clone_from(&own.policy);
+    new.policy = policy;
     if own.depth >= DEPTH {
         return Err(Error::forbidden(
             format!("this task is {DEPTH} tasks deep already: it may make none"),

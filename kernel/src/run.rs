@@ -140,6 +140,9 @@ pub struct Run {
     pub hand: Holder,
     /// The secret-free mark that ties it to its run directory.
     pub nonce: Option<String>,
+    /// The policy that it runs under.
+    #[serde(default)]
+    pub policy: Option<String>,
     /// The tenant of its task.
     pub tenant: Option<Tenant>,
     /// The branch it works on.

@@ -145,6 +145,7 @@ pub(crate) fn start(clock: &dyn Clock) -> Start {
             hash
         },
         nonce: "nonce".to_owned(),
+        policy: None,
         log_path: None,
         max_runtime: None,
         boot_id: clock.boot_id(),

@@ -61,6 +61,7 @@ impl Board<'_> {
                 claim: Some(lease),
                 token_hash,
                 nonce: None,
+                policy: None,
                 log_path: None,
                 max_runtime: None,
                 boot_id: &self.clock.boot_id(),

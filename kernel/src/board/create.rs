@@ -44,13 +44,18 @@ impl Board<'_> {
             next(None, change).map_err(|error| Error::conflict(error.to_string(), "leave out `triage`"))?;
         let id = self.draw_id()?;
         let now = self.now();
+        // A worker acts for whoever put its own task on the board.
+        let creator_uid = match &creator_task {
+            Some(own) => self.expect_task(own)?.creator_uid,
+            None => actor.uid,
+        };
         let created_by = new.created_by.clone().unwrap_or_else(|| actor.name.clone());
         let birth = Birth {
             id: &id,
             state,
             tenant: &tenant,
             created_by: &created_by,
-            creator_uid: actor.uid,
+            creator_uid,
             creator_task: creator_task.as_ref(),
             creator_run: run,
             now,

@@ -23,6 +23,8 @@ pub struct Start {
     pub token_hash: [u8; 32],
     /// What ties the run to its directory.
     pub nonce: String,
+    /// The policy that it runs under, which bounds the tasks that its worker makes.
+    pub policy: Option<String>,
     /// Where its output is kept.
     pub log_path: Option<String>,
     /// Its limit.
@@ -71,6 +73,7 @@ impl Board<'_> {
                 claim: None,
                 token_hash: Some(start.token_hash),
                 nonce: Some(&start.nonce),
+                policy: start.policy.as_deref(),
                 log_path: start.log_path.as_deref(),
                 max_runtime: start.max_runtime,
                 boot_id: &start.boot_id,

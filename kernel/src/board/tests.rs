@@ -280,6 +280,22 @@ fn the_same_key_names_the_same_task() {
 }
 
 #[test]
+fn a_workers_task_has_the_policy_of_its_run_and_acts_for_the_same_person() {
+    let bench = Bench::new();
+    let carol = Actor { uid: Some(1001), ..alice() };
+    let own = bench.call(move |board| board.create(titled("own"), &carol)).unwrap().task;
+    let start = crate::Start { policy: Some("strict".to_owned()), ..start(&*bench.clock) };
+    let id = own.id.clone();
+    let run = bench.call(move |board| board.start_run(&id, start)).unwrap().id;
+    let bob = worker(&own, run);
+    let wide = NewTask { policy: Some("network".to_owned()), ..titled("wide") };
+    let who = bob.clone();
+    assert_eq!(bench.call(move |b| b.create(wide, &who)).unwrap_err().code(), ErrorCode::Forbidden);
+    let child = bench.call(move |b| b.create(titled("child"), &bob)).unwrap().task;
+    assert_eq!((child.policy.as_deref(), child.creator_uid), (Some("strict"), Some(1001)));
+}
+
+#[test]
 fn a_worker_stays_within_its_task_and_tenant() {
     let bench = Bench::new();
     let own = bench.create(NewTask { tenant: Some("red".parse().unwrap()), ..titled("own") });

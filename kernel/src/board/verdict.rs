@@ -264,6 +264,7 @@ impl Board<'_> {
                 claim: None,
                 token_hash: None,
                 nonce: None,
+                policy: None,
                 log_path: None,
                 max_runtime: None,
                 boot_id: &self.clock.boot_id(),

@@ -46,6 +46,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
         stop_reason: row.get("stop_reason")?,
         hand: row.get("holder")?,
         nonce: row.get("nonce")?,
+        policy: row.get("policy")?,
         tenant: text_or_none(row, "tenant")?,
         branch_name: row.get("branch_name")?,
         worker_uid: row.get("worker_uid")?,
@@ -75,13 +76,17 @@ pub(crate) fn of_task(conn: &Connection, task: &TaskId) -> Result<Vec<Run>, Erro
 }
 
 pub(crate) fn open(conn: &Connection) -> Result<Vec<Run>, Error> {
-    query(conn, "SELECT * FROM task_runs WHERE ended_at IS NULL ORDER BY id", [])
+    query(
+        conn,
+        "SELECT * FROM task_runs INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL ORDER BY id",
+        [],
+    )
 }
 
 pub(crate) fn to_stop(conn: &Connection) -> Result<Vec<Run>, Error> {
     query(
         conn,
-        "SELECT * FROM task_runs WHERE ended_at IS NULL AND holder = 'supervisor' AND stop_reason IS NOT NULL \
+        "SELECT * FROM task_runs INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL AND holder = 'supervisor' AND stop_reason IS NOT NULL \
          ORDER BY id",
         [],
     )
@@ -107,7 +112,7 @@ pub(crate) fn last_completed(conn: &Connection, task: &TaskId) -> Result<Option<
 pub(crate) fn expired(conn: &Connection, boottime_us: i64, boot_id: &str) -> Result<Vec<Run>, Error> {
     query(
         conn,
-        "SELECT * FROM task_runs WHERE ended_at IS NULL AND holder = 'hand' \
+        "SELECT * FROM task_runs INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL AND holder = 'hand' \
          AND (boot_id IS NOT ?2 OR claim_expires_boottime_us <= ?1) ORDER BY id",
         params![boottime_us, boot_id],
     )
@@ -131,6 +136,7 @@ pub(crate) struct NewRun<'a> {
     pub(crate) claim: Option<Lease>,
     pub(crate) token_hash: Option<[u8; 32]>,
     pub(crate) nonce: Option<&'a str>,
+    pub(crate) policy: Option<&'a str>,
     pub(crate) log_path: Option<&'a str>,
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) boot_id: &'a str,
@@ -154,8 +160,8 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun<'_>) -> Result<RunId, Error
     conn.prepare_cached(
         "INSERT INTO task_runs (task_id, tenant, profile, step_key, status, holder, purpose, claim_lock, \
            claim_expires, claim_expires_boottime_us, claim_ttl_us, token_hash, nonce, log_path, max_runtime_us, \
-           boot_id, deadline_boottime_us, started_at) \
-         VALUES (?1, ?2, ?3, ?4, 'running', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+           boot_id, deadline_boottime_us, started_at, policy) \
+         VALUES (?1, ?2, ?3, ?4, 'running', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
     )
     .and_then(|mut statement| {
         statement.execute(params![
@@ -176,6 +182,7 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun<'_>) -> Result<RunId, Error
             run.boot_id,
             run.deadline_boottime.map(micros),
             run.now,
+            run.policy,
         ])
     })
     .step("open the run")?;

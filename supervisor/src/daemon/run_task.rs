@@ -168,8 +168,12 @@ async fn claim(
     let lane = lanes.get(&assignee).cloned().ok_or_else(|| {
         Failure::new(Code::Conflict, format!("no lane or profile `{assignee}` exists here"))
     })?;
-    let policy_name = candidate.policy.clone().or_else(|| lane.policy.clone());
-    let policy = lanes.policy(policy_name.as_deref().unwrap_or(&config.worker.policy))?.clone();
+    let policy_name = candidate
+        .policy
+        .clone()
+        .or_else(|| lane.policy.clone())
+        .unwrap_or_else(|| config.worker.policy.clone());
+    let policy = lanes.policy(&policy_name)?.clone();
     let mut secret = [0_u8; 32];
     rand::rng().fill_bytes(&mut secret);
     let token = hex(&secret);
@@ -179,6 +183,7 @@ async fn claim(
         claim_lock: format!("{}:{}:{nonce}", context.host.hostname, std::process::id()),
         token_hash: hash_token(&token),
         nonce,
+        policy: Some(policy_name),
         log_path: None,
         max_runtime: None,
         boot_id: context.host.boot_id.clone(),

@@ -74,6 +74,10 @@ CREATE INDEX tasks_live_priority ON tasks (priority DESC, created_at, id) WHERE 
 CREATE INDEX tasks_live_created ON tasks (created_at, id) WHERE status <> 'archived';
 CREATE INDEX tasks_live_updated ON tasks (updated_at, id) WHERE status <> 'archived';
 CREATE INDEX tasks_status ON tasks (status, priority DESC, created_at, id);
+CREATE INDEX tasks_live_tenant ON tasks (tenant, priority DESC, created_at, id) WHERE status <> 'archived';
+CREATE INDEX tasks_live_assignee ON tasks (ifnull(assignee, ''), priority DESC, created_at, id)
+    WHERE status <> 'archived';
+CREATE INDEX tasks_ready_age ON tasks (updated_at) WHERE status = 'ready';
 CREATE INDEX tasks_assignee ON tasks (assignee, status, priority DESC, created_at, id);
 CREATE INDEX tasks_tenant ON tasks (tenant, status, priority DESC, created_at, id);
 CREATE INDEX tasks_session ON tasks (session_id) WHERE session_id IS NOT NULL;
@@ -147,6 +151,7 @@ CREATE TABLE task_runs (
     deadline_boottime_us INTEGER,
     token_hash BLOB CHECK (token_hash IS NULL OR length(token_hash) = 32),
     nonce TEXT,
+    policy TEXT,
     started_at INTEGER NOT NULL,
     spawned_at INTEGER,
     ended_at INTEGER,
