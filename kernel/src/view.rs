@@ -204,7 +204,7 @@ impl View<'_> {
                 .map(|at| i64::try_from(now.since(at).as_secs()).unwrap_or(i64::MAX)),
             now,
         };
-        for (assignee, status, count) in queue::counts(self.conn, None)? {
+        for (assignee, status, count) in queue::counts(self.conn)? {
             *stats.by_status.entry(status.clone()).or_default() += count;
             if let Some(assignee) = assignee {
                 *stats.by_assignee.entry(assignee).or_default().entry(status).or_default() += count;

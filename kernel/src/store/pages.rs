@@ -18,18 +18,21 @@ pub(crate) fn list(conn: &Connection, filter: &Filter) -> Result<(Vec<Task>, Opt
     let mut values: Vec<Sql> = Vec::new();
     let mut equal = |column: &str, value: Option<&str>| {
         if let Some(value) = value {
-            sql.push_str(" AND t.");
+            sql.push_str(" AND ");
             sql.push_str(column);
             sql.push_str(" = ?");
             values.push(value.to_owned().into());
         }
     };
-    equal("assignee", filter.assignee.as_ref().map(Profile::as_str));
-    equal("status", filter.status.map(Status::as_str));
-    equal("tenant", filter.tenant.as_ref().map(Tenant::as_str));
-    equal("session_id", filter.session.as_deref());
-    equal("workflow_template_id", filter.workflow.as_deref());
-    equal("current_step_key", filter.step.as_deref());
+    equal(
+        if filter.status.is_some() { "t.assignee" } else { "ifnull(t.assignee, '')" },
+        filter.assignee.as_ref().map(Profile::as_str),
+    );
+    equal("t.status", filter.status.map(Status::as_str));
+    equal("t.tenant", filter.tenant.as_ref().map(Tenant::as_str));
+    equal("t.session_id", filter.session.as_deref());
+    equal("t.workflow_template_id", filter.workflow.as_deref());
+    equal("t.current_step_key", filter.step.as_deref());
     if let Some(me) = &filter.mine {
         sql.push_str(" AND (t.assignee = ? OR t.created_by = ?)");
         values.extend([Sql::from(me.clone()), Sql::from(me.clone())]);
