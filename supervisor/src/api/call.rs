@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::{Actor, Board, RequestId, View};
+use kernel::{Actor, Board, Holder, RequestId, TaskId, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -85,6 +85,30 @@ impl Call {
         match read.await {
             Ok(result) => result.map_err(Failure::from),
             Err(panic) => Err(Failure::failed(format!("the read did not finish: {panic}"))),
+        }
+    }
+
+    /// Refuses to decide about a task whose worker lives while no daemon is there to end it.
+    pub(crate) async fn refuse_live_without_daemon(&self, tasks: &[TaskId]) -> Result<(), Failure> {
+        if self.service.daemon().is_some() {
+            return Ok(());
+        }
+        let tasks = tasks.to_vec();
+        let live = self
+            .read(move |view| {
+                let runs = view.open_runs()?;
+                Ok(runs
+                    .into_iter()
+                    .find(|run| run.hand == Holder::Supervisor && tasks.contains(&run.task_id)))
+            })
+            .await?;
+        match live {
+            None => Ok(()),
+            Some(run) => Err(Failure::new(
+                Code::Unreachable,
+                format!("{} has a worker (run {}), and no daemon is running to end it", run.task_id, run.id),
+            )
+            .hint("start one with: supervisor daemon; then try again")),
         }
     }
 

@@ -34,6 +34,7 @@ impl Verb for Archive {
     type Reply = Bulk;
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        call.refuse_live_without_daemon(&self.task_ids).await?;
         let detach = if self.detach { Detach::Unlink } else { Detach::Refuse };
         call.write(move |board, actor| {
             let mut results = Vec::new();

@@ -72,9 +72,11 @@ impl Verb for Block {
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let kind = self.kind.unwrap_or(BlockKind::NeedsInput);
         let blocking = Blocking { kind, reason: self.reason, question: None };
+        let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
+        call.refuse_live_without_daemon(&ids).await?;
         call.write(move |board, actor| {
             let mut results = Vec::new();
-            for id in self.task_id.into_iter().chain(self.ids) {
+            for id in ids {
                 let settled =
                     board.attempt(|board| board.block(&id, blocking.clone(), self.expected_run, actor));
                 results.push((id, settled.map(|settled| (settled.task.status, pending(settled.effect)))));

@@ -58,6 +58,7 @@ impl Verb for Complete {
         if self.task_ids.is_empty() {
             return Err(Failure::usage("no task is named"));
         }
+        call.refuse_live_without_daemon(&self.task_ids).await?;
         let handoff = Handoff {
             result: self.result,
             summary: self.summary,

@@ -47,6 +47,9 @@ impl Verb for Patch {
             return Err(Failure::usage(format!("a task cannot be moved to `{status}` this way"))
                 .hint("status is one of done, blocked, ready, archived"));
         }
+        if matches!(self.status.as_deref(), Some("done" | "blocked" | "archived")) {
+            call.refuse_live_without_daemon(std::slice::from_ref(&id)).await?;
+        }
         call.write(move |board, actor| {
             if let Some(assignee) = assignee {
                 board.assign(&id, assignee, actor)?;

@@ -45,6 +45,7 @@ impl Verb for Reclaim {
     type Reply = Reclaimed;
 
     async fn run(self, call: Call) -> Result<Reclaimed, Failure> {
+        call.refuse_live_without_daemon(std::slice::from_ref(&self.task_id)).await?;
         call.write(move |board, actor| {
             let settled = board.reclaim(&self.task_id, self.reason.as_deref(), actor)?;
             Ok(Reclaimed {

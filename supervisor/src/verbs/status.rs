@@ -114,7 +114,7 @@ impl Verb for Status {
             None => None,
         };
         let board = call.board.name().clone();
-        let (counts, left_behind, told) = call
+        let (counts, open, told) = call
             .read(move |view| {
                 let stats = view.stats()?;
                 let told = view.waiting_tasks(u32::try_from(TOLD).unwrap_or(u32::MAX))?;
@@ -131,8 +131,15 @@ impl Verb for Status {
         }
         waiting.truncate(TOLD);
         let live = match snapshot {
-            Some(snapshot) => snapshot.live,
-            None => left_behind
+            Some(mut snapshot) => {
+                // Heartbeats go to the board; the owner loop does not follow them.
+                for run in &mut snapshot.live {
+                    let known = open.iter().find(|known| run.board == board && known.id == run.run);
+                    run.last_heartbeat_at = known.and_then(|known| known.last_heartbeat_at);
+                }
+                snapshot.live
+            }
+            None => open
                 .into_iter()
                 .filter(|run| run.hand == Holder::Supervisor)
                 .map(|run| orphan(&board, run))
