@@ -4,7 +4,7 @@ use kernel::{Detach, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, pending};
+use super::bulk::{Bulk, outcome};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 use crate::terminal::Screen;
@@ -37,12 +37,9 @@ impl Verb for Archive {
         call.refuse_live_without_daemon(&self.task_ids).await?;
         let detach = if self.detach { Detach::Unlink } else { Detach::Refuse };
         call.write(move |board, actor| {
-            let mut results = Vec::new();
-            for id in self.task_ids {
-                let settled = board.attempt(|board| board.archive(&id, detach, actor));
-                results.push((id, settled.map(|settled| (settled.task.status, pending(settled.effect)))));
-            }
-            Bulk::collect(results)
+            Bulk::each(board, self.task_ids, |board, id| {
+                board.archive(id, detach, actor).map(|settled| outcome(&settled))
+            })
         })
         .await
     }

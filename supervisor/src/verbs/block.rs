@@ -4,7 +4,7 @@ use kernel::{BlockKind, Blocking, RunId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, pending};
+use super::bulk::{Bulk, outcome};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
 use crate::failure::Failure;
@@ -75,13 +75,9 @@ impl Verb for Block {
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
         call.refuse_live_without_daemon(&ids).await?;
         call.write(move |board, actor| {
-            let mut results = Vec::new();
-            for id in ids {
-                let settled =
-                    board.attempt(|board| board.block(&id, blocking.clone(), self.expected_run, actor));
-                results.push((id, settled.map(|settled| (settled.task.status, pending(settled.effect)))));
-            }
-            Bulk::collect(results)
+            Bulk::each(board, ids, |board, id| {
+                board.block(id, blocking.clone(), self.expected_run, actor).map(|settled| outcome(&settled))
+            })
         })
         .await
     }

@@ -1,6 +1,6 @@
 //! The result of a verb that takes many tasks: one line each, and failure if any failed.
 
-use kernel::TaskId;
+use kernel::{Board, Settled, TaskId};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Code;
@@ -42,8 +42,22 @@ pub(crate) struct Bulk {
 }
 
 impl Bulk {
+    /// Takes a step for each task, each in a savepoint of its own.
+    pub(crate) fn each(
+        board: &mut Board<'_>,
+        tasks: impl IntoIterator<Item = TaskId>,
+        mut step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
+    ) -> Result<Self, kernel::Error> {
+        let attempts = tasks.into_iter().map(|id| {
+            let attempt = board.attempt(|board| step(board, &id));
+            (id, attempt)
+        });
+        let attempts = attempts.collect();
+        Self::collect(attempts)
+    }
+
     /// Collects what became of each task. A single task that failed is a failure of the whole call.
-    pub(crate) fn collect(results: Vec<(TaskId, Attempt)>) -> Result<Self, kernel::Error> {
+    fn collect(results: Vec<(TaskId, Attempt)>) -> Result<Self, kernel::Error> {
         let single = results.len() == 1;
         let mut collected = Vec::with_capacity(results.len());
         for (id, result) in results {
@@ -93,6 +107,11 @@ impl Bulk {
     pub(crate) fn verdict(&self) -> u8 {
         self.results.iter().find_map(|one| one.code).map_or(0, Code::exit)
     }
+}
+
+/// What became of a task whose worker, where it has one, ends first.
+pub(crate) fn outcome(settled: &Settled) -> (kernel::Status, Option<String>) {
+    (settled.task.status, pending(settled.effect))
 }
 
 /// What a reader should know of a change that waits for a worker's end.

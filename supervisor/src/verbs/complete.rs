@@ -4,7 +4,7 @@ use kernel::{Handoff, RunId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, pending};
+use super::bulk::{Bulk, outcome};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
@@ -66,13 +66,9 @@ impl Verb for Complete {
             artifacts: self.artifacts,
         };
         call.write(move |board, actor| {
-            let mut results = Vec::new();
-            for id in self.task_ids {
-                let settled =
-                    board.attempt(|board| board.complete(&id, handoff.clone(), self.expected_run, actor));
-                results.push((id, settled.map(|settled| (settled.task.status, pending(settled.effect)))));
-            }
-            Bulk::collect(results)
+            Bulk::each(board, self.task_ids, |board, id| {
+                board.complete(id, handoff.clone(), self.expected_run, actor).map(|settled| outcome(&settled))
+            })
         })
         .await
     }

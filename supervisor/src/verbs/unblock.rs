@@ -33,12 +33,9 @@ impl Verb for Unblock {
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         call.write(move |board, actor| {
-            let mut results = Vec::new();
-            for id in self.task_ids {
-                let task = board.attempt(|board| board.unblock(&id, self.reason.as_deref(), actor));
-                results.push((id, task.map(|task| (task.status, None))));
-            }
-            Bulk::collect(results)
+            Bulk::each(board, self.task_ids, |board, id| {
+                board.unblock(id, self.reason.as_deref(), actor).map(|task| (task.status, None))
+            })
         })
         .await
     }
