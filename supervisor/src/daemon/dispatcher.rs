@@ -109,8 +109,21 @@ struct Slot {
 struct BoardState {
     reading: bool,
     dirty: bool,
+    waking: bool,
     next_wake: Option<Timestamp>,
     waiting: Vec<(TaskKey, String)>,
+}
+
+impl BoardState {
+    /// Lets a board promote what is due, once at a time.
+    fn wake_if_due(&mut self, board: &BoardName, now: Timestamp) -> Option<Action> {
+        if self.waking || self.next_wake.is_none_or(|at| now < at) {
+            return None;
+        }
+        self.waking = true;
+        self.next_wake = None;
+        Some(Action::Wake(board.clone()))
+    }
 }
 
 /// The owner of everything that the daemon knows.
@@ -166,6 +179,11 @@ impl Dispatcher {
         self.wakeups += 1;
         let mut actions = match event {
             Event::BoardChanged(board) => self.read(board).into_iter().collect(),
+            Event::Woken(board) => {
+                self.boards.entry(board.clone()).or_default().waking = false;
+                // A wake-up that changed nothing commits nothing, and the next moment must be asked for all the same.
+                self.read(board).into_iter().collect()
+            }
             Event::BoardRead(board, Ok(work)) => self.board_read(&board, *work, now),
             Event::BoardRead(board, Err(failure)) => {
                 self.pause(&failure, now);
@@ -259,6 +277,7 @@ impl Dispatcher {
         let state = self.boards.entry(board.clone()).or_default();
         state.next_wake = work.next_wake;
         state.waiting.clear();
+        actions.extend(state.wake_if_due(board, now));
         actions.extend(self.start_ready(board, work.ready, now));
         actions.extend(self.tell_nonspawnable(board, work.nonspawnable));
         actions.extend(self.board_done(board.clone()));
@@ -390,10 +409,7 @@ impl Dispatcher {
             actions.extend(boards.into_iter().filter_map(|board| self.read(board)));
         }
         for (board, state) in &mut self.boards {
-            if state.next_wake.is_some_and(|at| at <= now) {
-                state.next_wake = None;
-                actions.push(Action::Wake(board.clone()));
-            }
+            actions.extend(state.wake_if_due(board, now));
         }
         actions
     }
@@ -438,7 +454,7 @@ impl Dispatcher {
     fn is_done(&self) -> bool {
         let stuck = |slot: &Slot| slot.live.as_ref().is_some_and(|live| live.phase == Phase::Unknown);
         let quiet = self.slots.values().all(stuck);
-        let reading = self.boards.values().any(|state| state.reading);
+        let reading = self.boards.values().any(|state| state.reading || state.waking);
         match (self.stopping, self.horizon) {
             (Some(StopMode::Leave), _) => true,
             (Some(_), _) => quiet,

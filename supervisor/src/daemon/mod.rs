@@ -54,6 +54,8 @@ impl std::fmt::Display for TaskKey {
 pub(crate) enum Event {
     /// A board has committed something.
     BoardChanged(BoardName),
+    /// A board was asked to promote what is due, and has done so or failed.
+    Woken(BoardName),
     /// What a board has to do, read after a change.
     BoardRead(BoardName, Result<Box<dispatcher::BoardWork>, crate::failure::Failure>),
     /// A run is claimed and its row is there.

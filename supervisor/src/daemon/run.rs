@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{BoardName, Candidate, Clock as _, RunId, Skip};
+use kernel::{BoardName, Candidate, Clock as _, RunId, Skip, Timestamp};
 use tokio::net::UnixDatagram;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -30,6 +30,8 @@ use crate::service::{Mode, Service};
 
 /// How many ready tasks one look at a board takes in beyond what could start at once.
 const LOOK_AHEAD: usize = 64;
+/// How long the reply of a request is kept for a repeat; a client gives up after a minute.
+const REPLY_AGE: Duration = Duration::from_hours(24);
 /// How long answers that are under way may take at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -97,6 +99,7 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
             tracing::info!(board = %name, runs = recovered, "recovered");
         }
     }
+    forget_old_requests(&context, &boards);
     let stop = CancellationToken::new();
     let doors = TaskTracker::new();
     listeners.serve(&router(Arc::clone(&service), Some(key)), &doors, &stop);
@@ -217,15 +220,10 @@ fn wake_board(context: &Arc<Context>, name: BoardName) {
             Ok(board) => submit(&board, |board| board.wake_due()).await,
             Err(failure) => Err(failure),
         };
-        match woken {
-            Ok(_) => {
-                // A wake-up that changed nothing commits nothing, and the next moment must be asked for all the same.
-                drop(shared.events.send(Event::BoardChanged(name)));
-            }
-            Err(failure) => {
-                drop(shared.events.send(Event::BoardRead(name, Err(failure))));
-            }
+        if let Err(failure) = woken {
+            drop(shared.events.send(Event::BoardRead(name.clone(), Err(failure))));
         }
+        drop(shared.events.send(Event::Woken(name)));
     });
 }
 
@@ -240,6 +238,26 @@ fn note_nonspawnable(context: &Arc<Context>, key: TaskKey, why: String) {
             tracing::warn!(%error, "nonspawnable_not_noted");
         }
     });
+}
+
+/// Forgets the stored replies of requests that nobody repeats any more.
+fn forget_old_requests(context: &Arc<Context>, boards: &[BoardName]) {
+    let now = kernel::SystemClock.now();
+    let age = i64::try_from(REPLY_AGE.as_micros()).unwrap_or(i64::MAX);
+    let before = Timestamp::from_micros(now.as_micros().saturating_sub(age));
+    for name in boards {
+        let name = name.clone();
+        let shared = Arc::clone(context);
+        context.tasks.spawn(async move {
+            let forgotten = match shared.service.board(&name) {
+                Ok(board) => submit(&board, move |board| board.forget_requests(before)).await,
+                Err(failure) => Err(failure),
+            };
+            if let Err(error) = forgotten {
+                tracing::warn!(board = %name, %error, "old_requests_not_forgotten");
+            }
+        });
+    }
 }
 
 fn limit_drain(context: &Arc<Context>) {

@@ -1,9 +1,10 @@
 //! `assign`: says who is to do a task.
 
-use kernel::{Profile, Task, TaskId};
+use kernel::{Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 use crate::terminal::Screen;
@@ -29,10 +30,7 @@ impl Verb for Assign {
     type Reply = Task;
 
     async fn run(self, call: Call) -> Result<Task, Failure> {
-        let profile = match self.profile.as_str() {
-            "none" | "-" | "null" => None,
-            name => Some(name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?),
-        };
+        let profile = texts::profile_or_nobody(&self.profile)?;
         call.write(move |board, actor| board.assign(&self.task_id, profile, actor)).await
     }
 

@@ -2,6 +2,7 @@
 
 mod archive;
 mod assign;
+mod assignees;
 mod block;
 mod bulk;
 mod claim;
@@ -10,6 +11,7 @@ mod complete;
 mod context;
 mod create;
 mod dispatch;
+mod edit;
 mod events;
 mod heartbeat;
 mod init;
@@ -17,8 +19,11 @@ mod link;
 mod list;
 mod log;
 mod patch;
+mod promote;
+mod reassign;
 mod reclaim;
 mod runs;
+mod schedule;
 mod show;
 mod stats;
 mod status;
@@ -50,6 +55,12 @@ pub(crate) use status::Status;
 pub(crate) use stop::Stop;
 pub(crate) use unblock::Unblock;
 
+pub(crate) use assignees::Assignees;
+pub(crate) use edit::Edit;
+pub(crate) use promote::Promote;
+pub(crate) use reassign::Reassign;
+pub(crate) use schedule::Schedule;
+
 use axum::Router;
 
 use crate::api::{Shared, mount_verb};
@@ -79,5 +90,10 @@ pub(crate) fn mount(router: Router<Shared>) -> Router<Shared> {
     let router = mount_verb::<Status>(router);
     let router = mount_verb::<Stop>(router);
     let router = mount_verb::<Unblock>(router);
+    let router = mount_verb::<Assignees>(router);
+    let router = mount_verb::<Edit>(router);
+    let router = mount_verb::<Promote>(router);
+    let router = mount_verb::<Reassign>(router);
+    let router = mount_verb::<Schedule>(router);
     mount_verb::<Unlink>(router)
 }

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
-use kernel::{TaskId, Timestamp};
+use kernel::{Profile, TaskId, Timestamp};
 
 use crate::client::Client;
 use crate::failure::Failure;
@@ -83,6 +83,19 @@ pub(super) fn json_object(text: &str) -> Result<serde_json::Value, String> {
         Ok(_) => Err("it is JSON, and not an object: write {\"key\": …}".to_owned()),
         Err(e) => Err(format!("it is not JSON: {e}")),
     }
+}
+
+/// A profile's name, or one of the words for nobody.
+pub(super) fn profile_or_nobody(text: &str) -> Result<Option<Profile>, Failure> {
+    match text {
+        "none" | "-" | "null" => Ok(None),
+        name => name.parse().map(Some).map_err(|e: kernel::ParseError| Failure::usage(e.to_string())),
+    }
+}
+
+/// The words of a reason as one text; none where there are none.
+pub(super) fn sentence(words: &[String]) -> Option<String> {
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// Names the run's own task where no task was named.

@@ -1,0 +1,76 @@
+//! `reassign`: hands a task to somebody else, a running one too.
+
+use kernel::TaskId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Hand a task to another profile, taking it back from its worker with --reclaim
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+Examples:
+  supervisor reassign t_0123abcd shell
+  supervisor reassign t_0123abcd shell --reclaim --reason 'wrong profile'")]
+pub(crate) struct Reassign {
+    /// The task
+    pub(crate) task_id: TaskId,
+    /// The profile; `none`, `-` or `null` for nobody
+    pub(crate) profile: String,
+    /// End its worker first, if it has one
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) reclaim: bool,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
+}
+
+/// What became of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Reassigned {
+    /// The task.
+    pub(crate) task_id: TaskId,
+    /// Who has it now.
+    pub(crate) assignee: Option<kernel::Profile>,
+    /// Its status now.
+    pub(crate) status: kernel::Status,
+    /// What is still to come.
+    pub(crate) note: Option<String>,
+}
+
+impl Verb for Reassign {
+    const NAME: &'static str = "reassign";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Reassigned;
+
+    async fn run(self, call: Call) -> Result<Reassigned, Failure> {
+        let profile = texts::profile_or_nobody(&self.profile)?;
+        if self.reclaim {
+            call.refuse_live_without_daemon(std::slice::from_ref(&self.task_id)).await?;
+        }
+        call.write(move |board, actor| {
+            let running = board.expect_task(&self.task_id)?.current_run_id.is_some();
+            let note = if self.reclaim && running {
+                super::bulk::outcome(&board.reclaim(&self.task_id, self.reason.as_deref(), actor)?).1
+            } else {
+                None
+            };
+            let task = board.assign(&self.task_id, profile, actor)?;
+            Ok(Reassigned { task_id: task.id, assignee: task.assignee, status: task.status, note })
+        })
+        .await
+    }
+
+    fn show(reply: &Reassigned, screen: &mut Screen) {
+        let to = reply.assignee.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
+        let note = reply.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
+        screen.line(format!("Reassigned {} to {to} ({}){note}", reply.task_id, reply.status));
+    }
+}

@@ -1,0 +1,63 @@
+//! `schedule`: tasks that are not to start before a time.
+
+use kernel::{Clock as _, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::Bulk;
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::moment;
+use crate::terminal::Screen;
+
+/// Let tasks wait until a time, and start by themselves then
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor schedule t_0123abcd --at 2h
+  supervisor schedule t_0123abcd 'after the release' --at 1800000000 --ids t_4567cdef")]
+pub(crate) struct Schedule {
+    /// The task
+    #[arg(required = true)]
+    pub(crate) task_id: Option<TaskId>,
+    /// Why
+    #[arg(value_name = "REASON", num_args = 0..)]
+    pub(crate) reason: Vec<String>,
+    /// When: epoch seconds, or a span from now such as 10m
+    #[arg(long, value_name = "WHEN", required = true)]
+    pub(crate) at: String,
+    /// Further tasks
+    #[arg(long, value_name = "TASK", num_args = 1..)]
+    pub(crate) ids: Vec<TaskId>,
+}
+
+impl Verb for Schedule {
+    const NAME: &'static str = "schedule";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Bulk;
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        let at = texts::moment(&self.at, kernel::SystemClock.now())?;
+        let reason = texts::sentence(&self.reason);
+        let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
+        call.write(move |board, actor| {
+            Bulk::each(board, ids, |board, id| {
+                let task = board.schedule(id, at, reason.as_deref(), actor)?;
+                let note = task.not_before.map(|at| format!("starts at {}", moment::local(at)));
+                Ok((task.status, note))
+            })
+        })
+        .await
+    }
+
+    fn show(reply: &Bulk, screen: &mut Screen) {
+        reply.show("Scheduled", screen);
+    }
+
+    fn verdict(reply: &Bulk) -> u8 {
+        reply.verdict()
+    }
+}
