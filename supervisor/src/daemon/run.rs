@@ -32,6 +32,10 @@ use crate::service::{Mode, Service};
 const LOOK_AHEAD: usize = 64;
 /// How long the reply of a request is kept for a repeat; a client gives up after a minute.
 const REPLY_AGE: Duration = Duration::from_hours(24);
+/// How long a start waits for a command that holds the root.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// What a daemon writes into the lock.
+const DAEMON: &str = "a daemon";
 /// How long answers that are under way may take at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -49,12 +53,7 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     root.create()?;
     let root = root.canonical()?;
     root.check_reachable()?;
-    let who = if extent == Extent::Forever { "a daemon" } else { "a dispatch pass" };
-    let lock = OwnerLock::try_acquire(&root, who)?.ok_or_else(|| {
-        let holder = OwnerLock::holder(&root).unwrap_or_else(|| "another process".to_owned());
-        Failure::new(Code::Conflict, format!("{} is already served: {holder}", root.dir().display()))
-            .hint("supervisor status shows it; one root has one daemon")
-    })?;
+    let lock = own_root(&root, extent).await?;
     let config = Config::load(&root)?;
     let lanes = Lanes::load(&root)?;
     install_binary(&root)?;
@@ -127,6 +126,29 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     drop(lock);
     tracing::info!("stopped");
     outcome
+}
+
+/// Takes the root's lock. Another daemon is refused to at once; a command that works offline is done in a moment.
+async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
+    let who = if extent == Extent::Forever { DAEMON } else { "a dispatch pass" };
+    let until = tokio::time::Instant::now() + LOCK_PATIENCE;
+    loop {
+        if let Some(lock) = OwnerLock::try_acquire(root, who)? {
+            return Ok(lock);
+        }
+        let holder = OwnerLock::holder(root);
+        let serves = holder.as_ref().is_some_and(|holder| holder.starts_with(DAEMON));
+        if serves || tokio::time::Instant::now() >= until {
+            let holder = holder.unwrap_or_else(|| "another process".to_owned());
+            return Err(Failure::new(
+                Code::Conflict,
+                format!("{} is already served: {holder}", root.dir().display()),
+            )
+            .hint("supervisor status shows it; one root has one daemon"));
+        }
+        // Nothing announces a free lock.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// The owner loop: one event at a time, decisions first, then the actions they ask for.

@@ -148,7 +148,11 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
             plan.waiting.push(Waiting {
                 board: call.board.name().clone(),
                 task: candidate.task,
-                why: format!("for a slot: {} may run at once", limits.total()),
+                why: if plan.spawned.len() < free {
+                    "for another pass: this one starts no more (--max)".to_owned()
+                } else {
+                    format!("for a slot: {} may run at once", limits.total())
+                },
             });
         }
     }
