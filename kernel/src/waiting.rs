@@ -55,8 +55,8 @@ pub(crate) fn waiting(view: &View<'_>, id: &TaskId) -> Result<Option<Waiting>, E
             let seconds = task.not_before.map_or(0, |at| at.since(view.now()).as_secs());
             let why = task.last_failure_error.filter(|_| task.consecutive_failures > 0);
             let text = match why {
-                Some(error) => format!("tries again in {seconds} s after: {error}"),
-                None => format!("starts in {seconds} s"),
+                Some(error) => format!("tries again in {} after: {error}", brief(seconds)),
+                None => format!("starts in {}", brief(seconds)),
             };
             some(WaitingCode::Time, text)
         }
@@ -76,8 +76,33 @@ pub(crate) fn waiting(view: &View<'_>, id: &TaskId) -> Result<Option<Waiting>, E
         Status::Blocked => {
             let kind = task.block_kind.map_or("", |kind| kind.as_str());
             let reason = task.block_reason.unwrap_or_else(|| "no reason given".to_owned());
-            some(WaitingCode::Blocked, format!("{kind}: {reason}"))
+            // A task that was given up has said so in its reason.
+            let text = if reason.starts_with("gave up") { reason } else { format!("{kind}: {reason}") };
+            some(WaitingCode::Blocked, text)
         }
         Status::Done | Status::Archived => Ok(None),
+    }
+}
+
+/// Seconds in two units at most: `45 s`, `5 min`, `2 h 10 min`, `3 d 4 h`.
+fn brief(seconds: u64) -> String {
+    let two = |big: u64, name: &str, small: u64, rest: &str| match small {
+        0 => format!("{big} {name}"),
+        _ => format!("{big} {name} {small} {rest}"),
+    };
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..3600 => two(seconds / 60, "min", seconds % 60, "s"),
+        3600..86_400 => two(seconds / 3600, "h", seconds % 3600 / 60, "min"),
+        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_wait_is_told_in_two_units_at_most() {
+        let told = [0, 119, 120, 3597, 7800, 90_000].map(super::brief);
+        assert_eq!(told, ["0 s", "119 s", "2 min", "59 min 57 s", "2 h 10 min", "1 d 1 h"]);
     }
 }

@@ -2,7 +2,11 @@
 
 use std::io::{IsTerminal, Write as _};
 
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+mod table;
+
+pub(crate) use table::Cell;
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -117,36 +121,45 @@ impl Screen {
         self.line(text);
     }
 
-    /// Adds a table. Every cell keeps its text; narrow terminals wrap the widest columns, never beyond the width.
-    pub(crate) fn table<const N: usize>(
-        &mut self,
-        header: [&str; N],
-        rows: impl IntoIterator<Item = [String; N]>,
-    ) {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_width(u16::try_from(self.width).unwrap_or(u16::MAX));
-        table.set_header(header.map(|h| self.paint(Ink::Bold, h)));
-        let mut widest = [0; N];
-        for row in rows {
-            for (i, cell) in row.iter().enumerate() {
-                widest[i] = widest[i].max(cell.chars().count());
+    /// Adds pieces of text in their order, as many to a line as fit, each line indented.
+    pub(crate) fn flow(&mut self, indent: &str, pieces: &[String]) {
+        let mut line = String::new();
+        for piece in pieces {
+            if !line.is_empty() && indent.width() + line.width() + 2 + piece.width() > self.width {
+                let full = std::mem::take(&mut line);
+                self.indented(indent, &full);
             }
-            table.add_row(row.map(|cell| cell.lines().next().map(printable).unwrap_or_default()));
-        }
-        for (i, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((0, 2));
-            column.set_cell_alignment(CellAlignment::Left);
-            // Short columns (ids, states, ages) never wrap: broken ids cannot be copied.
-            if widest[i] <= 12 && header[i].len() <= 12 {
-                let width = u16::try_from(widest[i].max(header[i].len()) + 2).unwrap_or(u16::MAX);
-                column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+            if !line.is_empty() {
+                line.push_str("  ");
             }
+            line.push_str(piece);
         }
-        for line in table.lines() {
-            self.line(line.trim_end());
+        if !line.is_empty() {
+            self.indented(indent, &line);
         }
+    }
+
+    fn indented(&mut self, indent: &str, text: &str) {
+        let text = self.paint(Ink::Dim, text);
+        self.line(format!("{indent}{text}"));
+    }
+
+    /// Adds a label and a text that goes on under itself where it does not fit the line.
+    pub(crate) fn hanging(&mut self, label: &str, text: &str) {
+        let column = without_styles(label).width();
+        let room = self.width.saturating_sub(column).max(20);
+        let mut lines = wrap(text, room).into_iter();
+        let first = lines.next().unwrap_or_default();
+        self.line(format!("{label}{first}").trim_end());
+        for line in lines {
+            self.line(format!("{:column$}{line}", ""));
+        }
+    }
+
+    /// Adds a text that is cut at the end of the line.
+    pub(crate) fn line_cut(&mut self, head: &str, text: &str) {
+        let text = cut(text, self.width.saturating_sub(without_styles(head).width()).max(20));
+        self.line(format!("{head}{text}").trim_end());
     }
 
     /// What was written so far.
@@ -171,6 +184,78 @@ pub(crate) fn printable(text: &str) -> String {
 /// The text with control characters other than line ends and tabs shown as escapes.
 pub(crate) fn printable_lines(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+}
+
+/// Text as long as fits a width, with an ellipsis where something was left out.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    let mut taken = 1;
+    for c in text.chars() {
+        taken += c.width().unwrap_or(0);
+        if taken > width {
+            break;
+        }
+        short.push(c);
+    }
+    short.push('…');
+    short
+}
+
+/// The lines of a text, broken between words so that each fits a width. A longer word is broken where the line ends.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut line, mut taken) = (String::new(), 0);
+    for word in text.split(' ') {
+        if taken > 0 && taken + 1 + word.width() > width {
+            lines.push(std::mem::take(&mut line));
+            taken = 0;
+        } else if taken > 0 {
+            line.push(' ');
+            taken += 1;
+        }
+        for c in word.chars() {
+            let wide = c.width().unwrap_or(0);
+            if taken + wide > width {
+                lines.push(std::mem::take(&mut line));
+                taken = 0;
+            }
+            line.push(c);
+            taken += wide;
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+/// The text without the sequences that set colours and styles.
+pub(crate) fn without_styles(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\x1b[") {
+        plain.push_str(&rest[..at]);
+        let sequence = &rest[at + 2..];
+        let end = sequence.find(|c: char| !c.is_ascii_digit() && c != ';');
+        match end {
+            // ECMA-48: parameters, then a letter that says what they do.
+            Some(end) if sequence[end..].starts_with(|c: char| c.is_ascii_alphabetic()) => {
+                rest = &sequence[end + 1..];
+            }
+            _ => {
+                plain.push('\x1b');
+                rest = &rest[at + 1..];
+            }
+        }
+    }
+    plain.push_str(rest);
+    plain
+}
+
+/// What a program wrote, fit for a terminal: without colours and carriage returns at line ends, other controls shown.
+pub(crate) fn printable_output(text: &str) -> String {
+    printable_lines(&without_styles(text).replace("\r\n", "\n"))
 }
 
 /// Writes to standard output. A reader that has gone away ends the output quietly, as other tools do.
@@ -206,15 +291,30 @@ mod tests {
     }
 
     #[test]
-    fn a_table_fits_the_width_and_keeps_ids_whole() {
-        let mut screen = Screen::plain(40);
-        screen.table(
-            ["ID", "TITLE"],
-            [["t_0123abcd".to_owned(), "a title that is much longer than forty columns".to_owned()]],
+    fn a_long_text_goes_on_under_itself() {
+        let mut screen = Screen::plain(32);
+        screen.hanging("t_0123abcd  ", "waits for /srv/somewhere: t_89abcdef works there");
+        insta::assert_snapshot!(screen.into_text(), @r"
+        t_0123abcd  waits for
+                    /srv/somewhere:
+                    t_89abcdef works
+                    there
+        ");
+    }
+
+    #[test]
+    fn details_are_put_side_by_side_as_far_as_they_fit() {
+        let mut screen = Screen::plain(24);
+        screen.flow("  ", &["shell".to_owned(), "acme".to_owned(), "/srv/somewhere".to_owned()]);
+        assert_eq!(screen.into_text(), "  shell  acme\n  /srv/somewhere\n");
+    }
+
+    #[test]
+    fn the_output_of_a_program_loses_its_colours_and_shows_other_controls() {
+        assert_eq!(
+            printable_output("\x1b[1;31mred\x1b[0m\r\n50%\r\x1b]0;title\x07"),
+            "red\n50%\\u{d}\\u{1b}]0;title\\u{7}"
         );
-        let text = screen.into_text();
-        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
-        assert!(text.contains("t_0123abcd"));
     }
 
     #[test]

@@ -17,6 +17,15 @@ use crate::worktree::Base;
 /// Git and libgit2 pass over names that end in `.lock` when they list branches.
 const PLACEHOLDER: &str = "keeps-this-directory.lock";
 
+/// Returns the repository around a path by the directory that holds its `.git`; from a linked worktree, the one it is linked
+/// to. None where there is none, or only a bare one. Nothing of the repository is read, whoever owns it.
+pub fn discover(path: &Path) -> Option<PathBuf> {
+    let found = Repository::discover_path(path, std::iter::empty::<&Path>()).ok()?;
+    // The metadata of a linked worktree lies inside the main repository's `.git`.
+    let git = found.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == ".git"))?;
+    fs::canonicalize(git.parent()?).ok()
+}
+
 /// An open repository that has a working tree.
 pub(crate) struct Source {
     git: Repository,

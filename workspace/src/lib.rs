@@ -52,7 +52,7 @@ mod worktree;
 
 pub use directory::DirectoryError;
 pub use error::{Failure, WorkspaceError};
-pub use git::GitError;
+pub use git::{GitError, discover};
 pub use job::{Job, Outcome};
 pub use lease::{Lease, LeaseError, LeaseHolder, Sharing, lease_path, sweep_leases};
 pub use links::LinkError;

@@ -16,17 +16,18 @@ use super::follow::{Tail, Watch};
 #[command(
     name = "supervisor",
     version,
-    propagate_version = true,
     arg_required_else_help = true,
     after_help = "\
 A first tour:
-  supervisor demo                                        see it all happen, on real processes
+  supervisor demo                    see it all happen, on real processes
   supervisor create 'say hello' --assignee shell --body 'echo hello'
-  supervisor dispatch                                    run what is ready, and wait for it
-  supervisor daemon                                      run what comes, as it comes
-  supervisor status --watch                              see it running
+  supervisor dispatch                run what is ready, and wait for it
+  supervisor daemon                  run what comes, as it comes
+  supervisor status --watch          see it running
 
-Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 69 daemon unreachable, 75 try again, 77 not permitted"
+Exit codes:
+  0 ok          2 usage       4 conflict             75 try again
+  1 failed      3 not found   69 daemon unreachable  77 not permitted"
 )]
 pub(super) struct Cli {
     #[command(flatten)]
@@ -52,11 +53,12 @@ pub(super) struct Global {
     /// Print JSON, errors included
     #[arg(long, global = true, help_heading = "Global options")]
     pub(super) json: bool,
-    /// When to colour
+    /// When to colour: auto, always or never
     #[arg(
         long,
         global = true,
         value_enum,
+        hide_possible_values = true,
         value_name = "WHEN",
         default_value_t,
         help_heading = "Global options"
@@ -67,8 +69,9 @@ pub(super) struct Global {
 /// Run the daemon in the foreground
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-SIGTERM or Ctrl-C drains: nothing more is started, workers are waited for up to worker.drain, then ended. A second one ends
-them now, a third one kills. SIGHUP reads the configuration again.
+SIGTERM or Ctrl-C drains: nothing more is started, workers are waited for up to
+worker.drain, then ended. A second one ends them now, a third one kills. SIGHUP
+reads the configuration again.
 
 Examples:
   supervisor daemon
@@ -114,7 +117,8 @@ pub(super) enum Command {
     #[command(after_help = "\
 Examples:
   supervisor completions bash > /etc/bash_completion.d/supervisor
-  supervisor completions zsh > ~/.zfunc/_supervisor")]
+  supervisor completions zsh > ~/.zfunc/_supervisor
+  supervisor completions fish > ~/.config/fish/completions/supervisor.fish")]
     Completions {
         /// bash, zsh, fish, elvish or powershell
         shell: clap_complete::Shell,

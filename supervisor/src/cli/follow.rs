@@ -105,7 +105,7 @@ pub(super) async fn log(client: &Client, mut log: Log, output: Output) -> Result
         if output.json() {
             output.value(&piece)?;
         } else {
-            output.text(&crate::terminal::printable_lines(&piece.text))?;
+            output.text(&crate::terminal::printable_output(&piece.text))?;
         }
         if piece.ended && piece.text.is_empty() {
             return Ok(0);

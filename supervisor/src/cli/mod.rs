@@ -4,6 +4,7 @@ mod arguments;
 mod dispatch;
 mod follow;
 mod paper;
+mod stop;
 
 use std::process::ExitCode;
 
@@ -150,7 +151,7 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Context(verb) => call(&client, verb, output).await,
         Command::Stats(verb) => call(&client, verb, output).await,
         Command::Events(verb) => call(&client, verb, output).await,
-        Command::Stop(verb) => call(&client, verb, output).await,
+        Command::Stop(verb) => stop::run(&client, verb, output).await,
         Command::Log(verb) if verb.follow => follow::log(&client, verb, output).await,
         Command::Log(verb) => call(&client, verb, output).await,
         Command::Status(verb) if verb.watch => follow::status(&client, verb, output).await,

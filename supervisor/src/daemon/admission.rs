@@ -98,29 +98,31 @@ impl Tally {
     fn refusal(&self, claim: &Claim, limits: &Limits, breakers: &Breakers) -> Option<String> {
         let total = limits.total();
         if self.total >= total {
-            return Some(format!("for a slot: {total} of {total} are taken (limits.max_running)"));
+            return Some(format!("waits for a slot: {total} of {total} are taken (limits.max_running)"));
         }
         if let Some(tenant) = &claim.tenant
             && let Some(cap) = limits.tenants.get(tenant.as_str()).copied().or(limits.per_tenant)
             && self.tenants.get(tenant).is_some_and(|n| *n >= cap)
         {
-            return Some(format!("for a slot of tenant {tenant}: {cap} of {cap} are taken"));
+            return Some(format!("waits for a slot of tenant {tenant}: {cap} of {cap} are taken"));
         }
         if let Some(profile) = &claim.profile
             && let Some(cap) = limits.profiles.get(profile.as_str()).copied().or(limits.per_profile)
             && self.profiles.get(profile).is_some_and(|n| *n >= cap)
         {
-            return Some(format!("for a slot of profile {profile}: {cap} of {cap} are taken"));
+            return Some(format!("waits for a slot of profile {profile}: {cap} of {cap} are taken"));
         }
         if let Some(place) = &claim.place
             && let Some(holder) = self.places.get(place)
         {
-            return Some(format!("for {place}: {} works there", holder.task));
+            return Some(format!("waits for {place}: {} works there", holder.task));
         }
         if let Some(error) = breakers.open.get(&claim.environment)
             && self.environments.contains(&claim.environment)
         {
-            return Some(format!("for its environment to work again ({error}); another task is trying it"));
+            return Some(format!(
+                "waits for its environment to work again ({error}); another task is trying it"
+            ));
         }
         None
     }

@@ -340,7 +340,7 @@ impl Dispatcher {
                 actions.push(Action::NoteNonspawnable(key.clone(), why.clone()));
             }
             if let Some(state) = self.boards.get_mut(board) {
-                state.waiting.push((key, format!("for an outside worker to claim it: {why}")));
+                state.waiting.push((key, format!("waits for an outside worker to claim it: {why}")));
             }
         }
         actions

@@ -13,7 +13,8 @@ use crate::terminal::Screen;
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-A worker that is still running is ended first. A task that is not done and has open children is refused: they would wait for ever.
+A worker that is still running is ended first. A task that is not done and has
+open children is refused: they would wait for ever.
 
 Examples:
   supervisor archive t_0123abcd t_4567cdef

@@ -16,7 +16,8 @@ const LEASE: &str = "900";
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-The claim is a lease: renew it with heartbeat, or the task goes back to ready when it runs out.
+The claim is a lease: renew it with heartbeat, or the task goes back to ready
+when it runs out.
 
 Examples:
   supervisor claim t_0123abcd

@@ -20,10 +20,13 @@ use crate::terminal::{Ink, Screen, printable};
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
 Examples:
-  supervisor create 'count the TODOs' --assignee shell --body 'grep -rn TODO . | wc -l' --workspace dir:/srv/app
-  supervisor create 'fix the parser' --assignee claude --workspace worktree:/srv/app --max-runtime 30m
-  supervisor create 'summarise' --assignee shell --parent t_0123abcd --parent t_4567cdef
-  supervisor create 'nightly report' --assignee ops --idempotency-key nightly-2026-11-21 --json")]
+  supervisor create 'say hello' --assignee shell --body 'echo hello'
+  supervisor create 'run the tests' --assignee shell --body 'make test' \\
+      --workspace worktree:/srv/app --max-runtime 30m
+  supervisor create 'summarise' --assignee shell --body-file sum.sh \\
+      --parent t_0123abcd --parent t_4567cdef
+  supervisor create 'nightly report' --assignee shell --body ./report \\
+      --idempotency-key nightly-2026-11-21 --json")]
 pub(crate) struct Create {
     /// What is to be done, in a line
     pub(crate) title: String,
@@ -47,7 +50,8 @@ pub(crate) struct Create {
     #[arg(
         long,
         value_name = "WHERE",
-        help = "Where the worker works: scratch, dir:/absolute/path, worktree or worktree:/repository [default: scratch]"
+        help = "Where the worker works: scratch, dir:/path, worktree:/repository, or worktree for the repository around \
+                the current directory [default: scratch]"
     )]
     pub(crate) workspace: Option<String>,
     /// The branch that a worktree is based on, instead of HEAD
@@ -152,7 +156,7 @@ impl Verb for Create {
             self.body = Some(texts::read_text(&path)?);
         }
         if let Some(text) = &self.workspace {
-            self.workspace = Some(texts::expand_home(text));
+            self.workspace = Some(texts::localized_workspace(text)?);
         }
         Ok(())
     }

@@ -9,14 +9,14 @@ use crate::daemon::{DispatchReport, Event, Waiting};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::lanes::Lanes;
-use crate::terminal::{Screen, printable};
+use crate::terminal::{Cell, Screen, printable};
 
 /// Run what is ready, and wait for it
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-With a daemon running, which starts ready tasks by itself, it waits for the live runs. Without one it is the daemon, until
-nothing is left to do.
+With a daemon running, which starts ready tasks by itself, it waits for the live
+runs. Without one it is the daemon, until nothing is left to do.
 
 Examples:
   supervisor dispatch
@@ -97,28 +97,24 @@ impl Verb for Dispatch {
         if reply.spawned.is_empty() {
             screen.line("Nothing to start.");
         } else {
-            let rows: Vec<[String; 4]> = reply
-                .spawned
-                .iter()
-                .map(|one| {
-                    [
-                        one.task_id.to_string(),
-                        one.assignee.clone().unwrap_or_else(|| "-".to_owned()),
-                        one.outcome.map_or_else(
-                            || {
-                                one.run_id
-                                    .map_or_else(|| "would start".to_owned(), |run| format!("run {run}"))
-                            },
-                            |outcome| outcome.to_string(),
-                        ),
-                        one.workspace.clone(),
-                    ]
-                })
-                .collect();
-            screen.table(["TASK", "ASSIGNEE", "OUTCOME", "WORKSPACE"], rows);
+            let rows = reply.spawned.iter().map(|one| {
+                let outcome = match (one.outcome, one.run_id) {
+                    (Some(outcome), _) => Cell::inked(super::runs::ink(Some(outcome)), outcome.to_string()),
+                    (None, Some(run)) => Cell::from(format!("run {run}")),
+                    (None, None) => Cell::from("would start".to_owned()),
+                };
+                [
+                    Cell::from(one.task_id.to_string()),
+                    Cell::or_dash(one.assignee.as_ref()),
+                    outcome,
+                    Cell::or_dash(one.status),
+                    Cell::from(one.workspace.clone()),
+                ]
+            });
+            screen.list(["TASK", "ASSIGNEE", "OUTCOME", "STATUS", "WORKSPACE"], rows);
         }
         for waiting in &reply.waiting {
-            screen.line(format!("{} waits {}", waiting.task, printable(&waiting.why)));
+            screen.hanging(&format!("{}  ", waiting.task), &printable(&waiting.why));
         }
     }
 }
@@ -149,9 +145,9 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 board: call.board.name().clone(),
                 task: candidate.task,
                 why: if plan.spawned.len() < free {
-                    "for another pass: this one starts no more (--max)".to_owned()
+                    "waits for another pass: this one starts no more (--max)".to_owned()
                 } else {
-                    format!("for a slot: {} may run at once", limits.total())
+                    format!("waits for a slot: {} may run at once", limits.total())
                 },
             });
         }

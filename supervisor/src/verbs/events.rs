@@ -139,9 +139,45 @@ pub(crate) fn line(event: &Event, screen: &mut Screen) {
     };
     let kind = screen.paint(ink, &format!("{:<12}", event.kind));
     let time = screen.paint(Ink::Dim, &moment::clock(event.created_at));
-    let run = event.run_id.map(|run| format!(" run {run}")).unwrap_or_default();
-    let payload = event.payload.as_ref().filter(|payload| !payload.is_null());
-    let payload = payload.map(|payload| printable(&payload.to_string())).unwrap_or_default();
-    let short: String = payload.chars().take(160).collect();
-    screen.line(format!("{time} {} {kind}{run} {short}", event.task_id).trim_end());
+    let run = event.run_id.map(|run| format!("run {run}")).unwrap_or_default();
+    let told = event.payload.as_ref().map(told).unwrap_or_default();
+    screen.line_cut(&format!("{time}  {}  {kind}  {run:<7}  ", event.task_id), &printable(&told));
+}
+
+/// What an event says, in one line: its text if it has one, else its facts. JSON carries all of it.
+fn told(payload: &serde_json::Value) -> String {
+    let Some(facts) = payload.as_object() else { return String::new() };
+    let texts = ["summary", "reason", "error", "note"];
+    if let Some(text) = texts.iter().find_map(|name| facts.get(*name)?.as_str()) {
+        return text.lines().next().unwrap_or_default().to_owned();
+    }
+    let mut told = Vec::new();
+    for (name, value) in facts {
+        let text = match value {
+            serde_json::Value::String(text) if !text.is_empty() => text.clone(),
+            serde_json::Value::Number(number) => number.to_string(),
+            serde_json::Value::Array(items) if !items.is_empty() => value.to_string(),
+            serde_json::Value::Object(_) => value.to_string(),
+            _ => continue,
+        };
+        // The run stands in its own column, and nobody reads locks.
+        if !matches!(name.as_str(), "lock" | "run_id" | "result_len") {
+            told.push(format!("{} {text}", name.replace('_', " ")));
+        }
+    }
+    told.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_event_is_told_by_its_text_or_else_by_its_facts() {
+        assert_eq!(told(&json!({ "summary": "one\ntwo", "result_len": 0 })), "one");
+        let created = json!({ "by": "ann", "parents": [], "status": "ready", "tenant": null });
+        assert_eq!(told(&created), "by ann, status ready");
+        assert_eq!(told(&json!({ "lock": "h:1:x", "run_id": 1 })), "");
+    }
 }

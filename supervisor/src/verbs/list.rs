@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
-use crate::terminal::{Ink, Screen};
+use crate::terminal::{Cell, Ink, Screen};
 
 /// How many tasks are read at once.
 const PAGE: u32 = 1000;
@@ -89,30 +89,26 @@ impl Verb for List {
             screen.line("No tasks. Put one on the board with: supervisor create '<title>' --assignee shell --body '<script>'");
             return;
         }
-        let rows: Vec<[String; 5]> = reply
-            .iter()
-            .map(|task| {
-                [
-                    task.id.to_string(),
-                    paint_status(task.status, screen),
-                    task.assignee.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
-                    task.tenant.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
-                    task.title.clone(),
-                ]
-            })
-            .collect();
-        screen.table(["ID", "STATUS", "ASSIGNEE", "TENANT", "TITLE"], rows);
+        let rows = reply.iter().map(|task| {
+            [
+                Cell::from(task.id.to_string()),
+                Cell::inked(ink(task.status), task.status.as_str()),
+                Cell::or_dash(task.assignee.as_ref()),
+                Cell::or_dash(task.tenant.as_ref()),
+                Cell::from(task.title.clone()),
+            ]
+        });
+        screen.list(["ID", "STATUS", "ASSIGNEE", "TENANT", "TITLE"], rows);
     }
 }
 
-/// A status in its colour.
-pub(super) fn paint_status(status: Status, screen: &Screen) -> String {
-    let ink = match status {
+/// The colour of a status.
+pub(super) fn ink(status: Status) -> Ink {
+    match status {
         Status::Done => Ink::Green,
         Status::Running | Status::Review => Ink::Cyan,
         Status::Blocked => Ink::Red,
         Status::Ready | Status::Scheduled | Status::Todo | Status::Triage => Ink::Yellow,
         Status::Archived => Ink::Dim,
-    };
-    screen.paint(ink, status.as_str())
+    }
 }

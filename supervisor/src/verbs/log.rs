@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::terminal::{Screen, printable_lines};
+use crate::terminal::{Screen, printable_output};
 
 /// The most that one call returns.
 const PAGE: u64 = 1 << 20;
@@ -109,7 +109,10 @@ impl Verb for Log {
     }
 
     fn show(reply: &Logged, screen: &mut Screen) {
-        screen.line(printable_lines(reply.text.trim_end_matches('\n')));
+        let text = printable_output(&reply.text);
+        if !text.is_empty() {
+            screen.line(text.trim_end_matches('\n'));
+        }
     }
 }
 

@@ -13,8 +13,9 @@ use crate::terminal::Screen;
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-The worker is ended first; the task is ready again when nothing of the run is left. This also releases a task whose
-survivors are unknown, when you have made sure that there are none.
+The worker is ended first; the task is ready again when nothing of the run is
+left. This also releases a task whose survivors are unknown, when you have made
+sure that there are none.
 
 Examples:
   supervisor reclaim t_0123abcd --reason 'wrong branch'")]

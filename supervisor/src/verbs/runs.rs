@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::moment;
 use crate::span::brief;
-use crate::terminal::{Ink, Screen};
+use crate::terminal::{Cell, Ink, Screen};
 
 /// Show every attempt at a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -58,37 +58,39 @@ impl Verb for Runs {
 
 /// The table of runs: how each ended, how long it took, what it said.
 pub(super) fn table(runs: &[Run], screen: &mut Screen) {
-    let rows: Vec<[String; 5]> = runs
-        .iter()
-        .map(|run| {
-            let took = run.ended_at.map_or_else(
-                || "running".to_owned(),
-                |end| {
-                    brief(Duration::from_micros(
-                        (end.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs(),
-                    ))
-                },
-            );
-            let code = match (run.exit_code, run.signal) {
-                (_, Some(signal)) => format!("signal {signal}"),
-                (Some(code), None) => format!("exit {code}"),
-                (None, None) => "-".to_owned(),
-            };
-            let text = run.summary.as_deref().or(run.error.as_deref()).unwrap_or("-");
-            let outcome = run.outcome.map_or_else(|| run.status.to_string(), |outcome| outcome.to_string());
-            let ink = match run.outcome {
-                Some(kernel::Outcome::Completed) => Ink::Green,
-                None => Ink::Cyan,
-                Some(_) => Ink::Yellow,
-            };
-            [
-                run.id.to_string(),
-                screen.paint(ink, &outcome),
-                code,
-                format!("{took}, {}", moment::local(run.started_at)),
-                text.lines().next().unwrap_or_default().to_owned(),
-            ]
-        })
-        .collect();
-    screen.table(["RUN", "OUTCOME", "CODE", "TOOK, STARTED", "SUMMARY"], rows);
+    let rows = runs.iter().map(|run| {
+        let took = run.ended_at.map_or_else(
+            || "running".to_owned(),
+            |end| {
+                brief(Duration::from_micros(
+                    (end.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs(),
+                ))
+            },
+        );
+        let code = match (run.exit_code, run.signal) {
+            (_, Some(signal)) => format!("signal {signal}"),
+            (Some(code), None) => format!("exit {code}"),
+            (None, None) => "-".to_owned(),
+        };
+        let text = run.summary.as_deref().or(run.error.as_deref()).unwrap_or("-");
+        let outcome = run.outcome.map_or_else(|| run.status.to_string(), |outcome| outcome.to_string());
+        [
+            Cell::from(run.id.to_string()),
+            Cell::inked(ink(run.outcome), outcome),
+            Cell::from(code),
+            Cell::from(moment::local(run.started_at)),
+            Cell::from(took),
+            Cell::from(text.to_owned()),
+        ]
+    });
+    screen.table(["RUN", "OUTCOME", "CODE", "STARTED", "TOOK", "SUMMARY"], rows);
+}
+
+/// The colour of an outcome; of none while the run goes on.
+pub(super) fn ink(outcome: Option<kernel::Outcome>) -> Ink {
+    match outcome {
+        Some(kernel::Outcome::Completed) => Ink::Green,
+        None => Ink::Cyan,
+        Some(_) => Ink::Yellow,
+    }
 }

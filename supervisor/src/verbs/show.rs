@@ -89,10 +89,10 @@ impl Verb for Show {
         let task = &reply.task;
         let title = screen.paint(Ink::Bold, &printable(&task.title));
         screen.line(format!("{}  {title}", task.id));
-        let status = super::list::paint_status(task.status, screen);
+        let status = screen.paint(super::list::ink(task.status), task.status.as_str());
         field(screen, "status", &status);
         if let Some(waiting) = &reply.waiting {
-            field(screen, "waits for", &printable(&waiting.text));
+            field(screen, "why", &printable(&waiting.text));
         }
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         field(screen, "assignee", &or_dash(task.assignee.as_ref().map(ToString::to_string)));
@@ -142,5 +142,5 @@ impl Verb for Show {
 
 fn field(screen: &mut Screen, name: &str, value: &str) {
     let name = screen.paint(Ink::Dim, &format!("{name:<10}"));
-    screen.line(format!("  {name} {value}"));
+    screen.hanging(&format!("  {name} "), value);
 }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::rundir::boottime_us;
 use crate::sample::{Sampler, Usage};
 use crate::span::brief;
-use crate::terminal::{Ink, Screen, printable};
+use crate::terminal::{Cell, Ink, Screen, printable};
 
 /// How many waiting tasks are told one by one.
 const TOLD: usize = 20;
@@ -157,30 +157,12 @@ impl Verb for Status {
         show_daemon(reply, screen);
         if !reply.workers.is_empty() {
             screen.heading("Live workers");
-            let rows: Vec<[String; 12]> =
-                reply.workers.iter().map(|worker| worker_row(worker, reply.now, screen)).collect();
-            screen.table(
-                [
-                    "TASK",
-                    "RUN",
-                    "PROFILE",
-                    "TENANT",
-                    "PID",
-                    "STATE",
-                    "AGE",
-                    "LEFT",
-                    "CPU",
-                    "MEM",
-                    "BEAT",
-                    "WORKSPACE, SANDBOX",
-                ],
-                rows,
-            );
+            show_workers(reply, screen);
         }
         if !reply.waiting.is_empty() {
             screen.heading("Waiting");
             for waiting in &reply.waiting {
-                screen.line(format!("{}  waits {}", waiting.task, printable(&waiting.why)));
+                screen.hanging(&format!("{}  ", waiting.task), &printable(&waiting.why));
             }
         }
     }
@@ -269,9 +251,46 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
     screen.line(format!("  root {}, board {}: {counts}", reply.root.display(), reply.board));
 }
 
-fn worker_row(worker: &WorkerLine, now: Timestamp, screen: &Screen) -> [String; 12] {
+/// The columns that a worker has on a wide terminal. A narrow one tells profile and tenant below the row.
+const WIDE: [&str; 11] =
+    ["TASK", "RUN", "PROFILE", "TENANT", "PID", "STATE", "AGE", "LEFT", "CPU", "MEM", "BEAT"];
+const NARROW: [&str; 9] = ["TASK", "RUN", "PID", "STATE", "AGE", "LEFT", "CPU", "MEM", "BEAT"];
+
+fn show_workers(reply: &StatusReport, screen: &mut Screen) {
+    let workers = || reply.workers.iter();
+    let wide: Vec<[Cell; 11]> = workers().map(|worker| worker_row(worker, reply.now)).collect();
+    if screen.fits(&WIDE, &wide) {
+        let rows = wide.into_iter().zip(workers()).map(|(row, worker)| (row, details(&worker.run)));
+        screen.list_with_details(WIDE, rows.collect());
+        return;
+    }
+    let rows = wide.into_iter().zip(workers()).map(|(row, worker)| {
+        let [task, run, _, _, pid, state, age, left, cpu, memory, beat] = row;
+        let run_of = &worker.run;
+        let mut below = vec![run_of.profile.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)];
+        below.extend(run_of.tenant.as_ref().map(|tenant| format!("for {tenant}")));
+        below.extend(details(run_of));
+        ([task, run, pid, state, age, left, cpu, memory, beat], below)
+    });
+    screen.list_with_details(NARROW, rows.collect());
+}
+
+/// Where a run works, what its sandbox enforces, and what holds it up.
+fn details(run: &LiveRun) -> Vec<String> {
+    let place = match &run.workspace_path {
+        Some(path) => path.display().to_string(),
+        None => run.workspace.clone(),
+    };
+    let sandbox = run.sandbox.as_ref().map(|sandbox| format!("[{sandbox}]"));
+    [Some(place).filter(|place| !place.is_empty()), sandbox, run.note.clone()]
+        .into_iter()
+        .flatten()
+        .map(|piece| printable(&piece))
+        .collect()
+}
+
+fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 11] {
     let run = &worker.run;
-    let dash = || "-".to_owned();
     let (state, ink) = match run.phase {
         Phase::Starting => ("starting", Ink::Yellow),
         Phase::Running => ("running", Ink::Green),
@@ -279,35 +298,34 @@ fn worker_row(worker: &WorkerLine, now: Timestamp, screen: &Screen) -> [String; 
         Phase::Settling => ("settling", Ink::Red),
         Phase::Unknown => ("unknown", Ink::Red),
     };
-    let beat = run.last_heartbeat_at.map_or_else(dash, |at| {
-        brief(Duration::from_micros((now.as_micros() - at.as_micros()).max(0).unsigned_abs()))
-    });
-    let place = match (&run.workspace_path, run.workspace.split(':').next()) {
-        (Some(path), Some("scratch")) => {
-            format!("scratch {}", path.file_name().unwrap_or_default().display())
-        }
-        (Some(path), _) => path.display().to_string(),
-        (None, _) => run.workspace.clone(),
-    };
-    let about =
-        run.note.as_ref().or(run.sandbox.as_ref()).map(|text| format!("; {text}")).unwrap_or_default();
+    let short = |seconds: u64| brief(Duration::from_secs(seconds)).replace(' ', "");
+    let beat = run
+        .last_heartbeat_at
+        .map(|at| short((now.as_micros() - at.as_micros()).max(0).unsigned_abs() / 1_000_000));
+    let cpu = worker.usage.as_ref().map(|usage| cpu_brief(Duration::from_micros(usage.cpu_us)));
+    let memory = worker.usage.as_ref().map(|usage| bytes_brief(usage.memory_bytes).replace(' ', ""));
     [
-        run.task.to_string(),
-        run.run.to_string(),
-        run.profile.as_ref().map_or_else(dash, ToString::to_string),
-        run.tenant.as_ref().map_or_else(dash, ToString::to_string),
-        run.pid.map_or_else(dash, |pid| pid.to_string()),
-        screen.paint(ink, state),
-        brief(Duration::from_secs(worker.age_seconds)),
-        worker.left_seconds.map_or_else(dash, |left| brief(Duration::from_secs(left))),
-        worker
-            .usage
-            .as_ref()
-            .map_or_else(dash, |usage| format!("{:.1}s", Duration::from_micros(usage.cpu_us).as_secs_f64())),
-        worker.usage.as_ref().map_or_else(dash, |usage| bytes_brief(usage.memory_bytes)),
-        beat,
-        format!("{place}{about}"),
+        Cell::from(run.task.to_string()),
+        Cell::from(run.run.to_string()),
+        Cell::or_dash(run.profile.as_ref()),
+        Cell::or_dash(run.tenant.as_ref()),
+        Cell::or_dash(run.pid),
+        Cell::inked(ink, state),
+        Cell::from(short(worker.age_seconds)),
+        Cell::or_dash(worker.left_seconds.map(short)),
+        Cell::or_dash(cpu),
+        Cell::or_dash(memory),
+        Cell::or_dash(beat),
     ]
+}
+
+/// Processor time: tenths of a second while it is short.
+fn cpu_brief(time: Duration) -> String {
+    if time < Duration::from_secs(60) {
+        format!("{:.1}s", time.as_secs_f64())
+    } else {
+        brief(time).replace(' ', "")
+    }
 }
 
 /// A size in three digits or so: `512 B`, `14 KiB`, `2.1 GiB`.

@@ -13,11 +13,12 @@ use crate::terminal::Screen;
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Without a flag it drains: nothing more is started, workers are waited for up to worker.drain, and then ended.
+Without a flag it drains: nothing more is started, workers are waited for up to
+worker.drain, and then ended.
 
 Examples:
-  supervisor stop
-  supervisor stop --leave     (an upgrade: workers go on, the next daemon takes them over)
+  supervisor stop --wait
+  supervisor stop --leave     (an upgrade: workers go on, the next daemon has them)
   supervisor stop --kill")]
 pub(crate) struct Stop {
     /// End workers now, with TERM, grace and KILL; their tasks go back to ready
@@ -29,6 +30,10 @@ pub(crate) struct Stop {
     /// Kill workers at once; their tasks go back to ready
     #[arg(long, group = "mode")]
     pub(crate) kill: bool,
+    /// Return only when the daemon has gone
+    #[arg(long)]
+    #[serde(skip)]
+    pub(crate) wait: bool,
 }
 
 /// What the daemon was told.
@@ -62,7 +67,7 @@ impl Verb for Stop {
     fn show(reply: &Stopping, screen: &mut Screen) {
         let how = match reply.mode {
             StopMode::Leave => "leaves its workers to the next one",
-            StopMode::Drain => "waits for its workers, starts none, and ends",
+            StopMode::Drain => "starts no more workers, and ends when the last one has",
             StopMode::Preempt => "ends its workers and itself",
             StopMode::Kill => "kills its workers and ends",
         };

@@ -63,8 +63,22 @@ pub(super) fn later(from: Timestamp, by: Duration) -> Timestamp {
     Timestamp::from_micros(from.as_micros().saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
 }
 
+/// A workspace as it means the same everywhere: `~` expanded, and a worktree with its repository.
+pub(super) fn localized_workspace(workspace: &str) -> Result<String, Failure> {
+    if workspace != "worktree" {
+        return Ok(expand_home(workspace));
+    }
+    let here = std::env::current_dir()
+        .map_err(|e| Failure::failed(format!("failed to find the current directory: {e}")))?;
+    match workspace::discover(&here) {
+        Some(repository) => Ok(format!("worktree:{}", repository.display())),
+        None => Err(Failure::usage(format!("no git repository is around {}", here.display()))
+            .hint("change into one, or name it: --workspace worktree:/path/to/repository")),
+    }
+}
+
 /// Expands a leading `~/` in the path of a workspace, as the caller's shell would have at the start of a word.
-pub(super) fn expand_home(workspace: &str) -> String {
+fn expand_home(workspace: &str) -> String {
     let Ok(home) = std::env::var("HOME") else { return workspace.to_owned() };
     for kind in ["dir:", "worktree:"] {
         if let Some(rest) = workspace.strip_prefix(kind)

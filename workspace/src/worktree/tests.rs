@@ -32,6 +32,18 @@ fn a_worktree_is_made_on_a_branch_of_its_own_from_head() {
 }
 
 #[test]
+fn the_repository_around_a_directory_is_the_main_one_also_in_a_worktree() {
+    let fixture = Fixture::new();
+    let inside = fixture.root.join("src/deep");
+    fs_err::create_dir_all(&inside).unwrap();
+    let prepared = prepare(&fixture.worktree("t_1"));
+    for path in [&fixture.root, &inside, &prepared.path] {
+        assert_eq!(crate::discover(path), Some(fixture.root.clone()), "{}", path.display());
+    }
+    assert_eq!(crate::discover(Path::new("/proc")), None);
+}
+
+#[test]
 fn the_repository_stays_clean_and_is_excluded_once() {
     let fixture = Fixture::new();
     fs_err::write(fixture.root.join(".git/info/exclude"), "*.swp").unwrap();

@@ -1,0 +1,46 @@
+//! `stop` at the command line: tells the daemon, and with `--wait` sees it go.
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::Output;
+use crate::api::Verb as _;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::owner::OwnerLock;
+use crate::verbs::Stop;
+
+pub(super) async fn run(client: &Client, mut verb: Stop, output: Output) -> Result<u8, Failure> {
+    let wait = verb.wait;
+    verb.localize(client)?;
+    let stopping = client.call(&verb).await?;
+    let code = output.reply::<Stop>(&stopping)?;
+    if wait {
+        gone(client, stopping.pid)?;
+    }
+    Ok(code)
+}
+
+/// Waits for the end of the daemon that has answered.
+fn gone(client: &Client, pid: u32) -> Result<(), Failure> {
+    let failed =
+        |e: rustix::io::Errno| Failure::failed(format!("failed to wait for the daemon (pid {pid}): {e}"));
+    let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(()) };
+    let handle = match pidfd_open(process, PidfdFlags::empty()) {
+        Ok(handle) => handle,
+        Err(rustix::io::Errno::SRCH) => return Ok(()),
+        Err(e) => return Err(failed(e)),
+    };
+    // The pid may have gone to another process before the handle was opened: the lock names the one that is meant.
+    let suffix = format!("pid {pid}");
+    if !OwnerLock::holder(client.root()).is_some_and(|holder| holder.ends_with(&suffix)) {
+        return Ok(());
+    }
+    loop {
+        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], None) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(failed(e)),
+            Ok(_) => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Tables: columns as wide as what is in them, and a last one that takes what is left of the width.
+
+use comfy_table::{
+    Attribute, Cell as Styled, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width,
+    presets,
+};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{Ink, Screen, cut, printable};
+
+/// Between two columns.
+const GAP: u16 = 2;
+/// What the last column gets, however narrow the terminal is.
+const LAST: usize = 16;
+
+/// One cell: its text, and perhaps a colour.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    text: String,
+    ink: Option<Ink>,
+}
+
+impl Cell {
+    /// A cell in an ink.
+    pub(crate) fn inked(ink: Ink, text: impl Into<String>) -> Self {
+        Cell { ink: Some(ink), ..Cell::from(text.into()) }
+    }
+
+    /// A cell of what may be absent: then a dash.
+    pub(crate) fn or_dash(value: Option<impl ToString>) -> Self {
+        value.map_or_else(|| Cell::from("-".to_owned()), |value| Cell::from(value.to_string()))
+    }
+
+    fn width(&self) -> usize {
+        self.text.width()
+    }
+
+    fn styled(self) -> Styled {
+        let cell = Styled::new_owned(self.text);
+        // The dark names are the eight colours that a terminal's theme sets.
+        match self.ink {
+            None => cell,
+            Some(Ink::Bold) => cell.add_attribute(Attribute::Bold),
+            Some(Ink::Dim) => cell.add_attribute(Attribute::Dim),
+            Some(Ink::Green) => cell.fg(Color::DarkGreen),
+            Some(Ink::Yellow) => cell.fg(Color::DarkYellow),
+            Some(Ink::Red) => cell.fg(Color::DarkRed),
+            Some(Ink::Cyan) => cell.fg(Color::DarkCyan),
+        }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        // A row is one line: the rest of a longer text is where the whole of it is shown.
+        Cell { text: text.lines().next().map(printable).unwrap_or_default(), ink: None }
+    }
+}
+
+/// What becomes of a last column that is too long for the width.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Overflow {
+    Wrap,
+    Cut,
+}
+
+impl Screen {
+    /// Adds a table whose last column is wrapped where it does not fit.
+    pub(crate) fn table<const N: usize, C: Into<Cell>>(
+        &mut self,
+        header: [&str; N],
+        rows: impl IntoIterator<Item = [C; N]>,
+    ) {
+        for line in self.layout(header, cells(rows), Overflow::Wrap) {
+            self.line(line);
+        }
+    }
+
+    /// Adds a table with one line a row: a last column that does not fit is cut.
+    pub(crate) fn list<const N: usize, C: Into<Cell>>(
+        &mut self,
+        header: [&str; N],
+        rows: impl IntoIterator<Item = [C; N]>,
+    ) {
+        for line in self.layout(header, cells(rows), Overflow::Cut) {
+            self.line(line);
+        }
+    }
+
+    /// Adds a table with one line a row, and under each row its details, as many to a line as fit.
+    pub(crate) fn list_with_details<const N: usize>(
+        &mut self,
+        header: [&str; N],
+        rows: Vec<([Cell; N], Vec<String>)>,
+    ) {
+        let (rows, details): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        let mut lines = self.layout(header, rows, Overflow::Cut).into_iter();
+        if let Some(header) = lines.next() {
+            self.line(header);
+        }
+        for (line, details) in lines.zip(details) {
+            self.line(line);
+            self.flow("  ", &details);
+        }
+    }
+
+    /// Whether a table with these cells fits the width as it is.
+    pub(crate) fn fits<const N: usize>(&self, header: &[&str; N], rows: &[[Cell; N]]) -> bool {
+        let gaps = usize::from(GAP) * N.saturating_sub(1);
+        widths(header, rows).iter().sum::<usize>() + gaps <= self.width
+    }
+
+    fn layout<const N: usize>(
+        &self,
+        header: [&str; N],
+        mut rows: Vec<[Cell; N]>,
+        overflow: Overflow,
+    ) -> Vec<String> {
+        let widths = widths(&header, &rows);
+        let before: usize =
+            widths.iter().take(N.saturating_sub(1)).map(|width| width + usize::from(GAP)).sum();
+        let left = self.width.saturating_sub(before).max(LAST);
+        if overflow == Overflow::Cut {
+            for cell in rows.iter_mut().filter_map(|row| row.last_mut()) {
+                cell.text = cut(&cell.text, left);
+            }
+        }
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(u16::MAX);
+        if self.colour {
+            table.enforce_styling().style_text_only();
+        } else {
+            table.force_no_tty();
+        }
+        table.set_header(header.map(|name| Cell::inked(Ink::Bold, name).styled()));
+        table.add_rows(rows.into_iter().map(|row| row.map(Cell::styled)));
+        for (i, column) in table.column_iter_mut().enumerate() {
+            let last = i + 1 == N;
+            let (gap, width) = if last { (0, widths[i].min(left)) } else { (GAP, widths[i]) };
+            column.set_padding((0, gap));
+            column.set_cell_alignment(CellAlignment::Left);
+            let width = u16::try_from(width).unwrap_or(u16::MAX).saturating_add(gap);
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+        }
+        table.lines().map(|line| line.trim_end().to_owned()).collect()
+    }
+}
+
+fn cells<const N: usize, C: Into<Cell>>(rows: impl IntoIterator<Item = [C; N]>) -> Vec<[Cell; N]> {
+    rows.into_iter().map(|row| row.map(Into::into)).collect()
+}
+
+fn widths<const N: usize>(header: &[&str; N], rows: &[[Cell; N]]) -> [usize; N] {
+    std::array::from_fn(|i| {
+        rows.iter().map(|row| row[i].width()).chain([header[i].width(), 1]).max().unwrap_or(1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TITLE: &str = "日本語のタイトル and 🚀 more of it";
+
+    fn shown(width: usize, draw: impl FnOnce(&mut Screen)) -> String {
+        let mut screen = Screen::plain(width);
+        draw(&mut screen);
+        screen.into_text()
+    }
+
+    #[test]
+    fn a_list_keeps_to_one_line_a_row_and_to_the_width() {
+        let text =
+            shown(30, |screen| screen.list(["ID", "TITLE"], [["t_0123abcd".to_owned(), TITLE.to_owned()]]));
+        insta::assert_snapshot!(text, @r"
+        ID          TITLE
+        t_0123abcd  日本語のタイトル …
+        ");
+        assert!(text.lines().all(|line| line.width() <= 30), "{text}");
+    }
+
+    #[test]
+    fn a_table_wraps_its_last_column_and_keeps_ids_whole() {
+        let text =
+            shown(30, |screen| screen.table(["ID", "TITLE"], [["t_0123abcd".to_owned(), TITLE.to_owned()]]));
+        insta::assert_snapshot!(text, @r"
+        ID          TITLE
+        t_0123abcd  日本語のタイトル
+                    and 🚀 more of it
+        ");
+    }
+
+    #[test]
+    fn colour_does_not_change_the_layout() {
+        let row = || {
+            [[
+                Cell::from("t_0123abcd".to_owned()),
+                Cell::inked(Ink::Green, "done"),
+                Cell::from(TITLE.to_owned()),
+            ]]
+        };
+        let plain = shown(40, |screen| screen.list(["ID", "STATUS", "TITLE"], row()));
+        let mut screen = Screen { colour: true, ..Screen::plain(40) };
+        screen.list(["ID", "STATUS", "TITLE"], row());
+        let coloured = screen.into_text();
+        assert!(coloured.contains("\x1b["), "{coloured:?}");
+        assert_eq!(super::super::without_styles(&coloured), plain);
+    }
+}
