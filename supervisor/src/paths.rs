@@ -256,7 +256,7 @@ mod tests {
             })
             .unwrap();
         assert_eq!(root.dir(), Path::new("/home/ann/.local/state/supervisor"));
-        assert_eq!(root.worker_socket(), Path::new("/run/user/7/supervisor/worker.sock"));
+        assert_eq!(root.worker_socket(), Path::new("/run/user/7/supervisor/worker/worker.sock"));
         assert_eq!(root.lanes_dir(), Path::new("/home/ann/.config/supervisor/lanes.d"));
     }
 

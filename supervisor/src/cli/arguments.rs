@@ -10,6 +10,7 @@ use crate::terminal::Colour;
 use crate::verbs;
 
 use super::follow::{Tail, Watch};
+use super::stop::StopAndWait;
 
 /// Runs fleets of confined workers from a durable task board
 #[derive(Debug, clap::Parser)]
@@ -112,7 +113,7 @@ pub(super) enum Command {
     Reclaim(verbs::Reclaim),
     Archive(verbs::Archive),
     Init(verbs::Init),
-    Stop(verbs::Stop),
+    Stop(StopAndWait),
     /// Print completions for a shell
     #[command(after_help = "\
 Examples:

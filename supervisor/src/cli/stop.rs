@@ -10,12 +10,21 @@ use crate::failure::Failure;
 use crate::owner::OwnerLock;
 use crate::verbs::Stop;
 
-pub(super) async fn run(client: &Client, mut verb: Stop, output: Output) -> Result<u8, Failure> {
-    let wait = verb.wait;
-    verb.localize(client)?;
-    let stopping = client.call(&verb).await?;
+// Its description is that of the verb: a comment for the documentation would take its place in the help.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct StopAndWait {
+    #[command(flatten)]
+    verb: Stop,
+    /// Return only when the daemon has gone
+    #[arg(long)]
+    wait: bool,
+}
+
+pub(super) async fn run(client: &Client, mut stop: StopAndWait, output: Output) -> Result<u8, Failure> {
+    stop.verb.localize(client)?;
+    let stopping = client.call(&stop.verb).await?;
     let code = output.reply::<Stop>(&stopping)?;
-    if wait {
+    if stop.wait {
         gone(client, stopping.pid)?;
     }
     Ok(code)

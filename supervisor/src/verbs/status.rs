@@ -248,7 +248,7 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
         let dot = screen.paint(Ink::Red, "○");
         screen.line(format!("{dot} no daemon is running; start one with: supervisor daemon"));
     }
-    screen.line(format!("  root {}, board {}: {counts}", reply.root.display(), reply.board));
+    screen.hanging(&format!("  root {}, board {}: ", reply.root.display(), reply.board), &counts);
 }
 
 /// The columns that a worker has on a wide terminal. A narrow one tells profile and tenant below the row.
@@ -321,7 +321,7 @@ fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 11] {
 
 /// Processor time: tenths of a second while it is short.
 fn cpu_brief(time: Duration) -> String {
-    if time < Duration::from_secs(60) {
+    if time < Duration::from_mins(1) {
         format!("{:.1}s", time.as_secs_f64())
     } else {
         brief(time).replace(' ', "")
@@ -351,6 +351,6 @@ mod tests {
     #[test]
     fn sizes_are_short() {
         let shown: Vec<_> = [0, 1023, 1024, 15_000, 5_000_000, 2_254_857_830].map(bytes_brief).into();
-        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "14 KiB", "4.7 MiB", "2.1 GiB"]);
+        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "14 KiB", "4.7 MiB", "2.0 GiB"]);
     }
 }

@@ -30,10 +30,6 @@ pub(crate) struct Stop {
     /// Kill workers at once; their tasks go back to ready
     #[arg(long, group = "mode")]
     pub(crate) kill: bool,
-    /// Return only when the daemon has gone
-    #[arg(long)]
-    #[serde(skip)]
-    pub(crate) wait: bool,
 }
 
 /// What the daemon was told.
