@@ -17,7 +17,8 @@ use crate::task::Task;
 use crate::verdict::{Destination, Verdict};
 
 impl Board<'_> {
-    /// Lets a blocked or scheduled task go on; its failures are forgotten.
+    /// Lets a blocked or scheduled task go on; its failures are forgotten. The reason is kept as a comment, so that the
+    /// next worker sees the answer.
     pub fn unblock(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Task, Error> {
         authority::person(actor, "unblock a task")?;
         self.admit(id, actor)?;
@@ -37,6 +38,9 @@ impl Board<'_> {
         let payload = Some(json!({ "reason": reason }));
         self.shift(id, &from, change, Telling::new("unblocked", payload, &actor.label()))?;
         self.set(id, &Field::Failures(0))?;
+        if let Some(reason) = reason {
+            self.comment(id, reason, None, actor)?;
+        }
         self.expect_task(id)
     }
 
