@@ -133,7 +133,9 @@ impl Error {
     /// Returns what the reader can do next.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Error::NotFound { what, .. } => (*what == "task").then(|| "see `supervisor list`".to_owned()),
+            Error::NotFound { what, .. } => {
+                what.ends_with("task").then(|| "see `supervisor list`".to_owned())
+            }
             Error::Conflict { hint, .. }
             | Error::Illegal { hint, .. }
             | Error::Invalid { hint, .. }

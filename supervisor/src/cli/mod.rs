@@ -4,6 +4,7 @@ mod arguments;
 mod dispatch;
 mod follow;
 mod paper;
+mod refused;
 mod stop;
 
 use std::process::ExitCode;
@@ -15,25 +16,20 @@ use crate::api::Verb;
 use crate::client::{Client, WorkerSelf};
 use crate::daemon::{self, Extent};
 use crate::demo;
-use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::paths::Root;
 use crate::terminal::{Colour, Screen, complain, print};
 
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {
-    let words = std::env::args_os()
+    let words: Vec<_> = std::env::args_os()
         .enumerate()
         .filter(|(at, word)| *at != 1 || word != "kanban")
-        .map(|(_, word)| word);
-    let cli = match Cli::try_parse_from(words) {
+        .map(|(_, word)| word)
+        .collect();
+    let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(error) => {
-            let code = if error.use_stderr() { Code::Usage.exit() } else { 0 };
-            // Help that nobody reads to the end is no failure.
-            drop(error.print());
-            return ExitCode::from(code);
-        }
+        Err(error) => return refused::answer(&error, &words),
     };
     let output = Output { json: cli.global.json, colour: cli.global.color };
     // A worker's environment is small and a command is short: one thread does.

@@ -17,7 +17,11 @@ const READ_LIMIT: u64 = 3 << 20;
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     let fail = |e: std::io::Error| {
         let failure = Failure::file("read", path, &e);
-        if e.kind() == std::io::ErrorKind::NotFound { Failure::usage(failure.message) } else { failure }
+        if e.kind() == std::io::ErrorKind::NotFound {
+            Failure::usage(failure.message).hint("name a file that exists, or `-` for standard input")
+        } else {
+            failure
+        }
     };
     let mut bytes = Vec::new();
     if path == Path::new("-") {
@@ -40,6 +44,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
             path.display(),
             e.utf8_error().valid_up_to()
         ))
+        .hint("convert it first, as with: iconv -t UTF-8")
     })
 }
 
