@@ -11,8 +11,8 @@ use crate::view::View;
 use crate::waiting::Waiting;
 
 /// The statuses in which a task waits for something other than a slot, the most pressing first.
-const WAITING: [Status; 5] =
-    [Status::Blocked, Status::Review, Status::Scheduled, Status::Todo, Status::Triage];
+const WAITING: [Status; 6] =
+    [Status::Blocked, Status::Review, Status::Scheduled, Status::Todo, Status::Triage, Status::Ready];
 
 impl View<'_> {
     /// Returns a task as a caller may see it: to a worker whose run has ended, and to one of another tenant, it does

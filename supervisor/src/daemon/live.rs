@@ -79,7 +79,7 @@ pub(crate) struct Waiting {
     pub(crate) board: BoardName,
     /// The task.
     pub(crate) task: TaskId,
-    /// What it waits for.
+    /// What it waits for, as the rest of a sentence about it: `waits for a slot`.
     pub(crate) why: String,
 }
 

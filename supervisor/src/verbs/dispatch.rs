@@ -1,6 +1,6 @@
 //! `dispatch`: one pass over the board that waits for what it started.
 
-use kernel::{RunId, Status, TaskId};
+use kernel::{Filter, RunId, Status, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,9 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::lanes::Lanes;
 use crate::terminal::{Cell, Screen, printable};
+
+/// How many ready tasks a plan looks at.
+const LOOK: u32 = 10_000;
 
 /// Run what is ready, and wait for it
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -122,11 +125,17 @@ impl Verb for Dispatch {
 async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
     let lanes = Lanes::load(call.service.root())?;
     let limits = call.service.config().limits.clone();
-    let (ready, open) =
-        call.read(|view| Ok((view.ready(10_000, &kernel::Skip::default())?, view.open_runs()?))).await?;
+    let (ready, open, unassigned) = call
+        .read(|view| {
+            let idle = Filter { status: Some(Status::Ready), limit: LOOK, ..Filter::default() };
+            let unassigned = view.tasks(&idle)?.tasks.into_iter().filter(|task| task.assignee.is_none());
+            let unassigned: Vec<TaskId> = unassigned.map(|task| task.id).collect();
+            Ok((view.ready(LOOK as usize, &kernel::Skip::default())?, view.open_runs()?, unassigned))
+        })
+        .await?;
     let free = limits.total().saturating_sub(open.len());
     let room = max.unwrap_or(usize::MAX).min(free);
-    let mut plan = Dispatched::default();
+    let mut plan = Dispatched { skipped_unassigned: unassigned, ..Dispatched::default() };
     for candidate in ready {
         let assignee = &candidate.assignee;
         if lanes.get(assignee).is_none() {
