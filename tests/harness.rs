@@ -29,7 +29,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use leftovers::Process;
-pub(crate) use output::Output;
+pub(crate) use output::{Output, tidy};
 pub(crate) use user::{User, skip};
 
 /// The built binary.

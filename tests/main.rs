@@ -7,4 +7,8 @@ mod harness;
 mod http;
 
 mod api;
+mod board;
+mod dispatch;
+mod following;
 mod spine;
+mod stop;

@@ -34,12 +34,13 @@ impl Output {
         self
     }
 
-    /// The same, where it was refused with a code and words that contain some text.
+    /// The same, where it was refused with a code, words that contain some text, and a hint.
     #[track_caller]
     pub(crate) fn refused(self, code: i32, text: &str) -> Self {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
         assert!(self.stderr.starts_with("error: "), "{}", self.stderr);
         assert!(self.stderr.contains(text), "`{text}` is not in: {}", self.stderr);
+        assert!(self.stderr.contains("\nhint: "), "no hint in: {}", self.stderr);
         self
     }
 
@@ -49,4 +50,17 @@ impl Output {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|e| panic!("{e} in: {}{}", self.stdout, self.stderr))
     }
+}
+
+/// Lets snapshots of this test see one word for each id, moment, directory and run time, as long as it is in scope.
+pub(crate) fn tidy() -> insta::internals::SettingsBindDropGuard {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"t_[0-9a-f]{8}", "t_[id]");
+    settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "[time]");
+    settings.add_filter(r"\d\d:\d\d:\d\d", "[clock]");
+    settings.add_filter(r"/tmp/sv\w{5}", "[dir]");
+    settings.add_filter(r"\d+(\.\d+)?m?s(, \[time\]|\.\n)", "[took]$2");
+    settings.add_filter(r"by \S+\n", "by [user]\n");
+    settings.add_filter(r"\S+ \(person\)", "[user] (person)");
+    settings.bind_to_scope()
 }
