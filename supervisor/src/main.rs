@@ -11,6 +11,7 @@ mod confine;
 mod daemon;
 mod demo;
 mod exit;
+mod failpoint;
 mod failure;
 mod lanes;
 mod moment;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     match arguments.next().as_deref().and_then(OsStr::to_str) {
         Some("__shim") => shim::main(arguments),
         Some("__confine") => confine::main(arguments),
-        Some("__helper") => daemon::helper_main(),
+        Some("__helper") => daemon::helper_main(arguments),
         Some("__probe") => demo::probe_main(arguments),
         _ => cli::main(),
     }

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::config::Config;
 use crate::daemon;
+use crate::failpoint;
 use crate::failure::Failure;
 use crate::paths::{Root, make_dir};
 
@@ -156,7 +157,11 @@ impl Service {
                         drop(daemon.send(daemon::Event::BoardChanged(board.clone())));
                     }
                 };
-                let options = WriterOptions { on_commit: Arc::new(on_commit), ..WriterOptions::default() };
+                let options = WriterOptions {
+                    on_commit: Arc::new(on_commit),
+                    fail_point: kernel::FailPoints::new(failpoint::pass),
+                    ..WriterOptions::default()
+                };
                 Some(Writer::open(&path, options)?)
             }
         };

@@ -22,6 +22,29 @@ pub(super) struct Claim {
     pub(super) environment: String,
 }
 
+impl Claim {
+    /// What a task takes. `place` is the directory that a `dir` workspace stands for, by its real path.
+    pub(super) fn new(
+        key: TaskKey,
+        tenant: Option<Tenant>,
+        profile: Option<Profile>,
+        workspace: &str,
+        place: Option<String>,
+    ) -> Self {
+        let lane = profile.as_ref().map(Profile::as_str).unwrap_or_default();
+        let repository = workspace.strip_prefix("worktree:").unwrap_or_default();
+        let environment = format!("{lane} {repository}").trim_end().to_owned();
+        Claim { key, tenant, profile, place, environment }
+    }
+}
+
+/// The directory that a workspace needs for itself, by its real path: two names of one directory are one place.
+pub(super) fn place_of(workspace: &str) -> Option<String> {
+    let path = workspace.strip_prefix("dir:")?;
+    let real = std::fs::canonicalize(path).ok().and_then(|path| path.into_os_string().into_string().ok());
+    Some(real.unwrap_or_else(|| path.to_owned()))
+}
+
 /// Environments that have failed to start a worker, with what their tasks wait for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Breakers {

@@ -1,9 +1,17 @@
 //! The cgroup of a run: two leaves, one for the shim and one for all that the worker starts.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use kernel::{BoardName, RunId};
 use nix::errno::Errno;
+
+/// How long the removal of a group waits for its last process to be reaped.
+const REMOVAL: Duration = Duration::from_secs(1);
+/// The longest wait for one announcement: a change between two looks is not announced again.
+const ANNOUNCEMENT: u8 = 100;
 
 /// A directory of cgroup v2 in which this process may make groups.
 #[derive(Clone, Debug)]
@@ -24,13 +32,33 @@ impl Cgroups {
         Ok(Cgroups { base })
     }
 
+    /// The group of one run, whether it is there or not.
+    pub(crate) fn run(&self, board: &BoardName, run: RunId) -> PathBuf {
+        self.base.join(format!("{board}-{run}"))
+    }
+
     /// Makes the group of one run with its leaves `shim` and `work`.
-    pub(crate) fn make_run(&self, name: &str) -> io::Result<PathBuf> {
-        let group = self.base.join(name);
+    pub(crate) fn make_run(&self, board: &BoardName, run: RunId) -> io::Result<PathBuf> {
+        let group = self.run(board, run);
         for dir in [group.clone(), group.join("shim"), group.join("work")] {
             make(&dir)?;
         }
         Ok(group)
+    }
+
+    /// Ends and removes every group but those to keep: the rest of runs that are over.
+    pub(crate) fn sweep(&self, keep: &BTreeSet<PathBuf>) {
+        let entries = std::fs::read_dir(&self.base).into_iter().flatten().flatten();
+        for group in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            let group = group.path();
+            if keep.contains(&group) {
+                continue;
+            }
+            if let Err(error) = kill(&group) {
+                tracing::warn!(path = %group.display(), %error, "cgroup_not_emptied");
+            }
+            remove_run(&group);
+        }
     }
 
     /// Removes the directory of all groups if none is left.
@@ -42,11 +70,42 @@ impl Cgroups {
 
 /// Removes the group of a run whose processes are gone.
 pub(crate) fn remove_run(group: &Path) {
-    remove_tree(&group.join("work"));
-    for dir in [group.join("shim"), group.to_owned()] {
-        // A group that is still busy (a zombie that its parent has not reaped) is swept at the next start.
-        drop(std::fs::remove_dir(dir));
+    let until = Instant::now() + REMOVAL;
+    loop {
+        remove_tree(&group.join("work"));
+        drop(std::fs::remove_dir(group.join("shim")));
+        match std::fs::remove_dir(group) {
+            Err(e) if e.raw_os_error() == Some(Errno::EBUSY as i32) && Instant::now() < until => {
+                // A killed process is in its group until it has been taken down.
+                drop(wait_for_change(group));
+            }
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                // The next daemon sweeps it.
+                tracing::warn!(path = %group.display(), error = %e, "cgroup_not_removed");
+                return;
+            }
+            Ok(()) | Err(_) => return,
+        }
     }
+}
+
+/// Waits until a group that has processes may have none. Returns at once where it has none.
+pub(crate) fn wait_for_change(group: &Path) -> io::Result<()> {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    use std::io::Read as _;
+    use std::os::fd::AsFd as _;
+    let mut events = match std::fs::File::open(group.join("cgroup.events")) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    let mut text = String::new();
+    events.read_to_string(&mut text)?;
+    // The kernel announces a change by modifying the file; what came before this read is not announced.
+    let timeout = if text.lines().any(|line| line == "populated 1") { ANNOUNCEMENT } else { 1 };
+    let mut fds = [PollFd::new(events.as_fd(), PollFlags::POLLPRI)];
+    poll(&mut fds, PollTimeout::from(timeout))?;
+    Ok(())
 }
 
 fn remove_tree(group: &Path) {

@@ -8,13 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::admission::{Breakers, Claim, admit};
 use super::live::{LiveRun, Phase, ShimHandle, Snapshot, Waiting};
+use super::patience::{Allowance, Patience};
 use super::{Event, TaskKey};
 use crate::config::Config;
-use crate::failure::Failure;
+use crate::exit::Code;
 use crate::rundir::StopRequest;
-
-/// How long dispatch rests after the board could not be written.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// How the daemon is to stop.
 #[derive(
@@ -55,8 +53,8 @@ pub(super) enum Horizon {
 /// What a board has to do.
 #[derive(Debug)]
 pub(crate) struct BoardWork {
-    /// Ready tasks, in the order in which they should start.
-    pub(super) ready: Vec<Candidate>,
+    /// Ready tasks, in the order in which they should start, each with the place that it needs for itself.
+    pub(super) ready: Vec<(Candidate, Option<String>)>,
     /// Ready tasks whose assignee names no lane here.
     pub(super) nonspawnable: Vec<Candidate>,
     /// Runs that are to be ended.
@@ -105,10 +103,23 @@ struct Slot {
     stop_sent: Option<StopReason>,
 }
 
+/// The look at what a board has to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Look {
+    /// There was none yet.
+    #[default]
+    Due,
+    /// It shows the board as it is.
+    Done,
+    /// It is under way.
+    UnderWay,
+    /// It is under way, and the board has changed since.
+    Overtaken,
+}
+
 #[derive(Debug, Default)]
 struct BoardState {
-    reading: bool,
-    dirty: bool,
+    look: Look,
     waking: bool,
     next_wake: Option<Timestamp>,
     waiting: Vec<(TaskKey, String)>,
@@ -132,11 +143,11 @@ pub(super) struct Dispatcher {
     boards: BTreeMap<BoardName, BoardState>,
     slots: BTreeMap<TaskKey, Slot>,
     breakers: Breakers,
-    nonspawnable: BTreeSet<TaskKey>,
+    nonspawnable: BTreeMap<TaskKey, String>,
     horizon: Horizon,
     started: usize,
     stopping: Option<StopMode>,
-    paused: Option<(String, Timestamp)>,
+    patience: Patience,
     armed: Option<Timestamp>,
     wakeups: u64,
     config: std::sync::Arc<Config>,
@@ -149,11 +160,11 @@ impl Dispatcher {
             boards: boards.into_iter().map(|name| (name, BoardState::default())).collect(),
             slots: BTreeMap::new(),
             breakers: Breakers::default(),
-            nonspawnable: BTreeSet::new(),
+            nonspawnable: BTreeMap::new(),
             horizon,
             started: 0,
             stopping: None,
-            paused: None,
+            patience: Patience::default(),
             armed: None,
             wakeups: 0,
             config,
@@ -164,8 +175,8 @@ impl Dispatcher {
     pub(super) fn reconfigure(&mut self, config: std::sync::Arc<Config>) -> Vec<Action> {
         self.config = config;
         self.nonspawnable.clear();
-        let boards: Vec<BoardName> = self.boards.keys().cloned().collect();
-        boards.into_iter().filter_map(|board| self.read(board)).collect()
+        self.patience.forget();
+        self.read_all()
     }
 
     /// Adds a run that an earlier daemon started.
@@ -179,14 +190,17 @@ impl Dispatcher {
         self.wakeups += 1;
         let mut actions = match event {
             Event::BoardChanged(board) => self.read(board).into_iter().collect(),
-            Event::Woken(board) => {
+            Event::Woken(board, outcome) => {
+                if let Err(failure) = outcome {
+                    self.patience.pause(failure.to_string(), now);
+                }
                 self.boards.entry(board.clone()).or_default().waking = false;
                 // A wake-up that changed nothing commits nothing, and the next moment must be asked for all the same.
                 self.read(board).into_iter().collect()
             }
             Event::BoardRead(board, Ok(work)) => self.board_read(&board, *work, now),
             Event::BoardRead(board, Err(failure)) => {
-                self.pause(&failure, now);
+                self.patience.pause(failure.to_string(), now);
                 self.board_done(board)
             }
             Event::Claimed(key, live) => {
@@ -207,16 +221,33 @@ impl Dispatcher {
                         }
                     }
                 }
-                Vec::new()
+                if self.patience.started(&key) { self.read_all() } else { Vec::new() }
             }
             Event::Ended(key, finished) => self.ended(key, finished.as_ref()),
             Event::ClaimFailed(key, failure) => {
                 self.slots.remove(&key);
                 self.started = self.started.saturating_sub(1);
-                if failure.code == crate::exit::Code::TryAgain {
-                    self.pause(&failure, now);
+                match failure.code {
+                    Code::TryAgain | Code::Failed => self.patience.pause(failure.to_string(), now),
+                    // Somebody was faster, and the next read does not show the task; or it cannot be started as it is.
+                    _ => self.patience.defer(key, failure.to_string(), now),
                 }
-                self.read(key.board).into_iter().collect()
+                // A free slot matters to every board.
+                self.read_all()
+            }
+            Event::Shortage(why) => {
+                self.patience.shortage(why, now);
+                Vec::new()
+            }
+            Event::Deferred(key, why) => {
+                self.patience.defer(key, why, now);
+                Vec::new()
+            }
+            Event::StopFailed(key) => {
+                if let Some(slot) = self.slots.get_mut(&key) {
+                    slot.stop_sent = None;
+                }
+                self.stop_if_asked(&key)
             }
             Event::EnvironmentFailed(key, error) => {
                 if let Some(slot) = self.slots.get(&key) {
@@ -234,6 +265,9 @@ impl Dispatcher {
             Event::Tick => self.tick(now),
             Event::Reload => vec![Action::Reload],
             Event::Stop(mode) => self.stop(mode),
+            Event::DrainOver if self.stopping == Some(StopMode::Drain) => self.stop(StopMode::Preempt),
+            // Somebody was less patient.
+            Event::DrainOver => Vec::new(),
             Event::Look(reply) => {
                 // The asker may have gone; then nobody needs the answer.
                 drop(reply.send(self.snapshot()));
@@ -254,18 +288,23 @@ impl Dispatcher {
 
     fn read(&mut self, board: BoardName) -> Option<Action> {
         let state = self.boards.entry(board.clone()).or_default();
-        if state.reading {
-            state.dirty = true;
+        if matches!(state.look, Look::UnderWay | Look::Overtaken) {
+            state.look = Look::Overtaken;
             return None;
         }
-        state.reading = true;
+        state.look = Look::UnderWay;
         Some(Action::Read(board))
+    }
+
+    fn read_all(&mut self) -> Vec<Action> {
+        let boards: Vec<BoardName> = self.boards.keys().cloned().collect();
+        boards.into_iter().filter_map(|board| self.read(board)).collect()
     }
 
     fn board_done(&mut self, board: BoardName) -> Vec<Action> {
         let state = self.boards.entry(board.clone()).or_default();
-        state.reading = false;
-        if std::mem::take(&mut state.dirty) { self.read(board).into_iter().collect() } else { Vec::new() }
+        let before = std::mem::replace(&mut state.look, Look::Done);
+        if before == Look::Overtaken { self.read(board).into_iter().collect() } else { Vec::new() }
     }
 
     fn board_read(&mut self, board: &BoardName, work: BoardWork, now: Timestamp) -> Vec<Action> {
@@ -277,37 +316,54 @@ impl Dispatcher {
         let state = self.boards.entry(board.clone()).or_default();
         state.next_wake = work.next_wake;
         state.waiting.clear();
-        actions.extend(state.wake_if_due(board, now));
+        if !self.patience.is_paused() {
+            actions.extend(state.wake_if_due(board, now));
+        }
         actions.extend(self.start_ready(board, work.ready, now));
         actions.extend(self.tell_nonspawnable(board, work.nonspawnable));
         actions.extend(self.board_done(board.clone()));
         actions
     }
 
-    fn start_ready(&mut self, board: &BoardName, ready: Vec<Candidate>, now: Timestamp) -> Vec<Action> {
-        if self.stopping.is_some() || self.paused.as_ref().is_some_and(|(_, until)| now < *until) {
+    fn start_ready(
+        &mut self,
+        board: &BoardName,
+        ready: Vec<(Candidate, Option<String>)>,
+        now: Timestamp,
+    ) -> Vec<Action> {
+        let ready: Vec<(TaskKey, Candidate, Option<String>)> = ready
+            .into_iter()
+            .map(|(candidate, place)| {
+                (TaskKey { board: board.clone(), task: candidate.task.clone() }, candidate, place)
+            })
+            .filter(|(key, _, _)| !self.slots.contains_key(key))
+            .collect();
+        let known: BTreeSet<&TaskKey> = ready.iter().map(|(key, _, _)| key).collect();
+        let slots = &self.slots;
+        self.patience.retain(board, |key| known.contains(key) || slots.contains_key(key));
+        if self.stopping.is_some() {
             return Vec::new();
         }
-        self.paused = None;
-        let mut actions = Vec::new();
+        let allowance = self.patience.allowance();
         let mut claims = Vec::new();
         let mut candidates = BTreeMap::new();
         let mut waiting = Vec::new();
-        for candidate in ready {
-            let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
-            if self.slots.contains_key(&key) {
+        for (key, candidate, place) in ready {
+            let refusal = match &allowance {
+                Allowance::Nothing(why) => Some(format!("waits for dispatch to go on: {why}")),
+                Allowance::OneProbe(why) if !claims.is_empty() => {
+                    Some(format!("waits for dispatch to go on: {why}"))
+                }
+                Allowance::OneProbe(_) | Allowance::Everything => {
+                    self.patience.deferral(&key).map(|why| format!("waits for another try: {why}"))
+                }
+            };
+            if let Some(refusal) = refusal {
+                waiting.push((key, refusal));
                 continue;
             }
-            let assignee = &candidate.assignee;
-            let place = candidate.workspace.strip_prefix("dir:").map(str::to_owned);
-            let repository = candidate.workspace.strip_prefix("worktree:").unwrap_or_default();
-            claims.push(Claim {
-                key: key.clone(),
-                tenant: candidate.tenant.clone(),
-                profile: Some(candidate.assignee.clone()),
-                place,
-                environment: format!("{assignee} {repository}").trim_end().to_owned(),
-            });
+            let (tenant, profile) = (candidate.tenant.clone(), Some(candidate.assignee.clone()));
+            claims.push(Claim::new(key.clone(), tenant, profile, &candidate.workspace, place));
             candidates.insert(key, candidate);
         }
         let budget = match self.horizon {
@@ -317,6 +373,7 @@ impl Dispatcher {
         let running = self.slots.values().map(|slot| &slot.claim);
         let (admitted, refused) = admit(claims, running, &self.config.limits, &self.breakers, budget);
         waiting.extend(refused);
+        let mut actions = Vec::new();
         for claim in admitted {
             let key = claim.key.clone();
             if let Some(candidate) = candidates.remove(&key) {
@@ -328,26 +385,37 @@ impl Dispatcher {
         if let Some(state) = self.boards.get_mut(board) {
             state.waiting = waiting;
         }
-        actions
-    }
-
-    fn tell_nonspawnable(&mut self, board: &BoardName, candidates: Vec<Candidate>) -> Vec<Action> {
-        let mut actions = Vec::new();
-        for candidate in candidates {
-            let key = TaskKey { board: board.clone(), task: candidate.task };
-            let why = format!("no lane or profile `{}` exists here", candidate.assignee);
-            if self.nonspawnable.insert(key.clone()) {
-                actions.push(Action::NoteNonspawnable(key.clone(), why.clone()));
-            }
-            if let Some(state) = self.boards.get_mut(board) {
-                state.waiting.push((key, format!("waits for an outside worker to claim it: {why}")));
+        if matches!(allowance, Allowance::OneProbe(_)) {
+            if !actions.is_empty() {
+                self.patience.probing(now);
+            } else if self.boards.values().all(|state| state.waiting.is_empty()) {
+                self.patience.rest();
             }
         }
         actions
     }
 
+    fn tell_nonspawnable(&mut self, board: &BoardName, candidates: Vec<Candidate>) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let mut noted = BTreeMap::new();
+        for candidate in candidates {
+            let key = TaskKey { board: board.clone(), task: candidate.task };
+            let why = format!("no lane or profile `{}` exists here", candidate.assignee);
+            if self.nonspawnable.get(&key) != Some(&why) {
+                actions.push(Action::NoteNonspawnable(key.clone(), why.clone()));
+            }
+            if let Some(state) = self.boards.get_mut(board) {
+                let text = format!("waits for an outside worker to claim it: {why}");
+                state.waiting.push((key.clone(), text));
+            }
+            noted.insert(key, why);
+        }
+        self.nonspawnable.retain(|key, _| &key.board != board);
+        self.nonspawnable.append(&mut noted);
+        actions
+    }
+
     fn launched(&mut self, key: &TaskKey, shim: ShimHandle) -> Vec<Action> {
-        let stopping = self.stopping;
         let Some(slot) = self.slots.get_mut(key) else { return Vec::new() };
         if let Some(live) = &mut slot.live {
             live.deadline_us = shim.deadline_us;
@@ -356,8 +424,13 @@ impl Dispatcher {
         }
         slot.shim = Some(shim);
         // It may have been asked to end while its shim was being made.
+        self.stop_if_asked(key)
+    }
+
+    /// Stops a run again, or late, for whatever reason there is: the board's, which is read, or the daemon's own.
+    fn stop_if_asked(&mut self, key: &TaskKey) -> Vec<Action> {
         let mut actions: Vec<Action> = self.read(key.board.clone()).into_iter().collect();
-        match stopping {
+        match self.stopping {
             Some(StopMode::Kill) => actions.extend(self.stop_run(key, StopReason::Kill)),
             Some(StopMode::Preempt) => actions.extend(self.stop_run(key, StopReason::Preempted)),
             Some(StopMode::Leave | StopMode::Drain) | None => {}
@@ -369,12 +442,11 @@ impl Dispatcher {
         self.slots.remove(&key);
         // A finished run changes its board, which brings a read; one that never was frees a slot all the same, and a
         // free slot matters to every board.
-        let boards: Vec<BoardName> = if finished.is_some() && self.boards.len() == 1 {
-            vec![key.board]
+        if finished.is_some() && self.boards.len() == 1 {
+            self.read(key.board).into_iter().collect()
         } else {
-            self.boards.keys().cloned().collect()
-        };
-        boards.into_iter().filter_map(|board| self.read(board)).collect()
+            self.read_all()
+        }
     }
 
     fn stop_run(&mut self, key: &TaskKey, reason: StopReason) -> Option<Action> {
@@ -403,13 +475,13 @@ impl Dispatcher {
     fn tick(&mut self, now: Timestamp) -> Vec<Action> {
         self.armed = None;
         let mut actions = Vec::new();
-        if self.paused.as_ref().is_some_and(|(_, until)| *until <= now) {
-            self.paused = None;
-            let boards: Vec<BoardName> = self.boards.keys().cloned().collect();
-            actions.extend(boards.into_iter().filter_map(|board| self.read(board)));
+        if self.patience.expire(now) {
+            actions.extend(self.read_all());
         }
-        for (board, state) in &mut self.boards {
-            actions.extend(state.wake_if_due(board, now));
+        if !self.patience.is_paused() {
+            for (board, state) in &mut self.boards {
+                actions.extend(state.wake_if_due(board, now));
+            }
         }
         actions
     }
@@ -436,15 +508,11 @@ impl Dispatcher {
         }
     }
 
-    fn pause(&mut self, failure: &Failure, now: Timestamp) {
-        let until = Timestamp::from_micros(now.as_micros() + i64::try_from(PAUSE.as_micros()).unwrap_or(0));
-        self.paused = Some((failure.to_string(), until));
-    }
-
     fn arm(&mut self, actions: &mut Vec<Action>) {
-        let wakes = self.boards.values().filter_map(|state| state.next_wake);
-        let pause = self.paused.as_ref().map(|(_, until)| *until);
-        let nearest = wakes.chain(pause).min();
+        // A board that cannot be written cannot wake what is due either; the end of the pause looks again.
+        let paused = self.patience.is_paused();
+        let wakes = self.boards.values().filter_map(|state| state.next_wake).filter(|_| !paused);
+        let nearest = wakes.chain(self.patience.nearest()).min();
         if nearest != self.armed {
             self.armed = nearest;
             actions.push(Action::Arm(nearest));
@@ -452,15 +520,26 @@ impl Dispatcher {
     }
 
     fn is_done(&self) -> bool {
-        let stuck = |slot: &Slot| slot.live.as_ref().is_some_and(|live| live.phase == Phase::Unknown);
-        let quiet = self.slots.values().all(stuck);
-        let reading = self.boards.values().any(|state| state.reading || state.waking);
+        let is_in = |slot: &Slot, phases: &[Phase]| {
+            slot.live.as_ref().is_some_and(|live| phases.contains(&live.phase))
+        };
+        let quiet = self.slots.values().all(|slot| is_in(slot, &[Phase::Unknown]));
+        let settled = || self.slots.values().all(|slot| is_in(slot, &[Phase::Unknown, Phase::Settling]));
+        let reading = self.boards.values().any(|state| state.look != Look::Done || state.waking);
         match (self.stopping, self.horizon) {
             (Some(StopMode::Leave), _) => true,
-            (Some(_), _) => quiet,
-            (None, Horizon::Idle(_)) => quiet && !reading && self.paused.is_none(),
+            (Some(StopMode::Drain), _) => quiet,
+            // What only waits for its board is told by the next daemon: its run directory says how it ended.
+            (Some(StopMode::Preempt | StopMode::Kill), _) => settled(),
+            (None, Horizon::Idle(_)) => quiet && !reading && self.patience.why().is_none(),
             (None, Horizon::Forever) => false,
         }
+    }
+
+    /// Whether there are runs that this daemon still does something for.
+    pub(super) fn has_runs(&self) -> bool {
+        let is_given_up = |slot: &Slot| slot.live.as_ref().is_some_and(|live| live.phase == Phase::Unknown);
+        !self.slots.values().all(is_given_up)
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -476,7 +555,7 @@ impl Dispatcher {
             live,
             waiting,
             slots: self.config.limits.total(),
-            paused: self.paused.as_ref().map(|(why, _)| why.clone()),
+            paused: self.patience.why(),
             stopping: self.stopping.map(|mode| mode.word().to_owned()),
             wakeups: self.wakeups,
         }

@@ -3,15 +3,21 @@
 //! Whatever reads or writes in a tree that a worker owns runs here when the daemon is root: the worker may have planted
 //! links, repositories and devices, and as the worker's own user there is nothing to gain from them.
 //!
-//! `supervisor __helper` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
+//! `supervisor __helper <pid of the asker>` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
 
+use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getppid};
 use serde::{Deserialize, Serialize};
 use workspace::{Failure, Job, Outcome};
+
+use super::shortage::{self, is_shortage};
 
 /// How long a helper may take. A checkout of a large repository takes a while; a planted pipe waits for ever.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -74,10 +80,13 @@ fn broken(message: impl Into<String>) -> Failure {
 }
 
 fn ask(task: &Task) -> Result<Reply, Failure> {
-    let fail =
-        |step: &str, e: &dyn std::fmt::Display| broken(format!("the helper process failed to {step}: {e}"));
+    let fail = |step: &str, e: &(dyn std::error::Error + 'static)| {
+        let failure = broken(format!("the helper process failed to {step}: {e}"));
+        if is_shortage(e) { Failure { code: shortage::CODE.to_owned(), ..failure } } else { failure }
+    };
     let mut child = Command::new("/proc/self/exe")
         .arg("__helper")
+        .arg(std::process::id().to_string())
         .env_clear()
         // libgit2 reads no configuration from a directory that does not exist.
         .env("HOME", "/nonexistent")
@@ -126,10 +135,13 @@ fn read_until(
 }
 
 /// The helper itself.
-pub(crate) fn main() -> ExitCode {
+///
+/// It does not outlive who asked: a daemon that was killed leaves nobody in a workspace that the next one prepares.
+pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok()).map(Pid::from_raw);
     let mut text = String::new();
-    let reply = match std::io::stdin().read_to_string(&mut text) {
-        Ok(_) => answer(&text),
+    let reply = match die_with(parent).and_then(|()| std::io::stdin().read_to_string(&mut text)) {
+        Ok(_) => answer(&text, parent),
         Err(e) => Reply::Failed(broken(format!("the task cannot be read: {e}"))),
     };
     let written = serde_json::to_vec(&reply).map_err(std::io::Error::from);
@@ -139,7 +151,14 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-fn answer(text: &str) -> Reply {
+/// Has the kernel end this process with its parent. The thread that asks waits for the answer, so it is there till then.
+fn die_with(parent: Option<Pid>) -> std::io::Result<()> {
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    // One that ended before the call sends no signal any more.
+    if Some(getppid()) == parent { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
+}
+
+fn answer(text: &str, parent: Option<Pid>) -> Reply {
     let task: Task = match serde_json::from_str(text) {
         Ok(task) => task,
         Err(e) => return Reply::Failed(broken(format!("the task cannot be understood: {e}"))),
@@ -153,11 +172,18 @@ fn answer(text: &str) -> Reply {
             if let Err(e) = policies::become_user(identity) {
                 return Reply::Failed(broken(crate::lanes::with_causes(&e)));
             }
+            // The kernel forgets the signal when the user changes (prctl(2), PR_SET_PDEATHSIG).
+            if let Err(e) = die_with(parent) {
+                return Reply::Failed(broken(e.to_string()));
+            }
             if let Err(e) = policies::confine_paths(&read, &write) {
                 return Reply::Failed(broken(crate::lanes::with_causes(&e)));
             }
             match job.run() {
                 Ok(outcome) => Reply::Done(Box::new(outcome)),
+                Err(e) if is_shortage(&e) => {
+                    Reply::Failed(Failure { code: shortage::CODE.to_owned(), ..Failure::from(&e) })
+                }
                 Err(e) => Reply::Failed(Failure::from(&e)),
             }
         }

@@ -13,6 +13,7 @@ use workspace::{Prepared, WorkspaceSpec};
 use super::cgroup::Cgroups;
 use super::place::{self, LaunchError};
 use crate::config::Config;
+use crate::failpoint;
 use crate::lanes::{CleanExit, Lane, Prompt};
 use crate::paths::Root;
 use crate::rundir::{LeaseSpec, RunDir, RunSpec, Stdin, VERSION, boottime_us, write_json};
@@ -82,6 +83,7 @@ pub(super) struct Launch {
 
 /// Prepares everything that a run needs. Blocking: it makes directories and may wait for git.
 pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError> {
+    const STEP: &str = "make the run directory";
     let spec: WorkspaceSpec = order
         .task
         .workspace
@@ -103,28 +105,28 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
     let cgroup = match &host.cgroups {
         Ok(cgroups) => Some(
             cgroups
-                .make_run(&format!("{}-{}", order.board, order.run.id))
-                .map_err(|e| LaunchError::environment("make the run's cgroup", e.to_string()))?,
+                .make_run(&order.board, order.run.id)
+                .map_err(|e| LaunchError::system("make the run's cgroup", &e))?,
         ),
         Err(_) => None,
     };
     let spec = run_spec(host, order, &prepared, &private, identity, deadline_us, cgroup.as_deref());
     let path = host.root.run_dir(&order.board, order.run.id);
-    let fail = |e: &dyn std::error::Error| {
-        LaunchError::environment("make the run directory", crate::lanes::with_causes(e))
-    };
     if let Some(log_dir) = spec.log.parent() {
-        crate::paths::make_dir(log_dir, 0o700).map_err(|e| fail(&e))?;
+        crate::paths::make_dir(log_dir, 0o700).map_err(|e| LaunchError::refusal(STEP, e))?;
     }
-    crate::paths::make_dir(&host.root.runs(&order.board), 0o700).map_err(|e| fail(&e))?;
-    let dir = RunDir::create(&path, &spec).map_err(|e| fail(&e))?;
+    crate::paths::make_dir(&host.root.runs(&order.board), 0o700)
+        .map_err(|e| LaunchError::refusal(STEP, e))?;
+    failpoint::pass("after-prepare");
+    let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STEP, &e))?;
+    failpoint::pass("after-run-dir");
     let note = Note {
         on_clean_exit: order.lane.on_clean_exit,
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
         failure_limit: order.config.worker.failure_limit,
     };
-    write_json(&path, NOTE, &note).map_err(|e| fail(&e))?;
+    write_json(&path, NOTE, &note).map_err(|e| LaunchError::system(STEP, &e))?;
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup })
 }
 
@@ -247,8 +249,8 @@ fn environment(
 }
 
 /// Starts the shim of a prepared run. It goes on without this process.
-pub(super) fn spawn(dir: &RunDir) -> std::io::Result<Child> {
-    Command::new("/proc/self/exe")
+pub(super) fn spawn(dir: &RunDir) -> Result<Child, LaunchError> {
+    let spawned = Command::new("/proc/self/exe")
         .arg("__shim")
         .arg(dir.path())
         .env_clear()
@@ -256,5 +258,8 @@ pub(super) fn spawn(dir: &RunDir) -> std::io::Result<Child> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .spawn()
+        .spawn();
+    let child = spawned.map_err(|e| LaunchError::system("start the shim", &e))?;
+    failpoint::pass("after-spawn");
+    Ok(child)
 }

@@ -16,12 +16,14 @@ mod dispatcher;
 mod helper;
 mod launch;
 mod live;
+mod patience;
 mod place;
 mod readiness;
 mod recover;
 mod run;
 mod run_task;
 mod settle;
+mod shortage;
 mod timer;
 mod watch;
 
@@ -55,7 +57,7 @@ pub(crate) enum Event {
     /// A board has committed something.
     BoardChanged(BoardName),
     /// A board was asked to promote what is due, and has done so or failed.
-    Woken(BoardName),
+    Woken(BoardName, Result<(), crate::failure::Failure>),
     /// What a board has to do, read after a change.
     BoardRead(BoardName, Result<Box<dispatcher::BoardWork>, crate::failure::Failure>),
     /// A run is claimed and its row is there.
@@ -70,6 +72,12 @@ pub(crate) enum Event {
     ClaimFailed(TaskKey, crate::failure::Failure),
     /// A start failed because of what every such start needs.
     EnvironmentFailed(TaskKey, String),
+    /// A start failed because the host lacks something for now: nothing else will start either.
+    Shortage(String),
+    /// A task cannot start now, and nothing will say when it can.
+    Deferred(TaskKey, String),
+    /// A shim could not be asked to end its run.
+    StopFailed(TaskKey),
     /// A run cannot be finished yet; the words say why.
     Held(TaskKey, Phase, String),
     /// The timer has gone off, or the clock was set.
@@ -78,6 +86,8 @@ pub(crate) enum Event {
     Reload,
     /// The daemon is to stop.
     Stop(StopMode),
+    /// The time limit of a drain is over.
+    DrainOver,
     /// Somebody wants to see what is going on.
     Look(tokio::sync::oneshot::Sender<Snapshot>),
     /// Somebody asks for a pass now.

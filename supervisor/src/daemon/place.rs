@@ -7,25 +7,55 @@ use policies::Identity;
 use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
 
 use super::helper;
+use super::shortage::{self, is_shortage};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::make_dir;
+
+/// Where the fault of a failed start lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// In the task.
+    Task,
+    /// In what every task of its kind needs.
+    Environment,
+    /// In the host, which lacks something for now.
+    Host,
+}
 
 /// Why a start failed: the step, the reason, and where the fault lies.
 #[derive(Debug)]
 pub(super) struct LaunchError {
     pub(super) step: &'static str,
     pub(super) error: String,
-    pub(super) fault: kernel::Fault,
+    pub(super) fault: Fault,
 }
 
 impl LaunchError {
     pub(super) fn task(step: &'static str, error: impl Into<String>) -> Self {
-        LaunchError { step, error: error.into(), fault: kernel::Fault::Task }
+        LaunchError { step, error: error.into(), fault: Fault::Task }
     }
 
     pub(super) fn environment(step: &'static str, error: impl Into<String>) -> Self {
-        LaunchError { step, error: error.into(), fault: kernel::Fault::Environment }
+        LaunchError { step, error: error.into(), fault: Fault::Environment }
+    }
+
+    /// A failure of the system: the host's where it lacks something, else the environment's.
+    pub(super) fn system(step: &'static str, error: &(dyn std::error::Error + 'static)) -> Self {
+        let fault = if is_shortage(error) { Fault::Host } else { Fault::Environment };
+        LaunchError { step, error: crate::lanes::with_causes(error), fault }
+    }
+
+    /// A refusal of another part of this program.
+    pub(super) fn refusal(step: &'static str, failure: crate::failure::Failure) -> Self {
+        let fault =
+            if failure.code == crate::exit::Code::TryAgain { Fault::Host } else { Fault::Environment };
+        LaunchError { step, error: failure.message, fault }
+    }
+
+    fn workspace(error: &workspace::WorkspaceError) -> Self {
+        let failed = LaunchError::from(workspace::Failure::from(error));
+        if is_shortage(error) { LaunchError { fault: Fault::Host, ..failed } } else { failed }
     }
 
     fn with_hint(step: &'static str, error: &str, hint: Option<String>) -> Self {
@@ -36,8 +66,9 @@ impl LaunchError {
 impl From<workspace::Failure> for LaunchError {
     fn from(failure: workspace::Failure) -> Self {
         let fault = match failure.code.as_str() {
-            code if code.starts_with("repository") => kernel::Fault::Environment,
-            _ => kernel::Fault::Task,
+            shortage::CODE => Fault::Host,
+            code if code.starts_with("repository") => Fault::Environment,
+            _ => Fault::Task,
         };
         LaunchError {
             fault,
@@ -157,13 +188,13 @@ pub(super) fn workspace(
     let owner = identity.map(|identity| Owner { uid: identity.uid, gid: identity.gid });
     let outcome = match spec {
         WorkspaceSpec::Scratch => {
-            make_dir(workspaces, 0o711).map_err(|e| LaunchError::environment(STEP, e.message))?;
+            make_dir(workspaces, 0o711).map_err(|e| LaunchError::refusal(STEP, e))?;
             // A new directory beneath one that only the daemon writes to: made by the daemon, then given away.
             let job = Job::PrepareScratch { base: workspaces.to_owned(), name, owner };
-            job.run().map_err(|e| workspace::Failure::from(&e))?
+            job.run().map_err(|e| LaunchError::workspace(&e))?
         }
         WorkspaceSpec::Directory(path) => {
-            Job::PrepareDirectory { path: path.clone() }.run().map_err(|e| workspace::Failure::from(&e))?
+            Job::PrepareDirectory { path: path.clone() }.run().map_err(|e| LaunchError::workspace(&e))?
         }
         WorkspaceSpec::Worktree { repository } => {
             let repository = repository.clone().unwrap_or_default();
@@ -207,14 +238,16 @@ pub(super) struct Private {
 /// Makes the private places of a run and writes its prompt.
 pub(super) fn private(dir: &Path, identity: Option<Identity>, prompt: &str) -> Result<Private, LaunchError> {
     const STEP: &str = "make the run's home";
-    let fail =
-        |path: &Path, e: &std::io::Error| LaunchError::environment(STEP, format!("{}: {e}", path.display()));
+    let fail = |path: &Path, e: &std::io::Error| {
+        let failed = LaunchError::system(STEP, e);
+        LaunchError { error: format!("{}: {}", path.display(), failed.error), ..failed }
+    };
     let parent = dir.parent().unwrap_or(dir);
-    make_dir(parent, 0o711).map_err(|e| LaunchError::environment(STEP, e.message))?;
-    make_dir(dir, 0o711).map_err(|e| LaunchError::environment(STEP, e.message))?;
+    make_dir(parent, 0o711).map_err(|e| LaunchError::refusal(STEP, e))?;
+    make_dir(dir, 0o711).map_err(|e| LaunchError::refusal(STEP, e))?;
     let places = Private { home: dir.join("home"), tmp: dir.join("tmp"), prompt: dir.join("prompt") };
     for path in [&places.home, &places.tmp] {
-        make_dir(path, 0o700).map_err(|e| LaunchError::environment(STEP, e.message))?;
+        make_dir(path, 0o700).map_err(|e| LaunchError::refusal(STEP, e))?;
         give(path, identity).map_err(|e| fail(path, &e))?;
     }
     write_private(&places.prompt, prompt).map_err(|e| fail(&places.prompt, &e))?;
@@ -235,6 +268,18 @@ fn give(path: &Path, identity: Option<Identity>) -> std::io::Result<()> {
         Some(identity) => std::os::unix::fs::lchown(path, Some(identity.uid), Some(identity.gid)),
         None => Ok(()),
     }
+}
+
+/// Removes the private places of a run that is gone and whose user nobody wrote down: their owner is that user.
+pub(super) fn remove_forgotten(dir: &Path) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = nix::unistd::geteuid().as_raw();
+    let identity = ["home", "tmp"]
+        .into_iter()
+        .filter_map(|name| std::fs::symlink_metadata(dir.join(name)).ok())
+        .find(|meta| meta.is_dir() && meta.uid() != own)
+        .map(|meta| Identity { uid: meta.uid(), gid: meta.gid() });
+    remove_private(dir, identity)
 }
 
 /// Removes the private places of a run that is gone.

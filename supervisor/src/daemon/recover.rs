@@ -3,36 +3,37 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kernel::{Holder, Run};
+use kernel::{Holder, Run, RunId};
 
-use super::admission::Claim;
+use super::admission::{Claim, place_of};
 use super::dispatcher::Dispatcher;
 use super::live::{LiveRun, Phase};
 use super::run_task::{Context, adopt};
-use super::{TaskKey, cgroup};
+use super::{TaskKey, cgroup, place};
 use crate::failure::Failure;
 use crate::rundir::{LockState, RunDir, StopReason, StopRequest, VERSION};
 use crate::service::BoardHandle;
 
-/// Classifies every open run of a board. Each one gets a task that sees it to its end; nothing is waited for.
+/// Classifies every open run of a board, and returns them. Each one gets a task that sees it to its end; nothing is
+/// waited for.
 pub(super) fn recover(
     context: &Arc<Context>,
     board: &Arc<BoardHandle>,
     dispatcher: &mut Dispatcher,
-) -> Result<usize, Failure> {
+) -> Result<Vec<Run>, Failure> {
     let runs = board.readers().with(|view| view.open_runs())?;
     let runs: Vec<Run> = runs.into_iter().filter(|run| run.hand == Holder::Supervisor).collect();
     for run in &runs {
         let key = TaskKey { board: board.name().clone(), task: run.task_id.clone() };
         let task = board.readers().with(|view| view.task(&run.task_id))?;
         let workspace = task.as_ref().map(|task| task.workspace.clone()).unwrap_or_default();
-        let claim = Claim {
-            key: key.clone(),
-            tenant: run.tenant.clone(),
-            profile: run.profile.clone(),
-            place: workspace.strip_prefix("dir:").map(str::to_owned),
-            environment: run.profile.as_ref().map(ToString::to_string).unwrap_or_default(),
-        };
+        let claim = Claim::new(
+            key.clone(),
+            run.tenant.clone(),
+            run.profile.clone(),
+            &workspace,
+            place_of(&workspace),
+        );
         let live = LiveRun {
             board: board.name().clone(),
             task: run.task_id.clone(),
@@ -56,22 +57,46 @@ pub(super) fn recover(
         context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone()));
     }
     sweep(context, board, &runs);
-    Ok(runs.len())
+    sweep_homes(context, board, &runs);
+    Ok(runs)
 }
 
 /// Ends and removes run directories whose runs the board knows to be over. That is the rest of a daemon that died
 /// between the commit and the removal, or of a board that was put back to an earlier state.
 fn sweep(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
     let Ok(entries) = std::fs::read_dir(context.host.root.runs(board.name())) else { return };
-    for entry in entries.flatten() {
-        let number = entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok());
-        if number.is_some_and(|number| open.iter().any(|run| run.id.get() == number)) {
-            continue;
-        }
-        if let Err(error) = remove_dead(&entry.path()) {
+    for entry in entries.flatten().filter(|entry| !is_open(entry, open)) {
+        // A name with a dot is that of a removal that was cut short: no shim can find its directory any more.
+        let removed = if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            std::fs::remove_dir_all(entry.path()).map_err(|e| e.to_string())
+        } else {
+            remove_dead(&entry.path())
+        };
+        if let Err(error) = removed {
             tracing::warn!(path = %entry.path().display(), %error, "run_directory_not_removed");
         }
     }
+}
+
+/// Removes the private places of runs that are over: what a removal that failed, or was cut short, has left.
+fn sweep_homes(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
+    let homes = context.host.root.run_home(board.name(), RunId(0));
+    let Some(Ok(entries)) = homes.parent().map(std::fs::read_dir) else { return };
+    for entry in entries.flatten().filter(|entry| !is_open(entry, open)) {
+        // A run that goes on without its row has its directory, and is ended by the sweep of those.
+        let run_dir = context.host.root.runs(board.name()).join(entry.file_name());
+        if run_dir.exists() {
+            continue;
+        }
+        if let Err(error) = place::remove_forgotten(&entry.path()) {
+            tracing::warn!(path = %entry.path().display(), %error, "home_not_removed");
+        }
+    }
+}
+
+fn is_open(entry: &std::fs::DirEntry, open: &[Run]) -> bool {
+    let number = entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok());
+    number.is_some_and(|number| open.iter().any(|run| run.id.get() == number))
 }
 
 fn remove_dead(path: &Path) -> Result<(), String> {
@@ -93,11 +118,11 @@ fn remove_dead(path: &Path) -> Result<(), String> {
         }
         LockState::Free(guard) => {
             if let Some(group) = dir.spec().ok().and_then(|spec| spec.cgroup) {
-                cgroup::kill(&group.join("work")).map_err(|e| e.to_string())?;
+                cgroup::kill(&group).map_err(|e| e.to_string())?;
                 cgroup::remove_run(&group);
             }
             dir.revoke(guard).map_err(|e| crate::lanes::with_causes(&e))?;
-            std::fs::remove_dir_all(path).map_err(|e| e.to_string())
+            dir.remove().map_err(|e| crate::lanes::with_causes(&e))
         }
     }
 }

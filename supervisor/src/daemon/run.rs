@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::admission::place_of;
 use super::cgroup::Cgroups;
 use super::dispatcher::{Action, BoardWork, Dispatcher, Horizon, StopMode};
 use super::launch::Host;
@@ -92,17 +93,25 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     };
     let names: Vec<BoardName> = boards.clone();
     let mut dispatcher = Dispatcher::new(names, horizon, service.config());
-    for name in &boards {
-        let recovered = recover::recover(&context, &service.board(name)?, &mut dispatcher)?;
-        if recovered > 0 {
-            tracing::info!(board = %name, runs = recovered, "recovered");
-        }
-    }
-    forget_old_requests(&context, &boards);
     let stop = CancellationToken::new();
     let doors = TaskTracker::new();
-    listeners.serve(&router(Arc::clone(&service), Some(key)), &doors, &stop);
+    // Before the look at what runs: what a shim reports after that look is heard.
     listen_to_shims(&context, &root, &doors, &stop)?;
+    let mut live = BTreeSet::new();
+    for name in &boards {
+        let recovered = recover::recover(&context, &service.board(name)?, &mut dispatcher)?;
+        if !recovered.is_empty() {
+            tracing::info!(board = %name, runs = recovered.len(), "recovered");
+        }
+        if let Ok(cgroups) = &context.host.cgroups {
+            live.extend(recovered.iter().map(|run| cgroups.run(name, run.id)));
+        }
+    }
+    if let Ok(cgroups) = &context.host.cgroups {
+        cgroups.sweep(&live);
+    }
+    forget_old_requests(&context, &boards);
+    listeners.serve(&router(Arc::clone(&service), Some(key)), &doors, &stop);
     listen_to_signals(&events, &doors, &stop)?;
     for name in boards {
         // Nobody has closed the inbox: it is read below.
@@ -123,9 +132,21 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     for socket in [root.operator_socket(), root.worker_socket(), root.poke_socket()] {
         drop(std::fs::remove_file(socket));
     }
-    drop(lock);
     tracing::info!("stopped");
-    outcome
+    if !dispatcher.has_runs() {
+        drop(lock);
+        return outcome;
+    }
+    // Claims and starts of those runs may still be under way on other threads. They end with the process, and so does
+    // the lock: another daemon must not look at the runs before.
+    std::mem::forget(lock);
+    match (extent, outcome) {
+        (Extent::UntilIdle(_), Ok(())) => {
+            Err(Failure::new(Code::TryAgain, "the pass was ended before its runs were")
+                .hint("they go on; the next daemon or pass takes them over"))
+        }
+        (_, outcome) => outcome,
+    }
 }
 
 /// Takes the root's lock. Another daemon is refused to at once; a command that works offline is done in a moment.
@@ -187,7 +208,7 @@ async fn own(
                         drop(context.events.send(Event::ClaimFailed(key, failure)));
                     }
                 },
-                Action::Stop(key, shim, request) => run_task::stop(&key, &shim, &request),
+                Action::Stop(key, shim, request) => run_task::stop(context, key, &shim, &request),
                 Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
                 Action::Arm(at) => timer.set(at).map_err(failed)?,
                 Action::LimitDrain => limit_drain(context),
@@ -227,6 +248,11 @@ fn read_board(context: &Arc<Context>, lanes: &Lanes, name: BoardName) {
                     ready.retain(|candidate| !foreign(candidate));
                 }
                 let (to_stop, next_wake) = (view.runs_to_stop()?, view.next_wake()?);
+                let ready = ready.into_iter().map(|candidate| {
+                    let place = place_of(&candidate.workspace);
+                    (candidate, place)
+                });
+                let ready = ready.collect();
                 Ok(BoardWork { ready, nonspawnable, to_stop, next_wake })
             });
             read.map(Box::new).map_err(Failure::from)
@@ -242,10 +268,7 @@ fn wake_board(context: &Arc<Context>, name: BoardName) {
             Ok(board) => submit(&board, |board| board.wake_due()).await,
             Err(failure) => Err(failure),
         };
-        if let Err(failure) = woken {
-            drop(shared.events.send(Event::BoardRead(name.clone(), Err(failure))));
-        }
-        drop(shared.events.send(Event::Woken(name)));
+        drop(shared.events.send(Event::Woken(name, woken.map(drop))));
     });
 }
 
@@ -288,7 +311,7 @@ fn limit_drain(context: &Arc<Context>) {
     // Not tracked: the daemon may end before the limit does.
     tokio::spawn(async move {
         tokio::time::sleep(limit).await;
-        drop(events.send(Event::Stop(StopMode::Preempt)));
+        drop(events.send(Event::DrainOver));
     });
 }
 

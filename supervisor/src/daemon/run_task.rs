@@ -1,6 +1,5 @@
 //! The life of one run, from the claim to the end by proof, as one tracked task.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,19 +11,22 @@ use tokio_util::task::TaskTracker;
 
 use super::launch::{self, Host, Launch, Note, Order};
 use super::live::{LiveRun, Phase, ShimHandle};
-use super::place::{self, LaunchError};
+use super::place::{self, Fault, LaunchError};
 use super::settle::{self, Proof};
 use super::watch::{self, Watched};
 use super::{Event, TaskKey, cgroup};
 use crate::api::{hash_token, hex};
 use crate::exit::Code;
+use crate::failpoint;
 use crate::failure::Failure;
 use crate::lanes::Lanes;
-use crate::rundir::{RunDir, StopRequest};
+use crate::rundir::{LockState, ProcessStat, RunDir, StopRequest};
 use crate::service::{BoardHandle, Service};
 
 /// How long a settled fact waits for a board that cannot be written, between tries.
 const RETRY: Duration = Duration::from_millis(500);
+/// The first pause between two looks for a shim that has its lock and has not said who it is.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What every run shares.
 #[derive(Debug)]
@@ -44,6 +46,7 @@ impl Context {
 
 /// Everything that the claim's transaction returns.
 struct ClaimedTask {
+    board_id: kernel::BoardId,
     run: Run,
     task: Task,
     context: String,
@@ -69,13 +72,13 @@ pub(super) async fn run_task(
             return;
         }
     };
+    failpoint::pass("after-claim");
     context.tell(Event::Claimed(key.clone(), Box::new(describe(&order))));
     let run = order.run.clone();
     let shared = Arc::clone(&context);
     let prepared = tokio::task::spawn_blocking(move || {
         let launch = launch::prepare(&shared.host, &order)?;
-        let child = launch::spawn(&launch.dir)
-            .map_err(|e| LaunchError::environment("start the shim", e.to_string()))?;
+        let child = launch::spawn(&launch.dir)?;
         Ok((launch, child))
     });
     let launched = match prepared.await {
@@ -91,70 +94,114 @@ pub(super) async fn run_task(
     };
     tracing::info!(task = %key, run = %run.id, shim = child.id(), "launched");
     record_workspace(&board, &run, &launch).await;
-    let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
-    match Watched::open(pid) {
-        Ok(watched) => {
-            announce(&context, &key, &launch.dir, &watched, &launch);
-            if let Err(error) = watched.ended().await {
-                tracing::error!(task = %key, %error, "watch_failed");
+    let status = loop {
+        // Not reaped before this loop ends, so the pid is the child's.
+        match Watched::open(i32::try_from(child.id()).unwrap_or(i32::MAX)) {
+            Ok(watched) => {
+                announce(&context, &key, &launch.dir, &watched, &launch);
+                if let Err(error) = watched.ended().await {
+                    tracing::error!(task = %key, %error, "watch_failed");
+                }
+                // It has ended, so this returns at once.
+                break child.wait();
             }
-            // It has ended, so this returns at once.
-            if let Err(error) = child.wait() {
-                tracing::error!(task = %key, %error, "reap_failed");
+            Err(error) => {
+                // Out of file descriptors. The shim goes on, and can be stopped when it can be watched.
+                tracing::warn!(task = %key, %error, "watch_failed");
+                match child.try_wait() {
+                    Ok(None) => tokio::time::sleep(RETRY).await,
+                    Ok(Some(status)) => break Ok(status),
+                    Err(error) => break Err(error),
+                }
             }
         }
-        Err(error) => {
-            // Out of file descriptors: wait for the child the slow way, on a thread of its own.
-            tracing::warn!(task = %key, %error, "watch_failed");
-            if let Ok(Err(error)) = tokio::task::spawn_blocking(move || child.wait()).await {
-                tracing::error!(task = %key, %error, "reap_failed");
+    };
+    failpoint::pass("after-exit");
+    match status {
+        Ok(status) => {
+            // Ended by itself and not well: it had no place for its records, or could not even begin.
+            if let Some(code) = status.code().filter(|code| *code != 0) {
+                context.tell(Event::Shortage(format!("the shim of {} ended with code {code}", key.task)));
             }
         }
+        Err(error) => tracing::error!(task = %key, %error, "reap_failed"),
     }
     conclude(&context, &board, &key, &run).await;
 }
 
 /// Watches a run that an earlier daemon started, to its end.
 pub(super) async fn adopt(context: Arc<Context>, board: Arc<BoardHandle>, key: TaskKey, run: Run) {
-    let path = context.host.root.run_dir(board.name(), run.id);
-    // The shim holds its lock before it has written who it is; both happen within its first milliseconds.
-    while let Ok(dir) = RunDir::open(&path) {
-        match dir.pid() {
-            Ok(Some(record)) => {
-                if let Ok(watched) = Watched::open(record.pid)
-                    && crate::rundir::ProcessStat::of(record.pid)
-                        .is_ok_and(|stat| stat.start_ticks == record.start_ticks)
-                {
-                    match watched.handle() {
-                        Ok(pidfd) => {
-                            let spec = dir.spec().ok();
-                            context.tell(Event::Launched(
-                                key.clone(),
-                                ShimHandle {
-                                    dir: dir.clone(),
-                                    pidfd: Arc::new(pidfd),
-                                    deadline_us: spec.as_ref().and_then(|spec| spec.deadline_us),
-                                    cgroup: spec.as_ref().and_then(|spec| spec.cgroup.clone()),
-                                    workspace_path: spec.map(|spec| spec.cwd),
-                                },
-                            ));
-                        }
-                        Err(error) => tracing::error!(task = %key, %error, "watch_failed"),
-                    }
-                    tell_started(&context, &board, &key, &run, &dir).await;
-                    if let Err(error) = watched.ended().await {
-                        tracing::error!(task = %key, %error, "watch_failed");
-                    }
-                }
-                break;
-            }
-            Ok(None) if matches!(dir.lock_state(), Ok(crate::rundir::LockState::Held)) => {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            Ok(None) | Err(_) => break,
-        }
-    }
+    watch_to_end(&context, &board, &key, &run).await;
+    failpoint::pass("after-exit");
     conclude(&context, &board, &key, &run).await;
+}
+
+/// Watches the shim of a run that is not a child, as long as one holds the run's lock.
+async fn watch_to_end(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) {
+    let path = context.host.root.run_dir(board.name(), run.id);
+    let mut pause = LOOK;
+    while let Ok(dir) = RunDir::open(&path)
+        && matches!(dir.lock_state(), Ok(LockState::Held))
+    {
+        // The shim holds its lock before it has written who it is; both happen within its first milliseconds.
+        match find_shim(&dir, &context.host.boot_id) {
+            Ok(Some(watched)) => {
+                announce_adopted(context, key, &dir, &watched);
+                tell_started(context, board, key, run, &dir).await;
+                if let Err(error) = watched.ended().await {
+                    tracing::error!(task = %key, %error, "watch_failed");
+                }
+                return;
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(task = %key, %error, "watch_failed"),
+        }
+        if pause == RETRY {
+            let why = "the run's lock is held, and its shim cannot be watched".to_owned();
+            context.tell(Event::Held(key.clone(), Phase::Settling, why));
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(RETRY);
+    }
+}
+
+/// Watches the shim that holds the lock of a run directory; none where it has not said who it is, or has just ended.
+///
+/// The lock was seen held, so the record is that of a living process, unless that process ended in between: then the
+/// pid may be anybody's, whom the boot, the start time and the inode of the pidfd tell apart.
+fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
+    let Some(record) = dir.pid().map_err(std::io::Error::other)? else { return Ok(None) };
+    if record.boot_id != boot_id {
+        return Ok(None);
+    }
+    let watched = match Watched::open(record.pid) {
+        Ok(watched) => watched,
+        Err(e) if e.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let same_start = ProcessStat::of(record.pid).is_ok_and(|stat| stat.start_ticks == record.start_ticks);
+    let same_inode = match record.pidfs_inode {
+        Some(inode) => watched.inode()? == inode,
+        None => true,
+    };
+    Ok((same_start && same_inode).then_some(watched))
+}
+
+fn announce_adopted(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Watched) {
+    let spec = dir.spec().ok();
+    match watched.handle() {
+        Ok(pidfd) => context.tell(Event::Launched(
+            key.clone(),
+            ShimHandle {
+                dir: dir.clone(),
+                pidfd: Arc::new(pidfd),
+                deadline_us: spec.as_ref().and_then(|spec| spec.deadline_us),
+                cgroup: spec.as_ref().and_then(|spec| spec.cgroup.clone()),
+                workspace_path: spec.map(|spec| spec.cwd),
+            },
+        )),
+        Err(error) => tracing::error!(task = %key, %error, "watch_failed"),
+    }
 }
 
 async fn claim(
@@ -210,13 +257,13 @@ async fn claim(
         board.record_log_path(run.id, &log.display().to_string())?;
         let task = board.expect_task(&id)?;
         let context = board.context(&id, ContextLimits::default())?.text;
-        Ok(ClaimedTask { run, task, context, own_uid, deadline })
+        // All that is needed is read here: a claim that is committed must not fail afterwards.
+        Ok(ClaimedTask { board_id: board.board_id()?, run, task, context, own_uid, deadline })
     })
     .await?;
-    let board_id = board.readers().with(|view| view.board_id())?;
     Ok(Order {
         board: board.name().clone(),
-        board_id,
+        board_id: claimed.board_id,
         task: claimed.task,
         run: claimed.run,
         token,
@@ -293,7 +340,10 @@ pub(super) async fn tell_started(
     let report = serde_json::to_value(&record.report).unwrap_or_default();
     let recorded = submit(board, move |board| board.record_spawned(id, pid, &report)).await;
     match recorded {
-        Ok(()) => context.tell(Event::Started(key.clone(), Box::new(record))),
+        Ok(()) => {
+            failpoint::pass("after-started");
+            context.tell(Event::Started(key.clone(), Box::new(record)));
+        }
         Err(error) if error.code == Code::Conflict => {}
         Err(error) => tracing::warn!(task = %key, %error, "start_not_recorded"),
     }
@@ -301,13 +351,23 @@ pub(super) async fn tell_started(
 
 async fn fail_to_start(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, error: LaunchError) {
     tracing::warn!(task = %key, run = %run.id, step = error.step, error = %error.error, "spawn_failed");
-    if error.fault == kernel::Fault::Environment {
-        context.tell(Event::EnvironmentFailed(key.clone(), error.error.clone()));
-    }
-    let cause = EndCause::SpawnFailed { step: error.step.to_owned(), error: error.error, fault: error.fault };
+    let fault = match error.fault {
+        Fault::Host => {
+            let why = format!("failed to {}: {}", error.step, error.error);
+            context.tell(Event::Shortage(why));
+            let ending = Ending::new(EndCause::NeverStarted);
+            return finish(context, board, key, run, ending).await;
+        }
+        Fault::Environment => {
+            context.tell(Event::EnvironmentFailed(key.clone(), error.error.clone()));
+            kernel::Fault::Environment
+        }
+        Fault::Task => kernel::Fault::Task,
+    };
+    let cause = EndCause::SpawnFailed { step: error.step.to_owned(), error: error.error, fault };
     let mut ending = Ending::new(cause);
     ending.failure_limit = context.service.config().worker.failure_limit;
-    finish(context, board, key, run, ending, None).await;
+    finish(context, board, key, run, ending).await;
 }
 
 /// Proves the end of a run whose shim is gone, and tells the board. Goes on until both are done.
@@ -319,7 +379,15 @@ async fn conclude(context: &Context, board: &BoardHandle, key: &TaskKey, run: &R
         let proof = tokio::task::spawn_blocking(move || settle::prove(&at, &boot)).await;
         let why = match proof {
             Ok(Ok(Proof::Ended(ending))) => break *ending,
-            Ok(Ok(Proof::Alive)) => "the run's lock is held, and its shim cannot be watched".to_owned(),
+            Ok(Ok(Proof::Hindered(ending, why))) => {
+                context.tell(Event::Deferred(key.clone(), why));
+                break *ending;
+            }
+            Ok(Ok(Proof::Alive)) => {
+                // It came late, between the last look and this one.
+                watch_to_end(context, board, key, run).await;
+                continue;
+            }
             Ok(Ok(Proof::Unknown(why))) => {
                 tracing::error!(task = %key, run = %run.id, "survivors_unknown");
                 context.tell(Event::Held(key.clone(), Phase::Unknown, why));
@@ -344,7 +412,7 @@ async fn conclude(context: &Context, board: &BoardHandle, key: &TaskKey, run: &R
     if let Ok(dir) = RunDir::open(&path) {
         tell_started(context, board, key, run, &dir).await;
     }
-    finish(context, board, key, run, ending, Some(path)).await;
+    finish(context, board, key, run, ending).await;
 }
 
 /// Waits until a person takes back a run of which nobody knows whether it lives.
@@ -362,18 +430,10 @@ async fn wait_for_release(board: &BoardHandle, run: &Run) -> Option<Ending> {
 }
 
 /// Tells the board how a run ended, until the board has it, and cleans up what the run leaves.
-async fn finish(
-    context: &Context,
-    board: &BoardHandle,
-    key: &TaskKey,
-    run: &Run,
-    ending: Ending,
-    run_dir: Option<PathBuf>,
-) {
-    let private = context.host.root.run_home(board.name(), run.id);
+async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, ending: Ending) {
+    clean_places(context, board.name(), run.id).await;
+    failpoint::pass("before-finish");
     let path = context.host.root.run_dir(board.name(), run.id);
-    let note = Note::read(&path);
-    clean_places(&path, &private, note.as_ref()).await;
     let mut reported = false;
     let finished: Option<Finished> = loop {
         let (id, ending) = (run.id, ending.clone());
@@ -389,35 +449,53 @@ async fn finish(
             }
             Err(failure) => {
                 tracing::error!(task = %key, run = %run.id, error = %failure, "end_refused");
+                if failure.code != Code::NotFound {
+                    // What is there is the only trace of how it ended; the next daemon tries it again.
+                    context.tell(Event::Ended(key.clone(), None));
+                    return;
+                }
                 break None;
             }
         }
     };
+    failpoint::pass("after-finish");
     if let Some(finished) = &finished {
         tracing::info!(task = %key, run = %run.id, outcome = %finished.outcome, status = %finished.status, "ended");
     }
     // The board knows how the run ended, so its directory has nothing left to tell.
-    if run_dir.is_some() || path.exists() {
-        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(path)).await;
-        if let Ok(Err(error)) = removed
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(task = %key, %error, "run_directory_not_removed");
-        }
+    let removed = tokio::task::spawn_blocking(move || match RunDir::open(&path) {
+        Ok(dir) => dir.remove(),
+        Err(_) => Ok(()),
+    });
+    if let Ok(Err(error)) = removed.await {
+        tracing::warn!(task = %key, error = crate::lanes::with_causes(&error), "run_directory_not_removed");
     }
+    failpoint::pass("after-cleanup");
     context.tell(Event::Ended(key.clone(), finished));
 }
 
 /// Removes the cgroup and the private places of a run of which nothing lives any more.
-async fn clean_places(run_dir: &std::path::Path, private: &std::path::Path, note: Option<&Note>) {
-    let group = RunDir::open(run_dir).ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
-    let identity = note.and_then(Note::identity);
-    let private = private.to_owned();
+///
+/// They have names of the run's, so they are found even where no run directory tells of them.
+async fn clean_places(context: &Context, board: &kernel::BoardName, run: kernel::RunId) {
+    let private = context.host.root.run_home(board, run);
+    let run_dir = context.host.root.run_dir(board, run);
+    let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
     let cleaned = tokio::task::spawn_blocking(move || {
-        if let Some(group) = group {
-            cgroup::remove_run(&group);
+        // A daemon that runs in another group than its predecessor knows that one's groups from the spec alone.
+        let told = RunDir::open(&run_dir).ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
+        for group in own.into_iter().chain(told) {
+            if group.exists() {
+                cgroup::remove_run(&group);
+            }
         }
-        if private.exists() { place::remove_private(&private, identity) } else { Ok(()) }
+        if !private.exists() {
+            return Ok(());
+        }
+        match Note::read(&run_dir) {
+            Some(note) => place::remove_private(&private, note.identity()),
+            None => place::remove_forgotten(&private),
+        }
     });
     match cleaned.await {
         Ok(Err(error)) => tracing::warn!(%error, "home_not_removed"),
@@ -426,15 +504,20 @@ async fn clean_places(run_dir: &std::path::Path, private: &std::path::Path, note
     }
 }
 
-/// Asks a shim to end its run.
-pub(super) fn stop(key: &TaskKey, shim: &ShimHandle, request: &StopRequest) {
+/// Asks a shim to end its run, and says if that did not work: a full disk has no place for the request.
+pub(super) fn stop(context: &Context, key: TaskKey, shim: &ShimHandle, request: &StopRequest) {
     tracing::info!(task = %key, reason = ?request.reason, "stopping");
     let asked = shim.dir.request_stop(request).map_err(|e| crate::lanes::with_causes(&e));
     let asked = asked.and_then(|()| watch::signal(&shim.pidfd, Signal::TERM).map_err(|e| e.to_string()));
-    if let Err(error) = asked {
-        // A run directory that is gone means that the run is over.
-        tracing::warn!(task = %key, %error, "stop_not_delivered");
-    }
+    let Err(error) = asked else { return };
+    // A run directory that is gone means that the run is over.
+    tracing::warn!(task = %key, %error, "stop_not_delivered");
+    let events = context.events.clone();
+    // Not tracked: the daemon may end before.
+    tokio::spawn(async move {
+        tokio::time::sleep(RETRY).await;
+        drop(events.send(Event::StopFailed(key)));
+    });
 }
 
 /// Runs a job in the writer's next transaction.

@@ -33,7 +33,12 @@ impl WallTimer {
         let moment = TimeSpec::new(micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000) * 1000);
         // With CANCEL_ON_SET a changed clock makes the timer readable too (timerfd_create(2)).
         let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME | TimerSetTimeFlags::TFD_TIMER_CANCEL_ON_SET;
-        Ok(self.timer.set(Expiration::OneShot(moment), flags)?)
+        match self.timer.set(Expiration::OneShot(moment), flags) {
+            // Somebody has set the clock since the last look. The timer is armed all the same (timerfd_setup in
+            // fs/timerfd.c), and its moment is one of the clock as it is now.
+            Ok(()) | Err(nix::errno::Errno::ECANCELED) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
     }
 
     /// Waits until it goes off. Cancel-safe: an expiry that nobody took stays readable.

@@ -27,6 +27,11 @@ impl Watched {
         self.fd.readable().await.map(drop)
     }
 
+    /// The inode of its pidfd: where the kernel has pidfs, no two processes of one boot share it.
+    pub(super) fn inode(&self) -> std::io::Result<u64> {
+        Ok(rustix::fs::fstat(self.fd.get_ref())?.st_ino)
+    }
+
     /// A second handle, for signals.
     pub(super) fn handle(&self) -> std::io::Result<OwnedFd> {
         self.fd.get_ref().try_clone()

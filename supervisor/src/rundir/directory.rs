@@ -42,6 +42,15 @@ pub(crate) enum RunDirError {
         #[source]
         source: io::Error,
     },
+    /// The directory could not be removed.
+    #[error("remove the run directory {path}")]
+    Remove {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
     /// A record could not be read.
     #[error("read {path}")]
     Read {
@@ -107,6 +116,17 @@ impl RunDir {
             return Err(failed(io::ErrorKind::NotADirectory.into()));
         }
         Ok(Self { path: path.to_owned() })
+    }
+
+    /// Removes the directory of a run that is over.
+    ///
+    /// Its name goes first, at once: a shim that comes late finds no directory, never one that has lost its `revoked`
+    /// and still has its spec.
+    pub(crate) fn remove(self) -> Result<(), RunDirError> {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let gone = self.path.with_file_name(format!(".{name}.gone"));
+        let removed = fs::rename(&self.path, &gone).and_then(|()| fs::remove_dir_all(&gone));
+        removed.map_err(|source| RunDirError::Remove { path: self.path, source })
     }
 
     /// Returns where it is.
@@ -247,6 +267,19 @@ mod tests {
         let _guard = run.lock().unwrap();
         assert!(run.is_revoked().unwrap());
         assert_eq!(run.pid().unwrap(), None);
+    }
+
+    #[test]
+    fn a_removed_directory_is_gone_for_whoever_still_has_its_path() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("7");
+        fs::create_dir(&path).unwrap();
+        let late = RunDir::open(&path).unwrap();
+        let LockState::Free(guard) = late.lock_state().unwrap() else { panic!("nobody has the lock") };
+        late.clone().revoke(guard).unwrap();
+        RunDir::open(&path).unwrap().remove().unwrap();
+        assert!(late.lock_state().is_err() && late.reserve_exit().is_err() && late.spec().is_err());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 
     #[test]

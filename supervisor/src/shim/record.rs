@@ -15,6 +15,9 @@ use crate::rundir::{
 /// The time between attempts to write a record to a full disk: nothing tells when there is space again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// How long a busy daemon is waited for: it learns of the record at the run's end, if not now.
+const POKE: Duration = Duration::from_millis(200);
+
 /// Why the `pid` record is not there.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PidError {
@@ -55,7 +58,8 @@ pub(super) fn write_pid(run: &RunDir, spec: &ShimSpec) -> Result<(), PidError> {
 pub(super) fn poke(spec: &ShimSpec, what: &str) {
     let send = || -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
-        socket.set_nonblocking(true)?;
+        // The queue of a socket is short (net.unix.max_dgram_qlen), and many runs may start at once.
+        socket.set_write_timeout(Some(POKE))?;
         let poke = Poke { board: &spec.board, run: spec.run, what };
         socket.send_to(&serde_json::to_vec(&poke)?, &spec.poke)?;
         Ok(())

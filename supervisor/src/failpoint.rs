@@ -1,0 +1,70 @@
+//! Named points at which a test ends the process, as `kill -9` does it.
+//!
+//! `SUPERVISOR_FAIL_POINT=after-claim:3` kills this process the third time that it passes `after-claim`. Without the
+//! variable a point costs one load. The points, in the order in which a run passes them:
+//!
+//! | point | what has happened |
+//! |---|---|
+//! | `begin` `job` `commit` `committed` | a group of writes: before it, before each of its jobs, before and after the commit |
+//! | `after-claim` | the claim is committed |
+//! | `after-prepare` | workspace, home and cgroup are there |
+//! | `after-run-dir` | the run directory and its spec are there |
+//! | `after-spawn` | the shim is started, and nobody has written that down |
+//! | `after-started` | the board knows that the command runs |
+//! | `after-exit` | the end of the shim was seen |
+//! | `before-finish` | the end is proven, and the run's places are removed |
+//! | `after-finish` | the board knows the end |
+//! | `after-cleanup` | the run directory is removed |
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const VARIABLE: &str = "SUPERVISOR_FAIL_POINT";
+
+/// The point that was named, and how often it may still be passed.
+#[derive(Debug)]
+struct Armed {
+    point: String,
+    left: AtomicI64,
+}
+
+impl Armed {
+    /// Reads `<point>` or `<point>:<count>`.
+    fn parse(text: &str) -> Self {
+        let (point, count) = text.split_once(':').unwrap_or((text, "1"));
+        Armed { point: point.to_owned(), left: AtomicI64::new(count.parse().unwrap_or(1)) }
+    }
+
+    /// Counts a passage; true at the one that is the last.
+    fn is_last(&self, point: &str) -> bool {
+        self.point == point && self.left.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+}
+
+/// Passes a point: returns, unless a test has named it.
+pub(crate) fn pass(point: &str) {
+    static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
+    let armed = ARMED.get_or_init(|| std::env::var(VARIABLE).ok().map(|text| Armed::parse(&text)));
+    if armed.as_ref().is_some_and(|armed| armed.is_last(point)) {
+        // It cannot fail for the own process, and nothing after it runs: SIGKILL is delivered on the way back.
+        kill(Pid::this(), Signal::SIGKILL).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_passed_as_often_as_was_said_and_no_other_counts() {
+        let armed = Armed::parse("after-claim:2");
+        assert!(!armed.is_last("after-spawn"));
+        assert!(!armed.is_last("after-claim"));
+        assert!(armed.is_last("after-claim"));
+        assert!(!armed.is_last("after-claim"));
+        assert!(Armed::parse("commit").is_last("commit"));
+    }
+}
