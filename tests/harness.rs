@@ -41,7 +41,7 @@ const FAREWELL: Duration = Duration::from_secs(30);
 /// The pause between two looks.
 const POLL: Duration = Duration::from_millis(10);
 /// How many uids each fleet has for its workers. Fleets of tests that run at the same time must not share any.
-const UIDS: u32 = 1024;
+const UIDS: u32 = 16_384;
 
 /// A root, and perhaps a daemon over it.
 pub(crate) struct Fleet {
@@ -73,7 +73,7 @@ impl Fleet {
     /// A root without a daemon, for a user.
     pub(crate) fn offline_as(user: User) -> Self {
         static FLEETS: AtomicU32 = AtomicU32::new(0);
-        let slot = (std::process::id() * 8 + FLEETS.fetch_add(1, Ordering::Relaxed)) % (1 << 21);
+        let slot = (std::process::id() * 8 + FLEETS.fetch_add(1, Ordering::Relaxed)) % (1 << 17);
         let dir = tempfile::Builder::new().prefix("sv").rand_bytes(5).tempdir_in("/tmp").unwrap();
         // Workers of other uids go through it.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();

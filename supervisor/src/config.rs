@@ -65,7 +65,7 @@ impl Default for WorkerConfig {
         WorkerConfig {
             // Above the ranges that distributions, systemd and containers hand out (systemd's UIDS-GIDS document).
             first_uid: 1_900_000_000,
-            uid_count: 65_536,
+            uid_count: 200_000_000,
             max_runtime: seconds("4h"),
             grace: seconds("5s"),
             verdict_grace: seconds("10s"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kernel::{BoardName, Readers, SystemClock, SystemEntropy, Writer, WriterOptions};
+use kernel::{BoardId, BoardName, Readers, SystemClock, SystemEntropy, Writer, WriterOptions};
 use tokio::sync::{mpsc, watch};
 
 use crate::config::Config;
@@ -26,6 +26,7 @@ pub(crate) enum Mode {
 /// One open board.
 #[derive(Debug)]
 pub(crate) struct BoardHandle {
+    id: BoardId,
     name: BoardName,
     writer: Option<Writer>,
     readers: Readers,
@@ -33,6 +34,11 @@ pub(crate) struct BoardHandle {
 }
 
 impl BoardHandle {
+    /// The board's identity.
+    pub(crate) fn id(&self) -> BoardId {
+        self.id
+    }
+
     /// The board's name.
     pub(crate) fn name(&self) -> &BoardName {
         &self.name
@@ -142,7 +148,7 @@ impl Service {
     fn open_at(&self, name: &BoardName) -> Result<BoardHandle, Failure> {
         let path = self.root.board(name);
         let clock = Arc::new(SystemClock);
-        kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
+        let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
         let changed = watch::Sender::new(0);
         let writer = match &self.mode {
             Mode::Reading => None,
@@ -166,6 +172,6 @@ impl Service {
             }
         };
         let readers = Readers::open(&path, clock)?;
-        Ok(BoardHandle { name: name.clone(), writer, readers, changed })
+        Ok(BoardHandle { id, name: name.clone(), writer, readers, changed })
     }
 }

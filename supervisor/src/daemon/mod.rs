@@ -25,6 +25,7 @@ mod run_task;
 mod settle;
 mod shortage;
 mod timer;
+mod uids;
 mod watch;
 
 pub(crate) use cgroup::processes as cgroup_processes;

@@ -18,6 +18,7 @@ use super::dispatcher::{Action, BoardWork, Dispatcher, Horizon, StopMode};
 use super::launch::Host;
 use super::run_task::{self, Context, run_task, submit, tell_started};
 use super::timer::WallTimer;
+use super::uids::Uids;
 use super::{Event, TaskKey, helper, recover};
 use crate::api::{Listeners, OperatorKey, Sockets, router};
 use crate::config::Config;
@@ -86,6 +87,7 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
         host,
         events: events.clone(),
         tasks: tasks.clone(),
+        uids: Uids::load(&root)?,
     });
     let horizon = match extent {
         Extent::Forever => Horizon::Forever,

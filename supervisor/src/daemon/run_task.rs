@@ -13,6 +13,7 @@ use super::launch::{self, Host, Launch, Note, Order};
 use super::live::{LiveRun, Phase, ShimHandle};
 use super::place::{self, Fault, LaunchError};
 use super::settle::{self, Proof};
+use super::uids::Uids;
 use super::watch::{self, Watched};
 use super::{Event, TaskKey, cgroup};
 use crate::api::{hash_token, hex};
@@ -35,6 +36,7 @@ pub(super) struct Context {
     pub(super) host: Host,
     pub(super) events: UnboundedSender<Event>,
     pub(super) tasks: TaskTracker,
+    pub(super) uids: Uids,
 }
 
 impl Context {
@@ -46,7 +48,6 @@ impl Context {
 
 /// Everything that the claim's transaction returns.
 struct ClaimedTask {
-    board_id: kernel::BoardId,
     run: Run,
     task: Task,
     context: String,
@@ -238,7 +239,8 @@ async fn claim(
     };
     let uids = nix::unistd::geteuid()
         .is_root()
-        .then(|| (config.worker.first_uid, config.worker.first_uid + config.worker.uid_count - 1));
+        .then(|| context.uids.range(board.id(), &config.worker))
+        .transpose()?;
     let id = candidate.task.clone();
     let logs = context.host.root.clone();
     let board_name = board.name().clone();
@@ -248,8 +250,8 @@ async fn claim(
         let start = kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
         let run = board.start_run(&id, start)?;
         let own_uid = match uids {
-            Some((low, high)) if candidate.workspace == "scratch" => {
-                Some(board.allocate_uid(&id, low, high)?)
+            Some(range) if candidate.workspace == "scratch" => {
+                Some(board.allocate_uid(&id, range.first, range.last)?)
             }
             _ => None,
         };
@@ -258,12 +260,12 @@ async fn claim(
         let task = board.expect_task(&id)?;
         let context = board.context(&id, ContextLimits::default())?.text;
         // All that is needed is read here: a claim that is committed must not fail afterwards.
-        Ok(ClaimedTask { board_id: board.board_id()?, run, task, context, own_uid, deadline })
+        Ok(ClaimedTask { run, task, context, own_uid, deadline })
     })
     .await?;
     Ok(Order {
         board: board.name().clone(),
-        board_id: claimed.board_id,
+        board_id: board.id(),
         task: claimed.task,
         run: claimed.run,
         token,
