@@ -1,6 +1,7 @@
 //! The boards of one root, open: what every verb works on, in the daemon and offline alike.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{BoardId, BoardName, Readers, SystemClock, SystemEntropy, Writer, WriterOptions};
@@ -10,6 +11,7 @@ use crate::config::Config;
 use crate::daemon;
 use crate::failpoint;
 use crate::failure::Failure;
+use crate::lanes::Lanes;
 use crate::paths::{Root, make_dir};
 
 /// Whether a process may write to the boards.
@@ -31,6 +33,7 @@ pub(crate) struct BoardHandle {
     writer: Option<Writer>,
     readers: Readers,
     changed: watch::Sender<i64>,
+    commits: Arc<AtomicU64>,
 }
 
 impl BoardHandle {
@@ -58,6 +61,11 @@ impl BoardHandle {
     pub(crate) fn changes(&self) -> watch::Receiver<i64> {
         self.changed.subscribe()
     }
+
+    /// How many commits this process has made that changed the board: writes share them.
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
 }
 
 /// The boards of one root.
@@ -65,6 +73,7 @@ impl BoardHandle {
 pub(crate) struct Service {
     root: Root,
     config: Mutex<Arc<Config>>,
+    lanes: Mutex<Option<Arc<Lanes>>>,
     mode: Mode,
     boards: Mutex<BTreeMap<BoardName, Arc<BoardHandle>>>,
 }
@@ -72,7 +81,7 @@ pub(crate) struct Service {
 impl Service {
     /// A service over a root; boards are opened when they are first used.
     pub(crate) fn new(root: Root, config: Config, mode: Mode) -> Self {
-        Service { root, config: Mutex::new(Arc::new(config)), mode, boards: Mutex::default() }
+        Service { root, config: Mutex::new(Arc::new(config)), lanes: Mutex::default(), mode, boards: Mutex::default() }
     }
 
     /// The root.
@@ -85,9 +94,21 @@ impl Service {
         Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The lanes and policies as they stand now: read when they are first asked for, and again by `reconfigure`.
+    pub(crate) fn lanes(&self) -> Result<Arc<Lanes>, Failure> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lanes) = &*lanes {
+            return Ok(Arc::clone(lanes));
+        }
+        let read = Arc::new(Lanes::load(&self.root)?);
+        *lanes = Some(Arc::clone(&read));
+        Ok(read)
+    }
+
     /// Takes a new configuration into use.
-    pub(crate) fn reconfigure(&self, config: Config) {
+    pub(crate) fn reconfigure(&self, config: Config, lanes: Lanes) {
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        *self.lanes.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(lanes));
     }
 
     /// The way to the owner loop; none outside the daemon.
@@ -150,13 +171,16 @@ impl Service {
         let clock = Arc::new(SystemClock);
         let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
         let changed = watch::Sender::new(0);
+        let commits = Arc::new(AtomicU64::new(0));
         let writer = match &self.mode {
             Mode::Reading => None,
             Mode::Offline | Mode::Daemon(_) => {
                 let changed = changed.clone();
+                let commits = Arc::clone(&commits);
                 let daemon = self.daemon().cloned();
                 let board = name.clone();
                 let on_commit = move |committed: kernel::Committed| {
+                    commits.fetch_add(1, Ordering::Relaxed);
                     changed.send_replace(committed.last_event.get());
                     if let Some(daemon) = &daemon {
                         // A closed channel means that the owner loop has ended: nothing is left to wake.
@@ -172,6 +196,6 @@ impl Service {
             }
         };
         let readers = Readers::open(&path, clock)?;
-        Ok(BoardHandle { id, name: name.clone(), writer, readers, changed })
+        Ok(BoardHandle { id, name: name.clone(), writer, readers, changed, commits })
     }
 }

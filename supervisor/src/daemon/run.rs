@@ -57,11 +57,11 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     root.check_reachable()?;
     let lock = own_root(&root, extent).await?;
     let config = Config::load(&root)?;
-    let lanes = Lanes::load(&root)?;
     install_binary(&root)?;
     let support = detect_support().await?;
     let (events, mut inbox) = mpsc::unbounded_channel();
     let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(events.clone())));
+    let lanes = service.lanes()?;
     let boards = open_boards(&service)?;
     let key = OperatorKey::ensure(&root)?;
     let sockets = match support.board_access_kind() {
@@ -178,7 +178,7 @@ async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
 async fn own(
     context: &Arc<Context>,
     dispatcher: &mut Dispatcher,
-    mut lanes: Lanes,
+    mut lanes: Arc<Lanes>,
     inbox: &mut mpsc::UnboundedReceiver<Event>,
 ) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::failed(format!("the timer failed: {e}"));
@@ -202,7 +202,7 @@ async fn own(
                 Action::Wake(board) => wake_board(context, board),
                 Action::Start(board, candidate) => match context.service.board(&board) {
                     Ok(handle) => {
-                        let task = run_task(Arc::clone(context), handle, *candidate, lanes.clone());
+                        let task = run_task(Arc::clone(context), handle, *candidate, Arc::clone(&lanes));
                         context.tasks.spawn(task);
                     }
                     Err(failure) => {
@@ -317,12 +317,11 @@ fn limit_drain(context: &Arc<Context>) {
     });
 }
 
-fn reload(context: &Context) -> Result<(Arc<Config>, Lanes), Failure> {
+fn reload(context: &Context) -> Result<(Arc<Config>, Arc<Lanes>), Failure> {
     let root = context.service.root();
-    let lanes = Lanes::load(root)?;
-    context.service.reconfigure(Config::load(root)?);
+    context.service.reconfigure(Config::load(root)?, Lanes::load(root)?);
     tracing::info!("reloaded");
-    Ok((context.service.config(), lanes))
+    Ok((context.service.config(), context.service.lanes()?))
 }
 
 fn open_boards(service: &Service) -> Result<Vec<BoardName>, Failure> {

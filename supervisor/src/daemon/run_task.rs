@@ -60,7 +60,7 @@ pub(super) async fn run_task(
     context: Arc<Context>,
     board: Arc<BoardHandle>,
     candidate: Candidate,
-    lanes: Lanes,
+    lanes: Arc<Lanes>,
 ) {
     let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
     let order = match claim(&context, &board, candidate, &lanes).await {

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
-use crate::lanes::Lanes;
 use crate::terminal::Screen;
 
 /// Show who tasks can be assigned to, and what they have
@@ -37,7 +36,7 @@ impl Verb for Assignees {
     type Reply = Vec<AssigneeLine>;
 
     async fn run(self, call: Call) -> Result<Vec<AssigneeLine>, Failure> {
-        let lanes = Lanes::load(call.service.root())?;
+        let lanes = call.service.lanes()?;
         let worker = call.actor.kind == kernel::ActorKind::Worker;
         let loads = call.read(|view| view.assignees()).await?;
         let mut named: BTreeMap<String, AssigneeLine> = lanes

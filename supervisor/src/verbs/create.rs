@@ -11,7 +11,6 @@ use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::lanes::Lanes;
 use crate::span::Span;
 use crate::terminal::{Ink, Screen, printable};
 
@@ -170,7 +169,7 @@ impl Verb for Create {
         if call.actor.kind != ActorKind::Worker {
             crate::daemon::check_workspace(&place, call.actor.uid)?;
         }
-        let lanes = Lanes::load(call.service.root())?;
+        let lanes = call.service.lanes()?;
         if let Some(policy) = &self.policy {
             lanes.policy(policy)?;
         }

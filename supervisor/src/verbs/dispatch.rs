@@ -8,7 +8,6 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::daemon::{DispatchReport, Event, Waiting};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::lanes::Lanes;
 use crate::terminal::{Cell, Screen, printable};
 
 /// How many ready tasks a plan looks at.
@@ -123,7 +122,7 @@ impl Verb for Dispatch {
 }
 
 async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
-    let lanes = Lanes::load(call.service.root())?;
+    let lanes = call.service.lanes()?;
     let limits = call.service.config().limits.clone();
     let (ready, open, unassigned) = call
         .read(|view| {

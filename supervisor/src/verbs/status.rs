@@ -62,6 +62,8 @@ pub(crate) struct DaemonLine {
     pub(crate) stopping: Option<String>,
     /// How often its owner loop has woken up.
     pub(crate) wakeups: u64,
+    /// How many commits it has made to the board that was asked about.
+    pub(crate) commits: u64,
 }
 
 /// A live worker.
@@ -122,7 +124,8 @@ impl Verb for Status {
             })
             .await?;
         let now = kernel::SystemClock.now();
-        let daemon = snapshot.as_ref().map(daemon_line);
+        let commits = call.board.commits();
+        let daemon = snapshot.as_ref().map(|snapshot| daemon_line(snapshot, commits));
         let mut waiting = snapshot.as_ref().map(|snapshot| snapshot.waiting.clone()).unwrap_or_default();
         for (task, why) in told {
             if waiting.len() < TOLD && waiting.iter().all(|known| known.task != task) {
@@ -172,7 +175,7 @@ impl Verb for Status {
     }
 }
 
-fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
+fn daemon_line(snapshot: &Snapshot, commits: u64) -> DaemonLine {
     let own = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
     let page = procfs::page_size();
     let start_us =
@@ -186,6 +189,7 @@ fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
         paused: snapshot.paused.clone(),
         stopping: snapshot.stopping.clone(),
         wakeups: snapshot.wakeups,
+        commits,
     }
 }
 

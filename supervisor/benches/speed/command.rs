@@ -1,0 +1,34 @@
+//! `create` as a whole process, from its start to its end.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+use crate::figures::{Samples, Table};
+use crate::root::Root;
+
+const TIMES: usize = 200;
+
+/// Measures.
+pub(crate) fn measure(table: &mut Table) -> Result<()> {
+    let root = Root::start(4)?;
+    let mut samples = Samples::default();
+    let mut start = Samples::default();
+    for _ in 0..TIMES {
+        samples.push(time(root.command().args(["create", "a task"]))?);
+        start.push(time(root.command().arg("--version"))?);
+    }
+    table.row("`supervisor create` as a process", samples.brief(), "p50 ≤ 12 ms");
+    table.row("`supervisor --version` as a process", start.brief(), "");
+    Ok(())
+}
+
+fn time(command: &mut std::process::Command) -> Result<std::time::Duration> {
+    let begun = Instant::now();
+    let status = command.status()?;
+    let took = begun.elapsed();
+    if !status.success() {
+        bail!("it ended with {status}");
+    }
+    Ok(took)
+}
