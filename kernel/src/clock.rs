@@ -96,8 +96,12 @@ impl Clock for SystemClock {
     }
 
     fn boot_id(&self) -> String {
-        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-            .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+        static BOOT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+        let read = || {
+            std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+                .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+        };
+        BOOT.get_or_init(read).clone()
     }
 }
 

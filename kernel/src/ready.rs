@@ -32,6 +32,9 @@ pub(crate) fn ready(view: &View<'_>, limit: usize, skip: &Skip) -> Result<Vec<Ca
         });
         queues.entry(lane.0.clone()).or_default().extend(allowed);
     }
+    if queues.is_empty() {
+        return Ok(Vec::new());
+    }
     let running: BTreeMap<String, u32> = queue::running(view.conn)?.into_iter().collect();
     let mut tenants: Vec<(u32, VecDeque<Candidate>)> = queues
         .into_iter()

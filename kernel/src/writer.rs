@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::board::Board;
 use crate::clock::{Clock, SystemClock};
@@ -175,18 +176,18 @@ impl Writer {
     ///
     /// # Errors
     /// `done` gets [`Error::Conflict`] when another caller has used the id.
-    pub fn submit_once(
+    pub fn submit_once<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         request: RequestId,
         caller: String,
-        job: impl FnOnce(&mut Board<'_>) -> Result<Value, Error> + Send + 'static,
-        done: impl FnOnce(Result<Value, Error>) + Send + 'static,
+        job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
+        done: impl FnOnce(Result<T, Error>) + Send + 'static,
     ) {
         self.submit(
             move |board| {
                 if let Some(stored) = requests::find(board.conn, &request)? {
                     return if stored.caller == caller {
-                        Ok(stored.reply)
+                        serde_json::from_str(&stored.reply).map_err(|error| unreadable("read", &error))
                     } else {
                         Err(Error::conflict(
                             format!("the request id {request} was used by another caller"),
@@ -195,12 +196,17 @@ impl Writer {
                     };
                 }
                 let reply = job(board)?;
-                requests::insert(board.conn, &request, &caller, &reply, board.now())?;
+                let text = serde_json::to_string(&reply).map_err(|error| unreadable("stored", &error))?;
+                requests::insert(board.conn, &request, &caller, &text, board.now())?;
                 Ok(reply)
             },
             done,
         );
     }
+}
+
+fn unreadable(step: &str, error: &serde_json::Error) -> Error {
+    Error::Writer { message: format!("the reply cannot be {step}: {error}") }
 }
 
 fn gone() -> Error {

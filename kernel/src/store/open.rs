@@ -197,6 +197,10 @@ pub(crate) fn prepare(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "foreign_keys", true)?;
+    // Savepoints keep what they may have to undo; a file for that would be made and removed in each transaction.
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    // KiB when negative: room for the pages that a group of writes touches.
+    conn.pragma_update(None, "cache_size", -8192)?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "trusted_schema", false)?;
     conn.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)

@@ -1,16 +1,16 @@
 //! Stored replies: a repeated request gets the first one.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
-use serde_json::Value;
 
-use super::convert::{Step as _, json};
+use super::convert::Step as _;
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::RequestId;
 
 pub(crate) struct Stored {
     pub(crate) caller: String,
-    pub(crate) reply: Value,
+    /// As JSON.
+    pub(crate) reply: String,
 }
 
 pub(crate) fn find(conn: &Connection, id: &RequestId) -> Result<Option<Stored>, Error> {
@@ -18,10 +18,7 @@ pub(crate) fn find(conn: &Connection, id: &RequestId) -> Result<Option<Stored>, 
         .and_then(|mut statement| {
             statement
                 .query_row([id.as_str()], |row| {
-                    Ok(Stored {
-                        caller: row.get("caller")?,
-                        reply: json(row, "reply")?.unwrap_or(Value::Null),
-                    })
+                    Ok(Stored { caller: row.get("caller")?, reply: row.get("reply")? })
                 })
                 .optional()
         })
@@ -32,11 +29,11 @@ pub(crate) fn insert(
     conn: &Connection,
     id: &RequestId,
     caller: &str,
-    reply: &Value,
+    reply: &str,
     now: Timestamp,
 ) -> Result<(), Error> {
     conn.prepare_cached("INSERT INTO requests (id, caller, reply, created_at) VALUES (?1, ?2, ?3, ?4)")
-        .and_then(|mut statement| statement.execute(params![id.as_str(), caller, reply.to_string(), now]))
+        .and_then(|mut statement| statement.execute(params![id.as_str(), caller, reply, now]))
         .step("store the reply")
         .map(|_| ())
 }

@@ -129,14 +129,8 @@ impl Call {
         };
         let caller = format!("{}:{}", self.actor.kind, self.actor.name);
         let (done, reply) = tokio::sync::oneshot::channel();
-        let job = move |board: &mut Board<'_>| {
-            let reply = job(board, &actor)?;
-            serde_json::to_value(reply)
-                .map_err(|e| kernel::Error::Writer { message: format!("the reply cannot be stored: {e}") })
-        };
+        let job = move |board: &mut Board<'_>| job(board, &actor);
         writer.submit_once(request, caller, job, move |result| drop(done.send(result)));
-        let value = reply.await.map_err(lost)??;
-        serde_json::from_value(value)
-            .map_err(|e| Failure::failed(format!("the stored reply cannot be read: {e}")))
+        reply.await.map_err(lost)?.map_err(Failure::from)
     }
 }

@@ -175,6 +175,9 @@ CREATE TABLE task_runs (
 ) STRICT;
 CREATE UNIQUE INDEX task_runs_open ON task_runs (task_id) WHERE ended_at IS NULL;
 CREATE INDEX task_runs_open_tenant ON task_runs (tenant) WHERE ended_at IS NULL;
+CREATE INDEX task_runs_lease ON task_runs (claim_expires) WHERE ended_at IS NULL AND holder = 'hand';
+CREATE INDEX task_runs_stop ON task_runs (id)
+    WHERE ended_at IS NULL AND holder = 'supervisor' AND stop_reason IS NOT NULL;
 CREATE UNIQUE INDEX task_runs_token ON task_runs (token_hash) WHERE token_hash IS NOT NULL;
 CREATE INDEX task_runs_task ON task_runs (task_id, id);
 
