@@ -81,7 +81,13 @@ pub(crate) struct Service {
 impl Service {
     /// A service over a root; boards are opened when they are first used.
     pub(crate) fn new(root: Root, config: Config, mode: Mode) -> Self {
-        Service { root, config: Mutex::new(Arc::new(config)), lanes: Mutex::default(), mode, boards: Mutex::default() }
+        Service {
+            root,
+            config: Mutex::new(Arc::new(config)),
+            lanes: Mutex::default(),
+            mode,
+            boards: Mutex::default(),
+        }
     }
 
     /// The root.

@@ -19,8 +19,7 @@ pub(crate) fn measure(table: &mut Table) -> Result<()> {
         let begun = Instant::now();
         let mut parents: Vec<String> = Vec::new();
         for _ in 0..3 {
-            let request =
-                json!({ "title": "link", "assignee": "shell", "body": ":", "parents": parents });
+            let request = json!({ "title": "link", "assignee": "shell", "body": ":", "parents": parents });
             let created = client.call("create", &request)?;
             parents = vec![created["id"].as_str().context("the reply has no id")?.to_owned()];
         }

@@ -65,7 +65,9 @@ fn writes(
         .enumerate()
         .map(|(number, mut client)| {
             let write = write.clone();
-            std::thread::spawn(move || (0..each).try_for_each(|turn| write(&mut client, number * each + turn)))
+            std::thread::spawn(move || {
+                (0..each).try_for_each(|turn| write(&mut client, number * each + turn))
+            })
         })
         .collect();
     for thread in threads {

@@ -44,10 +44,9 @@ fn main() -> ExitCode {
     let named: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
     let mut table = Table::default();
     for (name, measure) in MEASURES {
-        if named.is_empty() || named.iter().any(|word| *word == name) {
-            if let Err(error) = measure(&mut table) {
-                table.row(name, format!("not measured: {error:#}"), "");
-            }
+        let is_wanted = named.is_empty() || named.iter().any(|word| *word == name);
+        if is_wanted && let Err(error) = measure(&mut table) {
+            table.row(name, format!("not measured: {error:#}"), "");
         }
     }
     // A reader that has gone wants no table.

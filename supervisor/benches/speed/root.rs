@@ -16,7 +16,7 @@ use crate::worker::clock;
 /// The program that is measured.
 const SUPERVISOR: &str = env!("CARGO_BIN_EXE_supervisor");
 /// How long a daemon may take to come up, and a task to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A temporary root and its daemon.
 #[derive(Debug)]
@@ -36,13 +36,14 @@ impl Root {
         let lanes = path.join("lanes.d");
         fs::create_dir(&lanes)?;
         let bench = path.join("bin/bench");
+        let program = bench.display();
         for (lane, word, policy) in [
             ("stamp", "__stamp", "default"),
             ("stamp-open", "__stamp", "unconfined"),
             ("sleep", "__sleep", "default"),
         ] {
             let text = format!(
-                "argv = [{bench:?}, \"{word}\"]\non_clean_exit = \"complete\"\npolicy = \"{policy}\"\n"
+                "argv = [\"{program}\", \"{word}\"]\non_clean_exit = \"complete\"\npolicy = \"{policy}\"\n"
             );
             fs::write(lanes.join(format!("{lane}.toml")), text)?;
         }

@@ -45,7 +45,8 @@ fn house(table: &mut Table, workers: usize) -> Result<()> {
         command.push(begun.elapsed());
     }
     let shims = shims(root.daemon());
-    let private: u64 = shims.iter().map(|pid| kib(*pid, "smaps_rollup", &["Private_Clean", "Private_Dirty"])).sum();
+    let private: u64 =
+        shims.iter().map(|pid| kib(*pid, "smaps_rollup", &["Private_Clean", "Private_Dirty"])).sum();
     let each = private / u64::try_from(shims.len().max(1))?;
     let resident = kib(root.daemon(), "status", &["VmRSS"]);
     let target = |text: &'static str| if workers == 1000 { text } else { "" };
@@ -56,7 +57,11 @@ fn house(table: &mut Table, workers: usize) -> Result<()> {
         format!("{}.{} MB", resident / 1024, resident % 1024 * 10 / 1024),
         target("< 40 MB"),
     );
-    table.row(&format!("each shim's private memory, of {}", shims.len()), format!("{each} KiB"), target("< 300 KiB"));
+    table.row(
+        &format!("each shim's private memory, of {}", shims.len()),
+        format!("{each} KiB"),
+        target("< 300 KiB"),
+    );
     table.row(&format!("{workers} workers up after"), format!("{:.1} s", up.as_secs_f64()), "");
     Ok(())
 }
