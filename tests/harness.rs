@@ -28,7 +28,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub(crate) use leftovers::Process;
+pub(crate) use leftovers::{Process, cgroup};
 pub(crate) use output::{Output, tidy};
 pub(crate) use user::{User, skip};
 

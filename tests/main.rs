@@ -8,7 +8,9 @@ mod http;
 
 mod api;
 mod board;
+mod crash;
 mod dispatch;
 mod following;
+mod journal;
 mod spine;
 mod stop;

@@ -532,7 +532,8 @@ impl Shim {
 
     fn private_kib(&self) -> u64 {
         let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id())).unwrap();
-        let values = rollup.lines().filter(|line| line.starts_with("Private_"));
+        // Clean private pages are those of the binary itself, which nobody else has mapped at the moment.
+        let values = rollup.lines().filter(|line| line.starts_with("Private_Dirty"));
         values.map(|line| line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum()
     }
 }

@@ -1,0 +1,319 @@
+//! Whatever dies at whatever moment: nothing acknowledged is lost, nothing runs twice at once, nothing is left behind.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::harness::{BINARY, Fleet, User, skip};
+use crate::journal::{Attempts, Journal, nothing_is_left, records};
+
+/// The named points, each with the passage at which the daemon dies, so that it dies some times on the way.
+const POINTS: [&str; 13] = [
+    "begin:41",
+    "job:61",
+    "commit:41",
+    "committed:41",
+    "after-claim:27",
+    "after-prepare:27",
+    "after-run-dir:27",
+    "after-spawn:27",
+    "after-started:27",
+    "after-exit:27",
+    "before-finish:27",
+    "after-finish:27",
+    "after-cleanup:27",
+];
+
+/// A number from the environment, or a default.
+fn setting(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Moments and victims that differ from run to run; a failure tells the seed.
+struct Chance(u64);
+
+impl Chance {
+    fn new() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let seed = setting("CRASH_SEED", usize::try_from(now.as_micros() & 0xffff_ffff).unwrap());
+        println!("CRASH_SEED={seed}");
+        Chance(seed as u64)
+    }
+
+    /// A number below `end` (Knuth's MMIX generator).
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Creates tasks of one script without a daemon.
+fn create(fleet: &Fleet, count: usize, script: &str) -> Vec<String> {
+    (0..count).map(|n| fleet.create(&format!("task {n}"), script, &[])).collect()
+}
+
+/// Starts a daemon that dies at a point, if one is named. Does not wait for it to serve.
+fn launch(fleet: &Fleet, point: Option<&str>) {
+    let log = fs::File::options().create(true).append(true).open(fleet.log_file()).unwrap();
+    let mut command = fleet.command(["daemon"]);
+    command.stdout(log.try_clone().unwrap()).stderr(log).env("RUST_LOG", "info");
+    if let Some(point) = point {
+        command.env("SUPERVISOR_FAIL_POINT", point);
+    }
+    fleet.adopt(command.spawn().unwrap());
+}
+
+/// Whether the daemon has died and waits to be reaped.
+fn has_died(fleet: &Fleet) -> bool {
+    state_of(fleet.daemon_pid()) == Some('Z')
+}
+
+/// The state of a process; none when it is gone.
+fn state_of(pid: i32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Whether the board says of all tasks that they are done.
+fn all_done(fleet: &Fleet, journal: &Journal, tasks: usize) -> bool {
+    if journal.ended() < tasks {
+        return false;
+    }
+    // The daemon may die under the question; then it is asked again.
+    let listed = fleet.cli(["list", "--status", "done", "--limit", "5000", "--json"]);
+    listed.code == 0 && listed.json().as_array().is_some_and(|done| done.len() == tasks)
+}
+
+/// Kills the daemon, starts one that nothing disturbs, waits for the rest and looks at everything.
+#[track_caller]
+fn settle(fleet: &Fleet, journal: &Journal, tasks: &[String], attempts: Attempts) {
+    fleet.kill_daemon();
+    fleet.start();
+    fleet.eventually("all tasks are done", || all_done(fleet, journal, tasks.len()).then_some(()));
+    journal.audit(fleet, tasks, attempts);
+    nothing_is_left(fleet);
+}
+
+#[test]
+fn a_daemon_that_dies_at_any_named_point_loses_nothing_and_repeats_nothing() {
+    let count = setting("CRASH_TASKS", 100);
+    let template = Fleet::offline();
+    let tasks = create(&template, count, &Journal::script("sleep 0.01"));
+    for point in POINTS {
+        println!("--- {point}");
+        let fleet = Fleet::offline();
+        let journal = Journal::of(&fleet, 8, "");
+        copy(&template.root().join("boards"), &fleet.root().join("boards"));
+        let mut deaths = 0;
+        loop {
+            launch(&fleet, Some(point));
+            let died = fleet.eventually("the daemon has died, or is through", || {
+                has_died(&fleet)
+                    .then_some(true)
+                    .or_else(|| all_done(&fleet, &journal, count).then_some(false))
+            });
+            if !died {
+                break;
+            }
+            fleet.reap_daemon();
+            deaths += 1;
+        }
+        assert!(deaths > 0, "{point} was never passed");
+        settle(&fleet, &journal, &tasks, Attempts::One);
+    }
+}
+
+#[test]
+fn a_daemon_that_is_killed_at_random_moments_loses_nothing_and_repeats_nothing() {
+    let (count, kills) = (setting("CRASH_TASKS", 100), setting("CRASH_KILLS", 200));
+    let mut chance = Chance::new();
+    let fleet = Fleet::offline();
+    let journal = Journal::of(&fleet, 8, "");
+    // Long enough that some run at each of the kills, each for another time.
+    let tasks = create(&fleet, count, &Journal::script("sleep $(($$ % 3)).$(($$ % 10))"));
+    for _ in 0..kills {
+        launch(&fleet, None);
+        std::thread::sleep(Duration::from_millis(20 + chance.below(200)));
+        fleet.kill_daemon();
+    }
+    launch(&fleet, None);
+    settle(&fleet, &journal, &tasks, Attempts::One);
+}
+
+#[test]
+fn killed_shims_and_workers_cost_an_attempt_and_leave_nothing() {
+    let (count, kills) = (setting("CRASH_TASKS", 100) / 2, setting("CRASH_KILLS", 200) / 5);
+    let mut chance = Chance::new();
+    let fleet = Fleet::offline();
+    let journal = Journal::of(&fleet, 8, "failure_limit = 1000\n");
+    let tasks = create(&fleet, count, &Journal::script("(setsid sleep 0.4 &)\nsleep 0.3"));
+    fleet.start();
+    let mut killed = BTreeSet::new();
+    fleet.eventually("enough shims and workers were killed", || {
+        let victims = victims(&fleet, chance.below(3));
+        if !victims.is_empty() {
+            let pid = victims[usize::try_from(chance.below(victims.len() as u64)).unwrap()];
+            if kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok() {
+                killed.insert(pid);
+            }
+        }
+        (killed.len() >= kills || all_done(&fleet, &journal, count)).then_some(())
+    });
+    assert!(killed.len() >= kills / 2, "the tasks were done before much was killed: {}", killed.len());
+    settle(&fleet, &journal, &tasks, Attempts::Many);
+}
+
+/// The pids of shims, of workers, or of both.
+fn victims(fleet: &Fleet, which: u64) -> Vec<i32> {
+    let files: &[&str] = match which {
+        0 => &["pid"],
+        1 => &["started"],
+        _ => &["pid", "started"],
+    };
+    // A worker's record outlives it; its pid is still the worker's only while it runs in this root.
+    let live: BTreeSet<i32> = fleet.processes().iter().map(|process| process.pid).collect();
+    let recorded = files.iter().flat_map(|file| records(fleet, file));
+    let pids = recorded.filter_map(|(_, record)| i32::try_from(record["pid"].as_i64()?).ok());
+    pids.filter(|pid| live.contains(pid)).collect()
+}
+
+#[test]
+fn a_shim_that_comes_after_its_run_was_taken_back_runs_nothing() {
+    let fleet = Fleet::offline();
+    let journal = Journal::of(&fleet, 4, "");
+    let tasks = create(&fleet, 1, &Journal::script("true"));
+    launch(&fleet, Some("after-run-dir"));
+    fleet.eventually("the daemon has died", || has_died(&fleet).then_some(()));
+    fleet.reap_daemon();
+    let dir = fleet.root().join("runs/default/1");
+    assert!(dir.join("spec.json").exists() && !dir.join("pid").exists());
+    let mut late = Command::new("sh")
+        .args(["-c", "kill -STOP $$; exec \"$0\" __shim \"$1\"", BINARY])
+        .arg(&dir)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = i32::try_from(late.id()).unwrap();
+    fleet.eventually("the late shim is stopped", || (state_of(pid) == Some('T')).then_some(()));
+
+    fleet.start();
+    fleet.wait_for(&tasks[0], "done");
+    kill(Pid::from_raw(pid), Signal::SIGCONT).unwrap();
+
+    let code = late.wait().unwrap().code();
+    assert!(matches!(code, Some(66 | 76)), "no run directory, or a revoked one: {code:?}");
+    journal.audit(&fleet, &tasks, Attempts::One);
+    let shown = fleet.show(&tasks[0]);
+    assert_eq!(shown["runs"].as_array().unwrap().len(), 2, "{shown:#}");
+    assert_eq!(
+        (&shown["runs"][0]["outcome"], &shown["runs"][0]["spawned_at"]),
+        (&"reclaimed".into(), &().into())
+    );
+    nothing_is_left(&fleet);
+}
+
+#[test]
+fn a_second_daemon_refuses_and_names_the_first_and_a_killed_first_is_no_obstacle() {
+    let fleet = Fleet::boot();
+    let first = fleet.daemon_pid();
+    fleet.cli(["daemon"]).refused(4, &format!("a daemon, pid {first}"));
+    fleet.restart();
+    fleet.cli(["daemon"]).refused(4, &format!("a daemon, pid {}", fleet.daemon_pid()));
+}
+
+#[test]
+fn a_run_of_another_boot_is_lost_and_costs_nothing() {
+    let fleet = Fleet::offline();
+    let journal = Journal::of(&fleet, 4, "");
+    let tasks = create(&fleet, 1, &Journal::script("[ -e again ] || { touch again; sleep 600; }"));
+    fleet.start();
+    let (dir, record) = fleet.eventually("the run has begun", || {
+        let begun = journal.lines().len() == 1 && !records(&fleet, "started").is_empty();
+        begun.then(|| records(&fleet, "pid").pop()).flatten()
+    });
+    // The host goes down: daemon, shim and worker at once, and the boot id changes.
+    fleet.kill_daemon();
+    kill(Pid::from_raw(record["pid"].as_i64().unwrap().try_into().unwrap()), Signal::SIGKILL).unwrap();
+    fleet.eventually("everything is gone", || fleet.processes().is_empty().then_some(()));
+    let mut other = record.clone();
+    other["boot_id"] = "00000000-0000-4000-8000-000000000000".into();
+    // This very process stands for whoever has the pid in the new boot.
+    other["pid"] = std::process::id().into();
+    other["start_ticks"] = ticks(std::process::id()).into();
+    fs::write(dir.join("pid"), other.to_string()).unwrap();
+
+    fleet.start();
+
+    let shown = fleet.wait_for(&tasks[0], "done");
+    assert_eq!(shown["runs"][0]["outcome"], "lost", "{shown:#}");
+    assert_eq!(shown["task"]["consecutive_failures"], 0);
+    journal.audit(&fleet, &tasks, Attempts::Many);
+    nothing_is_left(&fleet);
+}
+
+fn ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap().parse().unwrap()
+}
+
+#[test]
+fn an_ordinary_users_daemon_survives_its_deaths_as_well() {
+    let (count, kills) = (setting("CRASH_TASKS", 100) / 4, setting("CRASH_KILLS", 200) / 5);
+    let mut chance = Chance::new();
+    let fleet = Fleet::offline_as(User::ordinary());
+    let journal = Journal::of(&fleet, 8, "");
+    let tasks = create(&fleet, count, &Journal::script("sleep $(($$ % 2)).$(($$ % 10))"));
+    for _ in 0..kills {
+        launch(&fleet, None);
+        std::thread::sleep(Duration::from_millis(20 + chance.below(200)));
+        fleet.kill_daemon();
+    }
+    launch(&fleet, None);
+    settle(&fleet, &journal, &tasks, Attempts::One);
+}
+
+#[test]
+fn without_a_cgroup_a_killed_shim_holds_its_claim_until_a_person_takes_it_back() {
+    let fleet = Fleet::offline_as(User::ordinary());
+    let journal = Journal::of(&fleet, 4, "");
+    let tasks = create(&fleet, 1, &Journal::script("[ -e again ] || { touch again; sleep 600; }"));
+    fleet.start();
+    let record = fleet.eventually("the run has begun", || {
+        let begun = journal.lines().len() == 1 && !records(&fleet, "started").is_empty();
+        begun.then(|| records(&fleet, "pid").pop()).flatten()
+    });
+    let (dir, record) = record;
+    let spec: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("spec.json")).unwrap()).unwrap();
+    if !spec["cgroup"].is_null() {
+        skip("survivors unknown: this user has cgroups");
+        return;
+    }
+    kill(Pid::from_raw(record["pid"].as_i64().unwrap().try_into().unwrap()), Signal::SIGKILL).unwrap();
+    let unknown = || {
+        let status = fleet.json(["status"]);
+        let worker = &status["workers"][0];
+        (worker["phase"] == "unknown" && worker["note"].as_str()?.contains("survivors unknown")).then_some(())
+    };
+    fleet.eventually("status says that survivors are unknown", unknown);
+    // The next daemon cannot know more.
+    fleet.restart();
+    fleet.eventually("status still says it", unknown);
+    assert_eq!(fleet.status_of(&tasks[0]), "running");
+
+    fleet.cli(["reclaim", &tasks[0]]).ok();
+
+    let shown = fleet.wait_for(&tasks[0], "done");
+    assert_eq!(shown["runs"][0]["outcome"], "reclaimed", "{shown:#}");
+    nothing_is_left(&fleet);
+}
+
+/// Copies a directory of plain files and directories.
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(status.success());
+}

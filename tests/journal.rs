@@ -1,0 +1,203 @@
+//! What workers themselves record of their runs, outside of the board, and how the two are compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::harness::{Fleet, cgroup};
+
+/// The policy of workers that keep a journal: the default one, and the place of the journal.
+const DEFAULT_POLICY: &str = include_str!("../policies/src/presets/default.toml");
+
+/// One line that a worker has written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) what: String,
+    pub(crate) task: String,
+    pub(crate) run: i64,
+}
+
+/// A file that every worker of a fleet may append to.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+}
+
+/// How often a task may have been begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempts {
+    /// Once: nothing but the daemon was disturbed.
+    One,
+    /// More often: shims or workers were killed.
+    Many,
+}
+
+impl Journal {
+    /// Makes the journal of a fleet without a daemon, with the policy that opens it to workers. `config` is the rest of
+    /// the configuration's `[worker]` table.
+    pub(crate) fn of(fleet: &Fleet, slots: usize, config: &str) -> Self {
+        let dir = fleet.home().join("journal");
+        fs::create_dir(&dir).unwrap();
+        let path = dir.join("lines");
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+        fleet.give(&dir);
+        fleet.give(&path);
+        let mut policy: toml::Table = toml::from_str(DEFAULT_POLICY).unwrap();
+        policy.insert("name".to_owned(), "journal".into());
+        let place = toml::Value::from(dir.to_str().unwrap());
+        policy["filesystem"]["rw"].as_array_mut().unwrap().push(place);
+        let set = policy["env"]["set"].as_table_mut().unwrap();
+        set.insert("JOURNAL".to_owned(), path.to_str().unwrap().into());
+        fleet.policy("journal", &policy.to_string());
+        fleet
+            .configure(&format!("[limits]\nmax_running = {slots}\n[worker]\npolicy = \"journal\"\n{config}"));
+        Journal { path }
+    }
+
+    /// A script that records its beginning and its end, and does something in between.
+    ///
+    /// It holds a lock of its workspace. Somebody of another run of the task who still has it is an overlap.
+    pub(crate) fn script(between: &str) -> String {
+        format!(
+            "say() {{ echo \"$1 $SUPERVISOR_TASK $SUPERVISOR_RUN_ID\" >> \"$JOURNAL\"; }}\n\
+             exec 9>> held\nflock -n 9 || say overlap\nsay start\n{between}\nsay end\necho done\n"
+        )
+    }
+
+    /// Everything that was written.
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        let text = fs::read_to_string(&self.path).unwrap();
+        text.lines()
+            .map(|line| {
+                let words: Vec<&str> = line.split(' ').collect();
+                assert_eq!(words.len(), 3, "{line}");
+                Line { what: words[0].to_owned(), task: words[1].to_owned(), run: words[2].parse().unwrap() }
+            })
+            .collect()
+    }
+
+    /// How many different tasks have come to their script's end.
+    pub(crate) fn ended(&self) -> usize {
+        self.lines()
+            .iter()
+            .filter(|line| line.what == "end")
+            .map(|line| &line.task)
+            .collect::<BTreeSet<_>>()
+            .len()
+    }
+
+    /// Compares the journal with the board: every task is done by exactly one run, nothing ran that the board does not
+    /// know, nothing ran twice at once, nothing was counted that should not be.
+    #[track_caller]
+    pub(crate) fn audit(&self, fleet: &Fleet, tasks: &[String], attempts: Attempts) {
+        let lines = self.lines();
+        let overlaps: Vec<&Line> = lines.iter().filter(|line| line.what == "overlap").collect();
+        assert!(overlaps.is_empty(), "ran twice at once: {overlaps:?}");
+        let (runs, outcomes) = history(fleet);
+        for id in tasks {
+            let mine: Vec<&Line> = lines.iter().filter(|line| &line.task == id).collect();
+            let shown = || format!("{id}: {mine:?}\n{}", fleet.cli(["show", id, "--json"]).stdout);
+            let known = runs.get(id).cloned().unwrap_or_default();
+            let of = |what: &str| -> Vec<i64> {
+                mine.iter().filter(|line| line.what == what).map(|line| line.run).collect()
+            };
+            let (starts, ends) = (of("start"), of("end"));
+            let distinct: BTreeSet<i64> = starts.iter().copied().collect();
+            assert_eq!(distinct.len(), starts.len(), "a run began twice: {}", shown());
+            assert!(distinct.is_subset(&known), "a run that the board does not know: {}", shown());
+            let completed: Vec<i64> = known
+                .iter()
+                .copied()
+                .filter(|run| outcomes.get(run).is_some_and(|o| o == "completed"))
+                .collect();
+            assert_eq!(completed.len(), 1, "completed by one run: {}", shown());
+            assert!(ends.contains(&completed[0]), "the run that completed it came to its end: {}", shown());
+            for run in &known {
+                let outcome = outcomes.get(run).map_or("open", String::as_str);
+                let begun = distinct.contains(run);
+                assert!(begun || outcome != "completed", "completed without a start: {}", shown());
+                assert!(outcome != "open", "an open run of a task that is done: {}", shown());
+                // Taken back because it had never started: then it has not.
+                assert!(!(begun && outcome == "reclaimed"), "revoked and begun all the same: {}", shown());
+            }
+            if attempts == Attempts::One {
+                assert_eq!((starts.len(), ends.len()), (1, 1), "{}", shown());
+            }
+        }
+        let failed = fleet.json(["list", "--limit", "5000"]);
+        for task in failed["tasks"].as_array().unwrap_or_else(|| failed.as_array().unwrap()) {
+            assert_eq!(task["status"], "done", "{task:#}");
+            assert!(attempts == Attempts::Many || task["consecutive_failures"] == 0, "{task:#}");
+        }
+    }
+}
+
+/// The runs of each task that were claimed, and how each run ended, out of the events.
+fn history(fleet: &Fleet) -> (BTreeMap<String, BTreeSet<i64>>, BTreeMap<i64, String>) {
+    let (mut runs, mut outcomes) = (BTreeMap::<String, BTreeSet<i64>>::new(), BTreeMap::new());
+    let mut since = 0;
+    loop {
+        let page = fleet.json(["events", "--since", &since.to_string(), "--limit", "1000"]);
+        let events = page["events"].as_array().unwrap();
+        for event in events {
+            let Some(run) = event["run_id"].as_i64() else { continue };
+            match event["kind"].as_str().unwrap() {
+                "claimed" => {
+                    runs.entry(event["task_id"].as_str().unwrap().to_owned()).or_default().insert(run);
+                }
+                "completed" => {
+                    let before = outcomes.insert(run, "completed".to_owned());
+                    assert_eq!(before, None, "{event:#}");
+                }
+                _ => {
+                    if let Some(outcome) = event["payload"]["outcome"].as_str() {
+                        let before: Option<String> = outcomes.insert(run, outcome.to_owned());
+                        assert_eq!(before, None, "{event:#}");
+                    }
+                }
+            }
+        }
+        if events.len() < 1000 {
+            return (runs, outcomes);
+        }
+        since = page["cursor"].as_i64().unwrap();
+    }
+}
+
+/// Waits until nothing of any run is left beside its logs and workspaces.
+#[track_caller]
+pub(crate) fn nothing_is_left(fleet: &Fleet) {
+    let places = ["runs/default", "homes/default"];
+    fleet.eventually("no run directory, home and cgroup is left", || {
+        let mut left: Vec<PathBuf> =
+            places.iter().flat_map(|place| entries(&fleet.root().join(place))).collect();
+        if let Some(group) = cgroup(&fleet.root()) {
+            left.extend(entries(&group).into_iter().filter(|path| path.is_dir()));
+        }
+        left.is_empty().then_some(())
+    });
+    fleet.eventually("no process but the daemon is left", || {
+        let daemon = fleet.daemon_pid();
+        fleet.processes().iter().all(|process| process.pid == daemon).then_some(())
+    });
+}
+
+fn entries(dir: &std::path::Path) -> Vec<PathBuf> {
+    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+/// The records of the runs that have a directory: run, and one of its files as JSON.
+pub(crate) fn records(fleet: &Fleet, name: &str) -> Vec<(PathBuf, Value)> {
+    entries(&fleet.root().join("runs/default"))
+        .into_iter()
+        .filter_map(|dir| {
+            let record = serde_json::from_slice(&fs::read(dir.join(name)).ok()?).ok()?;
+            Some((dir, record))
+        })
+        .collect()
+}
