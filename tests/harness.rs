@@ -94,6 +94,11 @@ impl Fleet {
         self.dir.path().join("r")
     }
 
+    /// The binary, where the fleet's user can run it.
+    pub(crate) fn binary(&self) -> &Path {
+        &self.binary
+    }
+
     /// A directory beside the root for the test's own files; its owner is the fleet's user.
     pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("h")

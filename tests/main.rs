@@ -10,6 +10,7 @@ mod api;
 mod board;
 mod crash;
 mod dispatch;
+mod docs;
 mod following;
 mod journal;
 mod spine;

@@ -8,7 +8,7 @@ use super::Output;
 use crate::api::Verb as _;
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::verbs::{Events, Log, Show, Status, event_line};
+use crate::verbs::{Events, Log, Runs, Show, Status, event_line};
 
 /// How long one question waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
@@ -95,8 +95,26 @@ async fn stream(client: &Client, mut events: Events, output: Output) -> Result<u
     }
 }
 
+/// Waits until there is something to follow.
+async fn first_run(client: &Client, log: &Log) -> Result<(), Failure> {
+    let runs = Runs { task_id: log.task_id.clone() };
+    let mut events = Events { task: log.task_id.clone(), limit: 1000, ..Events::default() };
+    while client.call(&runs).await?.is_empty() {
+        if events.wait == 0 {
+            crate::terminal::complain("It has not been started yet; waiting for it. Ctrl-C ends this.");
+        }
+        // The cursor is taken before the next look, so that a start in between cuts the wait short.
+        events.since = client.call(&events).await?.cursor;
+        events.wait = WAIT_SECONDS;
+    }
+    Ok(())
+}
+
 pub(super) async fn log(client: &Client, mut log: Log, output: Output) -> Result<u8, Failure> {
     log.localize(client)?;
+    if log.run.is_none() {
+        first_run(client, &log).await?;
+    }
     let mut waiting = Events { task: log.task_id.clone(), limit: 1000, ..Events::default() };
     loop {
         let piece = client.call(&log).await?;

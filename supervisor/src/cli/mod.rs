@@ -19,6 +19,7 @@ use crate::demo;
 use crate::failure::{Failure, Problem};
 use crate::paths::Root;
 use crate::terminal::{Colour, Screen, complain, print};
+use crate::verbs;
 
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {
@@ -124,6 +125,7 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
     let client = Client::new(root.clone(), board, worker);
     match cli.command {
         Command::Init(verb) => call(&client, verb, output).await,
+        Command::Create(verb) if verb.quiet => created_id(&client, *verb, output).await,
         Command::Create(verb) => call(&client, *verb, output).await,
         Command::List(verb) => call(&client, verb, output).await,
         Command::Show(verb) => call(&client, verb, output).await,
@@ -159,6 +161,17 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Demo(demo) => demo::run(demo, output).await,
         Command::Completions { .. } | Command::Man { .. } => Ok(0),
     }
+}
+
+/// Creates a task and prints its id alone. Warnings still go to whoever reads along.
+async fn created_id(client: &Client, mut create: verbs::Create, output: Output) -> Result<u8, Failure> {
+    create.localize(client)?;
+    let created = client.call(&create).await?;
+    output.text(&format!("{}\n", created.task.id))?;
+    for warning in &created.warnings {
+        complain(&format!("warning: {warning}"));
+    }
+    Ok(0)
 }
 
 /// Calls a verb and prints its reply.

@@ -89,6 +89,10 @@ pub(crate) struct Create {
     /// `blocked` holds the task for a person to release
     #[arg(long, value_name = "STATUS", value_parser = ["running", "blocked"])]
     pub(crate) initial_status: Option<String>,
+    /// Print nothing but the task's id
+    #[arg(long, short, conflicts_with = "json")]
+    #[serde(skip)]
+    pub(crate) quiet: bool,
 }
 
 /// The reply: the task, and what its creator should know.

@@ -1,0 +1,165 @@
+//! The README and the manual, run: every command in a block marked `console` works as it is shown.
+//!
+//! The lines that begin with `$ ` are commands; those that begin with `> ` go on with the last one. The lines after them are
+//! what it prints, in their order; `…` stands for anything, and so does a line of it alone. The blocks of a document are one
+//! session, in a fresh directory that stands in for `/tmp/tour`. A command succeeds unless its block says `status=N`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::harness::{Fleet, Output, User};
+
+/// A command of a document, and what it is said to do.
+struct Step {
+    line: usize,
+    command: String,
+    expected: Vec<String>,
+    status: i32,
+}
+
+#[test]
+fn the_readme_works_as_it_is_written() {
+    run("README.md");
+}
+
+#[test]
+fn the_first_steps_work_as_they_are_written() {
+    run("docs/getting-started.md");
+}
+
+#[test]
+fn the_page_about_the_board_works_as_it_is_written() {
+    run("docs/board.md");
+}
+
+#[test]
+fn the_page_about_lanes_works_as_it_is_written() {
+    run("docs/lanes.md");
+}
+
+#[test]
+fn the_page_about_operations_works_as_it_is_written() {
+    run("docs/operations.md");
+}
+
+#[test]
+fn the_page_about_the_api_works_as_it_is_written() {
+    run("docs/api.md");
+}
+
+#[test]
+fn every_page_with_commands_is_run_by_a_test_and_every_link_leads_somewhere() {
+    let tests = std::fs::read_to_string(repository().join("tests/docs.rs")).unwrap();
+    let mut pages = vec![PathBuf::from("README.md"), PathBuf::from("CHANGELOG.md")];
+    for dir in ["docs", "docs/decisions"] {
+        let entries = std::fs::read_dir(repository().join(dir)).unwrap();
+        let markdown = entries.map(|entry| Path::new(dir).join(entry.unwrap().file_name()));
+        pages.extend(markdown.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    }
+    for page in pages {
+        let name = page.display().to_string();
+        let text = std::fs::read_to_string(repository().join(&page)).unwrap();
+        let covered = tests.contains(&format!("run(\"{name}\")"));
+        assert!(covered || steps(&text).is_empty(), "{name} shows commands that no test runs");
+        for link in links(&text) {
+            let target = repository().join(page.parent().unwrap()).join(link.split('#').next().unwrap());
+            assert!(target.exists(), "{name} links to {link}, which does not exist");
+        }
+    }
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The relative links of a page.
+fn links(text: &str) -> Vec<&str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://") && !target.starts_with('#')).collect()
+}
+
+fn steps(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut status = None;
+    let mut first = true;
+    for (number, line) in text.lines().enumerate() {
+        if let Some(info) = line.trim_start().strip_prefix("```") {
+            status = info.strip_prefix("console").map(|rest| {
+                rest.trim().strip_prefix("status=").map_or(0, |status| status.parse::<i32>().unwrap())
+            });
+            first = true;
+            continue;
+        }
+        let Some(status) = status else { continue };
+        if let Some(command) = line.strip_prefix("$ ") {
+            let command = command.to_owned();
+            steps.push(Step { line: number + 1, command, expected: Vec::new(), status });
+            first = false;
+        } else {
+            assert!(!first, "line {}: a block of commands begins with `$ `", number + 1);
+            let step = steps.last_mut().unwrap();
+            match line.strip_prefix("> ") {
+                Some(more) => write!(step.command, "\n{more}").unwrap(),
+                None => step.expected.push(line.to_owned()),
+            }
+        }
+    }
+    steps
+}
+
+/// Runs a page's commands in one shell, as an ordinary user, and compares what they print.
+#[track_caller]
+fn run(page: &str) {
+    let text = std::fs::read_to_string(repository().join(page)).unwrap();
+    let steps = steps(&text);
+    let output = session(&steps);
+    let mut rest = output.as_str();
+    for (number, step) in steps.iter().enumerate() {
+        let place = format!("{page}:{}: {}", step.line, step.command);
+        let cut = rest.split_once(&format!("@@ {number}\n")).and_then(|(_, from)| from.split_once("@= "));
+        let (printed, after) = cut.unwrap_or_else(|| panic!("{place}\ndoes not end\n{output}"));
+        let (status, after) = after.split_once('\n').unwrap();
+        assert_eq!(status, step.status.to_string(), "{place}\n{printed}");
+        if let Some(missing) = missing(&step.expected, printed) {
+            panic!("{place}\nis said to print\n  {missing}\nand printed\n{printed}");
+        }
+        rest = after;
+    }
+}
+
+fn session(steps: &[Step]) -> String {
+    let fleet = Fleet::offline_as(User::ordinary());
+    let root = fleet.root().display().to_string();
+    let mut script = String::from("exec 2>&1\n");
+    for (number, step) in steps.iter().enumerate() {
+        let command = step.command.replace("/tmp/tour", &root);
+        writeln!(script, "echo '@@ {number}'\n{command}\necho \"@= $?\"").unwrap();
+    }
+    // What a page leaves running would go on without it.
+    script.push_str("supervisor stop --kill --wait >/dev/null\nwait\n");
+    let mut shell = Command::new("timeout");
+    fleet.dress(&mut shell);
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", fleet.binary().parent().unwrap().display());
+    shell.args(["--kill-after=5", "120", "bash", "-c", &script]).env("PATH", path);
+    shell.env("SUPERVISOR_ROOT", &root).env("GIT_CONFIG_NOSYSTEM", "1");
+    for role in ["AUTHOR", "COMMITTER"] {
+        shell.env(format!("GIT_{role}_NAME"), "Ann").env(format!("GIT_{role}_EMAIL"), "ann@localhost");
+    }
+    Output::of(&mut shell).stdout
+}
+
+/// The first expected line that the output does not have after those before it.
+fn missing<'a>(expected: &'a [String], printed: &str) -> Option<&'a str> {
+    let mut lines = printed.lines();
+    let mut wanted = expected.iter().map(String::as_str).filter(|wanted| *wanted != "…");
+    wanted.find(|wanted| !lines.any(|line| fits(wanted, line)))
+}
+
+/// Whether a line is what a pattern shows, in which `…` stands for anything.
+fn fits(pattern: &str, line: &str) -> bool {
+    let pattern = pattern.trim_end();
+    let Some((head, tail)) = pattern.split_once('…') else { return pattern == line.trim_end() };
+    let Some(rest) = line.strip_prefix(head) else { return false };
+    (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).any(|at| fits(tail, &rest[at..]))
+}
