@@ -69,6 +69,20 @@ fn every_page_with_commands_is_run_by_a_test_and_every_link_leads_somewhere() {
     }
 }
 
+#[test]
+fn the_configuration_that_the_manual_shows_is_accepted() {
+    let text = std::fs::read_to_string(repository().join("docs/configuration.md")).unwrap();
+    let (_, from) = text.split_once("```toml\n").unwrap();
+    let fleet = Fleet::offline();
+    fleet.write_config("supervisor.toml", from.split_once("```").unwrap().0);
+    fleet.cli(["create", "x"]).ok();
+    let lanes = std::fs::read_to_string(repository().join("docs/lanes.md")).unwrap();
+    let (_, from) = lanes.split_once("```toml\n").unwrap();
+    fleet.lane("shown", from.split_once("```").unwrap().0);
+    let listed = fleet.json(["dispatch", "--dry-run"]);
+    assert_eq!(listed["spawned"].as_array().map(Vec::len), Some(0), "{listed}");
+}
+
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

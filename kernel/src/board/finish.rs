@@ -163,7 +163,9 @@ fn blocking(run: &Run, decision: &Decision) -> Option<Blocking> {
         | None => {
             let reason = decision.error.clone();
             let reason = if kind == BlockKind::GaveUp {
-                Some(format!("gave up after {} failures: {}", decision.failures, reason.unwrap_or_default()))
+                let plural = if decision.failures == 1 { "" } else { "s" };
+                let reason = reason.unwrap_or_default();
+                Some(format!("gave up after {} failure{plural}: {reason}", decision.failures))
             } else {
                 reason
             };
