@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::DirectoryError;
 use crate::lease::LeaseError;
+use crate::repository::RepositoryError;
 use crate::scratch::ScratchError;
 use crate::spec::SpecError;
 use crate::tree::TreeError;
@@ -32,6 +33,9 @@ pub enum WorkspaceError {
     /// A lease was not had.
     #[error(transparent)]
     Lease(#[from] LeaseError),
+    /// A whole repository could not be read, copied or made.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
 }
 
 impl WorkspaceError {
@@ -44,6 +48,7 @@ impl WorkspaceError {
             Self::Worktree(source) => source.hint(),
             Self::Tree(source) => source.hint(),
             Self::Lease(source) => source.hint(),
+            Self::Repository(source) => source.hint(),
         }
     }
 
@@ -56,6 +61,7 @@ impl WorkspaceError {
             Self::Worktree(source) => source.code(),
             Self::Tree(source) => source.code(),
             Self::Lease(source) => source.code(),
+            Self::Repository(source) => source.code(),
         }
     }
 }

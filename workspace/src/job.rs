@@ -1,5 +1,6 @@
 //! One piece of work on a workspace as data, so that a helper under the worker's uid can be asked to do it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use crate::error::WorkspaceError;
 use crate::name::Name;
 use crate::prepared::{Owner, Prepared};
 use crate::release::{Loss, Removal, Status};
+use crate::repository::{self, Committed, Head, Standing};
 use crate::worktree::{Author, Base, Worktree};
 use crate::{directory, scratch, tree};
 
@@ -57,6 +59,34 @@ pub enum Job {
         /// The worktree.
         worktree: Worktree,
     },
+    /// See [`repository::standing`].
+    ExamineRepository {
+        /// The repository.
+        path: PathBuf,
+    },
+    /// See [`repository::clone`].
+    CloneRepository {
+        /// The repository.
+        from: PathBuf,
+        /// The clone.
+        to: PathBuf,
+    },
+    /// See [`repository::make`].
+    MakeRepository {
+        /// The repository to be.
+        path: PathBuf,
+        /// What it holds.
+        files: BTreeMap<String, String>,
+        /// Whose name its commit carries.
+        author: Author,
+    },
+    /// See [`repository::tip`].
+    ReadTip {
+        /// The repository.
+        path: PathBuf,
+        /// The branch.
+        branch: String,
+    },
 }
 
 /// What a [`Job`] came to.
@@ -69,6 +99,12 @@ pub enum Outcome {
     Removed(Removal),
     /// What a worktree holds.
     Inspected(Status),
+    /// Where a repository stands.
+    Standing(Standing),
+    /// A repository is there.
+    Provided(Head),
+    /// A commit.
+    Committed(Committed),
 }
 
 impl Job {
@@ -85,6 +121,12 @@ impl Job {
             Self::RemoveScratch { base, name } => Outcome::Removed(tree::remove_tree(&base, &name)?),
             Self::RemoveWorktree { worktree, loss } => Outcome::Removed(worktree.remove(loss)?),
             Self::Inspect { worktree } => Outcome::Inspected(worktree.status()?),
+            Self::ExamineRepository { path } => Outcome::Standing(repository::standing(&path)?),
+            Self::CloneRepository { from, to } => Outcome::Provided(repository::clone(&from, &to)?),
+            Self::MakeRepository { path, files, author } => {
+                Outcome::Provided(repository::make(&path, &files, &author)?)
+            }
+            Self::ReadTip { path, branch } => Outcome::Committed(repository::tip(&path, &branch)?),
         })
     }
 }

@@ -43,6 +43,7 @@ mod name;
 mod open;
 mod prepared;
 mod release;
+pub mod repository;
 pub mod scratch;
 mod spec;
 #[cfg(test)]
@@ -60,6 +61,7 @@ pub use name::{Name, NameError};
 pub use open::OpenError;
 pub use prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared};
 pub use release::{Changes, Loss, Removal, Status};
+pub use repository::RepositoryError;
 pub use scratch::ScratchError;
 pub use spec::{SpecError, WorkspaceSpec};
 pub use tree::{TreeError, remove_tree};

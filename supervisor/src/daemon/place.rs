@@ -213,7 +213,11 @@ pub(super) fn workspace(
     };
     match outcome {
         Outcome::Prepared(prepared) => Ok(prepared),
-        Outcome::Removed(_) | Outcome::Inspected(_) => {
+        Outcome::Removed(_)
+        | Outcome::Inspected(_)
+        | Outcome::Standing(_)
+        | Outcome::Provided(_)
+        | Outcome::Committed(_) => {
             Err(LaunchError::environment(STEP, "the helper answered another question"))
         }
     }

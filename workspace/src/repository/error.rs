@@ -1,0 +1,105 @@
+//! Why a whole repository could not be read, copied or made.
+
+use std::path::PathBuf;
+
+/// Why a whole repository could not be read, copied or made.
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoryError {
+    /// Nothing at the path can be opened as a repository.
+    #[error("open the git repository at {path}")]
+    Open {
+        /// The path given.
+        path: PathBuf,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// The repository belongs to another user than the one who opens it.
+    #[error("the git repository at {path} belongs to another user")]
+    ForeignOwner {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// Nothing was committed yet.
+    #[error("the git repository at {path} has no commit yet")]
+    NoCommit {
+        /// The repository.
+        path: PathBuf,
+    },
+    /// A part of it could not be read.
+    #[error("read {what} of the git repository at {path}")]
+    Read {
+        /// The repository.
+        path: PathBuf,
+        /// What was read.
+        what: &'static str,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// The copy could not be made.
+    #[error("clone {from} to {to}")]
+    Clone {
+        /// The repository.
+        from: PathBuf,
+        /// The copy.
+        to: PathBuf,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// A file could not be written.
+    #[error("write {path}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A commit could not be made.
+    #[error("commit to the git repository at {path}")]
+    Commit {
+        /// The repository.
+        path: PathBuf,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// The branch does not exist.
+    #[error("the git repository at {path} has no branch {branch}")]
+    NoBranch {
+        /// The repository.
+        path: PathBuf,
+        /// The branch asked for.
+        branch: String,
+    },
+}
+
+impl RepositoryError {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Open { .. } => Some("name the directory of a git repository".to_owned()),
+            Self::ForeignOwner { path } => Some(format!(
+                "run the command as its owner, or trust it: git config --global --add safe.directory {}",
+                path.display()
+            )),
+            Self::NoCommit { .. } => Some("commit something first".to_owned()),
+            Self::Read { .. }
+            | Self::Clone { .. }
+            | Self::Write { .. }
+            | Self::Commit { .. }
+            | Self::NoBranch { .. } => None,
+        }
+    }
+
+    /// Returns the stable code of this failure.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Open { .. } => "repository_missing",
+            Self::ForeignOwner { .. } => "repository_foreign_owner",
+            Self::NoCommit { .. } => "repository_no_commit",
+            Self::NoBranch { .. } => "repository_no_branch",
+            Self::Read { .. } => "repository_unreadable",
+            Self::Clone { .. } => "repository_not_cloned",
+            Self::Write { .. } => "repository_not_written",
+            Self::Commit { .. } => "repository_not_committed",
+        }
+    }
+}
