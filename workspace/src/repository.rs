@@ -148,8 +148,10 @@ pub fn clone(from: &Path, to: &Path) -> Result<Head, RepositoryError> {
 /// Where `path` cannot be written.
 pub fn make(path: &Path, files: &BTreeMap<String, String>, author: &Author) -> Result<Head, RepositoryError> {
     let failed = |source| RepositoryError::Commit { path: path.to_owned(), source };
-    let git = Repository::init_opts(path, RepositoryInitOptions::new().initial_head("main").mkpath(true))
-        .map_err(failed)?;
+    // No template: what a user's hooks would do here is nobody's intention.
+    let mut options = RepositoryInitOptions::new();
+    options.initial_head("main").external_template(false);
+    let git = Repository::init_opts(path, &options).map_err(failed)?;
     let mut index = git.index().map_err(failed)?;
     for (name, text) in files {
         let target = path.join(name);

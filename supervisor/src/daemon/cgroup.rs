@@ -20,11 +20,9 @@ pub(crate) struct Cgroups {
 }
 
 impl Cgroups {
-    /// Finds a place for groups: beneath the daemon's own group, where that is writable. `name` keeps roots apart.
-    pub(crate) fn find(name: &str) -> Result<Self, String> {
-        let mount = mount_point()?;
-        let own = own_group()?;
-        let base = mount.join(own.trim_start_matches('/')).join(format!("supervisor-{name}"));
+    /// Finds a place for the groups of a root: beneath the daemon's own group, where that is writable.
+    pub(crate) fn find(root: &Path) -> Result<Self, String> {
+        let base = of_root(root)?;
         make(&base).map_err(|e| format!("no group can be made at {}: {e}", base.display()))?;
         if !base.join("cgroup.kill").exists() {
             return Err("cgroup.kill needs Linux 5.14".to_owned());
@@ -66,6 +64,13 @@ impl Cgroups {
         // It stays where a run goes on without the daemon.
         drop(std::fs::remove_dir(&self.base));
     }
+}
+
+/// Where a daemon in this process's own group keeps the groups of a root. Roots on one host do not share.
+pub(crate) fn of_root(root: &Path) -> Result<PathBuf, String> {
+    let digest = crate::api::hash_token(&root.to_string_lossy());
+    let name = format!("supervisor-{}", crate::api::hex(&digest[..6]));
+    Ok(mount_point()?.join(own_group()?.trim_start_matches('/')).join(name))
 }
 
 /// Removes the group of a run whose processes are gone.

@@ -52,7 +52,7 @@ pub(super) enum Reply {
 }
 
 /// Does a job as a user: in this process if that is this process's own user, else in a helper.
-pub(super) fn work(
+pub(crate) fn work(
     identity: Option<policies::Identity>,
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,

@@ -28,9 +28,9 @@ mod timer;
 mod uids;
 mod watch;
 
-pub(crate) use cgroup::processes as cgroup_processes;
+pub(crate) use cgroup::{of_root as cgroup_of, processes as cgroup_processes};
 pub(crate) use dispatcher::{DispatchReport, StopMode};
-pub(crate) use helper::main as helper_main;
+pub(crate) use helper::{main as helper_main, work as work_as};
 pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};
 pub(crate) use place::check as check_workspace;
 pub(crate) use run::{Extent, run};

@@ -73,7 +73,7 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     let host = Host {
         root: root.clone(),
         support,
-        cgroups: Cgroups::find(&group_name(root.dir())),
+        cgroups: Cgroups::find(root.dir()),
         port: listeners.port(),
         hostname: hostname(),
         boot_id: crate::rundir::boot_id()
@@ -448,12 +448,6 @@ async fn detect_support() -> Result<policies::Support, Failure> {
         }
     });
     probed.await.map_err(|e| Failure::failed(format!("the host could not be examined: {e}")))
-}
-
-/// A name for the cgroups of a root: roots on one host must not share.
-fn group_name(root: &Path) -> String {
-    let digest = crate::api::hash_token(&root.to_string_lossy());
-    crate::api::hex(&digest[..6])
 }
 
 fn hostname() -> String {

@@ -1,30 +1,301 @@
 //! `demo`: the main job on real input, with real processes, in a root that is gone afterwards.
+//!
+//! A daemon of its own, a private clone of a repository, a pipeline and a fleet. Everything that is claimed is a named check
+//! with what was expected and what was seen; the exit code is 0 only if all of them came true.
+
+mod board;
+mod fleet;
+mod pipeline;
+mod place;
+mod probes;
+mod processes;
+mod progress;
+mod report;
+mod repository;
+mod server;
+mod tenants;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
+pub(crate) use probes::main as probe_main;
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::board::Board;
+use self::fleet::Fleet;
+use self::pipeline::Pipeline;
+use self::place::{Owners, Place};
+use self::progress::Progress;
+use self::report::{Report, Verdict};
+use self::repository::Source;
+use self::server::Server;
 use crate::cli::Output;
+use crate::daemon;
 use crate::failure::Failure;
+use crate::paths::{Root, RootChoice};
 
 /// Show what the supervisor does, on a real repository and with real processes
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
+It works in a temporary root with a daemon of its own, on a private clone: the repository is left as it was. Afterwards
+nothing is left, unless --keep is given. Where no repository is around, a small sample is made.
+
+Exit code: 0 if everything that was to be shown came true, else 1; 130 after Ctrl-C.
+
 Examples:
   supervisor demo
-  supervisor demo --repo ~/src/project")]
+  supervisor demo --repo ~/src/project
+  supervisor demo --keep
+  supervisor demo --json")]
 pub(crate) struct Demo {
     /// The git repository to work on; a private clone is used [default: the one you stand in]
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
+    /// Leave the root, so that you can look around in it
+    #[arg(long)]
+    keep: bool,
 }
+
+/// The exit code of a command that Ctrl-C ended, as shells have it.
+const INTERRUPTED: u8 = 130;
+/// The part that is about the demo as a whole.
+const WHOLE: &str = "demo";
 
 /// Runs the demo.
 pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
-    tokio::task::yield_now().await;
-    Err(Failure::failed(format!("{demo:?} {output:?}")))
+    let progress = Progress::new(&output);
+    let mut interrupt = Interrupt::listen()?;
+    let source = repository::choose(demo.repo.as_deref())?;
+    let place = Place::make()?;
+    let dir = place.dir().canonicalize().map_err(|e| Failure::file("resolve", place.dir(), &e))?;
+    let root = RootChoice { root: Some(dir), ..RootChoice::default() }.resolve(|_| None)?;
+    let mut report = Report::default();
+    let owners = Owners::of_this_process();
+    report.users = users(owners);
+    let server = Server::start(&root).await?;
+    let mut board = Board::new(&root);
+    let mut played = Played::default();
+    let stories =
+        stories(&mut board, &root, &source, owners, server.pid, &mut report, &mut played, &progress);
+    let ended = tokio::select! {
+        // Whichever comes first: the stories only wait for answers, and what they have started is stopped below.
+        ended = stories => ended,
+        name = interrupt.wait() => {
+            report.interrupted = Some(name.to_owned());
+            Err(Failure::failed(format!("{name} came")))
+        }
+    };
+    if let Err(failure) = ended {
+        let seen = match &failure.hint {
+            Some(hint) => format!("{} ({hint})", failure.message),
+            None => failure.message,
+        };
+        report.check(WHOLE, "the stories are played to their end", "they end", seen, Verdict::Failed);
+    }
+    progress.now("cleaning up");
+    clean_up(server, &board, &root, &mut report).await;
+    check_source(&source, &mut report);
+    put_away(place, demo.keep, &root, &played, &mut report);
+    progress.finish();
+    report.took("in all", progress.elapsed());
+    report.ok = report.interrupted.is_none() && report.checks.iter().all(|check| check.ok);
+    if output.json() {
+        output.value(&report)?;
+    } else {
+        let mut screen = output.screen();
+        report.show(&mut screen);
+        output.text(&screen.into_text())?;
+    }
+    Ok(match (&report.interrupted, report.ok) {
+        (Some(_), _) => INTERRUPTED,
+        (None, true) => 0,
+        (None, false) => 1,
+    })
 }
 
-/// A probe inside a worker.
-pub(crate) fn probe_main(_arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
-    ExitCode::FAILURE
+/// What was played, for those who look further.
+#[derive(Debug, Default)]
+struct Played {
+    pipeline: Option<Pipeline>,
+    fleet: Option<Fleet>,
+}
+
+#[expect(clippy::too_many_arguments, reason = "the one place where everything of a demo meets")]
+async fn stories(
+    board: &mut Board,
+    root: &Root,
+    source: &Source,
+    owners: Owners,
+    daemon: i32,
+    report: &mut Report,
+    played: &mut Played,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    progress.done(&format!("a daemon (pid {daemon}) serves {}", root.dir().display()));
+    progress.now("cloning the repository");
+    let started = progress.elapsed();
+    let clone = {
+        let (source, to) = (source.clone(), root.dir().join("clone"));
+        let made = tokio::task::spawn_blocking(move || repository::provide(&source, &to, owners));
+        made.await.map_err(|e| Failure::failed(format!("the clone was not made: {e}")))??
+    };
+    let from = match source {
+        Source::Repository { path, .. } => format!("a private clone of {}", path.display()),
+        Source::Sample(why) => format!("{why}: a small sample repository is made"),
+    };
+    progress.done(&format!("{from} ({} files at {:.10})", clone.files, clone.commit));
+    report.repository = Some(clone.clone());
+    report.took("clone", progress.elapsed().saturating_sub(started));
+
+    let started = progress.elapsed();
+    let pipeline = pipeline::play(board, &clone, owners, report, progress).await?;
+    report.sandbox = sandbox(pipeline.sandbox.as_ref());
+    played.pipeline = Some(pipeline);
+    report.took(pipeline::PART, progress.elapsed().saturating_sub(started));
+    progress.done("pipeline: 3 workers read, one merged, one committed a report");
+
+    let started = progress.elapsed();
+    played.fleet = Some(fleet::play(board, root, daemon, owners, report, progress).await?);
+    report.took(fleet::PART, progress.elapsed().saturating_sub(started));
+    progress.done("fleet: every tenant's task has ended");
+    Ok(())
+}
+
+fn users(owners: Owners) -> String {
+    if owners.differ() {
+        "each tenant's directory belongs to a user of its own, and so does its worker; none is root"
+            .to_owned()
+    } else {
+        "all workers are this user's: run it as root to give each a user of its own".to_owned()
+    }
+}
+
+/// What a run's sandbox enforced, in a line.
+fn sandbox(report: Option<&serde_json::Value>) -> String {
+    let report = report.cloned().and_then(|value| serde_json::from_value::<policies::Report>(value).ok());
+    let Some(report) = report else { return "not known".to_owned() };
+    let enforced: Vec<String> = report
+        .layers
+        .iter()
+        .filter(|layer| layer.state == policies::State::Enforced)
+        .map(|layer| layer.layer.to_string())
+        .collect();
+    format!("{}; enforced: {}", report.summary(), enforced.join(", "))
+}
+
+/// Stops the daemon, and makes sure that nothing of this root lives on.
+async fn clean_up(server: Server, board: &Board, root: &Root, report: &mut Report) {
+    let stopped = server.stop(board.client()).await;
+    let told = stopped.map_or_else(|| "it had to be killed".to_owned(), |status| status.to_string());
+    let verdict = Verdict::of(stopped.is_some_and(|status| status.success()));
+    report.check(WHOLE, "the daemon stops when asked", "exit status: 0", told, verdict);
+    let mark = root.dir().display().to_string();
+    let census = processes::mentioning(&mark);
+    report.survivors += census.found.len();
+    report.processes_checked = report.processes_checked.max(census.checked);
+    let told = format!("{} left, {} processes checked", census.found.len(), census.checked);
+    report.check(WHOLE, "no process is left", "none left", told, Verdict::of(census.found.is_empty()));
+    for left in &census.found {
+        left.kill();
+    }
+    // Where there are no groups there is nothing to leave behind.
+    if let Ok(group) = daemon::cgroup_of(root.dir()) {
+        let told =
+            if group.exists() { format!("{} is left", group.display()) } else { "none left".to_owned() };
+        report.equal(WHOLE, "no cgroup is left", "none left", told);
+    }
+}
+
+/// Compares the repository with what it was before.
+fn check_source(source: &Source, report: &mut Report) {
+    const NAME: &str = "the repository is left as it was";
+    let Source::Repository { path, before } = source else { return };
+    let expected = "same HEAD, references and status";
+    match repository::standing(path) {
+        Ok(now) if now == *before => {
+            let told = format!(
+                "same HEAD, {} references, {} changed paths",
+                now.references.len(),
+                now.changes.len()
+            );
+            report.check(WHOLE, NAME, expected, told, Verdict::Ok);
+        }
+        Ok(now) => {
+            let parts = [
+                (now.head != before.head, "HEAD"),
+                (now.references != before.references, "references"),
+                (now.changes != before.changes, "status"),
+            ];
+            let parts: Vec<&str> =
+                parts.iter().filter(|(differs, _)| *differs).map(|(_, part)| *part).collect();
+            let told = format!("another {} (did somebody work in it meanwhile?)", parts.join(", "));
+            report.check(WHOLE, NAME, expected, told, Verdict::Failed);
+        }
+        Err(failure) => report.check(WHOLE, NAME, expected, failure.message, Verdict::Failed),
+    }
+}
+
+/// Removes the root, or leaves it, and says how to look further.
+fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut Report) {
+    if keep {
+        let dir = place.leave();
+        let at = dir.display();
+        let mut further = vec![format!("supervisor --root {at} list")];
+        if let Some(fleet) = &played.fleet {
+            for task in [&fleet.asks, &fleet.steals, &fleet.overruns] {
+                further.push(format!("supervisor --root {at} show {task}"));
+            }
+        }
+        if let Some(pipeline) = &played.pipeline {
+            let last = &pipeline.last;
+            further.push(format!("supervisor --root {at} log {last}"));
+            further.push(format!("git -c safe.directory='*' -C {at}/clone show task/{last}"));
+        }
+        further.push(format!("less {at}/daemon.log"));
+        further.push(format!("supervisor --root {at} daemon        (serve this board again)"));
+        further.push(format!("rm -r {at}                           (when you have seen enough)"));
+        report.root = Some(dir);
+        report.further = further;
+        return;
+    }
+    let removed = place.remove().err().map_or_else(|| "removed".to_owned(), |failure| failure.message);
+    let there = if root.dir().exists() { "still there" } else { &removed };
+    report.equal(WHOLE, "the temporary root is removed", "removed", there);
+    report.further = [
+        "supervisor demo --keep                                  the same, and the root stays for you to look around",
+        "supervisor create 'say hello' --assignee shell --body 'echo hello'",
+        "supervisor dispatch                                     run what is ready, and wait for it",
+        "supervisor daemon                                       run what comes, as it comes",
+        "supervisor status --watch                               see it running",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+}
+
+/// The signals that end a demo early.
+struct Interrupt {
+    streams: [(&'static str, tokio::signal::unix::Signal); 3],
+}
+
+impl Interrupt {
+    /// From here on these signals no longer end the process by themselves.
+    fn listen() -> Result<Self, Failure> {
+        let failed = |e: std::io::Error| Failure::failed(format!("failed to listen to signals: {e}"));
+        Ok(Interrupt {
+            streams: [
+                ("Ctrl-C", signal(SignalKind::interrupt()).map_err(failed)?),
+                ("SIGTERM", signal(SignalKind::terminate()).map_err(failed)?),
+                ("SIGHUP", signal(SignalKind::hangup()).map_err(failed)?),
+            ],
+        })
+    }
+
+    async fn wait(&mut self) -> &'static str {
+        let [(interrupt, first), (terminate, second), (hangup, third)] = &mut self.streams;
+        // Cancel-safe: a signal that is not taken is still pending in its stream.
+        tokio::select! {
+            _ = first.recv() => interrupt,
+            _ = second.recv() => terminate,
+            _ = third.recv() => hangup,
+        }
+    }
 }

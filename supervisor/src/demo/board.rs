@@ -1,0 +1,86 @@
+//! The board of a demo, through the same client and verbs that everybody uses.
+
+use std::time::{Duration, Instant};
+
+use kernel::{BoardName, EventId, Profile, Task, TaskId};
+
+use crate::api::Verb;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::paths::Root;
+use crate::verbs::{Create, Events, List, Show};
+
+/// How long one thing of the demo may take on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The board, and how far its events have been followed.
+#[derive(Debug)]
+pub(super) struct Board {
+    client: Client,
+    cursor: EventId,
+}
+
+/// The lane of every task of the demo.
+pub(super) fn shell() -> Result<Profile, Failure> {
+    "shell".parse().map_err(|e| Failure::failed(format!("shell: {e}")))
+}
+
+impl Board {
+    /// The default board of a root.
+    pub(super) fn new(root: &Root) -> Self {
+        Board { client: Client::new(root.clone(), BoardName::default(), None), cursor: EventId(0) }
+    }
+
+    /// The client.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Calls a verb.
+    pub(super) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
+        self.client.call(verb).await
+    }
+
+    /// Puts a task for the shell lane on the board.
+    pub(super) async fn create(&self, title: &str, body: String, task: Create) -> Result<TaskId, Failure> {
+        let create = Create { title: title.to_owned(), body: Some(body), assignee: Some(shell()?), ..task };
+        Ok(self.call(&create).await?.task.id)
+    }
+
+    /// A task with its runs.
+    pub(super) async fn show(&self, id: &TaskId) -> Result<<Show as Verb>::Reply, Failure> {
+        self.call(&Show { task_id: Some(id.clone()) }).await
+    }
+
+    /// Looks at all tasks whenever an event has come, until `look` finds what it looks for.
+    pub(super) async fn until<T>(
+        &mut self,
+        what: &str,
+        mut look: impl FnMut(&[Task]) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // The cursor is older than the look, so that what comes after the look is waited for.
+            let tasks = self.call(&List { archived: true, ..List::default() }).await?;
+            if let Some(found) = look(&tasks) {
+                return Ok(found);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Failure::failed(format!("{what}: not after {} s", PATIENCE.as_secs())));
+            }
+            let events = Events {
+                since: self.cursor,
+                wait: left.as_secs().clamp(1, 30),
+                limit: 1000,
+                ..Events::default()
+            };
+            self.cursor = self.call(&events).await?.cursor;
+        }
+    }
+}
+
+/// The task with an id.
+pub(super) fn find<'a>(tasks: &'a [Task], id: &TaskId) -> Option<&'a Task> {
+    tasks.iter().find(|task| task.id == *id)
+}

@@ -1,0 +1,311 @@
+//! The second story: fifty tenants at once, and among them one with a question, one that crashes, one that never ends and
+//! one that tries to read what is not its own.
+
+use kernel::{BlockKind, Outcome, Status, Task, TaskId};
+
+use super::board::{Board, find};
+use super::place::Owners;
+use super::probes::{self, Attempts, Target};
+use super::processes::{self, Seen};
+use super::progress::Progress;
+use super::report::{Denial, Report, Verdict};
+use super::tenants::{COUNT, Role, TenantPlace, quoted};
+use crate::api::Verb;
+use crate::daemon::Phase;
+use crate::failure::Failure;
+use crate::paths::Root;
+use crate::verbs::{Create, Show, Status as StatusVerb, Unblock};
+
+/// The name of the story.
+pub(super) const PART: &str = "fleet";
+
+/// The limit of the one that never ends.
+const LIMIT: &str = "2s";
+
+/// One tenant with its task.
+#[derive(Debug)]
+struct Member {
+    place: TenantPlace,
+    task: TaskId,
+}
+
+/// What the thief tries, and what comes of it outside the sandbox.
+struct Loot {
+    target: Target,
+    what: &'static str,
+    outside: probes::Attempt,
+}
+
+/// The tasks of the story that are worth a look.
+#[derive(Debug)]
+pub(super) struct Fleet {
+    /// The one with the question.
+    pub(super) asks: TaskId,
+    /// The thief.
+    pub(super) steals: TaskId,
+    /// The one that never ends.
+    pub(super) overruns: TaskId,
+}
+
+/// Plays the story.
+pub(super) async fn play(
+    board: &mut Board,
+    root: &Root,
+    daemon: i32,
+    owners: Owners,
+    report: &mut Report,
+    progress: &Progress,
+) -> Result<Fleet, Failure> {
+    progress.now("fleet: the tenants move in");
+    let tenants = root.dir().join("tenants");
+    crate::paths::make_dir(&tenants, 0o711)?;
+    let mut places = Vec::new();
+    for number in 1..=COUNT {
+        places.push(TenantPlace::make(&tenants, number, owners)?);
+    }
+    let loot = loot(root, &places, daemon);
+    let words: Vec<String> = loot.iter().map(|loot| quoted(&loot.target.to_string())).collect();
+    let mut fleet = Vec::new();
+    let overrunner = places.pop();
+    for place in places {
+        fleet.push(enlist(board, place, &words.join(" ")).await?);
+    }
+    let gated = fleet.len();
+    let at_work = |task: &Task| task.worker_pid.is_some() && task.status == Status::Running;
+    board
+        .until("the fleet is at work", |tasks| {
+            let up = fleet.iter().filter(|one| find(tasks, &one.task).is_some_and(at_work)).count();
+            progress.now(format!("fleet: {up} of {COUNT} workers are up"));
+            (up == gated).then_some(())
+        })
+        .await?;
+    // Last, because its time is short and the others are to see it.
+    if let Some(place) = overrunner {
+        fleet.push(enlist(board, place, "").await?);
+    }
+    let overruns = one(&fleet, Role::Overruns)?.task.clone();
+    board
+        .until("the one that never ends has its grandchildren", |tasks| {
+            let task = find(tasks, &overruns)?;
+            (task.last_heartbeat_at.is_some() || task.current_run_id.is_none()).then_some(())
+        })
+        .await?;
+    let brood = survey(board, &overruns, report, progress).await?;
+    for member in &fleet {
+        member.place.open_gate()?;
+    }
+    settle(board, &fleet, progress).await?;
+    check_work(board, &fleet, owners, report).await?;
+    check_question(&board.show(&one(&fleet, Role::Asks)?.task).await?, report);
+    check_crash(&board.show(&one(&fleet, Role::Crashes)?.task).await?, report);
+    check_overrun(&board.show(&overruns).await?, &brood, report);
+    let steals = one(&fleet, Role::Steals)?.task.clone();
+    check_theft(&board.show(&steals).await?, &loot, report);
+    Ok(Fleet { asks: one(&fleet, Role::Asks)?.task.clone(), steals, overruns })
+}
+
+fn one(fleet: &[Member], role: Role) -> Result<&Member, Failure> {
+    let found = fleet.iter().find(|member| member.place.role == role);
+    found.ok_or_else(|| Failure::failed(format!("nobody in the fleet {role:?}")))
+}
+
+async fn enlist(board: &Board, place: TenantPlace, targets: &str) -> Result<Member, Failure> {
+    let limits = match place.role {
+        Role::Overruns => (Some(LIMIT.parse().map_err(|e| Failure::failed(format!("{e}")))?), Some(1)),
+        Role::Works | Role::Asks | Role::Crashes | Role::Steals => (None, None),
+    };
+    let create = Create {
+        tenant: Some(place.name.clone()),
+        workspace: Some(format!("dir:{}", place.dir.display())),
+        max_runtime: limits.0,
+        max_retries: limits.1,
+        ..Create::default()
+    };
+    let task = board.create(&place.title(), place.script(targets), create).await?;
+    Ok(Member { place, task })
+}
+
+/// Chooses what the thief tries, and tries it first without a sandbox: as this process, which has started the daemon.
+fn loot(root: &Root, places: &[TenantPlace], daemon: i32) -> Vec<Loot> {
+    let thief = places.iter().position(|place| place.role == Role::Steals).unwrap_or_default();
+    let neighbour = places.get(thief + 1).map(|place| place.dir.join("ledger.csv")).unwrap_or_default();
+    let board = root.board(&kernel::BoardName::default());
+    let targets = [
+        ("another tenant's file", Target::File(neighbour)),
+        ("the board", Target::File(board)),
+        ("the daemon's memory", Target::Memory(daemon)),
+        ("the daemon's environment", Target::Environment(daemon)),
+    ];
+    targets
+        .into_iter()
+        .map(|(what, target)| Loot { what, outside: probes::attempt(&target), target })
+        .collect()
+}
+
+/// Counts who is alive at this moment, and looks at what the one that never ends has brought into the world.
+async fn survey(
+    board: &Board,
+    overruns: &TaskId,
+    report: &mut Report,
+    progress: &Progress,
+) -> Result<Vec<Seen>, Failure> {
+    let status = board.call(&StatusVerb::default()).await?;
+    let brood = processes::mentioning(&format!("SUPERVISOR_TASK={overruns}")).found;
+    let live = status.workers.iter().filter(|worker| worker.run.phase == Phase::Running);
+    let tenants: std::collections::BTreeSet<_> =
+        live.filter_map(|worker| worker.run.tenant.clone()).collect();
+    let expected = format!("{COUNT} tenants with a live worker at one moment");
+    let seen = format!("{} tenants with a live worker at one moment", tenants.len());
+    progress.done(&format!("fleet: {seen}"));
+    report.equal(PART, format!("{COUNT} tenants work at once"), expected, seen);
+    let leader = |seen: &&Seen| seen.pid == seen.session;
+    // The worker itself leads a session too.
+    let escaped = brood.iter().filter(leader).count().saturating_sub(1);
+    let told = format!("{} processes, {escaped} in sessions of their own", brood.len());
+    let name = "one leaves grandchildren in other sessions while it runs";
+    report.check(PART, name, "3 or more in sessions of their own", told, Verdict::of(escaped >= 3));
+    Ok(brood)
+}
+
+/// Waits for all ends, and answers the question on the way.
+async fn settle(board: &mut Board, fleet: &[Member], progress: &Progress) -> Result<(), Failure> {
+    let asks = one(fleet, Role::Asks)?.task.clone();
+    let overruns = one(fleet, Role::Overruns)?.task.clone();
+    let settled = |task: &Task| {
+        matches!(task.status, Status::Done | Status::Blocked | Status::Triage)
+            && task.current_run_id.is_none()
+    };
+    let count =
+        |tasks: &[Task]| fleet.iter().filter(|one| find(tasks, &one.task).is_some_and(settled)).count();
+    board
+        .until("the question is asked", |tasks| {
+            progress.now(format!("fleet: {} of {COUNT} have ended; one is about to ask", count(tasks)));
+            find(tasks, &asks).is_some_and(settled).then_some(())
+        })
+        .await?;
+    progress.done("fleet: one asks which currency; the answer is EUR");
+    let answer = Unblock { task_ids: vec![asks.clone()], reason: Some("currency: EUR".to_owned()) };
+    board.call(&answer).await?;
+    board
+        .until("every tenant's task ends", |tasks| {
+            let ended = count(tasks);
+            let waits =
+                if find(tasks, &overruns).is_some_and(settled) { "" } else { "; one overruns its 2 s" };
+            progress.now(format!("fleet: {ended} of {COUNT} have ended{waits}"));
+            (ended == fleet.len()).then_some(())
+        })
+        .await
+}
+
+async fn check_work(
+    board: &Board,
+    fleet: &[Member],
+    owners: Owners,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let mut right = 0;
+    let mut wrong = Vec::new();
+    let mut uids = std::collections::BTreeSet::new();
+    for member in fleet {
+        let shown = board.show(&member.task).await?;
+        let last = shown.runs.last();
+        uids.extend(last.and_then(|run| run.worker_uid));
+        if member.place.role != Role::Works {
+            continue;
+        }
+        let total = last.and_then(|run| run.metadata.as_ref()?.get("total")?.as_u64());
+        if shown.task.status == Status::Done && total == Some(member.place.total()) {
+            right += 1;
+        } else {
+            let why = last.and_then(|run| run.error.clone()).unwrap_or_else(|| shown.task.status.to_string());
+            wrong.push(format!("{}: {why}", member.place.name));
+        }
+    }
+    let plain = fleet.iter().filter(|member| member.place.role == Role::Works).count();
+    let told = match wrong.first() {
+        None => format!("{right} right totals"),
+        Some(first) => format!("{right} right totals; {first}"),
+    };
+    report.equal(PART, format!("{plain} ledgers are added up"), format!("{plain} right totals"), told);
+    if owners.differ() {
+        let name = "every tenant's worker has a user of its own";
+        let root = if uids.contains(&0) { ", root among them" } else { "" };
+        report.equal(PART, name, format!("{COUNT} users"), format!("{} users{root}", uids.len()));
+    }
+    Ok(())
+}
+
+type Shown = <Show as Verb>::Reply;
+
+fn outcomes(shown: &Shown) -> String {
+    let words: Vec<String> = shown
+        .runs
+        .iter()
+        .map(|run| run.outcome.map_or_else(|| run.status.to_string(), |outcome| outcome.to_string()))
+        .collect();
+    format!("{}, then {}", words.join(", "), shown.task.status)
+}
+
+fn check_question(shown: &Shown, report: &mut Report) {
+    let asked = shown.runs.first().and_then(|run| run.error.clone()).unwrap_or_default();
+    let answered = shown.runs.last().and_then(|run| run.metadata.as_ref()?.get("currency")?.as_str());
+    let told = format!("{}; asked `{asked}`, used {}", outcomes(shown), answered.unwrap_or("no answer"));
+    let expected = "blocked, completed, then done; the answer EUR is used";
+    let ok =
+        outcomes(shown) == "blocked, completed, then done" && answered == Some("EUR") && !asked.is_empty();
+    report.check(PART, "one asks, is answered and goes on", expected, told, Verdict::of(ok));
+}
+
+fn check_crash(shown: &Shown, report: &mut Report) {
+    report.equal(PART, "one crashes and is retried", "crashed, completed, then done", outcomes(shown));
+}
+
+fn check_overrun(shown: &Shown, brood: &[Seen], report: &mut Report) {
+    let task = &shown.task;
+    let run = shown.runs.last();
+    let ok = task.status == Status::Blocked
+        && task.block_kind == Some(BlockKind::GaveUp)
+        && run.is_some_and(|run| run.outcome == Some(Outcome::TimedOut));
+    let kind = task.block_kind.map_or_else(|| "-".to_owned(), |kind| kind.to_string());
+    let told = format!("{} ({kind})", outcomes(shown));
+    let name = format!("one runs past its {LIMIT} and is ended");
+    report.check(PART, name, "timed_out, then blocked (gave_up)", told, Verdict::of(ok));
+    let census = processes::mentioning(&format!("SUPERVISOR_TASK={}", task.id));
+    let left = census.found.len() + brood.iter().filter(|seen| seen.lives()).count();
+    report.processes_checked = report.processes_checked.max(census.checked);
+    report.survivors += left;
+    let told = format!("{left} of {} left, {} processes checked", brood.len(), census.checked);
+    let ok = left == 0 && !brood.is_empty();
+    report.check(PART, "its grandchildren are gone with it", "none left", told, Verdict::of(ok));
+}
+
+fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
+    let handed = shown.runs.last().and_then(|run| run.metadata.clone());
+    let tried = handed.and_then(|metadata| serde_json::from_value::<Attempts>(metadata).ok());
+    for (index, loot) in loot.iter().enumerate() {
+        let inside = tried
+            .as_ref()
+            .and_then(|tried| tried.attempts.get(index))
+            .filter(|attempt| attempt.target == loot.target.to_string());
+        let word = inside.map_or_else(|| "not tried".to_owned(), probes::Attempt::word);
+        let outside = loot.outside.word();
+        let why = why(&loot.target, &word);
+        let refused = matches!(word.as_str(), "EACCES" | "EPERM" | "ENOENT");
+        let ok = refused && outside == "read";
+        let name = format!("a thief is refused {}", loot.what);
+        let expected = "read without the sandbox; EACCES, EPERM or ENOENT inside";
+        let told = format!("{outside} without the sandbox; {word} inside");
+        report.check(PART, name, expected, told, Verdict::of(ok));
+        let path = loot.target.path();
+        report.denials.push(Denial { what: loot.what, path, outside, inside: word, why });
+    }
+}
+
+/// Which mechanism stands behind an error.
+fn why(target: &Target, errno: &str) -> &'static str {
+    match (target, errno) {
+        (_, "ENOENT") => "not in its view",
+        (Target::File(_), _) => "not granted (Landlock)",
+        (Target::Memory(_) | Target::Environment(_), _) => "not its process (Landlock, ptrace)",
+    }
+}

@@ -1,0 +1,171 @@
+//! The first story: three workers read the clone side by side, one merges what they found, one commits a report.
+
+use kernel::{Run, Status, TaskId};
+
+use super::board::{Board, find};
+use super::place::Owners;
+use super::progress::Progress;
+use super::report::{Report, Verdict};
+use super::repository::{self, Clone};
+use crate::api::Verb;
+use crate::failure::Failure;
+use crate::verbs::{Create, Show};
+
+/// The name of the story.
+pub(super) const PART: &str = "pipeline";
+
+/// The findings, in the order in which the fan-in puts them together.
+const FINDINGS: [(&str, &str, &str); 3] = [
+    ("lines", "count the lines", include_str!("scripts/lines.sh")),
+    ("markers", "find TODO and FIXME", include_str!("scripts/markers.sh")),
+    ("largest", "find the largest files", include_str!("scripts/largest.sh")),
+];
+
+/// The tasks of the story, for those who look further.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    /// The last one.
+    pub(super) last: TaskId,
+    /// What the sandbox of the first worker enforced.
+    pub(super) sandbox: Option<serde_json::Value>,
+}
+
+type Shown = <Show as Verb>::Reply;
+
+/// Plays the story.
+pub(super) async fn play(
+    board: &mut Board,
+    clone: &Clone,
+    owners: Owners,
+    report: &mut Report,
+    progress: &Progress,
+) -> Result<Pipeline, Failure> {
+    let worktree = || Some(format!("worktree:{}", clone.path.display()));
+    let mut parents = Vec::new();
+    for (_, title, script) in FINDINGS {
+        let task = Create { workspace: worktree(), ..Create::default() };
+        parents.push(board.create(title, script.to_owned(), task).await?);
+    }
+    let task = Create { parents: parents.clone(), ..Create::default() };
+    let merge = board.create("merge the findings", include_str!("scripts/merge.sh").to_owned(), task).await?;
+    let task = Create { parents: vec![merge.clone()], workspace: worktree(), ..Create::default() };
+    let last = board
+        .create("write and commit the report", include_str!("scripts/report.sh").to_owned(), task)
+        .await?;
+    let all: Vec<TaskId> = parents.iter().chain([&merge, &last]).cloned().collect();
+    progress.now("pipeline: 3 workers read the clone");
+    board
+        .until("the pipeline ends", |tasks| {
+            let settled = all.iter().filter(|id| {
+                find(tasks, id).is_some_and(|task| matches!(task.status, Status::Done | Status::Blocked))
+            });
+            let done = settled.count();
+            progress.now(format!("pipeline: {done} of {} tasks are done", all.len()));
+            let stuck = tasks.iter().any(|task| task.status == Status::Blocked);
+            (done == all.len() || stuck).then_some(())
+        })
+        .await?;
+    let mut findings = Vec::new();
+    for id in &parents {
+        findings.push(board.show(id).await?);
+    }
+    let merged = board.show(&merge).await?;
+    let written = board.show(&last).await?;
+    check_findings(&findings, clone, report);
+    check_merge(&findings, &merged, report);
+    check_commit(&merged, &written, clone, owners, report);
+    let sandbox = findings.first().and_then(last_run).and_then(|run| run.sandbox.clone());
+    Ok(Pipeline { last, sandbox })
+}
+
+fn last_run(shown: &Shown) -> Option<&Run> {
+    shown.runs.last()
+}
+
+/// What a task handed over, or what went wrong with it.
+fn summary(shown: &Shown) -> String {
+    let run = last_run(shown);
+    run.and_then(|run| run.summary.clone().or_else(|| run.error.clone()))
+        .unwrap_or_else(|| format!("{} is {}", shown.task.id, shown.task.status))
+}
+
+fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
+    for (shown, (kind, ..)) in findings.iter().zip(FINDINGS) {
+        let metadata = last_run(shown).and_then(|run| run.metadata.as_ref());
+        let files = metadata.and_then(|metadata| metadata.get("files")).and_then(serde_json::Value::as_u64);
+        let all = u64::try_from(clone.files).ok();
+        let ok = shown.task.status == Status::Done && files == all && files.is_some();
+        let name = format!("a worker reads all {} files of the clone for {kind}", clone.files);
+        report.check(PART, name, format!("{} files", clone.files), summary(shown), Verdict::of(ok));
+    }
+    let own = |shown: &Shown| {
+        let place = clone.path.join(".worktrees").join(shown.task.id.as_str());
+        last_run(shown)
+            .is_some_and(|run| run.workspace_path.as_deref().map(std::path::Path::new) == Some(&place))
+    };
+    let seen = findings.iter().filter(|shown| own(shown)).count();
+    report.equal(PART, "each works in a worktree of its own", "3 worktrees", format!("{seen} worktrees"));
+}
+
+fn check_merge(findings: &[Shown], merged: &Shown, report: &mut Report) {
+    let expected: Vec<String> = findings.iter().map(summary).collect();
+    let seen = summary(merged);
+    let lines = seen.lines().count();
+    let verdict = Verdict::of(merged.task.status == Status::Done && seen == expected.join("\n"));
+    let told = if verdict == Verdict::Ok { format!("{lines} of 3 results are in its own") } else { seen };
+    report.check(PART, "the fan-in merges its parents' results", expected.join("; "), told, verdict);
+    // Event ids only grow: the claim has to come after the last of the ends.
+    let ends = findings.iter().filter_map(|shown| event(shown, "completed")).collect::<Vec<_>>();
+    let claim = event(merged, "claimed");
+    let waited = ends.len() == 3 && claim.is_some_and(|claim| ends.iter().all(|end| *end < claim));
+    let told = format!("ended at events {ends:?}, claimed at {}", claim.unwrap_or_default());
+    report.check(
+        PART,
+        "the fan-in starts when the last parent has ended",
+        "claimed after all three",
+        told,
+        Verdict::of(waited),
+    );
+}
+
+fn event(shown: &Shown, kind: &str) -> Option<i64> {
+    shown.events.iter().find(|event| event.kind == kind).map(|event| event.id.get())
+}
+
+fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, report: &mut Report) {
+    let branch = format!("task/{}", written.task.id);
+    let expected =
+        format!("REPORT.md with all findings, by shell, on {branch}, on top of {}", short(&clone.commit));
+    let name = "the last stage commits a report on its branch";
+    let commit = match repository::tip(clone, &branch, owners) {
+        Ok(commit) => commit,
+        Err(failure) => {
+            let seen = format!("{} ({})", failure.message, summary(written));
+            report.check(PART, name, expected, seen, Verdict::Failed);
+            return;
+        }
+    };
+    let text = commit.files.get("REPORT.md").cloned().flatten().unwrap_or_default();
+    let whole = summary(merged).lines().all(|line| text.contains(line)) && !text.is_empty();
+    let files: Vec<&str> = commit.files.keys().map(String::as_str).collect();
+    let seen = format!(
+        "{} by {} on {branch}: {}",
+        short(&commit.id),
+        commit.author,
+        if files == ["REPORT.md"] && whole {
+            "REPORT.md with all findings".to_owned()
+        } else {
+            files.join(", ")
+        }
+    );
+    let ok = written.task.status == Status::Done
+        && commit.author == "shell"
+        && commit.parents == [clone.commit.clone()]
+        && files == ["REPORT.md"]
+        && whole;
+    report.check(PART, name, expected, seen, Verdict::of(ok));
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..10).unwrap_or(commit)
+}

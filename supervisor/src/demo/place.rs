@@ -1,0 +1,124 @@
+//! The temporary root of a demo, and who its files belong to.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use policies::Identity;
+use tempfile::TempDir;
+
+use crate::config::WorkerConfig;
+use crate::failure::Failure;
+
+/// The longest directory that leaves room for the root's name and its sockets in the 107 bytes of a socket's path.
+const LONGEST_BASE: usize = 50;
+
+/// The directory of one demo. It is removed at the end, or when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    /// Makes it in a directory for temporary files in which workers can live.
+    pub(super) fn make() -> Result<Self, Failure> {
+        let candidates = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
+        let base = candidates
+            .iter()
+            .filter_map(|dir| dir.canonicalize().ok())
+            .find(|dir| fits(dir))
+            .ok_or_else(|| {
+                Failure::failed("no directory for temporary files is fit for the demo")
+                    .hint("it has to be writable, to allow programs to run, and as root to be open to other users: set TMPDIR")
+            })?;
+        let fail = |e: std::io::Error| Failure::file("make a directory in", &base, &e);
+        let dir = tempfile::Builder::new().prefix("supervisor-demo-").tempdir_in(&base).map_err(fail)?;
+        // Workers of other uids pass through it on the way to their own places.
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).map_err(fail)?;
+        Ok(Place { dir })
+    }
+
+    /// The directory.
+    pub(super) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Removes it with all that is in it, whoever owns that.
+    pub(super) fn remove(self) -> Result<(), Failure> {
+        let path = self.dir.path().to_owned();
+        self.dir.close().map_err(|e| Failure::file("remove", &path, &e))
+    }
+
+    /// Leaves it where it is.
+    pub(super) fn leave(self) -> PathBuf {
+        self.dir.keep()
+    }
+}
+
+fn fits(dir: &Path) -> bool {
+    let runs_programs = rustix::fs::statvfs(dir)
+        .is_ok_and(|stat| !stat.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC));
+    let is_open =
+        |dir: &Path| std::fs::metadata(dir).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0);
+    let reachable = !nix::unistd::geteuid().is_root() || dir.ancestors().all(is_open);
+    let writable = rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok();
+    dir.as_os_str().len() <= LONGEST_BASE && runs_programs && reachable && writable
+}
+
+/// Who owns what: as root users of the range of workers, from its end so that they are nobody else's; else everything is
+/// the caller's own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owners {
+    last: Option<u32>,
+}
+
+impl Owners {
+    /// The owners that fit this process's user.
+    pub(super) fn of_this_process() -> Self {
+        let range = WorkerConfig::default();
+        let last = range.first_uid + range.uid_count - 1;
+        Owners { last: nix::unistd::geteuid().is_root().then_some(last) }
+    }
+
+    /// Whether files are given to others.
+    pub(super) fn differ(self) -> bool {
+        self.last.is_some()
+    }
+
+    /// The owner of the clone.
+    pub(super) fn of_clone(self) -> Option<Identity> {
+        self.of_tenant(0)
+    }
+
+    /// The owner of a tenant's directory; tenants count from 1.
+    pub(super) fn of_tenant(self, tenant: u32) -> Option<Identity> {
+        self.last.map(|last| Identity { uid: last - tenant, gid: last - tenant })
+    }
+}
+
+/// Gives a tree to a user. No link is followed, and nobody else can get in before all of it is the user's.
+pub(super) fn give(tree: &Path, owner: Option<Identity>) -> Result<(), Failure> {
+    let Some(owner) = owner else { return Ok(()) };
+    let fail = |e: std::io::Error| Failure::file("give away", tree, &e);
+    std::os::unix::fs::lchown(tree, Some(0), Some(0)).map_err(fail)?;
+    std::fs::set_permissions(tree, std::fs::Permissions::from_mode(0o700)).map_err(fail)?;
+    give_inside(tree, owner).map_err(fail)?;
+    std::os::unix::fs::lchown(tree, Some(owner.uid), Some(owner.gid)).map_err(fail)
+}
+
+fn give_inside(dir: &Path, owner: Identity) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            give_inside(&entry.path(), owner)?;
+        }
+        std::os::unix::fs::lchown(entry.path(), Some(owner.uid), Some(owner.gid))?;
+    }
+    Ok(())
+}
+
+/// The user that a path belongs to, where root has to become that user to work there.
+pub(super) fn owner_for_root(path: &Path) -> Result<Option<Identity>, Failure> {
+    let meta = std::fs::metadata(path).map_err(|e| Failure::file("look at", path, &e))?;
+    let foreign = nix::unistd::geteuid().is_root() && meta.uid() != 0;
+    Ok(foreign.then(|| Identity { uid: meta.uid(), gid: meta.gid() }))
+}

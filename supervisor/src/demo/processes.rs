@@ -1,0 +1,91 @@
+//! Which processes of this host have to do with something: the proof that none is left.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use procfs::process::Process;
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// A process, told apart from any later one with its pid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Its pid.
+    pub(super) pid: i32,
+    /// Its session.
+    pub(super) session: i32,
+    start_ticks: u64,
+}
+
+impl Seen {
+    /// Whether it lives. A zombie does not: it only waits for its parent to look.
+    pub(super) fn lives(&self) -> bool {
+        let stat = Process::new(self.pid).and_then(|process| process.stat());
+        stat.is_ok_and(|stat| stat.starttime == self.start_ticks && stat.state != 'Z')
+    }
+
+    /// Kills it, and nothing that came after it.
+    pub(super) fn kill(&self) {
+        let Some(pid) = rustix::process::Pid::from_raw(self.pid) else { return };
+        // A handle first, then the look at who it is: between the two the pid cannot change hands.
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        if self.lives() {
+            // It may have ended by itself meanwhile, which is as good.
+            drop(pidfd_send_signal(handle, Signal::KILL));
+        }
+    }
+}
+
+/// A look at all processes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Census {
+    /// How many were looked at.
+    pub(super) checked: usize,
+    /// Those that were looked for.
+    pub(super) found: Vec<Seen>,
+}
+
+/// Looks for living processes, other than this one, with a text in their command line, environment, working directory or
+/// executable.
+pub(super) fn mentioning(text: &str) -> Census {
+    let mut census = Census::default();
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    for process in procfs::process::all_processes().into_iter().flatten().flatten() {
+        let Ok(stat) = process.stat() else { continue };
+        if stat.state == 'Z' || stat.pid == own {
+            continue;
+        }
+        census.checked += 1;
+        if mentions(stat.pid, text.as_bytes()) {
+            let seen = Seen { pid: stat.pid, session: stat.session, start_ticks: stat.starttime };
+            census.found.push(seen);
+        }
+    }
+    census
+}
+
+fn mentions(pid: i32, text: &[u8]) -> bool {
+    let holds = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+    let file = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).is_ok_and(|bytes| holds(&bytes));
+    let link = |name: &str| {
+        std::fs::read_link(format!("/proc/{pid}/{name}")).is_ok_and(|path| holds(path.as_os_str().as_bytes()))
+    };
+    file("cmdline") || file("environ") || link("cwd") || link("exe")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_found_by_its_environment_until_it_has_ended() {
+        let mark = format!("MARK_{}", uuid::Uuid::new_v4().simple());
+        let mut child = std::process::Command::new("sleep").arg("600").env(&mark, "1").spawn().unwrap();
+        // The environment is there when spawn returns: the exec has happened.
+        let census = mentioning(&mark);
+        assert_eq!(census.found.len(), 1);
+        assert!(census.checked >= 1 && census.found[0].lives());
+        census.found[0].kill();
+        child.wait().unwrap();
+        assert!(!census.found[0].lives());
+        assert!(mentioning(&mark).found.is_empty());
+    }
+}

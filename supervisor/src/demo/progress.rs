@@ -1,0 +1,73 @@
+//! What is shown while the demo runs: a live line on a terminal, plain lines elsewhere, nothing with `--json`.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::cli::Output;
+use crate::terminal::complain;
+
+/// The progress of one demo, on standard error.
+#[derive(Debug)]
+pub(super) struct Progress {
+    since: Instant,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    Live(ProgressBar),
+    Lines,
+    Silent,
+}
+
+impl Progress {
+    /// The progress that fits whoever reads it.
+    pub(super) fn new(output: &Output) -> Self {
+        use std::io::IsTerminal as _;
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let form = if output.json() {
+            Form::Silent
+        } else if std::io::stderr().is_terminal() && !dumb {
+            let bar = ProgressBar::new_spinner();
+            // Without colours in it, the style is the same for everybody.
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed:>3}  {msg}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(120));
+            Form::Live(bar)
+        } else {
+            Form::Lines
+        };
+        Progress { since: Instant::now(), form }
+    }
+
+    /// How long the demo has been going on.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// Says what is going on now; only a terminal shows it.
+    pub(super) fn now(&self, text: impl Into<String>) {
+        if let Form::Live(bar) = &self.form {
+            bar.set_message(text.into());
+        }
+    }
+
+    /// Says what has happened.
+    pub(super) fn done(&self, text: &str) {
+        let line = format!("{:5.1} s  {text}", self.elapsed().as_secs_f64());
+        match &self.form {
+            Form::Live(bar) => bar.println(line),
+            Form::Lines => complain(&line),
+            Form::Silent => {}
+        }
+    }
+
+    /// Clears the live line.
+    pub(super) fn finish(&self) {
+        if let Form::Live(bar) = &self.form {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The repository that the demo works on: which one, a private clone of it, and the proof that it was left as it was.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use policies::Identity;
+use serde::Serialize;
+use workspace::repository::{Committed, Head, Standing};
+use workspace::{Author, Job, Outcome};
+
+use super::place::{self, Owners};
+use crate::daemon;
+use crate::failure::Failure;
+
+/// Where the clone comes from.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// A repository that is left as it is.
+    Repository {
+        /// The repository.
+        path: PathBuf,
+        /// Where it stood before.
+        before: Standing,
+    },
+    /// None could be used, for this reason: a sample is made.
+    Sample(String),
+}
+
+/// The clone.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Clone {
+    /// The directory.
+    pub(super) path: PathBuf,
+    /// The repository it was made from; none where it is a sample.
+    pub(super) source: Option<PathBuf>,
+    /// The commit it stands at.
+    pub(super) commit: String,
+    /// How many files that commit holds.
+    pub(super) files: usize,
+}
+
+/// Chooses the repository: the one named, or else the one around the working directory, if that can be used.
+pub(super) fn choose(named: Option<&Path>) -> Result<Source, Failure> {
+    if let Some(path) = named {
+        let path = path.canonicalize().map_err(|e| Failure::file("open the repository", path, &e))?;
+        return Ok(Source::Repository { before: standing(&path)?, path });
+    }
+    let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
+    let here = here.map_err(|e| Failure::failed(format!("the working directory is not known: {e}")))?;
+    let Some(path) = around(&here) else {
+        return Ok(Source::Sample(format!("{} is in no git repository", here.display())));
+    };
+    match standing(&path) {
+        Ok(before) if before.has_commit() => Ok(Source::Repository { path, before }),
+        Ok(_) => Ok(Source::Sample(format!("the repository at {} has no commit yet", path.display()))),
+        Err(failure) => Ok(Source::Sample(failure.message)),
+    }
+}
+
+trait HasCommit {
+    fn has_commit(&self) -> bool;
+}
+
+impl HasCommit for Standing {
+    /// Whether HEAD leads to a commit: it is one, or names a reference that exists.
+    fn has_commit(&self) -> bool {
+        !self.head.starts_with("refs/") || self.references.contains_key(&self.head)
+    }
+}
+
+/// The repository that a directory is in, found by its looks alone: nothing in it is read yet.
+fn around(dir: &Path) -> Option<PathBuf> {
+    let is_one = |dir: &Path| {
+        dir.join(".git").exists() || ["HEAD", "objects", "refs"].iter().all(|name| dir.join(name).exists())
+    };
+    dir.ancestors().find(|dir| is_one(dir)).map(Path::to_owned)
+}
+
+/// Reads where a repository stands.
+pub(super) fn standing(path: &Path) -> Result<Standing, Failure> {
+    let job = Job::ExamineRepository { path: path.to_owned() };
+    match work(place::owner_for_root(path)?, vec!["/".into()], Vec::new(), job)? {
+        Outcome::Standing(standing) => Ok(standing),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Makes the clone, or the sample, and gives it to its owner.
+pub(super) fn provide(source: &Source, to: &Path, owners: Owners) -> Result<Clone, Failure> {
+    let fail = |e: std::io::Error| Failure::file("make the directory", to, &e);
+    std::fs::create_dir(to).map_err(fail)?;
+    let (outcome, source) = match source {
+        Source::Repository { path, .. } => {
+            // A repository is read by its owner, so that root trusts nothing in it.
+            let reader = place::owner_for_root(path)?;
+            if let Some(reader) = reader {
+                std::os::unix::fs::lchown(to, Some(reader.uid), Some(reader.gid)).map_err(fail)?;
+            }
+            let job = Job::CloneRepository { from: path.clone(), to: to.to_owned() };
+            (work(reader, vec!["/".into()], vec![to.to_owned()], job)?, Some(path.clone()))
+        }
+        Source::Sample(_) => {
+            let author =
+                Author { name: "supervisor demo".to_owned(), email: "demo@supervisor.invalid".to_owned() };
+            let job = Job::MakeRepository { path: to.to_owned(), files: sample(), author };
+            (work(None, Vec::new(), Vec::new(), job)?, None)
+        }
+    };
+    place::give(to, owners.of_clone())?;
+    match outcome {
+        Outcome::Provided(Head { commit, files }) => Ok(Clone { path: to.to_owned(), source, commit, files }),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Reads the commit at the tip of a branch of the clone.
+pub(super) fn tip(clone: &Clone, branch: &str, owners: Owners) -> Result<Committed, Failure> {
+    let job = Job::ReadTip { path: clone.path.clone(), branch: branch.to_owned() };
+    match work(owners.of_clone(), vec!["/".into()], Vec::new(), job)? {
+        Outcome::Committed(commit) => Ok(commit),
+        _ => Err(unexpected()),
+    }
+}
+
+fn work(
+    identity: Option<Identity>,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    job: Job,
+) -> Result<Outcome, Failure> {
+    daemon::work_as(identity, read, write, job)
+        .map_err(|failure| Failure { hint: failure.hint, ..Failure::failed(failure.message) })
+}
+
+fn unexpected() -> Failure {
+    Failure::failed("the git helper answered another question")
+}
+
+/// A small project for those who have none at hand.
+fn sample() -> BTreeMap<String, String> {
+    let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let mut files = BTreeMap::from([
+        file(
+            "README.md",
+            "# Sample\n\nA small project, made by `supervisor demo`.\n\nTODO: say what it is for.\n",
+        ),
+        file(
+            "src/main.c",
+            "#include <stdio.h>\n\nint main(void)\n{\n\tputs(\"hello\"); /* FIXME: to whom? */\n\treturn 0;\n}\n",
+        ),
+        file("Makefile", "hello: src/main.c\n\tcc -o hello src/main.c\n"),
+    ]);
+    for chapter in 1..=9 {
+        let line = format!("This is line after line of chapter {chapter}.\n");
+        files.insert(format!("docs/chapter-{chapter}.md"), line.repeat(chapter * 10));
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_is_found_from_within_and_a_sample_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let to = dir.path().canonicalize().unwrap().join("sample");
+        let owners = Owners::of_this_process();
+        let made = provide(&Source::Sample("none".to_owned()), &to, owners).unwrap();
+        assert_eq!(made.files, sample().len());
+        assert_eq!(around(&to.join("docs")), Some(to.clone()));
+        assert_eq!(around(dir.path()), around(dir.path().parent().unwrap()));
+    }
+}

@@ -1,0 +1,125 @@
+//! The daemon of a demo: a real one, as a child process with a root of its own.
+
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::net::UnixDatagram;
+use tokio::process::{Child, Command};
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::paths::Root;
+use crate::verbs::Stop;
+
+/// How long a daemon may take to start, or to stop.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Room for all tenants at once, and short waits at the end of a run.
+const CONFIG: &str = "\
+[limits]
+max_running = 64
+
+[worker]
+grace = \"1s\"
+verdict_grace = \"5s\"
+";
+
+/// A running daemon.
+#[derive(Debug)]
+pub(super) struct Server {
+    child: Child,
+    /// Its pid.
+    pub(super) pid: i32,
+}
+
+impl Server {
+    /// Starts a daemon and waits until it serves.
+    pub(super) async fn start(root: &Root) -> Result<Self, Failure> {
+        let config = root.config_file();
+        std::fs::write(&config, CONFIG).map_err(|e| Failure::file("write", &config, &e))?;
+        let log = root.dir().join("daemon.log");
+        let file = std::fs::File::create(&log).map_err(|e| Failure::file("make the log", &log, &e))?;
+        let notices = root.dir().join("ready.sock");
+        let ready = UnixDatagram::bind(&notices).map_err(|e| Failure::file("bind", &notices, &e))?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("supervisor").arg("--root").arg(root.dir()).arg("daemon");
+        for (name, _) in std::env::vars_os() {
+            // What surrounds this command (a service, a run of another supervisor) is not the daemon's.
+            if ["SUPERVISOR_", "HERMES_", "WATCHDOG_"]
+                .iter()
+                .any(|own| name.to_string_lossy().starts_with(own))
+            {
+                command.env_remove(name);
+            }
+        }
+        // The service manager's protocol: the daemon tells this socket when it is ready.
+        command.env("NOTIFY_SOCKET", &notices).env("NO_COLOR", "1");
+        // In a group of its own, so that Ctrl-C reaches this process alone, which then stops the daemon in order.
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        let mut child =
+            command.spawn().map_err(|e| Failure::failed(format!("failed to start the daemon: {e}")))?;
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
+        let told = async {
+            let mut notice = [0_u8; 512];
+            loop {
+                let length = ready.recv(&mut notice).await?;
+                if notice[..length].starts_with(b"READY=1") {
+                    return Ok::<(), std::io::Error>(());
+                }
+            }
+        };
+        let started = tokio::select! {
+            // Either way the wait is over; nothing of the other branch is used afterwards.
+            told = told => told.map_err(|e| format!("its notice cannot be read: {e}")),
+            ended = child.wait() => Err(match ended {
+                Ok(status) => format!("it ended with {status}"),
+                Err(e) => e.to_string(),
+            }),
+            () = tokio::time::sleep(PATIENCE) => Err(format!("it was not ready after {PATIENCE:?}")),
+        };
+        drop(std::fs::remove_file(&notices));
+        let server = Server { child, pid };
+        match started {
+            Ok(()) => Ok(server),
+            Err(why) => {
+                let said = last_lines(&log);
+                server.end().await;
+                Err(Failure::failed(format!("the demo's daemon did not start: {why}{said}")))
+            }
+        }
+    }
+
+    /// Asks the daemon to end its workers and itself, and waits for it. None where it had to be killed.
+    pub(super) async fn stop(mut self, client: &Client) -> Option<ExitStatus> {
+        let asked = client.call(&Stop { now: true, ..Stop::default() }).await;
+        if asked.is_ok()
+            && let Ok(Ok(status)) = tokio::time::timeout(PATIENCE, self.child.wait()).await
+        {
+            return Some(status);
+        }
+        self.end().await;
+        None
+    }
+
+    /// Ends the daemon without asking: TERM until it kills its workers, then KILL.
+    async fn end(mut self) {
+        for signal in [Signal::SIGTERM, Signal::SIGTERM, Signal::SIGTERM, Signal::SIGKILL] {
+            // The child has not been waited for, so its pid is still its own.
+            if self.child.id().is_none() || kill(Pid::from_raw(self.pid), signal).is_err() {
+                return;
+            }
+            if tokio::time::timeout(Duration::from_secs(3), self.child.wait()).await.is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+fn last_lines(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().rev().take(3).collect();
+    lines.into_iter().rev().map(|line| format!("\n  {line}")).collect()
+}

@@ -1,0 +1,152 @@
+//! The tenants of the fleet: a directory each, with a ledger to add up and a gate that holds the first attempt.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use kernel::Tenant;
+
+use super::place::{self, Owners};
+use crate::failure::Failure;
+
+/// How many tenants there are.
+pub(super) const COUNT: u32 = 50;
+
+const GATE: &str = include_str!("scripts/gate.sh");
+const LEDGER: &str = include_str!("scripts/ledger.sh");
+const ASKS: &str = include_str!("scripts/asks.sh");
+const CRASHES: &str = include_str!("scripts/crashes.sh");
+const OVERRUNS: &str = include_str!("scripts/overruns.sh");
+const STEALS: &str = include_str!("scripts/steals.sh");
+
+/// What becomes of a tenant's worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It adds up the ledger.
+    Works,
+    /// It has a question first.
+    Asks,
+    /// It crashes the first time.
+    Crashes,
+    /// It never ends by itself.
+    Overruns,
+    /// It tries to read what is not its own.
+    Steals,
+}
+
+/// One tenant.
+#[derive(Debug)]
+pub(super) struct TenantPlace {
+    /// Its number, from 1.
+    pub(super) number: u32,
+    /// Its name.
+    pub(super) name: Tenant,
+    /// What becomes of its worker.
+    pub(super) role: Role,
+    /// Its directory.
+    pub(super) dir: PathBuf,
+    /// Both ends of the gate: it can be opened before anybody waits, and closes with this process.
+    gate: File,
+}
+
+impl TenantPlace {
+    /// Makes the directory of a tenant and gives it to its owner.
+    pub(super) fn make(tenants: &Path, number: u32, owners: Owners) -> Result<Self, Failure> {
+        let text = format!("tenant-{number:02}");
+        let name = text.parse().map_err(|e| Failure::failed(format!("{text}: {e}")))?;
+        let dir = tenants.join(text);
+        let fail = |e: std::io::Error| Failure::file("make the tenant's directory", &dir, &e);
+        crate::paths::make_dir(&dir, 0o700)?;
+        std::fs::write(dir.join("ledger.csv"), ledger(number)).map_err(fail)?;
+        let pipe = dir.join("go");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR)
+            .map_err(|e| fail(e.into()))?;
+        let gate = File::options().read(true).write(true).open(&pipe).map_err(fail)?;
+        place::give(&dir, owners.of_tenant(number))?;
+        Ok(TenantPlace { number, name, role: role(number), dir, gate })
+    }
+
+    /// Lets its worker go on.
+    pub(super) fn open_gate(&self) -> Result<(), Failure> {
+        (&self.gate).write_all(b"go\n").map_err(|e| Failure::file("open the gate of", &self.dir, &e))
+    }
+
+    /// What its ledger adds up to.
+    pub(super) fn total(&self) -> u64 {
+        entries(self.number).map(|(_, amount)| amount).sum()
+    }
+
+    /// The script of its worker. `targets` is what a thief tries.
+    pub(super) fn script(&self, targets: &str) -> String {
+        match self.role {
+            Role::Works => format!("{GATE}{LEDGER}"),
+            Role::Asks => format!("{GATE}{ASKS}"),
+            Role::Crashes => format!("{GATE}{CRASHES}"),
+            Role::Steals => format!("{GATE}{}", STEALS.replace("{targets}", targets)),
+            // Its time runs from its start, so it waits for nobody.
+            Role::Overruns => OVERRUNS.to_owned(),
+        }
+    }
+
+    /// The title of its task.
+    pub(super) fn title(&self) -> String {
+        let what = match self.role {
+            Role::Works => "add up the ledger",
+            Role::Asks => "add up the ledger, after a question",
+            Role::Crashes => "add up the ledger, at the second attempt",
+            Role::Overruns => "never end",
+            Role::Steals => "read what belongs to others",
+        };
+        format!("{}: {what}", self.name)
+    }
+}
+
+fn role(number: u32) -> Role {
+    match number {
+        7 => Role::Asks,
+        13 => Role::Crashes,
+        34 => Role::Steals,
+        COUNT => Role::Overruns,
+        _ => Role::Works,
+    }
+}
+
+/// A ledger is made up, and different for each tenant.
+fn entries(tenant: u32) -> impl Iterator<Item = (u64, u64)> {
+    let tenant = u64::from(tenant);
+    (1..=100).map(move |entry| (entry, (entry * entry + tenant * 37) % 1000))
+}
+
+fn ledger(tenant: u32) -> String {
+    entries(tenant).map(|(entry, amount)| format!("{entry},{amount}\n")).collect()
+}
+
+/// A word as the shell reads it back unchanged.
+pub(super) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_odd_role_is_played_once_and_the_last_tenant_never_ends() {
+        let roles: Vec<Role> = (1..=COUNT).map(role).collect();
+        for odd in [Role::Asks, Role::Crashes, Role::Overruns, Role::Steals] {
+            assert_eq!(roles.iter().filter(|role| **role == odd).count(), 1, "{odd:?}");
+        }
+        assert_eq!(roles.last(), Some(&Role::Overruns));
+    }
+
+    #[test]
+    fn a_word_survives_the_shell() {
+        for word in ["plain", "with space", "it's", "$HOME `x` \"y\""] {
+            let out = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", quoted(word))])
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8(out.stdout).unwrap(), word);
+        }
+    }
+}
