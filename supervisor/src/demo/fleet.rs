@@ -87,7 +87,8 @@ pub(super) async fn play(
     board
         .until("the one that never ends has its grandchildren", |tasks| {
             let task = find(tasks, &overruns)?;
-            (task.last_heartbeat_at.is_some() || task.current_run_id.is_none()).then_some(())
+            let over = task.started_at.is_some() && task.current_run_id.is_none();
+            (task.last_heartbeat_at.is_some() || over).then_some(())
         })
         .await?;
     let brood = survey(board, &overruns, report, progress).await?;
