@@ -36,6 +36,8 @@ pub(super) enum Task {
         /// The job.
         job: Box<Job>,
     },
+    /// Do a job as the user that the helper is.
+    Here(Box<Job>),
     /// Find out whether this host allows a private view of the file system.
     Probe,
 }
@@ -58,8 +60,12 @@ pub(crate) fn work(
     write: Vec<PathBuf>,
     job: Job,
 ) -> Result<Outcome, Failure> {
-    let Some(identity) = identity else { return job.run().map_err(|e| Failure::from(&e)) };
-    match ask(&Task::Work { identity, read, write, job: Box::new(job) })? {
+    let task = match identity {
+        Some(identity) => Task::Work { identity, read, write, job: Box::new(job) },
+        None if git_may_look_for_its_configuration() => return job.run().map_err(|e| Failure::from(&e)),
+        None => Task::Here(Box::new(job)),
+    };
+    match ask(&task)? {
         Reply::Done(outcome) => Ok(*outcome),
         Reply::Failed(failure) => Err(failure),
         Reply::Probed => Err(broken("the helper answered another question")),
@@ -73,6 +79,14 @@ pub(super) fn probe_view() -> Result<(), String> {
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
         Ok(Reply::Done(_)) => Err("the helper answered another question".to_owned()),
     }
+}
+
+/// Whether the directories in which libgit2 looks for a user's configuration can be entered: where one is closed (`HOME`
+/// is another user's, as under `setpriv`), it gives up, while one that does not exist is passed over.
+fn git_may_look_for_its_configuration() -> bool {
+    ["HOME", "XDG_CONFIG_HOME"].iter().filter_map(std::env::var_os).all(|dir| {
+        !matches!(rustix::fs::access(dir, rustix::fs::Access::EXEC_OK), Err(rustix::io::Errno::ACCESS))
+    })
 }
 
 fn broken(message: impl Into<String>) -> Failure {
@@ -179,13 +193,18 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
             if let Err(e) = policies::confine_paths(&read, &write) {
                 return Reply::Failed(broken(crate::lanes::with_causes(&e)));
             }
-            match job.run() {
-                Ok(outcome) => Reply::Done(Box::new(outcome)),
-                Err(e) if is_shortage(&e) => {
-                    Reply::Failed(Failure { code: shortage::CODE.to_owned(), ..Failure::from(&e) })
-                }
-                Err(e) => Reply::Failed(Failure::from(&e)),
-            }
+            run(*job)
         }
+        Task::Here(job) => run(*job),
+    }
+}
+
+fn run(job: Job) -> Reply {
+    match job.run() {
+        Ok(outcome) => Reply::Done(Box::new(outcome)),
+        Err(e) if is_shortage(&e) => {
+            Reply::Failed(Failure { code: shortage::CODE.to_owned(), ..Failure::from(&e) })
+        }
+        Err(e) => Reply::Failed(Failure::from(&e)),
     }
 }

@@ -11,7 +11,7 @@ use crate::paths::Root;
 use crate::verbs::{Create, Events, List, Show};
 
 /// How long one thing of the demo may take on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The board, and how far its events have been followed.
 #[derive(Debug)]

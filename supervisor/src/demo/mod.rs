@@ -62,7 +62,7 @@ const WHOLE: &str = "demo";
 
 /// Runs the demo.
 pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
-    let progress = Progress::new(&output);
+    let progress = Progress::new(output);
     let mut interrupt = Interrupt::listen()?;
     let source = repository::choose(demo.repo.as_deref())?;
     let place = Place::make()?;
@@ -93,7 +93,9 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     }
     progress.now("cleaning up");
     clean_up(server, &board, &root, &mut report).await;
-    check_source(&source, &mut report);
+    let marks: Vec<String> =
+        played.pipeline.iter().flat_map(|pipeline| &pipeline.worktrees).map(ToString::to_string).collect();
+    repository::check(WHOLE, &source, played.after_clone.as_ref(), &marks, &mut report);
     put_away(place, demo.keep, &root, &played, &mut report);
     progress.finish();
     report.took("in all", progress.elapsed());
@@ -117,6 +119,8 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
 struct Played {
     pipeline: Option<Pipeline>,
     fleet: Option<Fleet>,
+    /// Where the repository stood when the clone had been made.
+    after_clone: Option<workspace::repository::Standing>,
 }
 
 #[expect(clippy::too_many_arguments, reason = "the one place where everything of a demo meets")]
@@ -144,6 +148,9 @@ async fn stories(
     };
     progress.done(&format!("{from} ({} files at {:.10})", clone.files, clone.commit));
     report.repository = Some(clone.clone());
+    if let Source::Repository { path, .. } = source {
+        played.after_clone = Some(repository::standing(path)?);
+    }
     report.took("clone", progress.elapsed().saturating_sub(started));
 
     let started = progress.elapsed();
@@ -202,35 +209,6 @@ async fn clean_up(server: Server, board: &Board, root: &Root, report: &mut Repor
         let told =
             if group.exists() { format!("{} is left", group.display()) } else { "none left".to_owned() };
         report.equal(WHOLE, "no cgroup is left", "none left", told);
-    }
-}
-
-/// Compares the repository with what it was before.
-fn check_source(source: &Source, report: &mut Report) {
-    const NAME: &str = "the repository is left as it was";
-    let Source::Repository { path, before } = source else { return };
-    let expected = "same HEAD, references and status";
-    match repository::standing(path) {
-        Ok(now) if now == *before => {
-            let told = format!(
-                "same HEAD, {} references, {} changed paths",
-                now.references.len(),
-                now.changes.len()
-            );
-            report.check(WHOLE, NAME, expected, told, Verdict::Ok);
-        }
-        Ok(now) => {
-            let parts = [
-                (now.head != before.head, "HEAD"),
-                (now.references != before.references, "references"),
-                (now.changes != before.changes, "status"),
-            ];
-            let parts: Vec<&str> =
-                parts.iter().filter(|(differs, _)| *differs).map(|(_, part)| *part).collect();
-            let told = format!("another {} (did somebody work in it meanwhile?)", parts.join(", "));
-            report.check(WHOLE, NAME, expected, told, Verdict::Failed);
-        }
-        Err(failure) => report.check(WHOLE, NAME, expected, failure.message, Verdict::Failed),
     }
 }
 

@@ -26,6 +26,8 @@ const FINDINGS: [(&str, &str, &str); 3] = [
 pub(super) struct Pipeline {
     /// The last one.
     pub(super) last: TaskId,
+    /// Those that worked in worktrees of the clone.
+    pub(super) worktrees: Vec<TaskId>,
     /// What the sandbox of the first worker enforced.
     pub(super) sandbox: Option<serde_json::Value>,
 }
@@ -75,7 +77,8 @@ pub(super) async fn play(
     check_merge(&findings, &merged, report);
     check_commit(&merged, &written, clone, owners, report);
     let sandbox = findings.first().and_then(last_run).and_then(|run| run.sandbox.clone());
-    Ok(Pipeline { last, sandbox })
+    let worktrees = parents.into_iter().chain([last.clone()]).collect();
+    Ok(Pipeline { last, worktrees, sandbox })
 }
 
 fn last_run(shown: &Shown) -> Option<&Run> {

@@ -29,7 +29,7 @@ impl Seen {
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
         if self.lives() {
             // It may have ended by itself meanwhile, which is as good.
-            drop(pidfd_send_signal(handle, Signal::KILL));
+            pidfd_send_signal(handle, Signal::KILL).ok();
         }
     }
 }

@@ -23,7 +23,7 @@ enum Form {
 
 impl Progress {
     /// The progress that fits whoever reads it.
-    pub(super) fn new(output: &Output) -> Self {
+    pub(super) fn new(output: Output) -> Self {
         use std::io::IsTerminal as _;
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let form = if output.json() {

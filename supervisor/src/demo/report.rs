@@ -116,13 +116,11 @@ impl Report {
             .checks
             .iter()
             .map(|check| {
-                let mark = match check.ok {
-                    true => screen.paint(Ink::Green, "ok"),
-                    false => screen.paint(Ink::Red, "FAILED"),
-                };
-                let seen = match check.ok {
-                    true => check.seen.clone(),
-                    false => format!("expected {}, saw {}", check.expected, check.seen),
+                let (mark, seen) = if check.ok {
+                    (screen.paint(Ink::Green, "ok"), check.seen.clone())
+                } else {
+                    let seen = format!("expected {}, saw {}", check.expected, check.seen);
+                    (screen.paint(Ink::Red, "FAILED"), seen)
                 };
                 [mark, check.part.to_owned(), check.name.clone(), seen.replace('\n', "; ")]
             })
@@ -130,7 +128,7 @@ impl Report {
         screen.table(["", "PART", "EXPECTATION", "EVIDENCE"], rows);
         if !self.denials.is_empty() {
             screen.heading("Refused by the kernel");
-            let rows: Vec<[String; 4]> = self
+            let rows: Vec<[String; 3]> = self
                 .denials
                 .iter()
                 .map(|denial| {
@@ -139,11 +137,9 @@ impl Report {
                         errno => screen.paint(Ink::Green, &format!("{errno}: {}", denial.why)),
                     };
                     let what = format!("{}: {}", denial.what, denial.path.display());
-                    let outside = denial.outside.clone();
-                    [what, outside, inside, String::new()]
+                    [what, denial.outside.clone(), inside]
                 })
                 .collect();
-            let rows = rows.into_iter().map(|[what, outside, inside, _]| [what, outside, inside]);
             screen.table(["A WORKER TRIED TO READ", "WITHOUT SANDBOX", "INSIDE"], rows);
         }
         screen.heading("In short");
@@ -159,6 +155,9 @@ impl Report {
             ("workers", self.users.clone()),
             ("sandbox", self.sandbox.clone()),
         ] {
+            if value.is_empty() {
+                continue;
+            }
             let name = screen.paint(Ink::Dim, &format!("{name:<10}"));
             screen.line(format!("  {name} {value}"));
         }

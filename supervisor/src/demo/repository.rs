@@ -9,6 +9,7 @@ use workspace::repository::{Committed, Head, Standing};
 use workspace::{Author, Job, Outcome};
 
 use super::place::{self, Owners};
+use super::report::{Report, Verdict};
 use crate::daemon;
 use crate::failure::Failure;
 
@@ -120,6 +121,51 @@ pub(super) fn tip(clone: &Clone, branch: &str, owners: Owners) -> Result<Committ
         Outcome::Committed(commit) => Ok(commit),
         _ => Err(unexpected()),
     }
+}
+
+/// Compares the repository with what it was before. `marks` are names that only this demo uses.
+///
+/// Others may work in it while the demo runs. So a difference at the end is somebody else's if there was none when the clone
+/// had been made, the only moment at which the demo is in it, and if nothing in it carries a mark.
+pub(super) fn check(
+    part: &'static str,
+    source: &Source,
+    after_clone: Option<&Standing>,
+    marks: &[String],
+    report: &mut Report,
+) {
+    let Source::Repository { path, before } = source else { return };
+    let name = "the repository is left as it was";
+    let expected = "same HEAD, references and status";
+    let now = match standing(path) {
+        Ok(now) => now,
+        Err(failure) => {
+            report.check(part, name, expected, failure.message, Verdict::Failed);
+            return;
+        }
+    };
+    if now == *before {
+        let told =
+            format!("same HEAD, {} references, {} changed paths", now.references.len(), now.changes.len());
+        report.check(part, name, expected, told, Verdict::Ok);
+        return;
+    }
+    let parts = [
+        (now.head != before.head, "HEAD"),
+        (now.references != before.references, "references"),
+        (now.changes != before.changes, "status"),
+    ];
+    let parts: Vec<&str> = parts.iter().filter(|(differs, _)| *differs).map(|(_, part)| *part).collect();
+    let names: Vec<&String> = now.references.keys().chain(now.changes.keys()).collect();
+    let marked = marks.iter().any(|mark| names.iter().any(|name| name.contains(mark)));
+    let foreign = after_clone == Some(before) && !marked && !marks.is_empty();
+    let parts = parts.join(", ");
+    let told = if foreign {
+        format!("the same when it had been cloned; then somebody else changed {parts}")
+    } else {
+        format!("another {parts}")
+    };
+    report.check(part, name, expected, told, Verdict::of(foreign));
 }
 
 fn work(

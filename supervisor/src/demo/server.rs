@@ -121,5 +121,5 @@ impl Server {
 fn last_lines(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().rev().take(3).collect();
-    lines.into_iter().rev().map(|line| format!("\n  {line}")).collect()
+    lines.into_iter().rev().fold(String::new(), |said, line| said + "\n  " + line)
 }
