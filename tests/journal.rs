@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -47,16 +47,33 @@ impl Journal {
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
         fleet.give(&dir);
         fleet.give(&path);
+        let journal = Journal { path };
+        journal.policy(fleet, "journal", |_| {});
+        let limits = format!("[limits]\nmax_running = {slots}\n");
+        fleet.configure(&format!("{limits}[worker]\npolicy = \"journal\"\n{config}"));
+        journal
+    }
+
+    /// Adds a policy that opens the journal, with changes of the test's own.
+    pub(crate) fn policy(&self, fleet: &Fleet, name: &str, change: impl FnOnce(&mut toml::Table)) {
         let mut policy: toml::Table = toml::from_str(DEFAULT_POLICY).unwrap();
-        policy.insert("name".to_owned(), "journal".into());
-        let place = toml::Value::from(dir.to_str().unwrap());
+        policy.insert("name".to_owned(), name.into());
+        let place = toml::Value::from(self.dir().to_str().unwrap());
         policy["filesystem"]["rw"].as_array_mut().unwrap().push(place);
         let set = policy["env"]["set"].as_table_mut().unwrap();
-        set.insert("JOURNAL".to_owned(), path.to_str().unwrap().into());
-        fleet.policy("journal", &policy.to_string());
-        fleet
-            .configure(&format!("[limits]\nmax_running = {slots}\n[worker]\npolicy = \"journal\"\n{config}"));
-        Journal { path }
+        set.insert("JOURNAL".to_owned(), self.path.to_str().unwrap().into());
+        change(&mut policy);
+        fleet.policy(name, &policy.to_string());
+    }
+
+    /// The directory of the journal: workers may read and write in it what they are allowed to by its modes.
+    pub(crate) fn dir(&self) -> &Path {
+        self.path.parent().unwrap()
+    }
+
+    /// How many runs have begun.
+    pub(crate) fn begun(&self) -> usize {
+        self.lines().iter().filter(|line| line.what == "start").count()
     }
 
     /// A script that records its beginning and its end, and does something in between.
@@ -187,7 +204,7 @@ pub(crate) fn nothing_is_left(fleet: &Fleet) {
     });
 }
 
-fn entries(dir: &std::path::Path) -> Vec<PathBuf> {
+fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 

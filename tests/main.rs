@@ -13,5 +13,6 @@ mod dispatch;
 mod docs;
 mod following;
 mod journal;
+mod processes;
 mod spine;
 mod stop;

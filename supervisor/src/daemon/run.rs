@@ -112,6 +112,9 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     if let Ok(cgroups) = &context.host.cgroups {
         cgroups.sweep(&live);
     }
+    if let Err(error) = workspace::sweep_leases(&root.leases()) {
+        tracing::warn!(%error, "leases_not_swept");
+    }
     forget_old_requests(&context, &boards);
     listeners.serve(&router(Arc::clone(&service), Some(key)), &doors, &stop);
     listen_to_signals(&events, &doors, &stop)?;
