@@ -230,7 +230,8 @@ fn a_second_daemon_refuses_and_names_the_first_and_a_killed_first_is_no_obstacle
 fn a_run_of_another_boot_is_lost_and_costs_nothing() {
     let fleet = Fleet::offline();
     let journal = Journal::of(&fleet, 4, "");
-    let tasks = create(&fleet, 1, &Journal::script("[ -e again ] || { touch again; sleep 600; }"));
+    // One process: it dies with its shim, and leaves nobody.
+    let tasks = create(&fleet, 1, &Journal::script("[ -e again ] || { touch again; exec sleep 600; }"));
     fleet.start();
     let (dir, record) = fleet.eventually("the run has begun", || {
         let begun = journal.lines().len() == 1 && !records(&fleet, "started").is_empty();
@@ -281,7 +282,8 @@ fn an_ordinary_users_daemon_survives_its_deaths_as_well() {
 fn without_a_cgroup_a_killed_shim_holds_its_claim_until_a_person_takes_it_back() {
     let fleet = Fleet::offline_as(User::ordinary());
     let journal = Journal::of(&fleet, 4, "");
-    let tasks = create(&fleet, 1, &Journal::script("[ -e again ] || { touch again; sleep 600; }"));
+    // One process: it dies with its shim, and leaves nobody.
+    let tasks = create(&fleet, 1, &Journal::script("[ -e again ] || { touch again; exec sleep 600; }"));
     fleet.start();
     let record = fleet.eventually("the run has begun", || {
         let begun = journal.lines().len() == 1 && !records(&fleet, "started").is_empty();
