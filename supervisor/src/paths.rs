@@ -37,6 +37,10 @@ impl RootChoice {
     pub(crate) fn resolve(&self, env: impl Fn(&str) -> Option<PathBuf>) -> Result<Root, Failure> {
         if let Some(dir) = &self.root {
             let dir = std::path::absolute(dir).map_err(|e| Failure::file("resolve the root", dir, &e))?;
+            if dir.exists() && !dir.is_dir() {
+                return Err(Failure::usage(format!("the root {} is not a directory", dir.display()))
+                    .hint("name a directory with --root DIR or SUPERVISOR_ROOT"));
+            }
             return Ok(Root { runtime: dir.join("run"), config: dir.clone(), state: dir });
         }
         let system = self.system || (!self.user && nix::unistd::geteuid().is_root());
@@ -222,7 +226,10 @@ impl Root {
 
 /// Makes one directory (and its parents) with `mode`; one that exists and is more open is closed to it.
 pub(crate) fn make_dir(dir: &Path, mode: u32) -> Result<(), Failure> {
-    let fail = |e: std::io::Error| Failure::file("make the directory", dir, &e);
+    let fail = |e: std::io::Error| {
+        let failure = Failure::file("make the directory", dir, &e);
+        if failure.hint.is_some() { failure } else { failure.hint("choose another root with --root DIR") }
+    };
     let existed = dir.is_dir();
     std::fs::create_dir_all(dir).map_err(fail)?;
     let now = std::fs::metadata(dir).map_err(fail)?.permissions().mode() & 0o777;

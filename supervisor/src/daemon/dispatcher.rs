@@ -542,6 +542,21 @@ impl Dispatcher {
         !self.slots.values().all(is_given_up)
     }
 
+    /// The state in a line.
+    pub(super) fn summary(&self) -> String {
+        let waiting: usize = self.boards.values().map(|state| state.waiting.len()).sum();
+        let mut line = format!("{} of {} slots taken", self.slots.len(), self.config.limits.total());
+        if waiting > 0 {
+            line = format!("{line}, {waiting} waiting");
+        }
+        let paused = self.patience.why().map(|why| format!("paused: {why}"));
+        for text in paused.into_iter().chain(self.stopping.map(|mode| mode.word().to_owned())) {
+            line.push_str("; ");
+            line.push_str(&text);
+        }
+        line
+    }
+
     fn snapshot(&self) -> Snapshot {
         let mut live: Vec<LiveRun> = self.slots.values().filter_map(|slot| slot.live.clone()).collect();
         live.sort_by_key(|run| (run.started_at, run.run));

@@ -16,6 +16,7 @@ mod dispatcher;
 mod helper;
 mod launch;
 mod live;
+mod manager;
 mod patience;
 mod place;
 mod readiness;

@@ -16,6 +16,7 @@ use super::admission::place_of;
 use super::cgroup::Cgroups;
 use super::dispatcher::{Action, BoardWork, Dispatcher, Horizon, StopMode};
 use super::launch::Host;
+use super::manager::Manager;
 use super::run_task::{self, Context, run_task, submit, tell_started};
 use super::timer::WallTimer;
 use super::uids::Uids;
@@ -122,11 +123,12 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
         // Nobody has closed the inbox: it is read below.
         drop(events.send(Event::BoardChanged(name)));
     }
-    drop(sd_notify::notify(&[sd_notify::NotifyState::Ready]));
+    let mut manager = Manager::find();
+    manager.ready();
     tracing::info!(root = %root.dir().display(), pid = std::process::id(), "ready");
     ready();
-    let outcome = own(&context, &mut dispatcher, lanes, &mut inbox).await;
-    drop(sd_notify::notify(&[sd_notify::NotifyState::Stopping]));
+    let outcome = own(&context, &mut dispatcher, lanes, &mut inbox, &mut manager).await;
+    manager.stopping();
     stop.cancel();
     doors.close();
     // Watchers may hang on to their connections; they see them closed when the process ends.
@@ -183,6 +185,7 @@ async fn own(
     dispatcher: &mut Dispatcher,
     mut lanes: Arc<Lanes>,
     inbox: &mut mpsc::UnboundedReceiver<Event>,
+    manager: &mut Manager,
 ) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::failed(format!("the timer failed: {e}"));
     let timer = WallTimer::new().map_err(failed)?;
@@ -217,20 +220,25 @@ async fn own(
                 Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
                 Action::Arm(at) => timer.set(at).map_err(failed)?,
                 Action::LimitDrain => limit_drain(context),
-                Action::Reload => match reload(context) {
-                    Ok((config, fresh)) => {
-                        lanes = fresh;
-                        for action in dispatcher.reconfigure(config) {
-                            if let Action::Read(board) = action {
-                                read_board(context, &lanes, board);
+                Action::Reload => {
+                    manager.reloading();
+                    match reload(context) {
+                        Ok((config, fresh)) => {
+                            lanes = fresh;
+                            for action in dispatcher.reconfigure(config) {
+                                if let Action::Read(board) = action {
+                                    read_board(context, &lanes, board);
+                                }
                             }
                         }
+                        Err(failure) => tracing::error!(error = %failure, "reload_failed"),
                     }
-                    Err(failure) => tracing::error!(error = %failure, "reload_failed"),
-                },
+                    manager.ready();
+                }
                 Action::Finish => return Ok(()),
             }
         }
+        manager.status(dispatcher);
     }
 }
 
