@@ -11,12 +11,10 @@ pub(crate) use table::Cell;
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Colour {
-    /// On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`
+    // On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
     #[default]
     Auto,
-    /// Always
     Always,
-    /// Never
     Never,
 }
 

@@ -54,12 +54,11 @@ pub(super) struct Global {
     /// Print JSON, errors included
     #[arg(long, global = true, help_heading = "Global options")]
     pub(super) json: bool,
-    /// When to colour: auto, always or never
+    /// When to colour
     #[arg(
         long,
         global = true,
         value_enum,
-        hide_possible_values = true,
         value_name = "WHEN",
         default_value_t,
         help_heading = "Global options"

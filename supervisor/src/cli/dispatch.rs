@@ -1,5 +1,8 @@
 //! `dispatch` at the command line: asks a daemon, or is one until nothing is left to do.
 
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
 use kernel::{EventId, Holder};
 
 use super::Output;
@@ -7,23 +10,46 @@ use crate::client::Client;
 use crate::daemon::{self, Extent};
 use crate::failure::Failure;
 use crate::owner::OwnerLock;
+use crate::terminal::complain;
 use crate::verbs::{Dispatch, Dispatched, Events, Runs, Show, Spawned};
+
+/// When a person who waits in front of a terminal wants to hear what for.
+const LONG: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(client: &Client, verb: Dispatch, output: Output) -> Result<u8, Failure> {
     if verb.dry_run {
         let plan = client.call(&verb).await?;
         return output.reply::<Dispatch>(&plan);
     }
-    let dispatched = if OwnerLock::holder(client.root()).is_some() {
-        let mut dispatched = client.call(&verb).await?;
-        for spawned in &mut dispatched.spawned {
-            wait_for(client, spawned).await?;
-        }
-        dispatched
-    } else {
-        be_the_daemon(client, verb.max).await?
-    };
+    let pass = std::pin::pin!(pass(client, verb));
+    let dispatched = patiently(pass).await?;
     output.reply::<Dispatch>(&dispatched)
+}
+
+async fn pass(client: &Client, verb: Dispatch) -> Result<Dispatched, Failure> {
+    if OwnerLock::holder(client.root()).is_none() {
+        return be_the_daemon(client, verb.max).await;
+    }
+    let mut dispatched = client.call(&verb).await?;
+    for spawned in &mut dispatched.spawned {
+        wait_for(client, spawned).await?;
+    }
+    Ok(dispatched)
+}
+
+/// Waits for a pass, and tells a person who has waited for a while what for.
+async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
+    tokio::select! {
+        // Cancel-safe: the pass is only borrowed, and goes on below.
+        done = &mut pass => return done,
+        () = tokio::time::sleep(LONG) => {}
+    }
+    if std::io::stderr().is_terminal() {
+        complain(
+            "Waiting for workers; `supervisor status` in another terminal shows them. Ctrl-C ends it in order.",
+        );
+    }
+    pass.await
 }
 
 /// Waits until a run that a daemon has started is over.

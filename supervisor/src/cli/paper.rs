@@ -1,9 +1,33 @@
 //! Completions and manual pages, from the same definitions as the command line itself.
 
+use std::io;
 use std::path::Path;
+
+use clap_mangen::Man;
 
 use super::{Output, command};
 use crate::failure::Failure;
+
+/// What the main page says about what every command has in common.
+const COMMON: &str = r"
+.SH ENVIRONMENT
+.TP
+.BR SUPERVISOR_ROOT ,\  SUPERVISOR_BOARD ,\  SUPERVISOR_TENANT
+As \-\-root, \-\-board, and \-\-tenant of create.
+.TP
+.BR NO_COLOR ,\  CLICOLOR_FORCE ,\  COLUMNS
+Whether to colour, and how wide tables are.
+.TP
+.B RUST_LOG
+What the daemon logs, such as debug; info unless set.
+.SH FILES
+.TP
+.IR /var/lib/supervisor ,\  /run/supervisor ,\  /etc/supervisor
+Boards, sockets and configuration of the host's service.
+.TP
+.IR ~/.local/state/supervisor ,\  ~/.config/supervisor
+Those of a user. With \-\-root, everything lies under one directory.
+";
 
 /// Prints the completions for a shell.
 pub(super) fn completions(shell: clap_complete::Shell, output: Output) -> Result<u8, Failure> {
@@ -16,7 +40,80 @@ pub(super) fn completions(shell: clap_complete::Shell, output: Output) -> Result
 /// Writes a manual page for the program and one for each verb.
 pub(super) fn man(dir: &Path, output: Output) -> Result<u8, Failure> {
     std::fs::create_dir_all(dir).map_err(|e| Failure::file("make the directory", dir, &e))?;
-    clap_mangen::generate_to(command(), dir).map_err(|e| Failure::file("write the manual to", dir, &e))?;
+    let mut program = command().disable_help_subcommand(true);
+    program.build();
+    write(dir, &program, "supervisor")?;
+    for verb in program.get_subcommands() {
+        write(dir, verb, &format!("supervisor-{}", verb.get_name()))?;
+    }
     output.text(&format!("Wrote the manual to {}\n", dir.display()))?;
     Ok(0)
+}
+
+fn write(dir: &Path, command: &clap::Command, name: &str) -> Result<(), Failure> {
+    let path = dir.join(format!("{name}.1"));
+    let text =
+        page(command, name).map_err(|e| Failure::failed(format!("failed to lay out {name}.1: {e}")))?;
+    std::fs::write(&path, text).map_err(|e| Failure::file("write", &path, &e))
+}
+
+fn page(command: &clap::Command, name: &str) -> io::Result<Vec<u8>> {
+    use io::Write as _;
+    let version = env!("CARGO_PKG_VERSION");
+    // Pages are named with a dash, and the command with a space.
+    let man = Man::new(command.clone().display_name(name.to_owned()))
+        .title(name.to_uppercase())
+        .source(format!("supervisor {version}"));
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").replace('-', r"\-");
+    writeln!(text, ".SH SYNOPSIS\n{usage}")?;
+    man.render_options_section(&mut text)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut text)?;
+        text.extend(COMMON.trim_start().bytes());
+    }
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    notes(&mut text, &after)?;
+    if !command.has_subcommands() {
+        writeln!(text, ".SH SEE ALSO\n.BR supervisor (1)")?;
+    }
+    Ok(text)
+}
+
+/// What stands below the help: examples are shown as they are, other text is filled.
+fn notes(text: &mut Vec<u8>, after: &str) -> io::Result<()> {
+    use io::Write as _;
+    for block in after.split("\n\n").filter(|block| !block.trim().is_empty()) {
+        let (head, body) = block.split_once(":\n").unwrap_or(("Notes", block));
+        let escaped =
+            body.replace('\\', r"\e").replace('-', r"\-").replace('\'', r"\(aq").replace("\n.", "\n\\&.");
+        writeln!(text, ".SH {}", head.to_uppercase())?;
+        if block.contains(":\n") {
+            writeln!(text, ".nf\n{escaped}\n.fi")?;
+        } else {
+            writeln!(text, "{escaped}")?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verb_has_a_page_with_its_examples_as_they_are() {
+        let mut program = command();
+        program.build();
+        for verb in program.get_subcommands().filter(|verb| verb.get_name() != "help") {
+            let name = verb.get_name();
+            let page = String::from_utf8(page(verb, &format!("supervisor-{name}")).unwrap()).unwrap();
+            let synopsis = format!(".SH SYNOPSIS\nsupervisor {name}").replace('-', r"\-");
+            assert!(page.contains(&synopsis), "{page}");
+            assert!(page.contains("\n.SH EXAMPLES\n.nf\n  supervisor "), "{page}");
+        }
+    }
 }

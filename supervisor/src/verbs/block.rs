@@ -5,10 +5,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome};
+use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::terminal::Screen;
+
+/// What a task may be said to wait for; the other kinds are the kernel's own.
+const KINDS: [&str; 4] = ["needs_input", "capability", "transient", "dependency"];
 
 /// Say that a task cannot go on, and why
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -33,7 +37,7 @@ pub(crate) struct Block {
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) ids: Vec<TaskId>,
     /// What the task waits for
-    #[arg(long, value_name = "KIND", help = "needs_input, capability, transient or dependency")]
+    #[arg(long, value_name = "KIND", value_parser = texts::word::<BlockKind>(KINDS))]
     pub(crate) kind: Option<BlockKind>,
     /// Refuse if the task's open run is another one
     #[arg(long, value_name = "RUN")]

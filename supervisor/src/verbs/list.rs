@@ -4,6 +4,7 @@ use kernel::{Archived, Filter, Profile, Sort, Status, Task, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 use crate::terminal::{Cell, Ink, Screen};
@@ -30,7 +31,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "PROFILE")]
     pub(crate) assignee: Option<Profile>,
     /// Only tasks in this status
-    #[arg(long, value_name = "STATUS")]
+    #[arg(long, value_name = "STATUS", value_parser = texts::word::<Status>(Status::ALL.iter().map(|status| status.as_str())))]
     pub(crate) status: Option<Status>,
     /// Only tasks of this tenant
     #[arg(long, value_name = "NAME")]
@@ -38,8 +39,8 @@ pub(crate) struct List {
     /// Archived tasks too
     #[arg(long)]
     pub(crate) archived: bool,
-    /// assignee, created, created-desc, priority, priority-desc, status, title or updated
-    #[arg(long, value_name = "ORDER")]
+    /// In which order
+    #[arg(long, value_name = "ORDER", value_parser = texts::word::<Sort>(Sort::ALL.iter().map(|word| word.as_str())))]
     pub(crate) sort: Option<Sort>,
     /// At most this many [default: all]
     #[arg(long, value_name = "N")]
@@ -98,7 +99,12 @@ impl Verb for List {
                 Cell::from(task.title.clone()),
             ]
         });
-        screen.list(["ID", "STATUS", "ASSIGNEE", "TENANT", "TITLE"], rows);
+        if reply.iter().any(|task| task.tenant.is_some()) {
+            screen.list(["ID", "STATUS", "ASSIGNEE", "TENANT", "TITLE"], rows);
+        } else {
+            let rows = rows.map(|[id, status, assignee, _, title]| [id, status, assignee, title]);
+            screen.list(["ID", "STATUS", "ASSIGNEE", "TITLE"], rows);
+        }
     }
 }
 

@@ -13,6 +13,16 @@ use crate::span::Span;
 /// More than any text of a task may have: reading stops here, and the kernel's limit names the field.
 const READ_LIMIT: u64 = 3 << 20;
 
+/// A word of a closed vocabulary, for a flag: help and completions list the words.
+pub(super) fn word<
+    T: std::str::FromStr<Err: std::error::Error + Send + Sync> + Clone + Send + Sync + 'static,
+>(
+    words: impl IntoIterator<Item = &'static str>,
+) -> impl clap::builder::TypedValueParser<Value = T> {
+    use clap::builder::TypedValueParser as _;
+    clap::builder::PossibleValuesParser::new(words).try_map(|word| word.parse::<T>())
+}
+
 /// Reads a text file, or standard input for `-`.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     let fail = |e: std::io::Error| {
