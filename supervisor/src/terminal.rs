@@ -160,6 +160,13 @@ impl Screen {
         self.line(format!("{head}{text}").trim_end());
     }
 
+    /// What was written so far, as much of it as a terminal shows at once.
+    pub(crate) fn into_page(self) -> String {
+        let rows =
+            rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_row));
+        page(self.text, rows)
+    }
+
     /// What was written so far.
     pub(crate) fn into_text(self) -> String {
         self.text
@@ -182,6 +189,19 @@ pub(crate) fn printable(text: &str) -> String {
 /// The text with control characters other than line ends and tabs shown as escapes.
 pub(crate) fn printable_lines(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+}
+
+/// The lines that fit so many rows with the cursor below them; 0 rows stand for no limit. What is left out is counted.
+fn page(text: String, rows: usize) -> String {
+    let lines = text.lines().count();
+    if rows < 3 || lines < rows {
+        return text;
+    }
+    let kept = rows - 2;
+    let mut page: String = text.split_inclusive('\n').take(kept).collect();
+    // Writing to a String cannot fail.
+    drop(writeln!(page, "… {} more lines", lines - kept));
+    page
 }
 
 /// Text as long as fits a width, with an ellipsis where something was left out.
@@ -286,6 +306,14 @@ mod tests {
         assert!(!Colour::Auto.applies(Terminal::Yes, dumb));
         assert!(Colour::Always.applies(Terminal::No, no_color));
         assert!(!Colour::Never.applies(Terminal::Yes, none));
+    }
+
+    #[test]
+    fn a_page_leaves_the_top_in_sight() {
+        let text = || "1\n2\n3\n4\n".to_owned();
+        assert_eq!(page(text(), 0), text());
+        assert_eq!(page(text(), 5), text());
+        assert_eq!(page(text(), 4), "1\n2\n… 2 more lines\n");
     }
 
     #[test]

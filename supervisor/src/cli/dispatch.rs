@@ -45,9 +45,7 @@ async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
         () = tokio::time::sleep(LONG) => {}
     }
     if std::io::stderr().is_terminal() {
-        complain(
-            "Waiting for workers; `supervisor status` in another terminal shows them. Ctrl-C ends it in order.",
-        );
+        complain("Waiting for workers; `supervisor status` in another terminal shows them.");
     }
     pass.await
 }

@@ -147,7 +147,7 @@ pub(super) async fn status(client: &Client, status: Status, output: Output) -> R
             let mut screen = output.screen();
             Status::show(&report, &mut screen);
             // Home, the lines each cleared to their end, then everything below: no flicker.
-            let text = screen.into_text().replace('\n', "\x1b[K\n");
+            let text = screen.into_page().replace('\n', "\x1b[K\n");
             output.text(&format!("\x1b[H{text}\x1b[J"))?;
         }
         tokio::time::sleep(interval.max(Duration::from_millis(100))).await;
