@@ -198,10 +198,8 @@ fn page(text: String, rows: usize) -> String {
         return text;
     }
     let kept = rows - 2;
-    let mut page: String = text.split_inclusive('\n').take(kept).collect();
-    // Writing to a String cannot fail.
-    drop(writeln!(page, "… {} more lines", lines - kept));
-    page
+    let page: String = text.split_inclusive('\n').take(kept).collect();
+    format!("{page}… {} more lines\n", lines - kept)
 }
 
 /// Text as long as fits a width, with an ellipsis where something was left out.
