@@ -3,97 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kernel::{BoardName, Candidate, Run, StopReason, Timestamp};
-use serde::{Deserialize, Serialize};
+use kernel::{BoardName, Candidate, StopReason, Timestamp};
 
+use super::action::{Action, BoardWork, DispatchReport, Horizon};
 use super::admission::{Breakers, Claim, admit};
 use super::live::{LiveRun, Phase, ShimHandle, Snapshot, Waiting};
 use super::patience::{Allowance, Patience};
+use super::stopping::{StopMode, shim_reason, urgency};
 use super::{Event, TaskKey};
 use crate::config::Config;
 use crate::exit::Code;
 use crate::rundir::StopRequest;
-
-/// How the daemon is to stop.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum StopMode {
-    /// Leaves workers running under their shims; the next daemon adopts them.
-    Leave,
-    /// Starts nothing more and waits for workers, up to the configured limit; then as `Preempt`.
-    Drain,
-    /// Ends workers with TERM, grace and KILL; their tasks go back to ready.
-    Preempt,
-    /// Ends workers at once.
-    Kill,
-}
-
-impl StopMode {
-    fn word(self) -> &'static str {
-        match self {
-            StopMode::Leave => "leaving workers to the next daemon",
-            StopMode::Drain => "draining: waits for workers, starts none",
-            StopMode::Preempt => "ending workers",
-            StopMode::Kill => "killing workers",
-        }
-    }
-}
-
-/// How far a daemon goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Horizon {
-    /// Until it is told to stop.
-    Forever,
-    /// Until nothing is left to do, or so many tasks were started and have ended.
-    Idle(Option<usize>),
-}
-
-/// What a board has to do.
-#[derive(Debug)]
-pub(crate) struct BoardWork {
-    /// Ready tasks, in the order in which they should start, each with the place that it needs for itself.
-    pub(super) ready: Vec<(Candidate, Option<String>)>,
-    /// Ready tasks whose assignee names no lane here.
-    pub(super) nonspawnable: Vec<Candidate>,
-    /// Runs that are to be ended.
-    pub(super) to_stop: Vec<Run>,
-    /// When the board next wants to be woken.
-    pub(super) next_wake: Option<Timestamp>,
-}
-
-/// What a pass started, and what it left.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct DispatchReport {
-    /// The runs that are live.
-    pub(crate) live: Vec<LiveRun>,
-    /// Ready tasks that were not started.
-    pub(crate) waiting: Vec<Waiting>,
-}
-
-/// What the loop is to do.
-#[derive(Debug)]
-pub(super) enum Action {
-    /// Read what a board has to do, and send it as an event.
-    Read(BoardName),
-    /// Let a board promote what is due.
-    Wake(BoardName),
-    /// Run a task.
-    Start(BoardName, Box<Candidate>),
-    /// Ask a shim to end its run.
-    Stop(TaskKey, ShimHandle, StopRequest),
-    /// Record that nothing here can run a task.
-    NoteNonspawnable(TaskKey, String),
-    /// Set the timer.
-    Arm(Option<Timestamp>),
-    /// Begin the time limit of a drain.
-    LimitDrain,
-    /// Read the configuration.
-    Reload,
-    /// End the loop.
-    Finish,
-}
 
 #[derive(Debug)]
 struct Slot {
@@ -574,26 +494,5 @@ impl Dispatcher {
             stopping: self.stopping.map(|mode| mode.word().to_owned()),
             wakeups: self.wakeups,
         }
-    }
-}
-
-/// How pressing a stop is: a later one may be sharper than the last, never softer.
-fn urgency(reason: StopReason) -> u8 {
-    match reason {
-        StopReason::Verdict => 0,
-        StopReason::Reclaimed | StopReason::Cancelled | StopReason::Preempted | StopReason::Stalled => 1,
-        StopReason::Kill => 2,
-    }
-}
-
-/// The shim's word for a reason. A stalled run is ended like one that is taken back; the board knows the difference.
-fn shim_reason(reason: StopReason) -> crate::rundir::StopReason {
-    use crate::rundir::StopReason as Shim;
-    match reason {
-        StopReason::Verdict => Shim::Verdict,
-        StopReason::Reclaimed | StopReason::Stalled => Shim::Reclaimed,
-        StopReason::Cancelled => Shim::Cancelled,
-        StopReason::Preempted => Shim::Preempted,
-        StopReason::Kill => Shim::Kill,
     }
 }

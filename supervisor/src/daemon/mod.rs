@@ -10,6 +10,7 @@
 //! Life is watched with pidfds. A task is claimable again only after `finish_run`, and that is called only with proof
 //! that nothing of the run is left (`settle.rs`).
 
+mod action;
 mod admission;
 mod cgroup;
 mod dispatcher;
@@ -25,16 +26,18 @@ mod run;
 mod run_task;
 mod settle;
 mod shortage;
+mod stopping;
 mod timer;
 mod uids;
 mod watch;
 
+pub(crate) use action::DispatchReport;
 pub(crate) use cgroup::{of_root as cgroup_of, processes as cgroup_processes};
-pub(crate) use dispatcher::{DispatchReport, StopMode};
 pub(crate) use helper::{main as helper_main, work as work_as};
 pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};
 pub(crate) use place::check as check_workspace;
 pub(crate) use run::{Extent, run};
+pub(crate) use stopping::StopMode;
 
 use kernel::{BoardName, TaskId};
 
@@ -61,7 +64,7 @@ pub(crate) enum Event {
     /// A board was asked to promote what is due, and has done so or failed.
     Woken(BoardName, Result<(), crate::failure::Failure>),
     /// What a board has to do, read after a change.
-    BoardRead(BoardName, Result<Box<dispatcher::BoardWork>, crate::failure::Failure>),
+    BoardRead(BoardName, Result<Box<action::BoardWork>, crate::failure::Failure>),
     /// A run is claimed and its row is there.
     Claimed(TaskKey, Box<LiveRun>),
     /// The shim of a run is there.

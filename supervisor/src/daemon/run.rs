@@ -12,12 +12,14 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::action::{Action, BoardWork, Horizon};
 use super::admission::place_of;
 use super::cgroup::Cgroups;
-use super::dispatcher::{Action, BoardWork, Dispatcher, Horizon, StopMode};
+use super::dispatcher::Dispatcher;
 use super::launch::Host;
 use super::manager::Manager;
 use super::run_task::{self, Context, run_task, submit, tell_started};
+use super::stopping::StopMode;
 use super::timer::WallTimer;
 use super::uids::Uids;
 use super::{Event, TaskKey, helper, recover};
