@@ -3,7 +3,6 @@
 use std::fmt;
 use std::ops::Deref;
 
-use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::actor::Actor;
@@ -12,6 +11,7 @@ use crate::entropy::Entropy;
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
 use crate::status::{Change, State, Status};
+use crate::store::Connection;
 use crate::store::events::{self, NewEvent};
 use crate::store::links;
 use crate::store::tasks::{self, Standing};

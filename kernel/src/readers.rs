@@ -4,10 +4,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::Connection;
-
 use crate::clock::Clock;
 use crate::error::Error;
+use crate::store::Connection;
 use crate::store::convert::Step as _;
 use crate::store::open::{self, OpenError};
 use crate::store::transaction;

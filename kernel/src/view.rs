@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +15,7 @@ use crate::note::{Attachment, Comment, Event};
 use crate::ready::{self, Skip};
 use crate::run::Run;
 use crate::status::{Gate, Status};
+use crate::store::Connection;
 use crate::store::{attachments, comments, events, links, meta, pages, queue, runs, tasks};
 use crate::task::Task;
 use crate::waiting::{self, Waiting};

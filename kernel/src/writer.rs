@@ -7,7 +7,6 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use rusqlite::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,6 +15,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Error, StorageKind};
 use crate::id::{EventId, RequestId};
+use crate::store::Connection;
 use crate::store::open::{self, OpenError};
 use crate::store::{events, requests, transaction};
 

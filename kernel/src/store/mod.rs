@@ -18,3 +18,6 @@ pub(crate) mod transaction;
 
 #[cfg(test)]
 mod open_tests;
+
+/// An open database, handed on to whoever asks this module; nobody else speaks to it.
+pub(crate) use rusqlite::Connection;

@@ -4,11 +4,13 @@
 
 mod call;
 mod identity;
+mod in_process;
 mod listen;
 mod rest;
 mod router;
 
 pub(crate) use call::{Audience, Call, Effect, Verb};
-pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, hex};
+pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, hex};
+pub(crate) use in_process::answer as in_process;
 pub(crate) use listen::{Listeners, Sockets};
-pub(crate) use router::{Shared, mount_verb, router};
+pub(crate) use router::{Routes, mount_verb, router};

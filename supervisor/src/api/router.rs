@@ -28,6 +28,9 @@ pub(crate) struct Shared {
     pub(super) key: Option<OperatorKey>,
 }
 
+/// The paths of the API, without the service behind them.
+pub(crate) type Routes = Router<Shared>;
+
 /// The router over a service. Each request must carry a [`Peer`] extension.
 pub(crate) fn router(service: Arc<Service>, key: Option<OperatorKey>) -> Router {
     let router = verbs::mount(Router::new());
@@ -41,7 +44,7 @@ pub(crate) fn router(service: Arc<Service>, key: Option<OperatorKey>) -> Router 
 }
 
 /// Adds the path of one verb.
-pub(crate) fn mount_verb<V: Verb>(router: Router<Shared>) -> Router<Shared> {
+pub(crate) fn mount_verb<V: Verb>(router: Routes) -> Routes {
     router.route(&format!("/api/v1/verbs/{}", V::NAME), post(handle::<V>))
 }
 

@@ -61,12 +61,10 @@ pub(crate) use promote::Promote;
 pub(crate) use reassign::Reassign;
 pub(crate) use schedule::Schedule;
 
-use axum::Router;
-
-use crate::api::{Shared, mount_verb};
+use crate::api::{Routes, mount_verb};
 
 /// Adds the path of every verb.
-pub(crate) fn mount(router: Router<Shared>) -> Router<Shared> {
+pub(crate) fn mount(router: Routes) -> Routes {
     let router = mount_verb::<Archive>(router);
     let router = mount_verb::<Assign>(router);
     let router = mount_verb::<Block>(router);
