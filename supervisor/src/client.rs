@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
-use axum::http::{Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
+use hyper::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use kernel::BoardName;
-use tower::ServiceExt as _;
 
-use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, Verb, router};
+use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, REQUEST_HEADER, Verb, in_process};
 use crate::config::Config;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
@@ -90,6 +88,8 @@ struct Answer {
 enum Trouble {
     /// Nobody listens.
     Absent(String),
+    /// Somebody listens, and not to this user.
+    Denied(String),
     /// Somebody listens, and the exchange broke.
     Broken(String),
 }
@@ -151,6 +151,14 @@ impl Client {
                 Ok(answer) => return Ok(answer),
                 Err(trouble) => trouble,
             };
+            if let Trouble::Denied(reason) = &trouble {
+                // Waiting changes nothing about who may come in.
+                return Err(Failure::new(
+                    Code::NotPermitted,
+                    format!("the daemon does not serve this user: {reason}"),
+                )
+                .hint("run the command as the user that owns the root, or choose another with --root DIR"));
+            }
             if self.worker.is_none()
                 && let Trouble::Absent(_) = trouble
                 && let Some(answer) = self.offline(effect, path, body, request_id).await?
@@ -166,7 +174,7 @@ impl Client {
     }
 
     fn gave_up(&self, trouble: &Trouble) -> Failure {
-        let (Trouble::Absent(reason) | Trouble::Broken(reason)) = trouble;
+        let (Trouble::Absent(reason) | Trouble::Denied(reason) | Trouble::Broken(reason)) = trouble;
         if self.worker.is_some() {
             return Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
                 .hint("nothing was recorded; try again in a moment");
@@ -232,20 +240,8 @@ impl Client {
         };
         let config = Config::load(&self.root)?;
         let service = Arc::new(Service::new(self.root.clone(), config, mode));
-        let (head, body) = self.request(path, body, request_id, None)?.into_parts();
-        let mut request = Request::from_parts(head, Body::new(body));
-        request.extensions_mut().insert(Peer::InProcess(nix::unistd::getuid().as_raw()));
-        let response = match router(service, None).oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        };
-        let status = response.status();
-        let body = response
-            .into_body()
-            .collect()
-            .await
-            .map_err(|e| Failure::failed(format!("the reply cannot be read: {e}")))?
-            .to_bytes();
+        let request = self.request(path, body, request_id, None)?;
+        let (status, body) = in_process(service, request).await?;
         Ok(Some(Answer { status, body }))
     }
 }
@@ -271,6 +267,7 @@ fn absent_or_broken(error: &std::io::Error, place: &str) -> Trouble {
     let reason = format!("{place}: {error}");
     match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => Trouble::Absent(reason),
+        std::io::ErrorKind::PermissionDenied => Trouble::Denied(reason),
         _ => Trouble::Broken(reason),
     }
 }

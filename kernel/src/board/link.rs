@@ -25,6 +25,12 @@ impl Board<'_> {
                 "links stay within one tenant",
             ));
         }
+        if parent == child {
+            return Err(Error::conflict(
+                format!("{child} cannot wait for itself"),
+                "name the task that is to be done first, then the one that waits for it",
+            ));
+        }
         if links::is_above(self.conn(), child, parent)? {
             return Err(Error::conflict(
                 format!("{child} stands above {parent} already: the link would close a circle"),

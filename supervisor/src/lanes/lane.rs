@@ -58,7 +58,8 @@ impl Lane {
             return Err(Failure::usage(format!(
                 "{}: argv is empty, so there is nothing to run",
                 origin.display()
-            )));
+            ))
+            .hint("name a program and its arguments, such as argv = [\"/usr/bin/agent\", \"--batch\"]"));
         }
         Ok(lane)
     }

@@ -36,11 +36,16 @@ impl Lanes {
             }
         }
         for (name, path, text) in definitions(&root.policies_dir())? {
-            let policy = Policy::from_toml(&text, &path).map_err(|e| Failure::usage(with_causes(&e)))?;
+            let policy = Policy::from_toml(&text, &path).map_err(|e| {
+                Failure::usage(with_causes(&e)).hint("the keys are described in docs/policies.md")
+            })?;
             policies.insert(name, policy);
         }
         for (name, path, text) in definitions(&root.lanes_dir())? {
-            name.parse::<Profile>().map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+            name.parse::<Profile>().map_err(|e| {
+                Failure::usage(format!("{}: {e}", path.display()))
+                    .hint("the file's name is the lane's name, which tasks are assigned to")
+            })?;
             lanes.insert(name, Lane::parse(&text, &path)?);
         }
         Ok(Lanes { lanes, policies })

@@ -91,6 +91,7 @@ impl Verb for Log {
             })?,
             None => runs.last().ok_or_else(|| {
                 Failure::new(Code::NotFound, format!("{task_id} has not been run yet, so it has no log"))
+                    .hint(format!("supervisor show {task_id} says what it waits for"))
             })?,
         };
         // The path is derived, never taken from a request.
