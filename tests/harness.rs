@@ -116,11 +116,6 @@ impl Fleet {
             .unwrap_or_default()
     }
 
-    /// The user that daemon and commands run as.
-    pub(crate) fn user(&self) -> User {
-        self.user
-    }
-
     /// Gives a path to the fleet's user.
     pub(crate) fn give(&self, path: &Path) {
         if let Some(id) = self.user.id() {

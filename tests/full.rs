@@ -1,0 +1,135 @@
+//! A full disk: what was acknowledged stays, what cannot be kept is refused with 75, and work goes on when there is room.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use crate::harness::{Fleet, Output, User, skip};
+
+/// A small file system that only commands run through it see.
+struct Small {
+    keeper: Child,
+    mount: PathBuf,
+}
+
+impl Small {
+    /// Mounts `bytes` of memory over a directory of a fleet's home. None where this host does not let us.
+    fn new(fleet: &Fleet, bytes: u64) -> Option<Self> {
+        if User::current() != User::Root {
+            skip("a full disk: needs root");
+            return None;
+        }
+        let mount = fleet.home().join("small");
+        fs::create_dir(&mount).unwrap();
+        let script = "mount --make-rprivate / && mount -t tmpfs -o mode=755,size=$1 none $2 && echo mounted && exec cat";
+        let mut keeper = Command::new("unshare")
+            .args(["--mount", "sh", "-c", script, "sh", &bytes.to_string(), mount.to_str().unwrap()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        if line != "mounted\n" {
+            drop(keeper.wait());
+            skip("a full disk: this host lets nobody mount");
+            return None;
+        }
+        Some(Small { keeper, mount })
+    }
+
+    /// A command that sees the file system.
+    fn command(&self, fleet: &Fleet, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &self.keeper.id().to_string(), "--mount", "--", program]).args(args);
+        fleet.dress(&mut command);
+        command
+    }
+
+    /// Runs our binary with its root there.
+    fn cli(&self, fleet: &Fleet, args: &[&str]) -> Output {
+        let mut command =
+            self.command(fleet, crate::harness::BINARY, &["--root", self.mount.to_str().unwrap()]);
+        Output::of(command.args(args))
+    }
+
+    /// Takes all the room that is left.
+    fn fill(&self, fleet: &Fleet) {
+        let script = "dd if=/dev/zero of=$1/filler bs=4096 2>/dev/null; true";
+        Output::of(&mut self.command(fleet, "sh", &["-c", script, "sh", self.mount.to_str().unwrap()])).ok();
+    }
+
+    /// Gives the room back.
+    fn free(&self, fleet: &Fleet) {
+        let filler = self.mount.join("filler");
+        Output::of(&mut self.command(fleet, "rm", &[filler.to_str().unwrap()])).ok();
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        drop(self.keeper.kill());
+        drop(self.keeper.wait());
+    }
+}
+
+#[test]
+fn a_command_without_a_daemon_is_refused_while_the_disk_is_full_and_loses_nothing() {
+    let fleet = Fleet::offline();
+    let Some(small) = Small::new(&fleet, 4 << 20) else { return };
+    let created = |n: usize| small.cli(&fleet, &["create", &format!("task {n}"), "--json"]);
+    created(0).ok();
+    small.fill(&fleet);
+    let body = "x".repeat(100_000);
+    let refused = fleet.eventually("the disk is full", || {
+        let output = small.cli(&fleet, &["create", "large", "--body", &body]);
+        (output.code != 0).then_some(output)
+    });
+    refused.refused(75, "full");
+    let listed = small.cli(&fleet, &["list", "--json"]).ok().json();
+    let before = listed.as_array().unwrap().len();
+    assert!(before >= 1);
+
+    small.free(&fleet);
+
+    created(1).ok();
+    assert_eq!(small.cli(&fleet, &["list", "--json"]).ok().json().as_array().unwrap().len(), before + 1);
+}
+
+#[test]
+fn a_daemon_on_a_full_disk_refuses_keeps_its_workers_and_goes_on_when_there_is_room() {
+    let fleet = Fleet::offline();
+    let room = fs::metadata(crate::harness::BINARY).unwrap().len() + (8 << 20);
+    let Some(small) = Small::new(&fleet, room) else { return };
+    let log = fs::File::create(fleet.log_file()).unwrap();
+    let mut daemon = small
+        .command(&fleet, crate::harness::BINARY, &["--root", small.mount.to_str().unwrap(), "daemon"])
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    fleet.eventually("the daemon serves", || fleet.log().contains(" serves ").then_some(()));
+    let script = "while [ ! -e go ]; do sleep 0.02; done; echo went";
+    let task = small.cli(&fleet, &["create", "x", "--assignee", "shell", "--body", script, "--json"]);
+    let task = task.ok().json()["id"].as_str().unwrap().to_owned();
+    let show = || small.cli(&fleet, &["show", &task, "--json"]).ok().json();
+    let path =
+        fleet.eventually("it runs", || show()["runs"][0]["workspace_path"].as_str().map(str::to_owned));
+
+    small.fill(&fleet);
+    let body = "x".repeat(100_000);
+    let refused = fleet.eventually("the disk is full", || {
+        let output = small.cli(&fleet, &["create", "large", "--body", &body]);
+        (output.code != 0).then_some(output)
+    });
+    refused.refused(75, "full");
+    assert_eq!(show()["task"]["status"], "running", "the worker lives on");
+    small.free(&fleet);
+    Output::of(&mut small.command(&fleet, "touch", &[&format!("{path}/go")])).ok();
+
+    fleet.eventually("it is done", || (show()["task"]["status"] == "done").then_some(()));
+    assert_eq!(show()["latest_summary"], "went");
+    small.cli(&fleet, &["stop", "--kill"]).ok();
+    assert!(daemon.wait().unwrap().success());
+}

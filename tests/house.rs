@@ -1,0 +1,130 @@
+//! The house rules that a compiler does not hold: who imports whom, who may speak to which foreign world, how files look.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The four crates.
+const CRATES: [&str; 4] = ["kernel", "policies", "supervisor", "workspace"];
+/// The most production lines of a file.
+const LINES: usize = 500;
+/// The foreign worlds, and where each may be spoken to.
+const WORLDS: [(&str, &str); 6] = [
+    ("rusqlite", "kernel/src/store"),
+    ("git2", "workspace/src"),
+    ("landlock", "policies/src"),
+    ("caps", "policies/src"),
+    ("seccompiler", "policies/src"),
+    ("axum", "supervisor/src/api"),
+];
+
+fn house() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The Rust files beneath a directory, with their paths from the house's root.
+fn sources(dir: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![house().join(dir)];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path.strip_prefix(house()).unwrap().display().to_string(), text));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn production() -> Vec<(String, String)> {
+    CRATES.iter().flat_map(|name| sources(&format!("{name}/src"))).collect()
+}
+
+/// A file without its tests, which stand at its end.
+fn without_tests(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod tests {").next().unwrap()
+}
+
+#[test]
+fn imports_point_one_way() {
+    for name in CRATES {
+        let text = fs::read_to_string(house().join(name).join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = toml::from_str(&text).unwrap();
+        for section in ["dependencies", "build-dependencies"] {
+            let Some(found) = manifest.get(section).and_then(toml::Value::as_table) else { continue };
+            for other in CRATES {
+                assert!(name == "supervisor" || !found.contains_key(other), "{name} depends on {other}");
+            }
+            for (world, home) in WORLDS {
+                let own = home.starts_with(&format!("{name}/"));
+                assert!(
+                    own || !found.contains_key(world),
+                    "{name} depends on {world}, which belongs to {home}"
+                );
+            }
+            for runtime in ["tokio", "anyhow"] {
+                assert!(name == "supervisor" || !found.contains_key(runtime), "{name} depends on {runtime}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_foreign_world_is_spoken_to_in_one_place() {
+    let mut strays = Vec::new();
+    for (path, text) in production() {
+        for (world, home) in WORLDS {
+            let named = format!("{world}::");
+            let speaks = without_tests(&text).lines().any(|line| {
+                let line = line.trim_start();
+                !line.starts_with("//")
+                    && line
+                        .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'))
+                        .any(|word| word.starts_with(&named))
+            });
+            if speaks && !path.starts_with(home) {
+                strays.push(format!("{path} speaks to {world}, which belongs to {home}"));
+            }
+        }
+    }
+    assert!(strays.is_empty(), "{}", strays.join("\n"));
+}
+
+#[test]
+fn every_file_says_first_what_it_is_for() {
+    let all = CRATES.iter().flat_map(|name| sources(name)).chain(sources("tests"));
+    let silent: Vec<String> =
+        all.filter(|(_, text)| !text.starts_with("//! ")).map(|(path, _)| path).collect();
+    assert!(silent.is_empty(), "no `//!` in the first line of {silent:?}");
+}
+
+#[test]
+fn no_file_is_longer_than_a_reader_can_hold() {
+    let long: Vec<String> = production()
+        .iter()
+        .map(|(path, text)| (path, without_tests(text).lines().count()))
+        .filter(|(path, lines)| *lines > LINES && !path.ends_with("tests.rs"))
+        .map(|(path, lines)| format!("{path}: {lines}"))
+        .collect();
+    assert!(long.is_empty(), "over {LINES} lines: {long:?}");
+}
+
+#[test]
+fn nothing_is_unsafe_and_no_lint_is_silenced_without_a_reason() {
+    let manifest = fs::read_to_string(house().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("unsafe_code = \"forbid\""));
+    for name in CRATES {
+        let text = fs::read_to_string(house().join(name).join("Cargo.toml")).unwrap();
+        assert!(text.contains("[lints]\nworkspace = true"), "{name} has lints of its own");
+        for (path, text) in sources(name) {
+            let silenced = text.lines().any(|line| {
+                line.trim_start().starts_with("#[allow(") || line.trim_start().starts_with("#![allow(")
+            });
+            assert!(!silenced, "{path} has an `allow`");
+        }
+    }
+}
