@@ -14,6 +14,7 @@ mod action;
 mod admission;
 mod cgroup;
 mod dispatcher;
+mod finish;
 mod helper;
 mod launch;
 mod live;

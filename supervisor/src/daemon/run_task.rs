@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Candidate, ContextLimits, EndCause, Ending, Finished, Run, StopReason, Task};
+use kernel::{Candidate, ContextLimits, EndCause, Ending, Run, StopReason, Task};
 use rand::Rng as _;
 use rustix::process::Signal;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
 
-use super::launch::{self, Host, Launch, Note, Order};
+use super::finish::finish;
+use super::launch::{self, Host, Launch, Order};
 use super::live::{LiveRun, Phase, ShimHandle};
-use super::place::{self, Fault, LaunchError};
+use super::place::{Fault, LaunchError};
 use super::settle::{self, Proof};
 use super::uids::Uids;
 use super::watch::{self, Watched};
-use super::{Event, TaskKey, cgroup};
+use super::{Event, TaskKey};
 use crate::api::{hash_token, hex};
 use crate::exit::Code;
 use crate::failpoint;
@@ -25,7 +26,7 @@ use crate::rundir::{LockState, ProcessStat, RunDir, StopRequest};
 use crate::service::{BoardHandle, Service};
 
 /// How long a settled fact waits for a board that cannot be written, between tries.
-const RETRY: Duration = Duration::from_millis(500);
+pub(super) const RETRY: Duration = Duration::from_millis(500);
 /// The first pause between two looks for a shim that has its lock and has not said who it is.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -40,7 +41,8 @@ pub(super) struct Context {
 }
 
 impl Context {
-    fn tell(&self, event: Event) {
+    /// Tells the owner loop.
+    pub(super) fn tell(&self, event: Event) {
         // The owner loop has ended only when the daemon stops; what it did not hear the next one reads from the board.
         drop(self.events.send(event));
     }
@@ -428,81 +430,6 @@ async fn wait_for_release(board: &BoardHandle, run: &Run) -> Option<Ending> {
             Some(reason) => return Some(Ending::new(EndCause::Stopped(reason))),
         }
         changes.changed().await.ok()?;
-    }
-}
-
-/// Tells the board how a run ended, until the board has it, and cleans up what the run leaves.
-async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, ending: Ending) {
-    clean_places(context, board.name(), run.id).await;
-    failpoint::pass("before-finish");
-    let path = context.host.root.run_dir(board.name(), run.id);
-    let mut reported = false;
-    let finished: Option<Finished> = loop {
-        let (id, ending) = (run.id, ending.clone());
-        match submit(board, move |board| board.finish_run(id, ending)).await {
-            Ok(finished) => break Some(finished),
-            Err(failure) if failure.code == Code::TryAgain || failure.code == Code::Failed => {
-                if !reported {
-                    tracing::error!(task = %key, run = %run.id, error = %failure, "end_not_recorded");
-                    reported = true;
-                }
-                context.tell(Event::Held(key.clone(), Phase::Settling, failure.to_string()));
-                tokio::time::sleep(RETRY).await;
-            }
-            Err(failure) => {
-                tracing::error!(task = %key, run = %run.id, error = %failure, "end_refused");
-                if failure.code != Code::NotFound {
-                    // What is there is the only trace of how it ended; the next daemon tries it again.
-                    context.tell(Event::Ended(key.clone(), None));
-                    return;
-                }
-                break None;
-            }
-        }
-    };
-    failpoint::pass("after-finish");
-    if let Some(finished) = &finished {
-        tracing::info!(task = %key, run = %run.id, outcome = %finished.outcome, status = %finished.status, "ended");
-    }
-    // The board knows how the run ended, so its directory has nothing left to tell.
-    let removed = tokio::task::spawn_blocking(move || match RunDir::open(&path) {
-        Ok(dir) => dir.remove(),
-        Err(_) => Ok(()),
-    });
-    if let Ok(Err(error)) = removed.await {
-        tracing::warn!(task = %key, error = crate::lanes::with_causes(&error), "run_directory_not_removed");
-    }
-    failpoint::pass("after-cleanup");
-    context.tell(Event::Ended(key.clone(), finished));
-}
-
-/// Removes the cgroup and the private places of a run of which nothing lives any more.
-///
-/// They have names of the run's, so they are found even where no run directory tells of them.
-async fn clean_places(context: &Context, board: &kernel::BoardName, run: kernel::RunId) {
-    let private = context.host.root.run_home(board, run);
-    let run_dir = context.host.root.run_dir(board, run);
-    let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
-    let cleaned = tokio::task::spawn_blocking(move || {
-        // A daemon that runs in another group than its predecessor knows that one's groups from the spec alone.
-        let told = RunDir::open(&run_dir).ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
-        for group in own.into_iter().chain(told) {
-            if group.exists() {
-                cgroup::remove_run(&group);
-            }
-        }
-        if !private.exists() {
-            return Ok(());
-        }
-        match Note::read(&run_dir) {
-            Some(note) => place::remove_private(&private, note.identity()),
-            None => place::remove_forgotten(&private),
-        }
-    });
-    match cleaned.await {
-        Ok(Err(error)) => tracing::warn!(%error, "home_not_removed"),
-        Err(error) => tracing::warn!(%error, "home_not_removed"),
-        Ok(Ok(())) => {}
     }
 }
 

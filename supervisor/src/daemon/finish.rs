@@ -1,0 +1,87 @@
+//! The last step of a run: the board is told how it ended, and what it leaves on the host is removed.
+
+use kernel::{Ending, Finished, Run};
+
+use super::launch::Note;
+use super::live::Phase;
+use super::run_task::{Context, RETRY, submit};
+use super::{Event, TaskKey, cgroup, place};
+use crate::exit::Code;
+use crate::failpoint;
+use crate::rundir::RunDir;
+use crate::service::BoardHandle;
+
+/// Tells the board how a run ended, until the board has it, and cleans up what the run leaves.
+pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, ending: Ending) {
+    clean_places(context, board.name(), run.id).await;
+    failpoint::pass("before-finish");
+    let path = context.host.root.run_dir(board.name(), run.id);
+    let mut reported = false;
+    let finished: Option<Finished> = loop {
+        let (id, ending) = (run.id, ending.clone());
+        match submit(board, move |board| board.finish_run(id, ending)).await {
+            Ok(finished) => break Some(finished),
+            Err(failure) if failure.code == Code::TryAgain || failure.code == Code::Failed => {
+                if !reported {
+                    tracing::error!(task = %key, run = %run.id, error = %failure, "end_not_recorded");
+                    reported = true;
+                }
+                context.tell(Event::Held(key.clone(), Phase::Settling, failure.to_string()));
+                tokio::time::sleep(RETRY).await;
+            }
+            Err(failure) => {
+                tracing::error!(task = %key, run = %run.id, error = %failure, "end_refused");
+                if failure.code != Code::NotFound {
+                    // What is there is the only trace of how it ended; the next daemon tries it again.
+                    context.tell(Event::Ended(key.clone(), None));
+                    return;
+                }
+                break None;
+            }
+        }
+    };
+    failpoint::pass("after-finish");
+    if let Some(finished) = &finished {
+        tracing::info!(task = %key, run = %run.id, outcome = %finished.outcome, status = %finished.status, "ended");
+    }
+    // The board knows how the run ended, so its directory has nothing left to tell.
+    let removed = tokio::task::spawn_blocking(move || match RunDir::open(&path) {
+        Ok(dir) => dir.remove(),
+        Err(_) => Ok(()),
+    });
+    if let Ok(Err(error)) = removed.await {
+        tracing::warn!(task = %key, error = crate::lanes::with_causes(&error), "run_directory_not_removed");
+    }
+    failpoint::pass("after-cleanup");
+    context.tell(Event::Ended(key.clone(), finished));
+}
+
+/// Removes the cgroup and the private places of a run of which nothing lives any more.
+///
+/// They have names of the run's, so they are found even where no run directory tells of them.
+async fn clean_places(context: &Context, board: &kernel::BoardName, run: kernel::RunId) {
+    let private = context.host.root.run_home(board, run);
+    let run_dir = context.host.root.run_dir(board, run);
+    let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
+    let cleaned = tokio::task::spawn_blocking(move || {
+        // A daemon that runs in another group than its predecessor knows that one's groups from the spec alone.
+        let told = RunDir::open(&run_dir).ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
+        for group in own.into_iter().chain(told) {
+            if group.exists() {
+                cgroup::remove_run(&group);
+            }
+        }
+        if !private.exists() {
+            return Ok(());
+        }
+        match Note::read(&run_dir) {
+            Some(note) => place::remove_private(&private, note.identity()),
+            None => place::remove_forgotten(&private),
+        }
+    });
+    match cleaned.await {
+        Ok(Err(error)) => tracing::warn!(%error, "home_not_removed"),
+        Err(error) => tracing::warn!(%error, "home_not_removed"),
+        Ok(Ok(())) => {}
+    }
+}
