@@ -1,3 +1,5 @@
+//! Whole repositories: examined, cloned, made and read, on real ones.
+
 use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
