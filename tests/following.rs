@@ -161,10 +161,11 @@ fn status_shows_each_live_worker_with_what_it_uses_and_what_confines_it() {
         let fleet = Fleet::boot_as(user);
         let script = "supervisor heartbeat --note here; while [ ! -e go ]; do sleep 0.02; done";
         let task = fleet.create("lives", script, &["--tenant", "acme", "--max-runtime", "1h"]);
-        let worker = fleet.eventually("the worker has had a heartbeat", || {
+        let worker = fleet.eventually("the worker runs and has had a heartbeat", || {
             let status = fleet.json(["status"]);
             let worker = status["workers"].as_array()?.first()?.clone();
-            worker["last_heartbeat_at"].is_number().then_some(worker)
+            let beats = worker["last_heartbeat_at"].is_number() && worker["phase"] == "running";
+            beats.then_some(worker)
         });
         assert_eq!(
             (&worker["task"], &worker["profile"], &worker["tenant"], &worker["phase"]),
