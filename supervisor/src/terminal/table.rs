@@ -13,6 +13,9 @@ const GAP: u16 = 2;
 /// What the last column gets, however narrow the terminal is.
 const LAST: usize = 16;
 
+/// Columns up to this width (ids, states, ages) are never narrowed: broken ids cannot be copied.
+const SHORT: usize = 12;
+
 /// One cell: its text, and perhaps a colour.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
@@ -116,13 +119,12 @@ impl Screen {
         mut rows: Vec<[Cell; N]>,
         overflow: Overflow,
     ) -> Vec<String> {
-        let widths = widths(&header, &rows);
-        let before: usize =
-            widths.iter().take(N.saturating_sub(1)).map(|width| width + usize::from(GAP)).sum();
-        let left = self.width.saturating_sub(before).max(LAST);
+        let widths = shrunk(widths(&header, &rows), self.width);
         if overflow == Overflow::Cut {
-            for cell in rows.iter_mut().filter_map(|row| row.last_mut()) {
-                cell.text = cut(&cell.text, left);
+            for row in &mut rows {
+                for (cell, width) in row.iter_mut().zip(widths) {
+                    cell.text = cut(&cell.text, width);
+                }
             }
         }
         let mut table = Table::new();
@@ -137,11 +139,10 @@ impl Screen {
         table.set_header(header.map(|name| Cell::inked(Ink::Bold, name).styled()));
         table.add_rows(rows.into_iter().map(|row| row.map(Cell::styled)));
         for (i, column) in table.column_iter_mut().enumerate() {
-            let last = i + 1 == N;
-            let (gap, width) = if last { (0, widths[i].min(left)) } else { (GAP, widths[i]) };
+            let gap = if i + 1 == N { 0 } else { GAP };
             column.set_padding((0, gap));
             column.set_cell_alignment(CellAlignment::Left);
-            let width = u16::try_from(width).unwrap_or(u16::MAX).saturating_add(gap);
+            let width = u16::try_from(widths[i]).unwrap_or(u16::MAX).saturating_add(gap);
             column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
         }
         table.lines().map(|line| line.trim_end().to_owned()).collect()
@@ -156,6 +157,22 @@ fn widths<const N: usize>(header: &[&str; N], rows: &[[Cell; N]]) -> [usize; N] 
     std::array::from_fn(|i| {
         rows.iter().map(|row| row[i].width()).chain([header[i].width(), 1]).max().unwrap_or(1)
     })
+}
+
+/// Widths that fit a terminal: the last column gives way first, then the widest of the others. Ids stay whole.
+fn shrunk<const N: usize>(mut widths: [usize; N], terminal: usize) -> [usize; N] {
+    let Some((last, others)) = widths.split_last_mut() else { return widths };
+    let gaps = usize::from(GAP) * others.len();
+    let reserved = (*last).min(LAST.max(terminal / 3));
+    while others.iter().sum::<usize>() + gaps + reserved > terminal {
+        match others.iter_mut().max_by_key(|width| **width) {
+            Some(widest) if *widest > SHORT => *widest -= 1,
+            _ => break,
+        }
+    }
+    let left = terminal.saturating_sub(others.iter().sum::<usize>() + gaps);
+    *last = (*last).min(left.max(LAST));
+    widths
 }
 
 #[cfg(test)]
@@ -190,6 +207,18 @@ mod tests {
         t_0123abcd  日本語のタイトル
                     and 🚀 more of it
         ");
+    }
+
+    #[test]
+    fn a_wide_column_in_front_gives_way_to_the_last_one() {
+        let row = ["t_0123abcd", "a long text in the middle of the table", "and another one that is last"];
+        let text = shown(52, |screen| screen.table(["ID", "MIDDLE", "LAST"], [row.map(str::to_owned)]));
+        insta::assert_snapshot!(text, @r"
+        ID          MIDDLE                 LAST
+        t_0123abcd  a long text in the     and another one
+                    middle of the table    that is last
+        ");
+        assert!(text.lines().all(|line| line.width() <= 52), "{text}");
     }
 
     #[test]
