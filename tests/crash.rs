@@ -155,7 +155,7 @@ fn killed_shims_and_workers_cost_an_attempt_and_leave_nothing() {
     fleet.start();
     let mut killed = BTreeSet::new();
     fleet.eventually("enough shims and workers were killed", || {
-        let victims = victims(&fleet, chance.below(3));
+        let victims = victims(&fleet, &journal, chance.below(3));
         if !victims.is_empty() {
             let pid = victims[usize::try_from(chance.below(victims.len() as u64)).unwrap()];
             if kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok() {
@@ -168,16 +168,25 @@ fn killed_shims_and_workers_cost_an_attempt_and_leave_nothing() {
     settle(&fleet, &journal, &tasks, Attempts::Many);
 }
 
-/// The pids of shims, of workers, or of both.
-fn victims(fleet: &Fleet, which: u64) -> Vec<i32> {
+/// The pids of shims, of workers, or of both. Tasks that have begun often are spared: each attempt waits longer.
+fn victims(fleet: &Fleet, journal: &Journal, which: u64) -> Vec<i32> {
     let files: &[&str] = match which {
         0 => &["pid"],
         1 => &["started"],
         _ => &["pid", "started"],
     };
+    let begun: Vec<String> =
+        journal.lines().into_iter().filter(|line| line.what == "start").map(|line| line.task).collect();
+    let is_spared = |task: &str| begun.iter().filter(|begun| begun.as_str() == task).count() > 3;
+    let spared: BTreeSet<_> = records(fleet, "spec.json")
+        .into_iter()
+        .filter(|(_, spec)| spec["task"].as_str().is_some_and(is_spared))
+        .map(|(dir, _)| dir)
+        .collect();
     // A worker's record outlives it; its pid is still the worker's only while it runs in this root.
     let live: BTreeSet<i32> = fleet.processes().iter().map(|process| process.pid).collect();
-    let recorded = files.iter().flat_map(|file| records(fleet, file));
+    let recorded =
+        files.iter().flat_map(|file| records(fleet, file)).filter(|(dir, _)| !spared.contains(dir));
     let pids = recorded.filter_map(|(_, record)| i32::try_from(record["pid"].as_i64()?).ok());
     pids.filter(|pid| live.contains(pid)).collect()
 }
@@ -311,6 +320,40 @@ fn without_a_cgroup_a_killed_shim_holds_its_claim_until_a_person_takes_it_back()
 
     let shown = fleet.wait_for(&tasks[0], "done");
     assert_eq!(shown["runs"][0]["outcome"], "reclaimed", "{shown:#}");
+    nothing_is_left(&fleet);
+}
+
+#[test]
+fn what_was_asked_of_a_run_before_its_shim_was_killed_does_not_free_it() {
+    let fleet = Fleet::offline_as(User::ordinary());
+    let journal = Journal::of(&fleet, 4, "grace = 600\n");
+    let tasks = create(&fleet, 1, &Journal::script("trap '' TERM; exec sleep 600"));
+    fleet.start();
+    let (dir, record) = fleet.eventually("the run has begun", || {
+        let begun = journal.lines().len() == 1 && !records(&fleet, "started").is_empty();
+        begun.then(|| records(&fleet, "pid").pop()).flatten()
+    });
+    let spec: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("spec.json")).unwrap()).unwrap();
+    if !spec["cgroup"].is_null() {
+        skip("survivors unknown: this user has cgroups");
+        return;
+    }
+    fleet.cli(["archive", &tasks[0]]).ok();
+    fleet.eventually("the shim is asked to end it", || dir.join("stop").exists().then_some(()));
+    kill(Pid::from_raw(record["pid"].as_i64().unwrap().try_into().unwrap()), Signal::SIGKILL).unwrap();
+    for _ in 0..2 {
+        fleet.eventually("status says that survivors are unknown", || {
+            (fleet.json(["status"])["workers"][0]["phase"] == "unknown").then_some(())
+        });
+        assert_eq!(fleet.status_of(&tasks[0]), "running");
+        fleet.restart();
+    }
+
+    fleet.eventually("a person frees it", || {
+        // Only what is asked for once it is known counts.
+        fleet.cli(["reclaim", &tasks[0]]);
+        (fleet.status_of(&tasks[0]) == "archived").then_some(())
+    });
     nothing_is_left(&fleet);
 }
 

@@ -1,12 +1,12 @@
 //! What is going on now: the live runs, as the owner loop knows them.
 
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use kernel::{BoardName, Profile, RunId, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::watch::Watched;
 use crate::rundir::RunDir;
 
 /// How far a run has come.
@@ -66,7 +66,7 @@ pub(crate) struct LiveRun {
 #[derive(Clone, Debug)]
 pub(crate) struct ShimHandle {
     pub(super) dir: RunDir,
-    pub(super) pidfd: Arc<OwnedFd>,
+    pub(super) process: Arc<Watched>,
     pub(super) deadline_us: Option<u64>,
     pub(super) cgroup: Option<PathBuf>,
     pub(super) workspace_path: Option<PathBuf>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Candidate, ContextLimits, EndCause, Ending, Run, StopReason, Task};
+use kernel::{Candidate, ContextLimits, EndCause, Ending, EventFilter, EventId, Run, Task};
 use rand::Rng as _;
 use rustix::process::Signal;
 use tokio::sync::mpsc::UnboundedSender;
@@ -15,7 +15,7 @@ use super::live::{LiveRun, Phase, ShimHandle};
 use super::place::{Fault, LaunchError};
 use super::settle::{self, Proof};
 use super::uids::Uids;
-use super::watch::{self, Watched};
+use super::watch::Watched;
 use super::{Event, TaskKey};
 use crate::api::{hash_token, hex};
 use crate::exit::Code;
@@ -101,7 +101,8 @@ pub(super) async fn run_task(
         // Not reaped before this loop ends, so the pid is the child's.
         match Watched::open(i32::try_from(child.id()).unwrap_or(i32::MAX)) {
             Ok(watched) => {
-                announce(&context, &key, &launch.dir, &watched, &launch);
+                let watched = Arc::new(watched);
+                announce(&context, &key, &watched, &launch);
                 if let Err(error) = watched.ended().await {
                     tracing::error!(task = %key, %error, "watch_failed");
                 }
@@ -149,6 +150,7 @@ async fn watch_to_end(context: &Context, board: &BoardHandle, key: &TaskKey, run
         // The shim holds its lock before it has written who it is; both happen within its first milliseconds.
         match find_shim(&dir, &context.host.boot_id) {
             Ok(Some(watched)) => {
+                let watched = Arc::new(watched);
                 announce_adopted(context, key, &dir, &watched);
                 tell_started(context, board, key, run, &dir).await;
                 if let Err(error) = watched.ended().await {
@@ -190,21 +192,18 @@ fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
     Ok((same_start && same_inode).then_some(watched))
 }
 
-fn announce_adopted(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Watched) {
+fn announce_adopted(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Arc<Watched>) {
     let spec = dir.spec().ok();
-    match watched.handle() {
-        Ok(pidfd) => context.tell(Event::Launched(
-            key.clone(),
-            ShimHandle {
-                dir: dir.clone(),
-                pidfd: Arc::new(pidfd),
-                deadline_us: spec.as_ref().and_then(|spec| spec.deadline_us),
-                cgroup: spec.as_ref().and_then(|spec| spec.cgroup.clone()),
-                workspace_path: spec.map(|spec| spec.cwd),
-            },
-        )),
-        Err(error) => tracing::error!(task = %key, %error, "watch_failed"),
-    }
+    context.tell(Event::Launched(
+        key.clone(),
+        ShimHandle {
+            dir: dir.clone(),
+            process: Arc::clone(watched),
+            deadline_us: spec.as_ref().and_then(|spec| spec.deadline_us),
+            cgroup: spec.as_ref().and_then(|spec| spec.cgroup.clone()),
+            workspace_path: spec.map(|spec| spec.cwd),
+        },
+    ));
 }
 
 async fn claim(
@@ -301,20 +300,17 @@ fn describe(order: &Order) -> LiveRun {
     }
 }
 
-fn announce(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Watched, launch: &Launch) {
-    match watched.handle() {
-        Ok(pidfd) => context.tell(Event::Launched(
-            key.clone(),
-            ShimHandle {
-                dir: dir.clone(),
-                pidfd: Arc::new(pidfd),
-                deadline_us: launch.deadline_us,
-                cgroup: launch.cgroup.clone(),
-                workspace_path: Some(launch.prepared.path.clone()),
-            },
-        )),
-        Err(error) => tracing::error!(task = %key, %error, "watch_failed"),
-    }
+fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, launch: &Launch) {
+    context.tell(Event::Launched(
+        key.clone(),
+        ShimHandle {
+            dir: launch.dir.clone(),
+            process: Arc::clone(watched),
+            deadline_us: launch.deadline_us,
+            cgroup: launch.cgroup.clone(),
+            workspace_path: Some(launch.prepared.path.clone()),
+        },
+    ));
 }
 
 async fn record_workspace(board: &BoardHandle, run: &Run, launch: &Launch) {
@@ -394,8 +390,16 @@ async fn conclude(context: &Context, board: &BoardHandle, key: &TaskKey, run: &R
             }
             Ok(Ok(Proof::Unknown(why))) => {
                 tracing::error!(task = %key, run = %run.id, "survivors_unknown");
+                // Before it is shown: whoever sees it and acts is heard.
+                let known = loop {
+                    match board.readers().with(|view| view.last_event()) {
+                        Ok(last) => break last,
+                        Err(error) => tracing::warn!(task = %key, %error, "board_not_read"),
+                    }
+                    tokio::time::sleep(RETRY).await;
+                };
                 context.tell(Event::Held(key.clone(), Phase::Unknown, why));
-                match wait_for_release(board, run).await {
+                match wait_for_release(board, run, known).await {
                     Some(ending) => break ending,
                     None => return,
                 }
@@ -419,15 +423,24 @@ async fn conclude(context: &Context, board: &BoardHandle, key: &TaskKey, run: &R
     finish(context, board, key, run, ending).await;
 }
 
-/// Waits until a person takes back a run of which nobody knows whether it lives.
-async fn wait_for_release(board: &BoardHandle, run: &Run) -> Option<Ending> {
+/// Waits until a person takes back, or decides about, a run of which nobody knows whether it lives.
+///
+/// What was asked for before that was known does not count: whoever asked expected the worker to be ended.
+async fn wait_for_release(board: &BoardHandle, run: &Run, known: EventId) -> Option<Ending> {
     let mut changes = board.changes();
-    let id = run.id;
+    let filter = EventFilter {
+        since: known,
+        task: Some(run.task_id.clone()),
+        kinds: vec!["stop_requested".to_owned(), "verdict".to_owned()],
+        ..EventFilter::default()
+    };
     loop {
-        let seen = board.readers().with(|view| view.run(id)).ok().flatten();
-        match seen.and_then(|run| run.stop_reason) {
-            Some(StopReason::Verdict) | None => {}
-            Some(reason) => return Some(Ending::new(EndCause::Stopped(reason))),
+        let seen = board.readers().with(|view| Ok((view.events(&filter)?, view.run(run.id)?)));
+        if let Ok((events, Some(run))) = seen
+            && events.iter().any(|event| event.actor.as_ref().is_some_and(|who| who.starts_with("person:")))
+            && let Some(reason) = run.stop_reason
+        {
+            return Some(Ending::new(EndCause::Stopped(reason)));
         }
         changes.changed().await.ok()?;
     }
@@ -437,7 +450,7 @@ async fn wait_for_release(board: &BoardHandle, run: &Run) -> Option<Ending> {
 pub(super) fn stop(context: &Context, key: TaskKey, shim: &ShimHandle, request: &StopRequest) {
     tracing::info!(task = %key, reason = ?request.reason, "stopping");
     let asked = shim.dir.request_stop(request).map_err(|e| crate::lanes::with_causes(&e));
-    let asked = asked.and_then(|()| watch::signal(&shim.pidfd, Signal::TERM).map_err(|e| e.to_string()));
+    let asked = asked.and_then(|()| shim.process.signal(Signal::TERM).map_err(|e| e.to_string()));
     let Err(error) = asked else { return };
     // A run directory that is gone means that the run is over.
     tracing::warn!(task = %key, %error, "stop_not_delivered");

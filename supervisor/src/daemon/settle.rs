@@ -80,7 +80,7 @@ pub(super) fn prove(path: &Path, boot_id: &str) -> Result<Proof, String> {
         }
         None => Ok(Proof::Unknown(
             "survivors unknown: the shim was killed, and without a cgroup or a uid of its own nobody can tell \
-             whether the worker's processes are gone"
+             whether the worker's processes are gone; `supervisor reclaim` frees the task when they are"
                 .to_owned(),
         )),
     }

@@ -32,9 +32,9 @@ impl Watched {
         Ok(rustix::fs::fstat(self.fd.get_ref())?.st_ino)
     }
 
-    /// A second handle, for signals.
-    pub(super) fn handle(&self) -> std::io::Result<OwnedFd> {
-        self.fd.get_ref().try_clone()
+    /// Sends it a signal. That it has ended is no error: it does not need one.
+    pub(super) fn signal(&self, signal: Signal) -> std::io::Result<()> {
+        self::signal(self.fd.get_ref(), signal)
     }
 }
 
