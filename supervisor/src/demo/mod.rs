@@ -71,7 +71,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let mut report = Report::default();
     let owners = Owners::of_this_process();
     report.users = users(owners);
-    let server = Server::start(&root).await?;
+    let server = Server::start(&root, owners).await?;
     let mut board = Board::new(&root);
     let mut played = Played::default();
     let stories =

@@ -64,24 +64,36 @@ fn fits(dir: &Path) -> bool {
     dir.as_os_str().len() <= LONGEST_BASE && runs_programs && reachable && writable
 }
 
-/// Who owns what: as root users of the range of workers, from its end so that they are nobody else's; else everything is
-/// the caller's own.
+/// How many uids one demo has: those that its daemon allocates, one for the clone, one for each tenant, and some room.
+const BLOCK: u32 = 128;
+/// How many of them its daemon allocates from.
+const ALLOCATED: u32 = 64;
+/// How many demos have uids of their own at the same time.
+const BLOCKS: u32 = 32;
+
+/// Who owns what: as root users from the end of the workers' range, which no other daemon reaches soon; else everything is the
+/// caller's own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owners {
-    last: Option<u32>,
+    first: Option<u32>,
 }
 
 impl Owners {
     /// The owners that fit this process's user.
     pub(super) fn of_this_process() -> Self {
         let range = WorkerConfig::default();
-        let last = range.first_uid + range.uid_count - 1;
-        Owners { last: nix::unistd::geteuid().is_root().then_some(last) }
+        let first = range.first_uid + range.uid_count - BLOCK * (1 + std::process::id() % BLOCKS);
+        Owners { first: nix::unistd::geteuid().is_root().then_some(first) }
     }
 
     /// Whether files are given to others.
     pub(super) fn differ(self) -> bool {
-        self.last.is_some()
+        self.first.is_some()
+    }
+
+    /// The uids that the daemon may allocate: the first, and how many.
+    pub(super) fn of_daemon(self) -> Option<(u32, u32)> {
+        self.first.map(|first| (first, ALLOCATED))
     }
 
     /// The owner of the clone.
@@ -91,7 +103,7 @@ impl Owners {
 
     /// The owner of a tenant's directory; tenants count from 1.
     pub(super) fn of_tenant(self, tenant: u32) -> Option<Identity> {
-        self.last.map(|last| Identity { uid: last - tenant, gid: last - tenant })
+        self.first.map(|first| first + ALLOCATED + tenant).map(|id| Identity { uid: id, gid: id })
     }
 }
 

@@ -9,6 +9,7 @@ use nix::unistd::Pid;
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
 
+use super::place::Owners;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -37,9 +38,12 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts a daemon and waits until it serves.
-    pub(super) async fn start(root: &Root) -> Result<Self, Failure> {
+    pub(super) async fn start(root: &Root, owners: Owners) -> Result<Self, Failure> {
         let config = root.config_file();
-        std::fs::write(&config, CONFIG).map_err(|e| Failure::file("write", &config, &e))?;
+        let uids =
+            owners.of_daemon().map(|(first, count)| format!("first_uid = {first}\nuid_count = {count}\n"));
+        let text = format!("{CONFIG}{}", uids.unwrap_or_default());
+        std::fs::write(&config, text).map_err(|e| Failure::file("write", &config, &e))?;
         let log = root.dir().join("daemon.log");
         let file = std::fs::File::create(&log).map_err(|e| Failure::file("make the log", &log, &e))?;
         let notices = root.dir().join("ready.sock");
