@@ -8,7 +8,7 @@ use super::place::Owners;
 use super::probes::{self, Attempts, Target};
 use super::processes::{self, Seen};
 use super::progress::Progress;
-use super::report::{Denial, Report, Verdict};
+use super::report::{Denial, Part, Report, Verdict};
 use super::tenants::{COUNT, Role, TenantPlace, quoted};
 use crate::api::Verb;
 use crate::daemon::Phase;
@@ -16,8 +16,7 @@ use crate::failure::Failure;
 use crate::paths::Root;
 use crate::verbs::{Create, Show, Status as StatusVerb, Unblock};
 
-/// The name of the story.
-pub(super) const PART: &str = "fleet";
+const PART: Part = Part::Fleet;
 
 /// The limit of the one that never ends.
 const LIMIT: &str = "2s";
@@ -155,15 +154,15 @@ async fn survey(
     let live = status.workers.iter().filter(|worker| worker.run.phase == Phase::Running);
     let tenants: std::collections::BTreeSet<_> =
         live.filter_map(|worker| worker.run.tenant.clone()).collect();
-    let expected = format!("{COUNT} tenants with a live worker at one moment");
-    let seen = format!("{} tenants with a live worker at one moment", tenants.len());
+    let expected = format!("{COUNT} live workers at one moment");
+    let seen = format!("{} live workers at one moment", tenants.len());
     progress.done(&format!("fleet: {seen}"));
     report.equal(PART, format!("{COUNT} tenants work at once"), expected, seen);
     let leader = |seen: &&Seen| seen.pid == seen.session;
     // The worker itself leads a session too.
     let escaped = brood.iter().filter(leader).count().saturating_sub(1);
-    let told = format!("{} processes, {escaped} in sessions of their own", brood.len());
-    let name = "one leaves grandchildren in other sessions while it runs";
+    let told = format!("{} processes while it ran, {escaped} in sessions of their own", brood.len());
+    let name = "one leaves grandchildren behind";
     report.check(PART, name, "3 or more in sessions of their own", told, Verdict::of(escaped >= 3));
     Ok(brood)
 }
@@ -229,9 +228,14 @@ async fn check_work(
     };
     report.equal(PART, format!("{plain} ledgers are added up"), format!("{plain} right totals"), told);
     if owners.differ() {
-        let name = "every tenant's worker has a user of its own";
-        let root = if uids.contains(&0) { ", root among them" } else { "" };
-        report.equal(PART, name, format!("{COUNT} users"), format!("{} users{root}", uids.len()));
+        let name = "each worker has a user of its own";
+        let root = if uids.contains(&0) { ", root among them" } else { ", none of them root" };
+        report.equal(
+            PART,
+            name,
+            format!("{COUNT} users, none of them root"),
+            format!("{} users{root}", uids.len()),
+        );
     }
     Ok(())
 }
@@ -254,7 +258,7 @@ fn check_question(shown: &Shown, report: &mut Report) {
     let expected = "blocked, completed, then done; the answer EUR is used";
     let ok =
         outcomes(shown) == "blocked, completed, then done" && answered == Some("EUR") && !asked.is_empty();
-    report.check(PART, "one asks, is answered and goes on", expected, told, Verdict::of(ok));
+    report.check(PART, "one asks, is answered, goes on", expected, told, Verdict::of(ok));
 }
 
 fn check_crash(shown: &Shown, report: &mut Report) {
@@ -277,7 +281,7 @@ fn check_overrun(shown: &Shown, brood: &[Seen], report: &mut Report) {
     report.survivors += left;
     let told = format!("{left} of {} left, {} processes checked", brood.len(), census.checked);
     let ok = left == 0 && !brood.is_empty();
-    report.check(PART, "its grandchildren are gone with it", "none left", told, Verdict::of(ok));
+    report.check(PART, "its grandchildren end with it", "none left", told, Verdict::of(ok));
 }
 
 fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
@@ -296,7 +300,7 @@ fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
         let name = format!("a thief is refused {}", loot.what);
         let expected = "read without the sandbox; EACCES, EPERM or ENOENT inside";
         let told = format!("{outside} without the sandbox; {word} inside");
-        report.check(PART, name, expected, told, Verdict::of(ok));
+        report.check(Part::Theft, name, expected, told, Verdict::of(ok));
         let path = loot.target.path();
         report.denials.push(Denial { what: loot.what, path, outside, inside: word, why });
     }
@@ -306,7 +310,7 @@ fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
 fn why(target: &Target, errno: &str) -> &'static str {
     match (target, errno) {
         (_, "ENOENT") => "not in its view",
-        (Target::File(_), _) => "not granted (Landlock)",
-        (Target::Memory(_) | Target::Environment(_), _) => "not its process (Landlock, ptrace)",
+        (Target::File(_), _) => "not granted",
+        (Target::Memory(_) | Target::Environment(_), _) => "a foreign process",
     }
 }

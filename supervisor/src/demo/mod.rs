@@ -13,9 +13,10 @@ mod progress;
 mod report;
 mod repository;
 mod server;
+mod show;
 mod tenants;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use probes::main as probe_main;
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,7 +26,7 @@ use self::fleet::Fleet;
 use self::pipeline::Pipeline;
 use self::place::{Owners, Place};
 use self::progress::Progress;
-use self::report::{Report, Verdict};
+use self::report::{Further, Part, Report, Verdict};
 use self::repository::Source;
 use self::server::Server;
 use crate::cli::Output;
@@ -58,7 +59,7 @@ pub(crate) struct Demo {
 /// The exit code of a command that Ctrl-C ended, as shells have it.
 const INTERRUPTED: u8 = 130;
 /// The part that is about the demo as a whole.
-const WHOLE: &str = "demo";
+const WHOLE: Part = Part::Afterwards;
 
 /// Runs the demo.
 pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
@@ -68,7 +69,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let place = Place::make()?;
     let dir = place.dir().canonicalize().map_err(|e| Failure::file("resolve", place.dir(), &e))?;
     let root = RootChoice { root: Some(dir), ..RootChoice::default() }.resolve(|_| None)?;
-    let mut report = Report::default();
+    let mut report = Report { base: root.dir().to_owned(), ..Report::default() };
     let owners = Owners::of_this_process();
     report.users = users(owners);
     let server = Server::start(&root, owners).await?;
@@ -95,7 +96,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     clean_up(server, &board, &root, &mut report).await;
     let marks: Vec<String> =
         played.pipeline.iter().flat_map(|pipeline| &pipeline.worktrees).map(ToString::to_string).collect();
-    repository::check(WHOLE, &source, played.after_clone.as_ref(), &marks, &mut report);
+    repository::check(&source, played.after_clone.as_ref(), &marks, &mut report);
     put_away(place, demo.keep, &root, &played, &mut report);
     progress.finish();
     report.took("in all", progress.elapsed());
@@ -157,12 +158,12 @@ async fn stories(
     let pipeline = pipeline::play(board, &clone, owners, report, progress).await?;
     report.sandbox = sandbox(pipeline.sandbox.as_ref());
     played.pipeline = Some(pipeline);
-    report.took(pipeline::PART, progress.elapsed().saturating_sub(started));
+    report.took("pipeline", progress.elapsed().saturating_sub(started));
     progress.done("pipeline: 3 workers read, one merged, one committed a report");
 
     let started = progress.elapsed();
     played.fleet = Some(fleet::play(board, root, daemon, owners, report, progress).await?);
-    report.took(fleet::PART, progress.elapsed().saturating_sub(started));
+    report.took("fleet", progress.elapsed().saturating_sub(started));
     progress.done("fleet: every tenant's task has ended");
     Ok(())
 }
@@ -216,37 +217,43 @@ async fn clean_up(server: Server, board: &Board, root: &Root, report: &mut Repor
 fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut Report) {
     if keep {
         let dir = place.leave();
-        let at = dir.display();
-        let mut further = vec![format!("supervisor --root {at} list")];
-        if let Some(fleet) = &played.fleet {
-            for task in [&fleet.asks, &fleet.steals, &fleet.overruns] {
-                further.push(format!("supervisor --root {at} show {task}"));
-            }
-        }
-        if let Some(pipeline) = &played.pipeline {
-            let last = &pipeline.last;
-            further.push(format!("supervisor --root {at} log {last}"));
-            further.push(format!("git -c safe.directory='*' -C {at}/clone show task/{last}"));
-        }
-        further.push(format!("less {at}/daemon.log"));
-        further.push(format!("supervisor --root {at} daemon        (serve this board again)"));
-        further.push(format!("rm -r {at}                           (when you have seen enough)"));
+        report.further = kept(&dir, played);
         report.root = Some(dir);
-        report.further = further;
         return;
     }
     let removed = place.remove().err().map_or_else(|| "removed".to_owned(), |failure| failure.message);
     let there = if root.dir().exists() { "still there" } else { &removed };
     report.equal(WHOLE, "the temporary root is removed", "removed", there);
-    report.further = [
-        "supervisor demo --keep                                  the same, and the root stays for you to look around",
-        "supervisor create 'say hello' --assignee shell --body 'echo hello'",
-        "supervisor dispatch                                     run what is ready, and wait for it",
-        "supervisor daemon                                       run what comes, as it comes",
-        "supervisor status --watch                               see it running",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    let further = |command: &str, why| Further { command: command.to_owned(), why };
+    report.further = vec![
+        further("supervisor demo --keep", "the same, and the root stays for you to look around"),
+        further("supervisor create hello --assignee shell --body 'echo hello'", "a task of your own"),
+        further("supervisor dispatch", "run what is ready, and wait for it"),
+        further("supervisor daemon", "run what comes, as it comes"),
+        further("supervisor status --watch", "see it running"),
+    ];
+}
+
+/// What can be seen in a root that was kept.
+fn kept(dir: &Path, played: &Played) -> Vec<Further> {
+    let at = dir.display();
+    let mut further = Vec::new();
+    let mut add = |command: String, why| further.push(Further { command, why });
+    add(format!("supervisor --root {at} list"), "every task");
+    if let Some(fleet) = &played.fleet {
+        add(format!("supervisor --root {at} show {}", fleet.asks), "the one with the question");
+        add(format!("supervisor --root {at} runs {}", fleet.overruns), "the one that never ended");
+        add(format!("supervisor --root {at} show {} --json", fleet.steals), "the thief, and its sandbox");
+    }
+    if let Some(pipeline) = &played.pipeline {
+        let last = &pipeline.last;
+        add(format!("supervisor --root {at} context {last}"), "what the last stage was told");
+        add(format!("git -c safe.directory='*' -C {at}/clone show task/{last}"), "the report");
+    }
+    add(format!("less {at}/daemon.log"), "what the daemon said");
+    add(format!("supervisor --root {at} daemon"), "serve this board again");
+    add(format!("rm -r {at}"), "when you have seen enough");
+    further
 }
 
 /// The signals that end a demo early.

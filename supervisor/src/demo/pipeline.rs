@@ -5,20 +5,19 @@ use kernel::{Run, Status, TaskId};
 use super::board::{Board, find};
 use super::place::Owners;
 use super::progress::Progress;
-use super::report::{Report, Verdict};
+use super::report::{Part, Report, Verdict};
 use super::repository::{self, Clone};
 use crate::api::Verb;
 use crate::failure::Failure;
 use crate::verbs::{Create, Show};
 
-/// The name of the story.
-pub(super) const PART: &str = "pipeline";
+const PART: Part = Part::Pipeline;
 
 /// The findings, in the order in which the fan-in puts them together.
 const FINDINGS: [(&str, &str, &str); 3] = [
-    ("lines", "count the lines", include_str!("scripts/lines.sh")),
-    ("markers", "find TODO and FIXME", include_str!("scripts/markers.sh")),
-    ("largest", "find the largest files", include_str!("scripts/largest.sh")),
+    ("one counts the lines", "count the lines", include_str!("scripts/lines.sh")),
+    ("one finds each TODO and FIXME", "find TODO and FIXME", include_str!("scripts/markers.sh")),
+    ("one finds the largest files", "find the largest files", include_str!("scripts/largest.sh")),
 ];
 
 /// The tasks of the story, for those who look further.
@@ -93,13 +92,18 @@ fn summary(shown: &Shown) -> String {
 }
 
 fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
-    for (shown, (kind, ..)) in findings.iter().zip(FINDINGS) {
+    for (shown, (name, ..)) in findings.iter().zip(FINDINGS) {
         let metadata = last_run(shown).and_then(|run| run.metadata.as_ref());
         let files = metadata.and_then(|metadata| metadata.get("files")).and_then(serde_json::Value::as_u64);
         let all = u64::try_from(clone.files).ok();
         let ok = shown.task.status == Status::Done && files == all && files.is_some();
-        let name = format!("a worker reads all {} files of the clone for {kind}", clone.files);
-        report.check(PART, name, format!("{} files", clone.files), summary(shown), Verdict::of(ok));
+        report.check(
+            PART,
+            name,
+            format!("a finding from all {} files", clone.files),
+            summary(shown),
+            Verdict::of(ok),
+        );
     }
     let own = |shown: &Shown| {
         let place = clone.path.join(".worktrees").join(shown.task.id.as_str());
@@ -107,7 +111,7 @@ fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
             .is_some_and(|run| run.workspace_path.as_deref().map(std::path::Path::new) == Some(&place))
     };
     let seen = findings.iter().filter(|shown| own(shown)).count();
-    report.equal(PART, "each works in a worktree of its own", "3 worktrees", format!("{seen} worktrees"));
+    report.equal(PART, "each has a worktree of its own", "3 worktrees", format!("{seen} worktrees"));
 }
 
 fn check_merge(findings: &[Shown], merged: &Shown, report: &mut Report) {
@@ -115,8 +119,8 @@ fn check_merge(findings: &[Shown], merged: &Shown, report: &mut Report) {
     let seen = summary(merged);
     let lines = seen.lines().count();
     let verdict = Verdict::of(merged.task.status == Status::Done && seen == expected.join("\n"));
-    let told = if verdict == Verdict::Ok { format!("{lines} of 3 results are in its own") } else { seen };
-    report.check(PART, "the fan-in merges its parents' results", expected.join("; "), told, verdict);
+    let told = if verdict == Verdict::Ok { format!("{lines} of 3 results are merged") } else { seen };
+    report.check(PART, "the fan-in has its parents' results", expected.join("; "), told, verdict);
     // Event ids only grow: the claim has to come after the last of the ends.
     let ends = findings.iter().filter_map(|shown| event(shown, "completed")).collect::<Vec<_>>();
     let claim = event(merged, "claimed");
@@ -124,7 +128,7 @@ fn check_merge(findings: &[Shown], merged: &Shown, report: &mut Report) {
     let told = format!("ended at events {ends:?}, claimed at {}", claim.unwrap_or_default());
     report.check(
         PART,
-        "the fan-in starts when the last parent has ended",
+        "the fan-in waited for all three",
         "claimed after all three",
         told,
         Verdict::of(waited),
@@ -139,7 +143,7 @@ fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, 
     let branch = format!("task/{}", written.task.id);
     let expected =
         format!("REPORT.md with all findings, by shell, on {branch}, on top of {}", short(&clone.commit));
-    let name = "the last stage commits a report on its branch";
+    let name = "the report is on its branch";
     let commit = match repository::tip(clone, &branch, owners) {
         Ok(commit) => commit,
         Err(failure) => {

@@ -6,13 +6,35 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::repository::Clone;
-use crate::terminal::{Ink, Screen};
+
+/// A part of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Part {
+    /// The first story.
+    Pipeline,
+    /// The second story.
+    Fleet,
+    /// What one of the fleet tried.
+    Theft,
+    /// What is left of all this.
+    Afterwards,
+}
+
+/// A command to go on with.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Further {
+    /// The command.
+    pub(super) command: String,
+    /// What it is good for.
+    pub(super) why: &'static str,
+}
 
 /// One expectation.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Check {
     /// The part of the demo that it belongs to.
-    pub(super) part: &'static str,
+    pub(super) part: Part,
     /// What was to come true.
     pub(super) name: String,
     /// What was expected.
@@ -52,6 +74,9 @@ pub(super) struct Took {
 pub(super) struct Report {
     /// Whether all of it came true.
     pub(super) ok: bool,
+    /// The root, kept or not.
+    #[serde(skip)]
+    pub(super) base: PathBuf,
     /// Why it ended early, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) interrupted: Option<String>,
@@ -74,14 +99,14 @@ pub(super) struct Report {
     /// The root, where it was kept.
     pub(super) root: Option<PathBuf>,
     /// Commands that show more.
-    pub(super) further: Vec<String>,
+    pub(super) further: Vec<Further>,
 }
 
 impl Report {
     /// Adds an expectation and whether it came true.
     pub(super) fn check(
         &mut self,
-        part: &'static str,
+        part: Part,
         name: impl Into<String>,
         expected: impl Into<String>,
         seen: impl Into<String>,
@@ -94,7 +119,7 @@ impl Report {
     /// Adds an expectation that came true if what was seen is what was expected.
     pub(super) fn equal(
         &mut self,
-        part: &'static str,
+        part: Part,
         name: impl Into<String>,
         expected: impl Into<String>,
         seen: impl Into<String>,
@@ -107,73 +132,6 @@ impl Report {
     /// Adds the time of a part.
     pub(super) fn took(&mut self, part: &'static str, time: Duration) {
         self.times.push(Took { part, seconds: (time.as_secs_f64() * 100.0).round() / 100.0 });
-    }
-
-    /// Shows it to a person.
-    pub(super) fn show(&self, screen: &mut Screen) {
-        screen.heading("What happened");
-        let rows: Vec<[String; 4]> = self
-            .checks
-            .iter()
-            .map(|check| {
-                let (mark, seen) = if check.ok {
-                    (screen.paint(Ink::Green, "ok"), check.seen.clone())
-                } else {
-                    let seen = format!("expected {}, saw {}", check.expected, check.seen);
-                    (screen.paint(Ink::Red, "FAILED"), seen)
-                };
-                [mark, check.part.to_owned(), check.name.clone(), seen.replace('\n', "; ")]
-            })
-            .collect();
-        screen.table(["", "PART", "EXPECTATION", "EVIDENCE"], rows);
-        if !self.denials.is_empty() {
-            screen.heading("Refused by the kernel");
-            let rows: Vec<[String; 3]> = self
-                .denials
-                .iter()
-                .map(|denial| {
-                    let inside = match denial.inside.as_str() {
-                        "read" => screen.paint(Ink::Red, "read"),
-                        errno => screen.paint(Ink::Green, &format!("{errno}: {}", denial.why)),
-                    };
-                    let what = format!("{}: {}", denial.what, denial.path.display());
-                    [what, denial.outside.clone(), inside]
-                })
-                .collect();
-            screen.table(["A WORKER TRIED TO READ", "WITHOUT SANDBOX", "INSIDE"], rows);
-        }
-        screen.heading("In short");
-        let left = match self.survivors {
-            0 => "none".to_owned(),
-            n => screen.paint(Ink::Red, &n.to_string()),
-        };
-        let times: Vec<String> =
-            self.times.iter().map(|took| format!("{} {:.1} s", took.part, took.seconds)).collect();
-        for (name, value) in [
-            ("survivors", format!("{left} ({} processes checked)", self.processes_checked)),
-            ("times", times.join(", ")),
-            ("workers", self.users.clone()),
-            ("sandbox", self.sandbox.clone()),
-        ] {
-            if value.is_empty() {
-                continue;
-            }
-            let name = screen.paint(Ink::Dim, &format!("{name:<10}"));
-            screen.line(format!("  {name} {value}"));
-        }
-        if !self.further.is_empty() {
-            screen.heading("How to look further");
-            for command in &self.further {
-                screen.line(format!("  {command}"));
-            }
-        }
-        let failed = self.checks.iter().filter(|check| !check.ok).count();
-        screen.line("");
-        let end = match failed {
-            0 => screen.paint(Ink::Green, &format!("All {} expectations came true.", self.checks.len())),
-            n => screen.paint(Ink::Red, &format!("{n} of {} expectations FAILED.", self.checks.len())),
-        };
-        screen.line(end);
     }
 }
 

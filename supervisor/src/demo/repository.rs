@@ -9,7 +9,7 @@ use workspace::repository::{Committed, Head, Standing};
 use workspace::{Author, Job, Outcome};
 
 use super::place::{self, Owners};
-use super::report::{Report, Verdict};
+use super::report::{Part, Report, Verdict};
 use crate::daemon;
 use crate::failure::Failure;
 
@@ -127,15 +127,10 @@ pub(super) fn tip(clone: &Clone, branch: &str, owners: Owners) -> Result<Committ
 ///
 /// Others may work in it while the demo runs. So a difference at the end is somebody else's if there was none when the clone
 /// had been made, the only moment at which the demo is in it, and if nothing in it carries a mark.
-pub(super) fn check(
-    part: &'static str,
-    source: &Source,
-    after_clone: Option<&Standing>,
-    marks: &[String],
-    report: &mut Report,
-) {
+pub(super) fn check(source: &Source, after_clone: Option<&Standing>, marks: &[String], report: &mut Report) {
     let Source::Repository { path, before } = source else { return };
-    let name = "the repository is left as it was";
+    let part = Part::Afterwards;
+    let name = "the repository is as it was";
     let expected = "same HEAD, references and status";
     let now = match standing(path) {
         Ok(now) => now,

@@ -1,0 +1,100 @@
+//! How a report is shown to a person: a table for each part, then the evidence in short and how to look further.
+
+use super::report::{Check, Further, Part, Report};
+use crate::terminal::{Cell, Ink, Screen};
+
+impl Part {
+    fn heading(self) -> &'static str {
+        match self {
+            Part::Pipeline => "Pipeline: three workers read a repository, one merges, one commits a report",
+            Part::Fleet => "Fleet: fifty tenants at once, each in its own directory",
+            Part::Theft => "Theft: what one of them tried, and the kernel refused",
+            Part::Afterwards => "Afterwards",
+        }
+    }
+}
+
+impl Report {
+    /// Shows it to a person.
+    pub(super) fn show(&self, screen: &mut Screen) {
+        for part in [Part::Pipeline, Part::Fleet, Part::Theft, Part::Afterwards] {
+            self.show_part(part, screen);
+        }
+        screen.heading("In short");
+        let left = match self.survivors {
+            0 => "none".to_owned(),
+            n => format!("{n} LEFT"),
+        };
+        let times: Vec<String> =
+            self.times.iter().map(|took| format!("{} {:.1} s", took.part, took.seconds)).collect();
+        for (name, value) in [
+            ("survivors", format!("{left} ({} processes checked)", self.processes_checked)),
+            ("times", times.join(", ")),
+            ("workers", self.users.clone()),
+            ("sandbox", self.sandbox.clone()),
+        ] {
+            if !value.is_empty() {
+                let name = screen.paint(Ink::Dim, &format!("{name:<11}"));
+                screen.hanging(&name, &value);
+            }
+        }
+        if !self.further.is_empty() {
+            screen.heading("How to look further");
+            for Further { command, why } in &self.further {
+                let why = screen.paint(Ink::Dim, &format!("  # {why}"));
+                screen.line(format!("{command}{why}"));
+            }
+        }
+        let failed = self.checks.iter().filter(|check| !check.ok).count();
+        let end = match failed {
+            0 => screen.paint(Ink::Green, &format!("All {} expectations came true.", self.checks.len())),
+            n => screen.paint(Ink::Red, &format!("{n} of {} expectations FAILED.", self.checks.len())),
+        };
+        screen.line(format!("\n{end}"));
+    }
+
+    fn show_part(&self, part: Part, screen: &mut Screen) {
+        let checks: Vec<&Check> = self.checks.iter().filter(|check| check.part == part).collect();
+        if checks.is_empty() {
+            return;
+        }
+        screen.heading(part.heading());
+        let mark = |check: &Check| {
+            if check.ok { Cell::inked(Ink::Green, "ok") } else { Cell::inked(Ink::Red, "FAILED") }
+        };
+        if part == Part::Theft {
+            let rows: Vec<[Cell; 5]> = checks
+                .iter()
+                .zip(&self.denials)
+                .map(|(check, denial)| {
+                    let inside = format!("{}, {}", denial.inside, denial.why);
+                    // The root is in the first line; what matters is where in it.
+                    let path = denial.path.strip_prefix(&self.base).unwrap_or(&denial.path);
+                    let path = path.display().to_string();
+                    [
+                        mark(check),
+                        denial.what.to_owned().into(),
+                        denial.outside.clone().into(),
+                        inside.into(),
+                        path.into(),
+                    ]
+                })
+                .collect();
+            screen.table(["", "IT TRIED TO READ", "OUTSIDE", "IN ITS SANDBOX", "PATH"], rows);
+            return;
+        }
+        let rows: Vec<[Cell; 3]> = checks
+            .iter()
+            .map(|check| {
+                let seen = check.seen.replace('\n', "; ");
+                let seen = if check.ok {
+                    seen
+                } else {
+                    format!("{seen} (expected: {})", check.expected.replace('\n', "; "))
+                };
+                [mark(check), check.name.clone().into(), seen.into()]
+            })
+            .collect();
+        screen.table(["", "EXPECTATION", "EVIDENCE"], rows);
+    }
+}
