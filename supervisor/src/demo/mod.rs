@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use probes::main as probe_main;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::task::TaskTracker;
 
 use self::board::Board;
 use self::fleet::Fleet;
@@ -75,17 +76,19 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let server = Server::start(&root, owners).await?;
     let mut board = Board::new(&root);
     let mut played = Played::default();
-    let stories =
-        stories(&mut board, &root, &source, owners, server.pid, &mut report, &mut played, &progress);
+    // What runs on a thread of its own goes on when nobody waits for it any more.
+    let threads = TaskTracker::new();
+    let scene = Scene { root: &root, source: &source, owners, daemon: server.pid, threads: &threads };
+    let stories = stories(&scene, &mut board, &mut report, &mut played, &progress);
     let ended = tokio::select! {
         // Whichever comes first: the stories only wait for answers, and what they have started is stopped below.
         ended = stories => ended,
         name = interrupt.wait() => {
             report.interrupted = Some(name.to_owned());
-            Err(Failure::failed(format!("{name} came")))
+            Ok(())
         }
     };
-    if let Err(failure) = ended {
+    if let (Err(failure), None) = (ended, &report.interrupted) {
         let seen = match &failure.hint {
             Some(hint) => format!("{} ({hint})", failure.message),
             None => failure.message,
@@ -93,6 +96,8 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
         report.check(WHOLE, "the stories are played to their end", "they end", seen, Verdict::Failed);
     }
     progress.now("cleaning up");
+    threads.close();
+    threads.wait().await;
     clean_up(server, &board, &root, &mut report).await;
     let marks: Vec<String> =
         played.pipeline.iter().flat_map(|pipeline| &pipeline.worktrees).map(ToString::to_string).collect();
@@ -124,23 +129,29 @@ struct Played {
     after_clone: Option<workspace::repository::Standing>,
 }
 
-#[expect(clippy::too_many_arguments, reason = "the one place where everything of a demo meets")]
-async fn stories(
-    board: &mut Board,
-    root: &Root,
-    source: &Source,
+/// Where the stories are played.
+struct Scene<'a> {
+    root: &'a Root,
+    source: &'a Source,
     owners: Owners,
     daemon: i32,
+    threads: &'a TaskTracker,
+}
+
+async fn stories(
+    scene: &Scene<'_>,
+    board: &mut Board,
     report: &mut Report,
     played: &mut Played,
     progress: &Progress,
 ) -> Result<(), Failure> {
+    let Scene { root, source, owners, daemon, threads } = *scene;
     progress.done(&format!("a daemon (pid {daemon}) serves {}", root.dir().display()));
     progress.now("cloning the repository");
     let started = progress.elapsed();
     let clone = {
         let (source, to) = (source.clone(), root.dir().join("clone"));
-        let made = tokio::task::spawn_blocking(move || repository::provide(&source, &to, owners));
+        let made = threads.spawn_blocking(move || repository::provide(&source, &to, owners));
         made.await.map_err(|e| Failure::failed(format!("the clone was not made: {e}")))??
     };
     let from = match source {

@@ -17,6 +17,10 @@ impl Part {
 impl Report {
     /// Shows it to a person.
     pub(super) fn show(&self, screen: &mut Screen) {
+        if let Some(signal) = &self.interrupted {
+            self.show_interrupted(signal, screen);
+            return;
+        }
         for part in [Part::Pipeline, Part::Fleet, Part::Theft, Part::Afterwards] {
             self.show_part(part, screen);
         }
@@ -51,6 +55,16 @@ impl Report {
             n => screen.paint(Ink::Red, &format!("{n} of {} expectations FAILED.", self.checks.len())),
         };
         screen.line(format!("\n{end}"));
+    }
+
+    fn show_interrupted(&self, signal: &str, screen: &mut Screen) {
+        let clean = self.checks.iter().filter(|check| check.part == Part::Afterwards).all(|check| check.ok);
+        if clean {
+            screen.line(format!("Ended by {signal}: everything that the demo had started is gone again."));
+        } else {
+            screen.line(format!("Ended by {signal}, and not all is gone:"));
+            self.show_part(Part::Afterwards, screen);
+        }
     }
 
     fn show_part(&self, part: Part, screen: &mut Screen) {
