@@ -138,12 +138,18 @@ fn read_until(
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut fds, timeout)? == 0 {
-            return Err(std::io::ErrorKind::TimedOut.into());
+        match poll(&mut fds, timeout) {
+            Ok(0) => return Err(std::io::ErrorKind::TimedOut.into()),
+            // The signal (a reload, a stop) is for others; poll is never restarted by itself (signal(7)).
+            Err(nix::errno::Errno::EINTR) => continue,
+            Ok(_) => {}
+            Err(errno) => return Err(errno.into()),
         }
-        match stdout.read(&mut buffer)? {
-            0 => return Ok(()),
-            n => answer.extend_from_slice(&buffer[..n]),
+        match stdout.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => answer.extend_from_slice(&buffer[..n]),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
         }
     }
 }
@@ -206,5 +212,40 @@ fn run(job: Job) -> Reply {
             Reply::Failed(Failure { code: shortage::CODE.to_owned(), ..Failure::from(&e) })
         }
         Err(e) => Reply::Failed(Failure::from(&e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::pthread::{pthread_kill, pthread_self};
+
+    use super::*;
+
+    #[test]
+    fn a_signal_does_not_end_the_wait_for_an_answer() {
+        let taken = std::sync::Arc::default();
+        signal_hook::flag::register(signal_hook::consts::SIGUSR2, std::sync::Arc::clone(&taken)).unwrap();
+        let mut child = Command::new("sh")
+            .args(["-c", "read -r _; echo here"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (tell, told) = std::sync::mpsc::channel();
+        let reader = std::thread::spawn(move || {
+            tell.send(pthread_self()).unwrap();
+            let mut answer = Vec::new();
+            read_until(&mut stdout, &mut answer, Instant::now() + PATIENCE).map(|()| answer)
+        });
+        let thread = told.recv().unwrap();
+        for _ in 0..2000 {
+            pthread_kill(thread, Signal::SIGUSR2).unwrap();
+            std::thread::yield_now();
+        }
+        stdin.write_all(b"go\n").unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), b"here\n");
+        assert!(taken.load(std::sync::atomic::Ordering::Relaxed));
+        child.wait().unwrap();
     }
 }
