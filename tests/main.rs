@@ -9,6 +9,7 @@ mod http;
 mod api;
 mod board;
 mod crash;
+mod demo;
 mod dispatch;
 mod docs;
 mod following;

@@ -11,6 +11,7 @@ use workspace::{Author, Job, Outcome};
 use super::place::{self, Owners};
 use super::report::{Part, Report, Verdict};
 use crate::daemon;
+use crate::exit::Code;
 use crate::failure::Failure;
 
 /// Where the clone comes from.
@@ -43,8 +44,18 @@ pub(super) struct Clone {
 /// Chooses the repository: the one named, or else the one around the working directory, if that can be used.
 pub(super) fn choose(named: Option<&Path>) -> Result<Source, Failure> {
     if let Some(path) = named {
-        let path = path.canonicalize().map_err(|e| Failure::file("open the repository", path, &e))?;
-        return Ok(Source::Repository { before: standing(&path)?, path });
+        let none = |why: String| {
+            Failure::new(Code::NotFound, format!("there is no git repository at {}{why}", path.display()))
+                .hint("name the directory of one, or leave --repo out where none is around: then a sample is made")
+        };
+        let real = path.canonicalize().map_err(|e| none(format!(": {e}")))?;
+        let path = around(&real).ok_or_else(|| none(String::new()))?;
+        let before = standing(&path)?;
+        if !before.has_commit() {
+            return Err(Failure::new(Code::Conflict, format!("{} has no commit yet", path.display()))
+                .hint("commit something first"));
+        }
+        return Ok(Source::Repository { path, before });
     }
     let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
     let here = here.map_err(|e| Failure::failed(format!("the working directory is not known: {e}")))?;
@@ -169,8 +180,15 @@ fn work(
     write: Vec<PathBuf>,
     job: Job,
 ) -> Result<Outcome, Failure> {
-    daemon::work_as(identity, read, write, job)
-        .map_err(|failure| Failure { hint: failure.hint, ..Failure::failed(failure.message) })
+    daemon::work_as(identity, read, write, job).map_err(|failure| {
+        let code = match failure.code.as_str() {
+            "repository_missing" => Code::NotFound,
+            "repository_foreign_owner" => Code::NotPermitted,
+            "repository_no_commit" => Code::Conflict,
+            _ => Code::Failed,
+        };
+        Failure { hint: failure.hint, ..Failure::new(code, failure.message) }
+    })
 }
 
 fn unexpected() -> Failure {

@@ -61,6 +61,9 @@ impl Report {
         let clean = self.checks.iter().filter(|check| check.part == Part::Afterwards).all(|check| check.ok);
         if clean {
             screen.line(format!("Ended by {signal}: everything that the demo had started is gone again."));
+            if let Some(root) = &self.root {
+                screen.line(format!("Its root is kept: {}", root.display()));
+            }
         } else {
             screen.line(format!("Ended by {signal}, and not all is gone:"));
             self.show_part(Part::Afterwards, screen);
