@@ -372,3 +372,26 @@ fn the_word_of_the_established_tool_may_stand_before_a_verb() {
     assert_eq!(Output::of(&mut command).ok().json()["title"], "x");
     assert_eq!(fleet.json(["ls"])[0]["title"], "x");
 }
+
+#[test]
+fn a_task_is_edited_promoted_scheduled_and_passed_on() {
+    for fleet in doors() {
+        let task = id(&fleet.json(["create", "rough", "--triage", "--assignee", "ghost"]));
+        fleet.cli(["edit", &task, "--title", "fine", "--body", "do it", "--priority", "4"]).ok();
+        let shown = fleet.show(&task)["task"].clone();
+        assert_eq!(
+            (&shown["title"], &shown["body"], &shown["priority"]),
+            (&json!("fine"), &json!("do it"), &json!(4))
+        );
+        fleet.cli(["promote", &task]).ok();
+        assert_eq!(fleet.status_of(&task), "ready");
+        fleet.cli(["schedule", &task, "--at", "10m"]).ok();
+        assert_eq!(fleet.status_of(&task), "scheduled");
+        fleet.cli(["unblock", &task]).ok();
+        assert_eq!(fleet.status_of(&task), "ready");
+        fleet.cli(["reassign", &task, "other"]).ok();
+        assert_eq!(fleet.show(&task)["task"]["assignee"], "other");
+        let assignees = fleet.json(["assignees"]).to_string();
+        assert!(assignees.contains("shell") && assignees.contains("other"), "{assignees}");
+    }
+}

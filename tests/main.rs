@@ -14,6 +14,7 @@ mod dispatch;
 mod docs;
 mod following;
 mod full;
+mod help;
 mod house;
 mod journal;
 mod processes;
