@@ -101,6 +101,11 @@ impl Verb for Show {
         }
         let path = task.workspace_path.as_deref().map(|path| format!(" at {path}")).unwrap_or_default();
         field(screen, "workspace", &printable(&format!("{}{path}", task.workspace)));
+        for (name, value) in [("branch", &task.branch_name), ("policy", &task.policy)] {
+            if let Some(value) = value {
+                field(screen, name, &printable(value));
+            }
+        }
         if task.priority != 0 {
             field(screen, "priority", &task.priority.to_string());
         }
@@ -123,6 +128,9 @@ impl Verb for Show {
             screen.heading("Runs");
             runs::table(&reply.runs, screen);
         }
+        if let Some((run, report)) = reply.runs.iter().rev().find_map(confinement) {
+            show_confinement(run, &report, screen);
+        }
         if !reply.comments.is_empty() {
             screen.heading("Comments");
             for comment in &reply.comments {
@@ -137,6 +145,29 @@ impl Verb for Show {
                 screen.line(printable_lines(&comment.body));
             }
         }
+    }
+}
+
+/// What confined a run, as far as it came to that.
+fn confinement(run: &Run) -> Option<(kernel::RunId, policies::Report)> {
+    let report = serde_json::from_value(run.sandbox.clone()?).ok()?;
+    Some((run.id, report))
+}
+
+/// What was enforced in a line, and each layer that was not or not fully, with the reason.
+fn show_confinement(run: kernel::RunId, report: &policies::Report, screen: &mut Screen) {
+    screen.heading(&format!("Sandbox of run {run}"));
+    let policy = format!("{}, Landlock ABI {}", report.policy, report.landlock_abi);
+    field(screen, "policy", &printable(&policy));
+    let (enforced, other): (Vec<_>, Vec<_>) =
+        report.layers.iter().partition(|entry| entry.state == policies::State::Enforced);
+    let enforced: Vec<String> = enforced.iter().map(|entry| entry.layer.to_string()).collect();
+    if !enforced.is_empty() {
+        field(screen, "enforced", &enforced.join(", "));
+    }
+    for entry in other {
+        let why = entry.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        field(screen, &entry.state.to_string(), &printable(&format!("{}{why}", entry.layer)));
     }
 }
 
