@@ -18,6 +18,7 @@ mod help;
 mod house;
 mod journal;
 mod processes;
+mod review;
 mod spine;
 mod stop;
 mod unhappy;

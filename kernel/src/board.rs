@@ -30,6 +30,7 @@ mod finish;
 mod link;
 mod note;
 mod release;
+mod review;
 mod start;
 mod verdict;
 mod wake;
@@ -213,5 +214,7 @@ fn completed_payload(handoff: Option<&crate::verdict::Handoff>) -> Value {
     handoff.map_or(Value::Null, verdict::completed)
 }
 
+#[cfg(test)]
+mod review_tests;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,8 @@ use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::note::Comment;
-use crate::run::Run;
+use crate::run::{Purpose, Run};
+use crate::task::Task;
 use crate::view::View;
 
 /// The byte caps of a context.
@@ -67,6 +68,7 @@ pub(crate) fn context(view: &View<'_>, id: &TaskId, limits: ContextLimits) -> Re
     line("Branch", task.branch_name.clone());
     line("Max runtime", task.max_runtime_seconds.map(|seconds| format!("{seconds} s")));
     out.push("the head", &head);
+    review(view, &task, &mut out)?;
 
     if let Some(body) = &task.body {
         let body = cut(body, limits.body, "the body", &mut out.omitted);
@@ -86,6 +88,23 @@ pub(crate) fn context(view: &View<'_>, id: &TaskId, limits: ContextLimits) -> Re
     }
     attempts(view, id, limits, &mut out)?;
     Ok(out.finish(limits.total))
+}
+
+/// Tells a reviewer what its run is for.
+fn review(view: &View<'_>, task: &Task, out: &mut Writer) -> Result<(), Error> {
+    let run = task.current_run_id.map(|run| view.expect_run(run)).transpose()?;
+    if run.is_none_or(|run| run.purpose == Purpose::Work) {
+        return Ok(());
+    }
+    let id = &task.id;
+    let author = task.work_by.as_deref().unwrap_or("somebody else");
+    let text = format!(
+        "\n## This run is a review\n\nThe work is that of {author}; what it says of it is under \"Earlier attempts\". \
+         Look at it, then end with one of:\n\n- `supervisor approve {id} 'what you looked at'`\n\
+         - `supervisor request-changes {id} 'what has to change'`\n"
+    );
+    out.push("what a review is", &text);
+    Ok(())
 }
 
 fn comments(view: &View<'_>, id: &TaskId, limits: ContextLimits, out: &mut Writer) -> Result<(), Error> {

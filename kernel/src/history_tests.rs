@@ -27,6 +27,10 @@ enum Act {
     Reclaim(usize),
     Move(usize, bool),
     RequestChanges(usize),
+    AsksForReview(usize, bool),
+    Approve(usize),
+    ReviewerApproves(usize),
+    ReviewerRequestsChanges(usize),
     Promote(usize),
     Finish(usize, u8),
     FinishAgain(usize),
@@ -52,6 +56,10 @@ fn act() -> impl Strategy<Value = Act> {
         1 => at.clone().prop_map(Act::Reclaim),
         1 => (at.clone(), any::<bool>()).prop_map(|(a, triage)| Act::Move(a, triage)),
         1 => at.clone().prop_map(Act::RequestChanges),
+        1 => (at.clone(), any::<bool>()).prop_map(|(a, named)| Act::AsksForReview(a, named)),
+        2 => at.clone().prop_map(Act::Approve),
+        2 => at.clone().prop_map(Act::ReviewerApproves),
+        1 => at.clone().prop_map(Act::ReviewerRequestsChanges),
         1 => at.clone().prop_map(Act::Promote),
         6 => (at.clone(), 0_u8..12).prop_map(|(a, cause)| Act::Finish(a, cause)),
         1 => at.prop_map(Act::FinishAgain),
@@ -136,6 +144,10 @@ fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) {
         | Act::Reclaim(index)
         | Act::Move(index, _)
         | Act::RequestChanges(index)
+        | Act::AsksForReview(index, _)
+        | Act::Approve(index)
+        | Act::ReviewerApproves(index)
+        | Act::ReviewerRequestsChanges(index)
         | Act::Promote(index) => {
             let Some(id) = pick(ids, index) else { return };
             let worker = open(&id).map(|run| Actor::worker("bob", run, id.clone(), None));
@@ -170,7 +182,8 @@ fn single(
             board.block(id, Blocking { kind, ..Blocking::default() }, None, &worker).map(drop)
         }
         (Act::WorkerAsksForReview(_), Some(worker)) => {
-            board.request_review(id, Handoff::default(), None, &worker).map(drop)
+            let reviewer = Some("eve".parse().unwrap());
+            board.request_review(id, Handoff::default(), reviewer, None, &worker).map(drop)
         }
         (Act::PersonCompletes(_), _) => board.complete(id, Handoff::default(), None, &person).map(drop),
         (Act::PersonBlocks(_), _) => board.block(id, Blocking::default(), None, &person).map(drop),
@@ -182,7 +195,18 @@ fn single(
         (Act::Move(_, triage), _) => board
             .move_task(id, if *triage { Destination::Triage } else { Destination::Queue }, &person)
             .map(drop),
-        (Act::RequestChanges(_), _) => board.request_changes(id, None, &person).map(drop),
+        (Act::RequestChanges(_), _) => board.request_changes(id, "no", None, &person).map(drop),
+        (Act::AsksForReview(_, named), _) => {
+            let reviewer = named.then(|| "eve".parse().unwrap());
+            board.request_review(id, Handoff::default(), reviewer, None, &person).map(drop)
+        }
+        (Act::Approve(_), _) => board.approve(id, None, None, &Actor::person("carol")).map(drop),
+        (Act::ReviewerApproves(_), Some(worker)) => {
+            board.approve(id, Some("good"), None, &Actor { name: "eve".to_owned(), ..worker }).map(drop)
+        }
+        (Act::ReviewerRequestsChanges(_), Some(worker)) => {
+            board.request_changes(id, "no", None, &Actor { name: "eve".to_owned(), ..worker }).map(drop)
+        }
         (Act::Promote(_), _) => board.promote(id, None, &person).map(drop),
         (_, _) => Ok(()),
     }

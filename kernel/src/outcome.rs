@@ -18,6 +18,10 @@ words! {
         Blocked => "blocked",
         /// It waits for a reviewer.
         ReviewRequested => "review_requested",
+        /// A reviewer approved the work.
+        Approved => "approved",
+        /// A reviewer sent the work back.
+        ChangesRequested => "changes_requested",
         /// A person ended it for good.
         Cancelled => "cancelled",
         /// A person took the task back.
@@ -50,6 +54,8 @@ impl Outcome {
             Outcome::Completed => matches!(then, Then::Done | Then::Archived(crate::status::WasDone::Yes)),
             Outcome::Blocked => matches!(then, Then::Blocked(_) | Then::Triage | Then::Again(_)),
             Outcome::ReviewRequested => matches!(then, Then::Review),
+            Outcome::Approved => matches!(then, Then::Done),
+            Outcome::ChangesRequested => matches!(then, Then::Again(_)),
             Outcome::Cancelled => {
                 matches!(then, Then::Archived(crate::status::WasDone::No) | Then::Blocked(_))
             }

@@ -32,6 +32,19 @@ pub(crate) fn ready(view: &View<'_>, limit: usize, skip: &Skip) -> Result<Vec<Ca
         });
         queues.entry(lane.0.clone()).or_default().extend(allowed);
     }
+    after = (String::new(), String::new());
+    while let Some(lane) = queue::next_review_lane(view.conn, (&after.0, &after.1))? {
+        after.clone_from(&lane);
+        if skip.assignees.iter().any(|profile| profile.as_str() == lane.1) {
+            continue;
+        }
+        let most = limit.saturating_add(skip.tasks.len());
+        let fetched = queue::in_review(view.conn, (&lane.0, &lane.1), most, view.now())?;
+        let allowed = fetched.into_iter().filter(|candidate| {
+            !skip.tenants.contains(&candidate.tenant) && !skip.tasks.contains(&candidate.task)
+        });
+        queues.entry(lane.0.clone()).or_default().extend(allowed);
+    }
     if queues.is_empty() {
         return Ok(Vec::new());
     }

@@ -41,6 +41,8 @@ pub(crate) struct Decision {
     pub(crate) then: Then,
     /// Counted failures in a row from now on.
     pub(crate) failures: u32,
+    /// Until when a task that goes back to review is left alone.
+    pub(crate) hold: Option<Timestamp>,
     /// What went wrong, if anything did.
     pub(crate) error: Option<String>,
     /// What the run hands over.
@@ -57,10 +59,10 @@ impl Decision {
     pub(crate) fn retry_at(&self) -> Option<Timestamp> {
         match self.then {
             Then::Again(Gate::Until(at)) => Some(at),
-            Then::Again(Gate::Open | Gate::Parents)
+            Then::Review => self.hold,
+            Then::Again(Gate::Open | Gate::Parents | Gate::Review | Gate::Approval)
             | Then::Done
             | Then::Blocked(_)
-            | Then::Review
             | Then::Triage
             | Then::Archived(_) => None,
         }
@@ -79,6 +81,8 @@ pub fn counts(outcome: Outcome) -> bool {
         Outcome::Completed
         | Outcome::Blocked
         | Outcome::ReviewRequested
+        | Outcome::Approved
+        | Outcome::ChangesRequested
         | Outcome::Cancelled
         | Outcome::Reclaimed
         | Outcome::Preempted
@@ -120,7 +124,7 @@ pub(crate) fn decide(
 }
 
 fn plain(outcome: Outcome, then: Then, failures: u32) -> Decision {
-    Decision { outcome, then, failures, error: None, handoff: None }
+    Decision { outcome, then, failures, hold: None, error: None, handoff: None }
 }
 
 fn by_verdict(verdict: &Verdict, tally: Tally) -> Decision {
@@ -128,9 +132,12 @@ fn by_verdict(verdict: &Verdict, tally: Tally) -> Decision {
         Verdict::Complete(handoff) => {
             Decision { handoff: Some(handoff.clone()), ..plain(Outcome::Completed, Then::Done, 0) }
         }
-        Verdict::RequestReview(handoff) => {
-            Decision { handoff: Some(handoff.clone()), ..plain(Outcome::ReviewRequested, Then::Review, 0) }
-        }
+        Verdict::RequestReview(request) => Decision {
+            handoff: Some(request.handoff.clone()),
+            ..plain(Outcome::ReviewRequested, Then::Review, 0)
+        },
+        Verdict::Approve => plain(Outcome::Approved, Then::Done, 0),
+        Verdict::RequestChanges { .. } => plain(Outcome::ChangesRequested, Then::Again(tally.gate), 0),
         Verdict::Block(blocking) => {
             let then = if blocking.kind == BlockKind::Dependency {
                 Then::Again(tally.gate)
@@ -176,6 +183,9 @@ fn by_stop(reason: StopReason, ending: &Ending, tally: Tally, now: Timestamp) ->
 fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     let failed = |outcome, error: String| failed(outcome, error, ending, tally, now);
     match &ending.cause {
+        EndCause::Exited { code: 0 } if tally.review => {
+            failed(Outcome::Unreported, "the reviewer exited without approve or request-changes".to_owned())
+        }
         EndCause::Exited { code: 0 } => match &ending.result_policy {
             OnCleanExit::Complete { summary } => Decision {
                 handoff: Some(Handoff { summary: summary.clone(), ..Handoff::default() }),
@@ -211,6 +221,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
         },
         EndCause::RateLimited { until } => Decision {
             error: Some("its service refused it for a while".to_owned()),
+            hold: Some(*until).filter(|_| tally.review),
             ..plain(Outcome::RateLimited, later(tally, *until, now), tally.failures)
         },
         // `decide` takes the reason of a stop out first.
@@ -221,20 +232,19 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
 fn failed(outcome: Outcome, error: String, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     let failures = tally.failures.saturating_add(1);
     let limit = tally.max_retries.unwrap_or(ending.failure_limit).max(1);
-    let then = if failures >= limit {
-        Then::Blocked(BlockKind::GaveUp)
-    } else if tally.review {
-        Then::Review
-    } else {
-        later(tally, now.after(pause(failures)), now)
-    };
-    Decision { error: Some(error), ..plain(outcome, then, failures) }
+    let at = now.after(pause(failures));
+    let then = if failures >= limit { Then::Blocked(BlockKind::GaveUp) } else { later(tally, at, now) };
+    let hold = (then == Then::Review && at > now).then_some(at);
+    Decision { error: Some(error), hold, ..plain(outcome, then, failures) }
 }
 
-/// Tries again at `at`, unless parents are open: then they decide.
+/// Tries again at `at`, unless parents are open: then they decide. A review is tried again from review.
 fn later(tally: Tally, at: Timestamp, now: Timestamp) -> Then {
+    if tally.review {
+        return Then::Review;
+    }
     Then::Again(match tally.gate {
-        Gate::Parents => Gate::Parents,
+        Gate::Parents | Gate::Review | Gate::Approval => tally.gate,
         Gate::Until(until) => Gate::Until(until.max(at)),
         Gate::Open if at > now => Gate::Until(at),
         Gate::Open => Gate::Open,

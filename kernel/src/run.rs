@@ -52,7 +52,8 @@ words! {
 impl From<Outcome> for RunStatus {
     fn from(outcome: Outcome) -> Self {
         match outcome {
-            Outcome::Completed => RunStatus::Done,
+            // The words of a run's status are those of the established board: a review that came to an end is done.
+            Outcome::Completed | Outcome::Approved | Outcome::ChangesRequested => RunStatus::Done,
             Outcome::Blocked => RunStatus::Blocked,
             Outcome::ReviewRequested => RunStatus::Review,
             Outcome::Cancelled => RunStatus::Cancelled,
@@ -81,6 +82,24 @@ words! {
     }
 }
 
+words! {
+    /// What a run is for.
+    "purpose"
+    Purpose {
+        /// The work itself.
+        Work => "work",
+        /// A look at the work of somebody else.
+        Review => "review",
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "the macro that makes the enum knows no default")]
+impl Default for Purpose {
+    fn default() -> Self {
+        Purpose::Work
+    }
+}
+
 /// One attempt at a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
@@ -90,6 +109,9 @@ pub struct Run {
     pub task_id: TaskId,
     /// Who works on it.
     pub profile: Option<Profile>,
+    /// What it is for.
+    #[serde(default)]
+    pub purpose: Purpose,
     /// The task's workflow step when it started.
     pub step_key: Option<String>,
     /// Where it stands.

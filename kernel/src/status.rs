@@ -91,6 +91,10 @@ pub enum Gate {
     Parents,
     /// Its time has not come.
     Until(#[serde(with = "micros")] Timestamp),
+    /// Its work waits for a reviewer.
+    Review,
+    /// Somebody has to approve it first.
+    Approval,
 }
 
 /// How a new task enters.
@@ -163,6 +167,13 @@ pub enum Change {
     },
     /// A person finished a task that nobody runs.
     Completed,
+    /// A person did the work of a task that nobody runs, and asks for a review of it.
+    ReviewRequested,
+    /// Whoever may do so approves that a task goes on.
+    Approved {
+        /// What holds it back still.
+        gate: Gate,
+    },
     /// A person blocked a task that nobody runs.
     Blocked {
         /// What it waits for.
@@ -178,7 +189,7 @@ pub enum Change {
         /// What holds it back still.
         gate: Gate,
     },
-    /// A task in triage was specified.
+    /// A person lets it leave triage, or go on at once.
     Promoted {
         /// What holds it back still.
         gate: Gate,
@@ -208,6 +219,8 @@ impl Change {
             Change::Recorded { .. } => "end the run of",
             Change::Ended { .. } => "finish the run of",
             Change::Completed => "complete",
+            Change::ReviewRequested => "request a review of",
+            Change::Approved { .. } => "approve",
             Change::Blocked { .. } => "block",
             Change::Unblocked { .. } => "unblock",
             Change::ChangesRequested { .. } => "request changes of",

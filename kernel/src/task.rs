@@ -124,6 +124,12 @@ pub struct Task {
     pub body: Option<String>,
     /// Who is to do it.
     pub assignee: Option<Profile>,
+    /// The profile that is to review the work, where one was named.
+    #[serde(default)]
+    pub reviewer: Option<Profile>,
+    /// Whose work is under review: `worker:<profile>` or `person:<name>`.
+    #[serde(default)]
+    pub work_by: Option<String>,
     /// Where it stands.
     pub status: Status,
     /// Greater goes first.

@@ -138,6 +138,7 @@ pub(crate) fn titled(title: &str) -> NewTask {
 
 pub(crate) fn start(clock: &dyn Clock) -> Start {
     Start {
+        profile: None,
         claim_lock: "host:1:x".to_owned(),
         token_hash: {
             let mut hash = [0; 32];

@@ -40,6 +40,8 @@ fn enter(change: Change) -> Option<State> {
         | Change::Recorded { .. }
         | Change::Ended { .. }
         | Change::Completed
+        | Change::ReviewRequested
+        | Change::Approved { .. }
         | Change::Blocked { .. }
         | Change::Unblocked { .. }
         | Change::ChangesRequested { .. }
@@ -58,15 +60,19 @@ fn step(state: State, change: Change) -> Option<State> {
         Change::Recorded { run, verdict } => record(state, run, verdict),
         Change::Ended { run, outcome, then } => end(state, run, outcome, then),
         Change::Regated { gate } => in_queue(state).then_some(at(gate)),
-        Change::Completed => unfinished(state).then_some(State::Done),
+        Change::Completed => free(state).then_some(State::Done),
+        Change::ReviewRequested => (free(state) && state != State::Review).then_some(State::Review),
+        Change::Approved { gate } => awaits_approval(state).then_some(at(gate)),
         Change::Blocked { kind } => {
             (unfinished(state) && blocked(state).is_none()).then_some(State::Blocked { kind })
         }
-        Change::Unblocked { gate } => (blocked(state).is_some() || scheduled(state)).then_some(at(gate)),
+        Change::Unblocked { gate } => (released(state) || scheduled(state)).then_some(at(gate)),
         Change::ChangesRequested { gate } => (state == State::Review).then_some(at(gate)),
-        Change::Promoted { gate } => (state == State::Triage).then_some(at(gate)),
-        Change::Scheduled { gate } => (in_queue(state) || blocked(state).is_some()).then_some(at(gate)),
-        Change::Requeued { gate } => (unfinished(state) || state == State::Done).then_some(at(gate)),
+        Change::Promoted { gate } => (released(state)
+            || matches!(state, State::Triage | State::Todo | State::Scheduled { .. }))
+        .then_some(at(gate)),
+        Change::Scheduled { gate } => (in_queue(state) || released(state)).then_some(at(gate)),
+        Change::Requeued { gate } => (free(state) || state == State::Done).then_some(at(gate)),
         Change::SentToTriage => {
             ((unfinished(state) && state != State::Triage) || state == State::Done).then_some(State::Triage)
         }
@@ -80,6 +86,8 @@ fn at(gate: Gate) -> State {
         Gate::Open => State::Ready,
         Gate::Parents => State::Todo,
         Gate::Until(until) => State::Scheduled { until },
+        Gate::Review => State::Review,
+        Gate::Approval => State::Blocked { kind: BlockKind::Approval },
     }
 }
 
@@ -127,6 +135,21 @@ fn running(state: State) -> Option<(RunId, Option<VerdictKind>)> {
 
 fn blocked(state: State) -> Option<BlockKind> {
     if let State::Blocked { kind } = state { Some(kind) } else { None }
+}
+
+/// Returns whether only an approval, a triage or the archive gets the task out of where it stands.
+fn awaits_approval(state: State) -> bool {
+    blocked(state) == Some(BlockKind::Approval)
+}
+
+/// Returns whether a person may let a blocked task go on without being its approver.
+fn released(state: State) -> bool {
+    blocked(state).is_some_and(|kind| kind != BlockKind::Approval)
+}
+
+/// Returns whether nobody runs the task, it is not over, and nobody's approval is missing.
+fn free(state: State) -> bool {
+    unfinished(state) && !awaits_approval(state)
 }
 
 fn scheduled(state: State) -> bool {
@@ -178,6 +201,7 @@ mod tests {
             ("ending", Some(State::Running { run: RUN, verdict: Some(VerdictKind::Complete) })),
             ("review", Some(State::Review)),
             ("blocked", Some(State::Blocked { kind: BlockKind::Transient })),
+            ("approval", Some(State::Blocked { kind: BlockKind::Approval })),
             ("done", Some(State::Done)),
             ("archived", Some(State::Archived { finished: WasDone::No })),
         ]
@@ -220,23 +244,43 @@ mod tests {
                 vec![],
                 Status::Done,
             ),
+            (ended(Outcome::Approved, Then::Done), open.to_vec(), Status::Done),
+            (ended(Outcome::Approved, Then::Again(gate)), vec![], Status::Ready),
+            (ended(Outcome::ChangesRequested, Then::Again(gate)), open.to_vec(), Status::Ready),
+            (ended(Outcome::ChangesRequested, Then::Done), vec![], Status::Done),
+            (recorded(VerdictKind::Approve), vec!["running"], Status::Running),
+            (recorded(VerdictKind::RequestChanges), vec!["running"], Status::Running),
             (Change::Completed, idle.to_vec(), Status::Done),
+            (
+                Change::ReviewRequested,
+                vec!["triage", "todo", "scheduled", "ready", "blocked"],
+                Status::Review,
+            ),
+            (Change::Approved { gate }, vec!["approval"], Status::Ready),
+            (Change::Approved { gate: Gate::Parents }, vec!["approval"], Status::Todo),
+            (Change::Regated { gate: Gate::Approval }, queue.to_vec(), Status::Blocked),
+            (
+                Change::Created { intake: Intake::Normal, gate: Gate::Approval },
+                vec!["nothing"],
+                Status::Blocked,
+            ),
             (
                 Change::Blocked { kind: BlockKind::NeedsInput },
                 vec!["triage", "todo", "scheduled", "ready", "review"],
                 Status::Blocked,
             ),
             (Change::Unblocked { gate }, vec!["blocked", "scheduled"], Status::Ready),
+            (Change::Unblocked { gate: Gate::Review }, vec!["blocked", "scheduled"], Status::Review),
             (Change::ChangesRequested { gate }, vec!["review"], Status::Ready),
-            (Change::Promoted { gate }, vec!["triage"], Status::Ready),
+            (Change::Promoted { gate }, vec!["triage", "todo", "scheduled", "blocked"], Status::Ready),
             (Change::Scheduled { gate }, vec!["todo", "scheduled", "ready", "blocked"], Status::Ready),
             (Change::Requeued { gate }, [idle, &["done"]].concat(), Status::Ready),
             (
                 Change::SentToTriage,
-                vec!["todo", "scheduled", "ready", "review", "blocked", "done"],
+                vec!["todo", "scheduled", "ready", "review", "blocked", "approval", "done"],
                 Status::Triage,
             ),
-            (Change::Archived, [idle, &["done"]].concat(), Status::Archived),
+            (Change::Archived, [idle, &["approval", "done"]].concat(), Status::Archived),
         ];
         for (change, from, to) in table {
             for (name, state) in states() {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::id::Profile;
 use crate::outcome::BlockKind;
 use crate::words::words;
 
@@ -22,6 +23,19 @@ pub struct Handoff {
     /// Files in the workspace that are to be kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<String>,
+}
+
+/// Work that is handed to a reviewer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReviewRequest {
+    /// The work.
+    #[serde(flatten)]
+    pub handoff: Handoff,
+    /// The profile that is to review it; a person where none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<Profile>,
+    /// Whose work it is, and who therefore may not review it: `worker:<profile>` or `person:<name>`.
+    pub work_by: String,
 }
 
 /// Why a task cannot go on.
@@ -64,6 +78,10 @@ words! {
         Block => "block",
         /// It waits for a reviewer.
         RequestReview => "request_review",
+        /// Its work is approved.
+        Approve => "approve",
+        /// Its work is not.
+        RequestChanges => "request_changes",
         /// It goes out of sight.
         Archive => "archive",
         /// It goes back.
@@ -78,7 +96,12 @@ impl VerdictKind {
             None => true,
             Some(VerdictKind::Archive) => false,
             Some(
-                VerdictKind::Complete | VerdictKind::Block | VerdictKind::RequestReview | VerdictKind::Move,
+                VerdictKind::Complete
+                | VerdictKind::Block
+                | VerdictKind::RequestReview
+                | VerdictKind::Approve
+                | VerdictKind::RequestChanges
+                | VerdictKind::Move,
             ) => self == VerdictKind::Archive,
         }
     }
@@ -93,7 +116,14 @@ pub enum Verdict {
     /// It waits for a person or a task.
     Block(Blocking),
     /// It waits for a reviewer.
-    RequestReview(Handoff),
+    RequestReview(ReviewRequest),
+    /// A reviewer approves its work: it is done.
+    Approve,
+    /// A reviewer sends its work back.
+    RequestChanges {
+        /// What has to change.
+        reason: String,
+    },
     /// It goes out of sight, with what a verdict before it had handed over.
     Archive {
         /// The handoff of a completion that was recorded before.
@@ -114,6 +144,8 @@ impl Verdict {
             Verdict::Complete(_) => VerdictKind::Complete,
             Verdict::Block(_) => VerdictKind::Block,
             Verdict::RequestReview(_) => VerdictKind::RequestReview,
+            Verdict::Approve => VerdictKind::Approve,
+            Verdict::RequestChanges { .. } => VerdictKind::RequestChanges,
             Verdict::Archive { .. } => VerdictKind::Archive,
             Verdict::Move { .. } => VerdictKind::Move,
         }

@@ -182,7 +182,8 @@ impl View<'_> {
     }
 
     /// Returns up to `limit` tasks that may start, in the order in which they should: fair turns between tenants
-    /// (the one with the fewest open runs first), then priority, then age. Unassigned tasks are not among them.
+    /// (the one with the fewest open runs first), then priority, then age. A task in review is among them where a
+    /// profile is to review it, which then is the candidate's assignee. Unassigned tasks are not.
     pub fn ready(&self, limit: usize, skip: &Skip) -> Result<Vec<Candidate>, Error> {
         ready::ready(self, limit, skip)
     }
@@ -191,7 +192,8 @@ impl View<'_> {
     pub fn next_wake(&self) -> Result<Option<Timestamp>, Error> {
         let due = queue::next_due(self.conn)?;
         let expiry = runs::next_expiry(self.conn)?;
-        Ok(due.into_iter().chain(expiry).min())
+        let review = queue::next_review(self.conn, self.now())?;
+        Ok(due.into_iter().chain(expiry).chain(review).min())
     }
 
     /// Returns how many tasks there are.

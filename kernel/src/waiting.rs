@@ -72,7 +72,22 @@ pub(crate) fn waiting(view: &View<'_>, id: &TaskId) -> Result<Option<Waiting>, E
                 None => Ok(None),
             }
         }
-        Status::Review => some(WaitingCode::Review, "waits for a review".to_owned()),
+        Status::Review => {
+            let author =
+                task.work_by.as_deref().and_then(|label| label.split_once(':')).map_or("", |(_, name)| name);
+            let text = match (&task.reviewer, tasks::nonspawnable(view.conn, id)?) {
+                (Some(_), Some(why)) => format!("waits for a review: {why}"),
+                (Some(reviewer), None) => match task.not_before.filter(|at| *at > view.now()) {
+                    Some(at) => {
+                        let seconds = at.since(view.now()).as_secs();
+                        format!("{reviewer} tries the review again in {}", brief(seconds))
+                    }
+                    None => format!("waits for a review by {reviewer}"),
+                },
+                (None, _) => format!("waits for a review by a person other than {author}"),
+            };
+            some(WaitingCode::Review, text)
+        }
         Status::Blocked => {
             let kind = task.block_kind.map_or("", |kind| kind.as_str());
             let reason = task.block_reason.unwrap_or_else(|| "no reason given".to_owned());

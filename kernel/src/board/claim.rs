@@ -9,7 +9,7 @@ use crate::actor::Actor;
 use crate::authority;
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
-use crate::run::{Holder, Run};
+use crate::run::{Holder, Purpose, Run};
 use crate::status::{Change, State};
 use crate::store::runs::{self, Lease, NewRun};
 use crate::task::Task;
@@ -45,6 +45,10 @@ impl Board<'_> {
         let from = self.standing(id)?;
         let placeholder = Change::Started { run: RunId(0) };
         crate::next(Some(from.state), placeholder).map_err(|_| claim_refused(&task, &from.state))?;
+        let purpose = super::review::purpose(from.state);
+        if purpose == Purpose::Review {
+            super::review::distinct(&task, actor)?;
+        }
         let now = self.now();
         let lock = format!("hand:{}:{}", actor.name, self.draw_mark());
         let lease = Lease { ttl, expires: now.after(ttl), expires_boottime: self.clock.boottime() + ttl };
@@ -53,10 +57,13 @@ impl Board<'_> {
             &NewRun {
                 task: id,
                 tenant: &from.tenant,
-                profile: task.assignee.as_ref(),
+                profile: match purpose {
+                    Purpose::Work => task.assignee.as_ref(),
+                    Purpose::Review => task.reviewer.as_ref(),
+                },
                 step_key: task.current_step_key.as_deref(),
                 holder: Holder::Hand,
-                review: from.state == State::Review,
+                purpose,
                 claim_lock: Some(&lock),
                 claim: Some(lease),
                 token_hash,

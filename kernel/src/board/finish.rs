@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Board, Telling, completed_payload};
+use super::{Board, Telling, completed_payload, preview};
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
 use crate::outcome::{BlockKind, Ending, Finished, Outcome};
 use crate::retry::{self, BLOCK_RECURRENCE_LIMIT, Decision, Tally};
-use crate::run::Run;
+use crate::run::{Purpose, Run};
 use crate::status::{Change, Then};
 use crate::store::runs::{self, Close};
 use crate::store::tasks::{Field, Standing};
@@ -32,18 +32,21 @@ impl Board<'_> {
             last_block: from.last_block_kind,
             recurrences: from.block_recurrences,
             gate: self.gate(&run.task_id, from.not_before)?,
-            review: runs::is_review(self.conn(), id)?,
+            review: run.purpose == Purpose::Review,
         };
         let decision = retry::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision);
-        let (kind, payload) = telling(&run, &decision, &ending, &from);
-        let actor = SYSTEM;
+        let (kind, mut payload) = telling(&run, &decision, &ending, &from);
+        if decision.outcome == Outcome::Approved {
+            payload = self.completed_by_review(&run.task_id)?;
+        }
         let telling = Telling {
             run: Some(id),
             blocking: blocking.as_ref(),
-            ..Telling::new(kind, Some(payload), actor)
+            ..Telling::new(kind, Some(payload), SYSTEM)
         };
+        self.prepare(&run, &decision)?;
         let to = self.shift(&run.task_id, &from, change, telling)?;
         self.count(&run, &from, &decision)?;
         let finished = Finished {
@@ -58,6 +61,23 @@ impl Board<'_> {
         Ok(finished)
     }
 
+    /// Keeps what a task in review has to have.
+    fn prepare(&self, run: &Run, decision: &Decision) -> Result<(), Error> {
+        if let (Outcome::ReviewRequested, Some(Verdict::RequestReview(request))) =
+            (decision.outcome, &run.verdict)
+        {
+            self.keep_review(&run.task_id, request)?;
+            self.set(&run.task_id, &Field::NotBefore(None))?;
+        }
+        if decision.then == Then::Review && decision.hold.is_some() {
+            self.set(&run.task_id, &Field::NotBefore(decision.hold))?;
+        }
+        if decision.outcome == Outcome::Approved {
+            self.tell_approved(&run.task_id, Some(run.id), SYSTEM)?;
+        }
+        Ok(())
+    }
+
     /// Keeps the task's counters.
     fn count(&self, run: &Run, from: &Standing, decision: &Decision) -> Result<(), Error> {
         let id = &run.task_id;
@@ -67,7 +87,7 @@ impl Board<'_> {
         if decision.outcome != Outcome::Blocked && decision.error.is_some() {
             self.set(id, &Field::LastError(decision.error.as_deref()))?;
         }
-        if decision.outcome == Outcome::Completed {
+        if matches!(decision.outcome, Outcome::Completed | Outcome::Approved) {
             self.set(id, &Field::LastError(None))?;
             self.set(id, &Field::Recurrence(None, 0))?;
         }
@@ -158,7 +178,12 @@ fn blocking(run: &Run, decision: &Decision) -> Option<Blocking> {
     match &run.verdict {
         Some(Verdict::Block(blocking)) => Some(blocking.clone()),
         Some(
-            Verdict::Complete(_) | Verdict::RequestReview(_) | Verdict::Archive { .. } | Verdict::Move { .. },
+            Verdict::Complete(_)
+            | Verdict::RequestReview(_)
+            | Verdict::Approve
+            | Verdict::RequestChanges { .. }
+            | Verdict::Archive { .. }
+            | Verdict::Move { .. },
         )
         | None => {
             let reason = decision.error.clone();
@@ -202,8 +227,23 @@ fn telling(run: &Run, decision: &Decision, ending: &Ending, from: &Standing) -> 
             }
         }
         Outcome::ReviewRequested => {
-            payload = completed_payload(decision.handoff.as_ref());
+            payload = match &run.verdict {
+                Some(Verdict::RequestReview(request)) => super::review::requested(request),
+                Some(_) | None => completed_payload(decision.handoff.as_ref()),
+            };
             "review_requested"
+        }
+        Outcome::Approved => {
+            payload = json!({});
+            "completed"
+        }
+        Outcome::ChangesRequested => {
+            let reason = match &run.verdict {
+                Some(Verdict::RequestChanges { reason }) => Some(reason.clone()),
+                Some(_) | None => None,
+            };
+            payload = json!({ "reason": preview(reason.as_deref()) });
+            "changes_requested"
         }
         Outcome::Cancelled if matches!(decision.then, Then::Archived(_)) => "archived",
         Outcome::Unreported => {

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::id::{RunId, TaskId};
 use crate::outcome::{EndCause, Ending, StopReason};
 use crate::run::Holder;
-use crate::status::{Change, State};
+use crate::status::{Change, Gate, State};
 use crate::store::runs;
 use crate::store::tasks::{Field, Standing};
 use crate::task::Task;
@@ -21,7 +21,7 @@ impl Board<'_> {
     /// next worker sees the answer.
     pub fn unblock(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Task, Error> {
         authority::person(actor, "unblock a task")?;
-        self.admit(id, actor)?;
+        let task = self.admit(id, actor)?;
         let from = self.standing(id)?;
         let not_before = match from.state {
             State::Scheduled { .. } => None,
@@ -34,7 +34,12 @@ impl Board<'_> {
             | State::Done
             | State::Archived { .. } => from.not_before,
         };
-        let change = Change::Unblocked { gate: self.gate(id, not_before)? };
+        // What was under review when somebody blocked it still is.
+        let gate = match task.work_by {
+            Some(_) => Gate::Review,
+            None => self.gate(id, not_before)?,
+        };
+        let change = Change::Unblocked { gate };
         let payload = Some(json!({ "reason": reason }));
         self.shift(id, &from, change, Telling::new("unblocked", payload, &actor.label()))?;
         self.set(id, &Field::Failures(0))?;
@@ -110,22 +115,6 @@ impl Board<'_> {
             json!({ "reason": reason, "not_before": at, "in_seconds": super::seconds_until(self.now(), at) });
         self.shift(id, &from, change, Telling::new("scheduled", Some(payload), &actor.label()))?;
         self.set(id, &Field::NotBefore(Some(at)))?;
-        self.expect_task(id)
-    }
-
-    /// Sends a task in review back to be worked on.
-    pub fn request_changes(
-        &mut self,
-        id: &TaskId,
-        reason: Option<&str>,
-        actor: &Actor,
-    ) -> Result<Task, Error> {
-        authority::person(actor, "request changes")?;
-        self.admit(id, actor)?;
-        let from = self.standing(id)?;
-        let change = Change::ChangesRequested { gate: self.gate(id, from.not_before)? };
-        let payload = Some(json!({ "reason": reason }));
-        self.shift(id, &from, change, Telling::new("changes_requested", payload, &actor.label()))?;
         self.expect_task(id)
     }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Board, Telling};
 use crate::error::Error;
-use crate::id::{RunId, TaskId};
-use crate::run::{Holder, Run};
+use crate::id::{Profile, RunId, TaskId};
+use crate::run::{Holder, Purpose, Run};
 use crate::status::{Change, State};
 use crate::store::runs::{self, NewRun};
 use crate::store::tasks::Field;
@@ -17,6 +17,8 @@ const SYSTEM: &str = "system:supervisor";
 /// What a run of the supervisor's starts with.
 #[derive(Clone, Debug)]
 pub struct Start {
+    /// Who was found to be able to run it; refused if that is not whose turn it is. None takes whoever it is.
+    pub profile: Option<Profile>,
     /// `<host>:<pid>:<uuid>`.
     pub claim_lock: String,
     /// The SHA-256 hash of the run's token.
@@ -59,16 +61,27 @@ impl Board<'_> {
                 "start it when its parents are done",
             ));
         }
+        let purpose = super::review::purpose(from.state);
+        let profile = match purpose {
+            Purpose::Work => task.assignee.as_ref(),
+            Purpose::Review => task.reviewer.as_ref(),
+        };
+        if start.profile.is_some() && start.profile.as_ref() != profile {
+            return Err(Error::conflict(
+                format!("{id} is no longer for {}", start.profile.as_ref().map_or("nobody", Profile::as_str)),
+                "look again at what is ready",
+            ));
+        }
         let tenant = from.tenant.clone();
         let run = runs::insert(
             self.conn(),
             &NewRun {
                 task: id,
                 tenant: &tenant,
-                profile: task.assignee.as_ref(),
+                profile,
                 step_key: task.current_step_key.as_deref(),
                 holder: Holder::Supervisor,
-                review: from.state == State::Review,
+                purpose,
                 claim_lock: Some(&start.claim_lock),
                 claim: None,
                 token_hash: Some(start.token_hash),

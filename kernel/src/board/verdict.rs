@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::id::{RunId, TaskId};
 use crate::limits;
 use crate::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
-use crate::run::Holder;
+use crate::run::{Holder, Purpose};
 use crate::status::{Change, State, Status};
 use crate::store::runs::{self, Close, NewRun};
 use crate::store::tasks::{Field, Standing};
@@ -72,18 +72,6 @@ impl Board<'_> {
         self.decide(id, Verdict::Block(blocking), expected_run, actor)
     }
 
-    /// Decides that a reviewer has to look.
-    pub fn request_review(
-        &mut self,
-        id: &TaskId,
-        handoff: Handoff,
-        expected_run: Option<RunId>,
-        actor: &Actor,
-    ) -> Result<Settled, Error> {
-        validate(&handoff)?;
-        self.decide(id, Verdict::RequestReview(handoff), expected_run, actor)
-    }
-
     /// Records a decision about a task: on its open run, or on one of zero length.
     pub(super) fn decide(
         &mut self,
@@ -116,6 +104,7 @@ impl Board<'_> {
                 format!("link what it waits for first: `supervisor link <parent> {id}`"),
             ));
         }
+        self.fits_purpose(&task, &verdict, actor)?;
         let standing = self.standing(id)?;
         match standing.state {
             State::Running { run, verdict: before } => {
@@ -222,10 +211,20 @@ impl Board<'_> {
                 self.shift(&task.id, standing, change, telling)?;
                 self.settled(&task.id, Some(run))
             }
-            Verdict::RequestReview(_) => Err(Error::conflict(
-                format!("{} has no open run: there is nothing to review", task.id),
-                "claim it first",
-            )),
+            Verdict::RequestReview(request) => self.review_unclaimed(task, standing, &request, &label),
+            Verdict::Approve => self.approve_unclaimed(task, standing, &label),
+            Verdict::RequestChanges { reason } => {
+                let change = Change::ChangesRequested { gate: self.gate(&task.id, None)? };
+                let payload = json!({ "reason": preview(Some(&reason)) });
+                self.shift(
+                    &task.id,
+                    standing,
+                    change,
+                    Telling::new("changes_requested", Some(payload), &label),
+                )?;
+                self.set(&task.id, &Field::Failures(0))?;
+                self.settled(&task.id, None)
+            }
             Verdict::Archive { .. } => {
                 self.shift(&task.id, standing, Change::Archived, Telling::new("archived", None, &label))?;
                 self.settled(&task.id, None)
@@ -237,11 +236,11 @@ impl Board<'_> {
         }
     }
 
-    fn settled(&self, id: &TaskId, run: Option<RunId>) -> Result<Settled, Error> {
+    pub(super) fn settled(&self, id: &TaskId, run: Option<RunId>) -> Result<Settled, Error> {
         Ok(Settled { task: self.expect_task(id)?, run, effect: Effect::Now })
     }
 
-    fn zero_length(
+    pub(super) fn zero_length(
         &self,
         task: &Task,
         standing: &Standing,
@@ -259,7 +258,7 @@ impl Board<'_> {
                 profile: task.assignee.as_ref(),
                 step_key: task.current_step_key.as_deref(),
                 holder: Holder::Supervisor,
-                review: false,
+                purpose: Purpose::Work,
                 claim_lock: None,
                 claim: None,
                 token_hash: None,
@@ -321,12 +320,14 @@ pub(super) fn completed(handoff: &Handoff) -> serde_json::Value {
 fn reason(verdict: &Verdict) -> Option<String> {
     match verdict {
         Verdict::Block(blocking) => preview(blocking.reason.as_deref()),
-        Verdict::Complete(handoff) | Verdict::RequestReview(handoff) => preview(handoff.summary.as_deref()),
-        Verdict::Archive { .. } | Verdict::Move { .. } => None,
+        Verdict::Complete(handoff) => preview(handoff.summary.as_deref()),
+        Verdict::RequestReview(request) => preview(request.handoff.summary.as_deref()),
+        Verdict::RequestChanges { reason } => preview(Some(reason)),
+        Verdict::Approve | Verdict::Archive { .. } | Verdict::Move { .. } => None,
     }
 }
 
-fn validate(handoff: &Handoff) -> Result<(), Error> {
+pub(super) fn validate(handoff: &Handoff) -> Result<(), Error> {
     limits::maybe("summary", handoff.summary.as_deref(), limits::SUMMARY)?;
     limits::maybe("result", handoff.result.as_deref(), limits::SUMMARY)?;
     limits::metadata(handoff.metadata.as_ref())?;

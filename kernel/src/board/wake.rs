@@ -7,6 +7,7 @@ use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::outcome::{EndCause, Ending, StopReason};
+use crate::status::Status;
 use crate::store::tasks::{self, Field};
 use crate::store::{meta, queue, requests, runs};
 
@@ -39,7 +40,8 @@ impl Board<'_> {
             return Ok(());
         }
         self.set(id, &Field::Nonspawnable(Some(why)))?;
-        let payload = json!({ "assignee": task.assignee, "reason": why });
+        let whose = if task.status == Status::Review { &task.reviewer } else { &task.assignee };
+        let payload = json!({ "assignee": whose, "reason": why });
         self.tell(&task, None, "skipped_nonspawnable", Some(payload), SYSTEM)
     }
 

@@ -13,7 +13,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, StorageKind};
 use crate::id::{BoardId, BoardName, CommentId, EventId, Profile, RunId, TaskId};
 use crate::outcome::{BlockKind, Outcome, StopReason};
-use crate::run::{Holder, RunStatus};
+use crate::run::{Holder, Purpose, RunStatus};
 use crate::status::Status;
 
 macro_rules! text_columns {
@@ -53,7 +53,7 @@ macro_rules! number_columns {
 }
 
 text_columns!(
-    TaskId, Profile, BoardName, Status, Outcome, BlockKind, StopReason, Holder, RunStatus, ActorKind
+    TaskId, Profile, BoardName, Status, Outcome, BlockKind, StopReason, Holder, Purpose, RunStatus, ActorKind
 );
 from_text!(BoardId);
 number_columns!(RunId, EventId, CommentId);

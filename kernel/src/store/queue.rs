@@ -47,6 +47,64 @@ pub(crate) fn ready(conn: &Connection, lane: (&str, &str), limit: usize) -> Resu
     .step("list ready tasks")
 }
 
+/// Returns the pair of tenant and reviewer with tasks in review that follows `after`.
+pub(crate) fn next_review_lane(
+    conn: &Connection,
+    after: (&str, &str),
+) -> Result<Option<(String, String)>, Error> {
+    conn.prepare_cached(
+        "SELECT tenant, reviewer FROM tasks INDEXED BY tasks_review WHERE status = 'review' \
+         AND reviewer IS NOT NULL AND (tenant, reviewer) > (?1, ?2) ORDER BY tenant, reviewer LIMIT 1",
+    )
+    .and_then(|mut statement| {
+        statement.query_row(params![after.0, after.1], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+    })
+    .step("look for tasks in review")
+}
+
+/// Lists the tasks that a profile is to review, under the policy of the work: a worker that names its reviewer must
+/// not widen what runs on its files.
+pub(crate) fn in_review(
+    conn: &Connection,
+    lane: (&str, &str),
+    limit: usize,
+    now: Timestamp,
+) -> Result<Vec<Candidate>, Error> {
+    conn.prepare_cached(
+        "SELECT id, reviewer, tenant, priority, created_at, workspace, coalesce(policy, (SELECT r.policy \
+           FROM task_runs r WHERE r.task_id = tasks.id AND r.purpose = 'work' ORDER BY r.id DESC LIMIT 1)) AS policy \
+         FROM tasks INDEXED BY tasks_review \
+         WHERE status = 'review' AND reviewer IS NOT NULL AND tenant = ?1 AND reviewer = ?2 \
+           AND ifnull(not_before, 0) <= ?4 ORDER BY priority DESC, created_at, id LIMIT ?3",
+    )
+    .and_then(|mut statement| {
+        statement
+            .query_map(params![lane.0, lane.1, i64::try_from(limit).unwrap_or(i64::MAX), now], |row| {
+                Ok(Candidate {
+                    task: row.get("id")?,
+                    assignee: row.get("reviewer")?,
+                    tenant: text_or_none(row, "tenant")?,
+                    priority: row.get("priority")?,
+                    created_at: row.get("created_at")?,
+                    workspace: row.get("workspace")?,
+                    policy: row.get("policy")?,
+                })
+            })?
+            .collect()
+    })
+    .step("list tasks in review")
+}
+
+/// Returns when the next review that is held back may be tried again.
+pub(crate) fn next_review(conn: &Connection, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    conn.prepare_cached(
+        "SELECT min(not_before) FROM tasks INDEXED BY tasks_review \
+         WHERE status = 'review' AND reviewer IS NOT NULL AND not_before > ?1",
+    )
+    .and_then(|mut statement| statement.query_row([now], |row| row.get(0)))
+    .step("read the next review")
+}
+
 /// Counts the open runs of each tenant.
 pub(crate) fn running(conn: &Connection) -> Result<Vec<(String, u32)>, Error> {
     conn.prepare_cached("SELECT tenant, count(*) FROM task_runs WHERE ended_at IS NULL GROUP BY tenant")

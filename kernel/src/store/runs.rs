@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::{Profile, RunId, TaskId};
 use crate::outcome::{Finished, Outcome, StopReason};
-use crate::run::{Holder, Run, RunStatus};
+use crate::run::{Holder, Purpose, Run, RunStatus};
 use crate::verdict::Verdict;
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
@@ -19,6 +19,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
         id: row.get("id")?,
         task_id: row.get("task_id")?,
         profile: row.get("profile")?,
+        purpose: row.get("purpose")?,
         step_key: row.get("step_key")?,
         status: row.get("status")?,
         outcome: row.get("outcome")?,
@@ -103,7 +104,8 @@ pub(crate) fn by_past_token(conn: &Connection, hash: &[u8; 32]) -> Result<Option
 pub(crate) fn last_completed(conn: &Connection, task: &TaskId) -> Result<Option<Run>, Error> {
     one(
         conn,
-        "SELECT * FROM task_runs WHERE task_id = ?1 AND outcome = 'completed' ORDER BY id DESC LIMIT 1",
+        "SELECT * FROM task_runs WHERE task_id = ?1 AND purpose = 'work' \
+         AND outcome IN ('completed', 'review_requested') ORDER BY id DESC LIMIT 1",
         [task],
     )
 }
@@ -131,7 +133,7 @@ pub(crate) struct NewRun<'a> {
     pub(crate) profile: Option<&'a Profile>,
     pub(crate) step_key: Option<&'a str>,
     pub(crate) holder: Holder,
-    pub(crate) review: bool,
+    pub(crate) purpose: Purpose,
     pub(crate) claim_lock: Option<&'a str>,
     pub(crate) claim: Option<Lease>,
     pub(crate) token_hash: Option<[u8; 32]>,
@@ -170,7 +172,7 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun<'_>) -> Result<RunId, Error
             run.profile,
             run.step_key,
             run.holder,
-            if run.review { "review" } else { "work" },
+            run.purpose,
             run.claim_lock,
             run.claim.map(|lease| lease.expires),
             run.claim.map(|lease| micros(lease.expires_boottime)),
@@ -187,11 +189,6 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun<'_>) -> Result<RunId, Error
     })
     .step("open the run")?;
     Ok(RunId(conn.last_insert_rowid()))
-}
-
-pub(crate) fn is_review(conn: &Connection, id: RunId) -> Result<bool, Error> {
-    conn.query_row("SELECT purpose = 'review' FROM task_runs WHERE id = ?1", [id], |row| row.get(0))
-        .step("read the run")
 }
 
 /// Records what was decided about an open run. Returns whether it was open.

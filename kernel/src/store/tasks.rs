@@ -32,6 +32,8 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
         title: row.get("title")?,
         body: row.get("body")?,
         assignee: row.get("assignee")?,
+        reviewer: row.get("reviewer")?,
+        work_by: row.get("work_by")?,
         status: row.get("status")?,
         priority: row.get("priority")?,
         tenant: text_or_none(row, "tenant")?,
@@ -283,7 +285,8 @@ pub(crate) fn set_state(
            not_before = coalesce(?8, not_before), updated_at = ?9, \
            completed_at = CASE WHEN ?10 THEN coalesce(completed_at, ?9) END, \
            started_at = CASE WHEN ?3 = 'running' AND status <> 'running' THEN ?9 ELSE started_at END, \
-           nonspawnable = CASE WHEN ?3 = 'ready' THEN nonspawnable END \
+           nonspawnable = CASE WHEN ?3 = 'ready' THEN nonspawnable END, \
+           work_by = CASE WHEN ?3 IN ('review', 'running', 'blocked') THEN work_by END \
          WHERE id = ?1 AND status = ?2 AND current_run_id IS ?11",
     )
     .and_then(|mut statement| {
@@ -322,6 +325,8 @@ pub(crate) enum Field<'a> {
     WorkerUid(u32),
     Nonspawnable(Option<&'a str>),
     MaxRetries(Option<u32>),
+    Reviewer(Option<&'a Profile>),
+    WorkBy(&'a str),
 }
 
 pub(crate) fn set(conn: &Connection, id: &TaskId, field: &Field<'_>, now: Timestamp) -> Result<(), Error> {
@@ -344,6 +349,10 @@ pub(crate) fn set(conn: &Connection, id: &TaskId, field: &Field<'_>, now: Timest
         Field::Branch(branch) => ("branch_name", (*branch).to_owned().into(), None),
         Field::WorkerUid(uid) => ("worker_uid", i64::from(*uid).into(), None),
         Field::Nonspawnable(why) => ("nonspawnable", why.map(str::to_owned).into(), None),
+        Field::Reviewer(profile) => {
+            ("reviewer", profile.map(|profile| profile.as_str().to_owned()).into(), None)
+        }
+        Field::WorkBy(label) => ("work_by", (*label).to_owned().into(), None),
         Field::MaxRetries(limit) => ("max_retries", limit.map(i64::from).into(), None),
     };
     let sql = format!(

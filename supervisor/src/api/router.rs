@@ -91,8 +91,10 @@ pub(super) async fn dispatch<V: Verb>(
 
 fn permit<V: Verb>(actor: &Actor) -> Result<(), Failure> {
     if actor.kind == ActorKind::Worker && V::AUDIENCE == Audience::Operator {
-        return Err(Failure::new(Code::NotPermitted, format!("`{}` is not for workers", V::NAME))
-            .hint("a worker may: show, context, heartbeat, comment, create, link, complete, block"));
+        return Err(Failure::new(Code::NotPermitted, format!("`{}` is not for workers", V::NAME)).hint(
+            "a worker may: show, context, heartbeat, comment, create, link, complete, block, request-review, \
+                 approve, request-changes",
+        ));
     }
     Ok(())
 }

@@ -205,7 +205,7 @@ fn environment(
 ) -> BTreeMap<String, String> {
     let mut set = prepared.environment.clone();
     let workspace = prepared.path.display().to_string();
-    let profile = order.task.assignee.as_ref().map(ToString::to_string).unwrap_or_default();
+    let profile = order.run.profile.as_ref().map(ToString::to_string).unwrap_or_default();
     let run = order.run.id.to_string();
     let mut put = |name: &str, value: &str| {
         set.insert(name.to_owned(), value.to_owned());
@@ -217,6 +217,7 @@ fn environment(
     put("SUPERVISOR_RUN_ID", &run);
     put("SUPERVISOR_BOARD", order.board.as_str());
     put("SUPERVISOR_PROFILE", &profile);
+    put("SUPERVISOR_PURPOSE", order.run.purpose.as_str());
     put("SUPERVISOR_WORKSPACE", &workspace);
     put("SUPERVISOR_TOKEN", &order.token);
     let socket = match host.port {

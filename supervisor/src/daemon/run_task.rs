@@ -229,6 +229,7 @@ async fn claim(
     let nonce = uuid::Uuid::new_v4().to_string();
     let default_limit = config.worker.max_runtime.duration();
     let start = kernel::Start {
+        profile: Some(assignee),
         claim_lock: format!("{}:{}:{nonce}", context.host.hostname, std::process::id()),
         token_hash: hash_token(&token),
         nonce,
@@ -285,7 +286,7 @@ fn describe(order: &Order) -> LiveRun {
         task: order.task.id.clone(),
         title: order.task.title.clone(),
         run: order.run.id,
-        profile: order.task.assignee.clone(),
+        profile: order.run.profile.clone(),
         tenant: order.task.tenant.clone(),
         phase: Phase::Starting,
         pid: None,

@@ -1,5 +1,6 @@
 //! The verbs: one file each. A verb's request is its arguments and its body; its reply is its JSON and its table.
 
+mod approve;
 mod archive;
 mod assign;
 mod assignees;
@@ -22,6 +23,8 @@ mod patch;
 mod promote;
 mod reassign;
 mod reclaim;
+mod request_changes;
+mod request_review;
 mod runs;
 mod schedule;
 mod show;
@@ -31,6 +34,7 @@ mod stop;
 mod texts;
 mod unblock;
 
+pub(crate) use approve::Approve;
 pub(crate) use archive::Archive;
 pub(crate) use assign::Assign;
 pub(crate) use block::Block;
@@ -48,6 +52,8 @@ pub(crate) use list::List;
 pub(crate) use log::Log;
 pub(crate) use patch::Patch;
 pub(crate) use reclaim::Reclaim;
+pub(crate) use request_changes::RequestChanges;
+pub(crate) use request_review::RequestReview;
 pub(crate) use runs::Runs;
 pub(crate) use show::Show;
 pub(crate) use stats::Stats;
@@ -65,7 +71,10 @@ use crate::api::{Routes, mount_verb};
 
 /// Adds the path of every verb.
 pub(crate) fn mount(router: Routes) -> Routes {
+    let router = mount_verb::<Approve>(router);
     let router = mount_verb::<Archive>(router);
+    let router = mount_verb::<RequestChanges>(router);
+    let router = mount_verb::<RequestReview>(router);
     let router = mount_verb::<Assign>(router);
     let router = mount_verb::<Block>(router);
     let router = mount_verb::<Claim>(router);

@@ -96,6 +96,9 @@ impl Verb for Show {
         }
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         field(screen, "assignee", &or_dash(task.assignee.as_ref().map(ToString::to_string)));
+        if let Some(reviewer) = &task.reviewer {
+            field(screen, "reviewer", reviewer.as_str());
+        }
         if let Some(tenant) = &task.tenant {
             field(screen, "tenant", tenant.as_str());
         }

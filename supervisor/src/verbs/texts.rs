@@ -127,6 +127,25 @@ pub(super) fn sentence(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
+/// The task and the text of a verb that takes both as words: inside a run, the task may be left out.
+pub(super) fn task_and_text(
+    mut words: Vec<String>,
+    others: bool,
+    client: &Client,
+) -> Result<(Option<TaskId>, Option<String>), Failure> {
+    let own = client.worker().map(|worker| worker.task.clone());
+    let task = match words.first().map(|first| first.parse::<TaskId>()) {
+        Some(Ok(id)) => {
+            words.remove(0);
+            Some(id)
+        }
+        Some(Err(e)) => Some(own.ok_or_else(|| Failure::usage(e.to_string()))?),
+        None if others => None,
+        None => Some(own_task(None, client)?),
+    };
+    Ok((task, sentence(&words)))
+}
+
 /// Names the run's own task where no task was named.
 pub(super) fn own_task_if_none(ids: &mut Vec<TaskId>, client: &Client) -> Result<(), Failure> {
     if ids.is_empty() {

@@ -11,6 +11,8 @@ CREATE TABLE tasks (
     title TEXT NOT NULL CHECK (length(title) BETWEEN 1 AND 500),
     body TEXT,
     assignee TEXT,
+    reviewer TEXT,
+    work_by TEXT,
     status TEXT NOT NULL CHECK (status IN
         ('triage', 'todo', 'scheduled', 'ready', 'running', 'review', 'blocked', 'done', 'archived')),
     priority INTEGER NOT NULL DEFAULT 0,
@@ -60,6 +62,7 @@ CREATE TABLE tasks (
     nonspawnable TEXT,
     CHECK ((status = 'running') = (current_run_id IS NOT NULL)),
     CHECK ((status = 'blocked') = (block_kind IS NOT NULL)),
+    CHECK (status <> 'review' OR work_by IS NOT NULL),
     CHECK (status <> 'scheduled' OR not_before IS NOT NULL),
     CHECK (status <> 'done' OR completed_at IS NOT NULL),
     CHECK (completed_at IS NULL OR status IN ('done', 'archived'))
@@ -69,6 +72,8 @@ CREATE UNIQUE INDEX tasks_idempotency ON tasks (tenant, idempotency_key) WHERE i
 CREATE UNIQUE INDEX tasks_worker_uid ON tasks (worker_uid) WHERE worker_uid IS NOT NULL;
 CREATE INDEX tasks_ready ON tasks (tenant, assignee, priority DESC, created_at, id)
     WHERE status = 'ready' AND assignee IS NOT NULL;
+CREATE INDEX tasks_review ON tasks (tenant, reviewer, priority DESC, created_at, id)
+    WHERE status = 'review' AND reviewer IS NOT NULL;
 CREATE INDEX tasks_due ON tasks (not_before) WHERE status = 'scheduled';
 CREATE INDEX tasks_live_priority ON tasks (priority DESC, created_at, id) WHERE status <> 'archived';
 CREATE INDEX tasks_live_created ON tasks (created_at, id) WHERE status <> 'archived';
@@ -131,8 +136,8 @@ CREATE TABLE task_runs (
         ('running', 'ending', 'done', 'blocked', 'review', 'cancelled', 'reclaimed', 'preempted', 'crashed',
          'timed_out', 'stalled', 'out_of_memory', 'unreported', 'rate_limited', 'lost', 'spawn_failed')),
     outcome TEXT CHECK (outcome IN
-        ('completed', 'blocked', 'review_requested', 'cancelled', 'reclaimed', 'preempted', 'crashed',
-         'timed_out', 'stalled', 'out_of_memory', 'unreported', 'rate_limited', 'lost', 'spawn_failed')),
+        ('completed', 'blocked', 'review_requested', 'approved', 'changes_requested', 'cancelled', 'reclaimed',
+         'preempted', 'crashed', 'timed_out', 'stalled', 'out_of_memory', 'unreported', 'rate_limited', 'lost', 'spawn_failed')),
     holder TEXT NOT NULL CHECK (holder IN ('supervisor', 'hand')),
     purpose TEXT NOT NULL DEFAULT 'work' CHECK (purpose IN ('work', 'review')),
     summary TEXT,

@@ -1,0 +1,212 @@
+//! Reviews: somebody else than whose work it is has to look before a task is done.
+
+use serde_json::json;
+
+use super::{Board, Settled, Telling, verdict};
+use crate::actor::{Actor, ActorKind};
+use crate::error::Error;
+use crate::id::{Profile, RunId, TaskId};
+use crate::limits;
+use crate::outcome::Outcome;
+use crate::run::{Holder, Purpose};
+use crate::status::{Change, State, Status};
+use crate::store::tasks::{Field, Standing};
+use crate::task::Task;
+use crate::verdict::{Handoff, ReviewRequest, Verdict, VerdictKind};
+
+impl Board<'_> {
+    /// Hands the work on a task to a reviewer: to a profile, or to a person where none is named.
+    pub fn request_review(
+        &mut self,
+        id: &TaskId,
+        handoff: Handoff,
+        reviewer: Option<Profile>,
+        expected_run: Option<RunId>,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        verdict::validate(&handoff)?;
+        let task = self.admit(id, actor)?;
+        let work_by = self.author(&task, actor)?;
+        if let Some(reviewer) = &reviewer
+            && (work_by == format!("worker:{reviewer}") || task.assignee.as_ref() == Some(reviewer))
+        {
+            return Err(Error::invalid(
+                "reviewer",
+                format!("the work is {reviewer}'s own"),
+                "name another profile, or nobody for a person",
+            ));
+        }
+        let request = ReviewRequest { handoff, reviewer, work_by };
+        self.decide(id, Verdict::RequestReview(request), expected_run, actor)
+    }
+
+    /// Approves the work of a task in review: it is done.
+    pub fn approve(
+        &mut self,
+        id: &TaskId,
+        comment: Option<&str>,
+        expected_run: Option<RunId>,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        self.remark(id, comment, actor)?;
+        self.decide(id, Verdict::Approve, expected_run, actor)
+    }
+
+    /// Sends the work of a task in review back; the reason is kept as a comment, for whoever goes on.
+    pub fn request_changes(
+        &mut self,
+        id: &TaskId,
+        reason: &str,
+        expected_run: Option<RunId>,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        if reason.trim().is_empty() {
+            return Err(Error::invalid("reason", "it is empty", "say what has to change"));
+        }
+        limits::bytes("reason", reason, limits::SUMMARY)?;
+        self.remark(id, Some(reason), actor)?;
+        self.decide(id, Verdict::RequestChanges { reason: reason.to_owned() }, expected_run, actor)
+    }
+
+    pub(super) fn remark(&mut self, id: &TaskId, text: Option<&str>, actor: &Actor) -> Result<(), Error> {
+        match text {
+            Some(text) => self.comment(id, text, None, actor).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Whose work it is that is handed over now.
+    fn author(&self, task: &Task, actor: &Actor) -> Result<String, Error> {
+        let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
+        Ok(match run {
+            // A person may say it for a worker; the work is the worker's all the same.
+            Some(run) if run.hand == Holder::Supervisor => {
+                format!(
+                    "{}:{}",
+                    ActorKind::Worker,
+                    run.profile.map_or_else(|| "worker".to_owned(), String::from)
+                )
+            }
+            Some(_) | None => actor.label(),
+        })
+    }
+
+    /// Refuses a verdict that does not fit what the open run is for, or that its own author gives about the work.
+    pub(super) fn fits_purpose(&self, task: &Task, verdict: &Verdict, actor: &Actor) -> Result<(), Error> {
+        let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
+        let reviewed =
+            run.as_ref().map_or(task.status == Status::Review, |run| run.purpose == Purpose::Review);
+        match verdict.kind() {
+            VerdictKind::Approve | VerdictKind::RequestChanges if reviewed => distinct(task, actor),
+            VerdictKind::Approve | VerdictKind::RequestChanges => Err(Error::conflict(
+                format!("{} is not in review: its status is {}", task.id, task.status),
+                format!("ask for one first: `supervisor request-review {}`", task.id),
+            )),
+            VerdictKind::Complete | VerdictKind::RequestReview
+                if reviewed && actor.kind == ActorKind::Worker =>
+            {
+                Err(Error::conflict(
+                    format!("this run reviews {}: its work is not this run's to hand over", task.id),
+                    "end with `supervisor approve` or `supervisor request-changes '<what>'`",
+                ))
+            }
+            VerdictKind::RequestReview if reviewed => Err(Error::conflict(
+                format!("{} is in review already", task.id),
+                "send it back first: `supervisor request-changes`",
+            )),
+            // To complete it would be to approve it.
+            VerdictKind::Complete if reviewed => distinct(task, actor),
+            VerdictKind::Complete
+            | VerdictKind::RequestReview
+            | VerdictKind::Block
+            | VerdictKind::Archive
+            | VerdictKind::Move => Ok(()),
+        }
+    }
+
+    /// Keeps who reviews, and whose work it is.
+    pub(super) fn keep_review(&self, id: &TaskId, request: &ReviewRequest) -> Result<(), Error> {
+        self.set(id, &Field::Reviewer(request.reviewer.as_ref()))?;
+        self.set(id, &Field::WorkBy(&request.work_by))
+    }
+
+    pub(super) fn review_unclaimed(
+        &mut self,
+        task: &Task,
+        standing: &Standing,
+        request: &ReviewRequest,
+        label: &str,
+    ) -> Result<Settled, Error> {
+        let change = Change::ReviewRequested;
+        crate::next(Some(standing.state), change)
+            .map_err(|_| super::illegal(&task.id, standing.state, change))?;
+        let handoff = &request.handoff;
+        let run =
+            self.zero_length(task, standing, Outcome::ReviewRequested, Status::Review, Some(handoff), None)?;
+        self.keep_handoff(&task.id, handoff)?;
+        self.keep_review(&task.id, request)?;
+        let payload = requested(request);
+        let telling = Telling { run: Some(run), ..Telling::new("review_requested", Some(payload), label) };
+        self.shift(&task.id, standing, change, telling)?;
+        self.set(&task.id, &Field::NotBefore(None))?;
+        self.settled(&task.id, Some(run))
+    }
+
+    pub(super) fn approve_unclaimed(
+        &mut self,
+        task: &Task,
+        standing: &Standing,
+        label: &str,
+    ) -> Result<Settled, Error> {
+        self.tell_approved(&task.id, None, label)?;
+        self.set(&task.id, &Field::Failures(0))?;
+        self.set(&task.id, &Field::Recurrence(None, 0))?;
+        let payload = self.completed_by_review(&task.id)?;
+        let run = self.last_completed_run(&task.id)?.map(|run| run.id);
+        let telling = Telling { run, ..Telling::new("completed", Some(payload), label) };
+        self.shift(&task.id, standing, Change::Completed, telling)?;
+        self.regate_children(&task.id, label)?;
+        self.settled(&task.id, None)
+    }
+
+    pub(super) fn tell_approved(&self, id: &TaskId, run: Option<RunId>, label: &str) -> Result<(), Error> {
+        let task = self.expect_task(id)?;
+        self.tell(&task, run, "approved", Some(json!({ "work_by": task.work_by })), label)
+    }
+
+    /// The payload of the `completed` event of a task whose work was approved.
+    pub(super) fn completed_by_review(&self, id: &TaskId) -> Result<serde_json::Value, Error> {
+        let task = self.expect_task(id)?;
+        let summary = self.last_completed_run(id)?.and_then(|run| run.summary);
+        Ok(verdict::completed(&Handoff {
+            result: task.result,
+            summary,
+            metadata: None,
+            artifacts: task.artifacts,
+        }))
+    }
+}
+
+/// What a run that starts from a state is for.
+pub(super) fn purpose(state: State) -> Purpose {
+    if state == State::Review { Purpose::Review } else { Purpose::Work }
+}
+
+/// Refuses whose own work is under review.
+pub(super) fn distinct(task: &Task, actor: &Actor) -> Result<(), Error> {
+    if task.work_by.as_deref() == Some(&actor.label()) {
+        return Err(Error::forbidden(
+            format!("the work on {} is {}'s own: somebody else has to review it", task.id, actor.name),
+            "ask another person, or withdraw it: move it back into the queue",
+        ));
+    }
+    Ok(())
+}
+
+/// The payload of a `review_requested` event.
+pub(super) fn requested(request: &ReviewRequest) -> serde_json::Value {
+    let mut payload = verdict::completed(&request.handoff);
+    payload["reviewer"] = json!(request.reviewer);
+    payload["work_by"] = json!(request.work_by);
+    payload
+}

@@ -1,0 +1,81 @@
+//! `approve`: somebody else than whose work it is says that it is good.
+
+use kernel::{RunId, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::{Bulk, outcome};
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Approve the work of tasks in review: they are done
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Nobody approves their own work. Inside a run, only the task that the run reviews
+can be approved.
+
+Examples:
+  supervisor approve t_0123abcd
+  supervisor approve t_0123abcd 'read every line, ran the tests'
+  supervisor approve t_0123abcd --ids t_4567cdef t_89abcdef
+  supervisor approve 'ran the tests'            (inside a review)")]
+pub(crate) struct Approve {
+    /// The task, then what to say of it; inside a review the task may be left out
+    #[arg(value_name = "TASK/COMMENT", num_args = 0..)]
+    #[serde(skip)]
+    pub(crate) words: Vec<String>,
+    /// The task.
+    #[arg(skip)]
+    pub(crate) task_id: Option<TaskId>,
+    /// What to say of it; kept as a comment.
+    #[arg(skip)]
+    pub(crate) comment: Option<String>,
+    /// Further tasks
+    #[arg(long, value_name = "TASK", num_args = 1..)]
+    pub(crate) ids: Vec<TaskId>,
+    /// Refuse if the task's open run is another one
+    #[arg(long, value_name = "RUN")]
+    pub(crate) expected_run: Option<RunId>,
+}
+
+impl Verb for Approve {
+    const NAME: &'static str = "approve";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Bulk;
+
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        let words = std::mem::take(&mut self.words);
+        let (task, comment) = texts::task_and_text(words, !self.ids.is_empty(), client)?;
+        (self.task_id, self.comment) = (task.or(self.task_id.take()), comment.or(self.comment.take()));
+        Ok(())
+    }
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
+        if ids.is_empty() {
+            return Err(Failure::usage("no task is named"));
+        }
+        call.refuse_live_without_daemon(&ids).await?;
+        call.write(move |board, actor| {
+            Bulk::each(board, ids, |board, id| {
+                board
+                    .approve(id, self.comment.as_deref(), self.expected_run, actor)
+                    .map(|settled| outcome(&settled))
+            })
+        })
+        .await
+    }
+
+    fn show(reply: &Bulk, screen: &mut Screen) {
+        reply.show("Approved", screen);
+    }
+
+    fn verdict(reply: &Bulk) -> u8 {
+        reply.verdict()
+    }
+}

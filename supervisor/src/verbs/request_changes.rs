@@ -1,0 +1,74 @@
+//! `request-changes`: a reviewer sends work back, and says what has to change.
+
+use kernel::{RunId, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::{Bulk, outcome};
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Send the work of a task in review back
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+The task goes back into the queue, and its next worker reads the reason.
+
+Examples:
+  supervisor request-changes t_0123abcd 'the parser has no tests'
+  supervisor request-changes 'the parser has no tests'      (inside a review)")]
+pub(crate) struct RequestChanges {
+    /// The task, then what has to change; inside a review the task may be left out
+    #[arg(value_name = "TASK/REASON", num_args = 1..)]
+    #[serde(skip)]
+    pub(crate) words: Vec<String>,
+    /// The task.
+    #[arg(skip)]
+    pub(crate) task_id: Option<TaskId>,
+    /// What has to change.
+    #[arg(skip)]
+    pub(crate) reason: Option<String>,
+    /// Refuse if the task's open run is another one
+    #[arg(long, value_name = "RUN")]
+    pub(crate) expected_run: Option<RunId>,
+}
+
+impl Verb for RequestChanges {
+    const NAME: &'static str = "request-changes";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Bulk;
+
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        let words = std::mem::take(&mut self.words);
+        let (task, reason) = texts::task_and_text(words, false, client)?;
+        (self.task_id, self.reason) = (task, reason);
+        Ok(())
+    }
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        let id = texts::named(self.task_id)?;
+        let reason = self.reason.ok_or_else(|| {
+            Failure::usage("it says nothing about what has to change")
+                .hint("supervisor request-changes <task> '<what has to change>'")
+        })?;
+        call.refuse_live_without_daemon(std::slice::from_ref(&id)).await?;
+        call.write(move |board, actor| {
+            Bulk::each(board, [id], |board, id| {
+                board.request_changes(id, &reason, self.expected_run, actor).map(|settled| outcome(&settled))
+            })
+        })
+        .await
+    }
+
+    fn show(reply: &Bulk, screen: &mut Screen) {
+        reply.show("Sent back", screen);
+    }
+
+    fn verdict(reply: &Bulk) -> u8 {
+        reply.verdict()
+    }
+}

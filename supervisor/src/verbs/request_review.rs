@@ -1,0 +1,99 @@
+//! `request-review`: the work is handed to somebody else to look at before it counts as done.
+
+use kernel::{Handoff, Profile, RunId, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::{Bulk, outcome};
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Hand the work on a task to a reviewer
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Whoever did the work may not approve it. A profile that is named reviews it in a
+run of its own; otherwise the task waits for a person.
+
+Examples:
+  supervisor request-review --summary 'parser fixed'      (inside a run)
+  supervisor request-review t_0123abcd --summary 'parser fixed' --reviewer critic
+  supervisor request-review t_0123abcd --metadata '{\"tests\": 14}'")]
+pub(crate) struct RequestReview {
+    /// The tasks; inside a run, the run's own task if none is named
+    #[arg(value_name = "TASK")]
+    pub(crate) task_ids: Vec<TaskId>,
+    /// The profile that is to review it [default: a person]
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) reviewer: Option<Profile>,
+    /// The result itself, where it is short
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) result: Option<String>,
+    /// What was done, for whoever reads on
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) summary: Option<String>,
+    /// Facts for machines: a JSON object
+    #[arg(long, value_name = "JSON", value_parser = texts::json_object)]
+    pub(crate) metadata: Option<serde_json::Value>,
+    /// A file of the workspace that is part of the result (repeatable)
+    #[arg(long = "artifact", value_name = "PATH")]
+    pub(crate) artifacts: Vec<String>,
+    /// Refuse if the task's open run is another one
+    #[arg(long, value_name = "RUN")]
+    pub(crate) expected_run: Option<RunId>,
+}
+
+impl Verb for RequestReview {
+    const NAME: &'static str = "request-review";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Bulk;
+
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        texts::own_task_if_none(&mut self.task_ids, client)
+    }
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        if self.task_ids.is_empty() {
+            return Err(Failure::usage("no task is named"));
+        }
+        if self.task_ids.len() > 1 && (self.summary.is_some() || self.metadata.is_some()) {
+            return Err(Failure::usage("one summary or metadata cannot describe several tasks")
+                .hint("request the reviews one by one, or without --summary and --metadata"));
+        }
+        call.refuse_live_without_daemon(&self.task_ids).await?;
+        let missing = match &self.reviewer {
+            Some(reviewer) if call.service.lanes()?.get(reviewer).is_none() => Some(format!(
+                "no lane or profile `{reviewer}` exists here, so the review waits for a worker that claims it"
+            )),
+            Some(_) | None => None,
+        };
+        let handoff = Handoff {
+            result: self.result,
+            summary: self.summary,
+            metadata: self.metadata,
+            artifacts: self.artifacts,
+        };
+        call.write(move |board, actor| {
+            Bulk::each(board, self.task_ids, |board, id| {
+                let (handoff, reviewer) = (handoff.clone(), self.reviewer.clone());
+                let settled = board.request_review(id, handoff, reviewer, self.expected_run, actor)?;
+                let (status, note) = outcome(&settled);
+                let notes: Vec<String> = note.into_iter().chain(missing.clone()).collect();
+                Ok((status, (!notes.is_empty()).then(|| notes.join("; "))))
+            })
+        })
+        .await
+    }
+
+    fn show(reply: &Bulk, screen: &mut Screen) {
+        reply.show("Review requested of", screen);
+    }
+
+    fn verdict(reply: &Bulk) -> u8 {
+        reply.verdict()
+    }
+}
