@@ -12,6 +12,7 @@ mod crash;
 mod demo;
 mod dispatch;
 mod docs;
+mod durable;
 mod following;
 mod full;
 mod help;

@@ -110,6 +110,11 @@ impl Client {
         &self.root
     }
 
+    /// The board.
+    pub(crate) fn board(&self) -> &BoardName {
+        &self.board
+    }
+
     /// Calls a verb and returns its reply.
     pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
         let body = serde_json::to_vec(verb)

@@ -76,6 +76,7 @@ pub(crate) struct Service {
     lanes: Mutex<Option<Arc<Lanes>>>,
     mode: Mode,
     boards: Mutex<BTreeMap<BoardName, Arc<BoardHandle>>>,
+    refused: Mutex<BTreeMap<BoardName, Failure>>,
 }
 
 impl Service {
@@ -87,6 +88,7 @@ impl Service {
             lanes: Mutex::default(),
             mode,
             boards: Mutex::default(),
+            refused: Mutex::default(),
         }
     }
 
@@ -139,11 +141,26 @@ impl Service {
         Ok(names)
     }
 
+    /// Serves a board no more, and tells everyone why.
+    pub(crate) fn refuse(&self, name: BoardName, failure: Failure) {
+        let message = format!("the board `{name}` is not served: {}", failure.message);
+        let failure = Failure { message, ..failure };
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(name, failure);
+    }
+
+    /// Whether there is a board that is not served.
+    pub(crate) fn refuses_any(&self) -> bool {
+        !self.refused.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// Opens a board, or returns it open. The default board is made where no board ever was; others are made by name.
     pub(crate) fn board(&self, name: &BoardName) -> Result<Arc<BoardHandle>, Failure> {
         let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(board) = boards.get(name) {
             return Ok(Arc::clone(board));
+        }
+        if let Some(failure) = self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Err(failure.clone());
         }
         let board = Arc::new(self.open(name)?);
         boards.insert(name.clone(), Arc::clone(&board));
@@ -176,6 +193,10 @@ impl Service {
         let path = self.root.board(name);
         let clock = Arc::new(SystemClock);
         let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
+        if let Mode::Daemon(_) = self.mode {
+            // Once for as long as the daemon has it open, before anything is read from it or written to it.
+            kernel::require_whole(&path)?;
+        }
         let changed = watch::Sender::new(0);
         let commits = Arc::new(AtomicU64::new(0));
         let writer = match &self.mode {

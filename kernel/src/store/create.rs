@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::open::{OpenError, look, prepare, reader, sqlite};
 use super::{meta, migrate};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::entropy::Entropy;
 use crate::id::{BoardId, BoardName};
 
@@ -62,7 +62,7 @@ pub fn create_board(
     entropy.fill(&mut bytes);
     let id = BoardId(uuid::Builder::from_random_bytes(bytes).into_uuid());
     let draft = draft_path(path, id.0);
-    let made = build(&draft, id, name, clock).and_then(|()| {
+    let made = build(&draft, id, name, clock.now()).and_then(|()| {
         // A link, not a rename: it never replaces a board that somebody else has just made.
         fs::hard_link(&draft, path).map_err(|source| {
             if source.kind() == io::ErrorKind::AlreadyExists {
@@ -117,7 +117,7 @@ fn existing(path: &Path) -> Result<BoardId, OpenError> {
 }
 
 /// Removes the draft and its companions.
-fn clear(draft: &Path) -> Result<(), OpenError> {
+pub(super) fn clear(draft: &Path) -> Result<(), OpenError> {
     for end in ["", "-wal", "-shm", "-journal"] {
         let mut leftover = draft.to_owned().into_os_string();
         leftover.push(end);
@@ -137,15 +137,19 @@ fn draft_path(path: &Path, mark: Uuid) -> PathBuf {
     draft.into()
 }
 
-fn build(draft: &Path, id: BoardId, name: &BoardName, clock: &dyn Clock) -> Result<(), OpenError> {
-    // The mode is set before SQLite opens the file; its companions inherit it.
+/// Makes an empty file for a database. The mode is set before `SQLite` opens the file; its companions inherit it.
+pub(super) fn reserve(draft: &Path) -> Result<(), OpenError> {
     OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(draft)
         .map(drop)
-        .map_err(|source| OpenError::Io { step: "create", path: draft.to_owned(), source })?;
+        .map_err(|source| OpenError::Io { step: "create", path: draft.to_owned(), source })
+}
+
+pub(super) fn build(draft: &Path, id: BoardId, name: &BoardName, now: Timestamp) -> Result<(), OpenError> {
+    reserve(draft)?;
     let fail = |error| sqlite("create", draft, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(draft, flags).map_err(fail)?;
@@ -157,11 +161,11 @@ fn build(draft: &Path, id: BoardId, name: &BoardName, clock: &dyn Clock) -> Resu
         path: draft.to_owned(),
         source: Box::new(source),
     })?;
-    meta::insert(&conn, id, name, clock.now()).map_err(fail)?;
+    meta::insert(&conn, id, name, now).map_err(fail)?;
     conn.close().map_err(|(_, error)| fail(error))
 }
 
-fn write_marker(path: &Path, board: BoardId, name: Option<&BoardName>) -> Result<(), OpenError> {
+pub(super) fn write_marker(path: &Path, board: BoardId, name: Option<&BoardName>) -> Result<(), OpenError> {
     let marker = marker_path(path);
     let draft = marker.with_extension("json.new");
     let text = serde_json::json!({ "version": 1, "board": board, "name": name }).to_string();

@@ -1,6 +1,8 @@
 //! The `SQLite` file: the only place that knows SQL, one file per table.
 
 pub(crate) mod attachments;
+pub(crate) mod backup;
+pub(crate) mod check;
 pub(crate) mod comments;
 pub(crate) mod convert;
 pub(crate) mod create;
@@ -11,11 +13,14 @@ pub(crate) mod migrate;
 pub(crate) mod open;
 pub(crate) mod pages;
 pub(crate) mod queue;
+pub(crate) mod repair;
 pub(crate) mod requests;
 pub(crate) mod runs;
 pub(crate) mod tasks;
 pub(crate) mod transaction;
 
+#[cfg(test)]
+mod durable_tests;
 #[cfg(test)]
 mod open_tests;
 

@@ -116,15 +116,16 @@ impl OpenError {
         match self {
             OpenError::Missing { path } | OpenError::Empty { path } | OpenError::Truncated { path, .. } => {
                 Some(format!(
-                    "restore {} from a backup; to begin anew, remove its whole directory {}",
+                    "put a backup back with `supervisor restore <file>` in the place of {}; to begin anew, remove its whole directory {}",
                     path.display(),
                     path.parent().unwrap_or(path).display()
                 ))
             }
-            OpenError::Corrupt { path, .. } => Some(format!(
-                "copy {0} with its -wal file away, then try `sqlite3 {0} .recover`, or restore a backup",
-                path.display()
-            )),
+            OpenError::Corrupt { .. } => Some(
+                "with the daemon stopped: `supervisor doctor --repair` mends it and keeps the damaged file, \
+                 `supervisor restore <file>` puts a backup back"
+                    .to_owned(),
+            ),
             OpenError::NotABoard { path, .. } => {
                 Some(format!("move {} away if it is yours, then create the board again", path.display()))
             }
@@ -182,6 +183,22 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
     check(&conn, path)?;
     conn.pragma_update(None, "query_only", true).map_err(|error| sqlite("prepare", path, error))?;
     identity(&conn, path)?;
+    Ok(conn)
+}
+
+/// Opens a board that may be any one: a backup, whose directory says nothing of it.
+pub(super) fn foreign(path: &Path) -> Result<Connection, OpenError> {
+    look(path)?;
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    check(&conn, path)?;
+    Ok(conn)
+}
+
+/// Opens such a board to write, while nobody else knows of it.
+pub(super) fn foreign_writer(path: &Path) -> Result<Connection, OpenError> {
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    check(&conn, path)?;
+    conn.pragma_update(None, "synchronous", "FULL").map_err(|error| sqlite("prepare", path, error))?;
     Ok(conn)
 }
 

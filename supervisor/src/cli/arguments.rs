@@ -9,7 +9,9 @@ use crate::paths::RootChoice;
 use crate::terminal::Colour;
 use crate::verbs;
 
+use super::doctor::Doctor;
 use super::follow::{Tail, Watch};
+use super::restore::Restore;
 use super::stop::StopAndWait;
 
 /// Runs fleets of confined workers from a durable task board
@@ -115,6 +117,9 @@ pub(super) enum Command {
     Reclaim(verbs::Reclaim),
     Archive(verbs::Archive),
     Init(verbs::Init),
+    Backup(verbs::Backup),
+    Restore(Restore),
+    Doctor(Doctor),
     Stop(StopAndWait),
     /// Print completions for a shell
     #[command(after_help = "\

@@ -2,9 +2,11 @@
 
 mod arguments;
 mod dispatch;
+mod doctor;
 mod follow;
 mod paper;
 mod refused;
+mod restore;
 mod stop;
 
 use std::process::ExitCode;
@@ -152,6 +154,9 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Context(verb) => call(&client, verb, output).await,
         Command::Stats(verb) => call(&client, verb, output).await,
         Command::Events(verb) => call(&client, verb, output).await,
+        Command::Backup(verb) => call(&client, verb, output).await,
+        Command::Restore(verb) => restore::run(&client, &verb, output),
+        Command::Doctor(verb) => doctor::run(&client, &verb, output),
         Command::Stop(verb) => stop::run(&client, verb, output).await,
         Command::Log(verb) if verb.follow => follow::log(&client, verb, output).await,
         Command::Log(verb) => call(&client, verb, output).await,

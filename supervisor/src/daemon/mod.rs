@@ -37,7 +37,7 @@ pub(crate) use cgroup::{of_root as cgroup_of, processes as cgroup_processes};
 pub(crate) use helper::{main as helper_main, work as work_as};
 pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};
 pub(crate) use place::check as check_workspace;
-pub(crate) use run::{Extent, run};
+pub(crate) use run::{Extent, examine_host, run};
 pub(crate) use stopping::StopMode;
 
 use kernel::{BoardName, TaskId};

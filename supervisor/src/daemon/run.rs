@@ -65,7 +65,7 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     let (events, mut inbox) = mpsc::unbounded_channel();
     let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(events.clone())));
     let lanes = service.lanes()?;
-    let boards = open_boards(&service)?;
+    let boards = open_boards(&service, extent)?;
     let key = OperatorKey::ensure(&root)?;
     let sockets = match support.board_access_kind() {
         policies::BoardKind::Socket => Sockets::Unix,
@@ -112,7 +112,10 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
             live.extend(recovered.iter().map(|run| cgroups.run(name, run.id)));
         }
     }
-    if let Ok(cgroups) = &context.host.cgroups {
+    if let Ok(cgroups) = &context.host.cgroups
+        && !service.refuses_any()
+    {
+        // The runs of a board that is not served cannot be told from those that are over.
         cgroups.sweep(&live);
     }
     if let Err(error) = workspace::sweep_leases(&root.leases()) {
@@ -337,15 +340,26 @@ fn reload(context: &Context) -> Result<(Arc<Config>, Arc<Lanes>), Failure> {
     Ok((context.service.config(), context.service.lanes()?))
 }
 
-fn open_boards(service: &Service) -> Result<Vec<BoardName>, Failure> {
+/// Opens every board. One that is damaged is not served, and those that are whole do not suffer from it; a pass that
+/// ends by itself has nobody to read the log, so it is refused as a whole.
+fn open_boards(service: &Service, extent: Extent) -> Result<Vec<BoardName>, Failure> {
     let mut names = service.board_names()?;
     if !names.contains(&BoardName::default()) {
         names.push(BoardName::default());
     }
-    for name in &names {
-        service.board(name)?;
+    let mut served = Vec::new();
+    for name in names {
+        match service.board(&name) {
+            Ok(_) => served.push(name),
+            Err(failure) if extent == Extent::Forever => {
+                let hint = failure.hint.as_deref().unwrap_or_default();
+                tracing::error!(board = %name, error = %failure, hint, "board_not_served");
+                service.refuse(name, failure);
+            }
+            Err(failure) => return Err(failure),
+        }
     }
-    Ok(names)
+    Ok(served)
 }
 
 /// What a shim says on the daemon's socket. Only a hint: the run directory is what counts.
@@ -453,14 +467,16 @@ fn install_binary(root: &Root) -> Result<(), Failure> {
 }
 
 async fn detect_support() -> Result<policies::Support, Failure> {
-    let probed = tokio::task::spawn_blocking(|| {
-        let support = policies::Support::detect();
-        match helper::probe_view() {
-            Ok(()) => support,
-            Err(why) => support.without_view(why),
-        }
-    });
+    let probed = tokio::task::spawn_blocking(probed_support);
     probed.await.map_err(|e| Failure::failed(format!("the host could not be examined: {e}")))
+}
+
+fn probed_support() -> policies::Support {
+    let support = policies::Support::detect();
+    match helper::probe_view() {
+        Ok(()) => support,
+        Err(why) => support.without_view(why),
+    }
 }
 
 fn hostname() -> String {
@@ -468,4 +484,19 @@ fn hostname() -> String {
         .ok()
         .and_then(|name| name.into_string().ok())
         .unwrap_or_else(|| "localhost".to_owned())
+}
+
+/// What this host gives to workers, as a daemon started now would find it.
+#[derive(Debug)]
+pub(crate) struct HostLook {
+    /// What can be enforced.
+    pub(crate) support: policies::Support,
+    /// Whether runs get groups; the reason if not.
+    pub(crate) cgroups: Result<(), String>,
+}
+
+/// Examines the host and leaves nothing behind.
+pub(crate) fn examine_host() -> HostLook {
+    let cgroups = Cgroups::find(&format!("look-{}", std::process::id())).map(|found| found.remove());
+    HostLook { support: probed_support(), cgroups }
 }

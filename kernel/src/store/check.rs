@@ -1,0 +1,80 @@
+//! Whether a board's file is whole: its pages, its indices, its rows and what they refer to.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::open::{self, OpenError, sqlite};
+
+/// From this size on the pages are checked and the indices are not compared with their tables: that reads everything
+/// twice, in an order that disks do not like.
+const BIG: u64 = 256 * 1024 * 1024;
+/// So many faults are told.
+const TOLD: usize = 20;
+
+/// Returns everything that is wrong with the board at `path`, in words; nothing for a board that is whole.
+///
+/// # Errors
+/// A file that cannot be opened as a board at all.
+pub fn check_board(path: &Path) -> Result<Vec<String>, OpenError> {
+    let conn = open::reader(path)?;
+    faults(&conn, path)
+}
+
+/// Refuses a board that is not whole.
+///
+/// # Errors
+/// [`OpenError::Corrupt`] with the first faults; whatever keeps it from being opened.
+pub fn require_whole(path: &Path) -> Result<(), OpenError> {
+    let faults = check_board(path)?;
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let more = faults.len().saturating_sub(3);
+    let mut detail = faults.into_iter().take(3).collect::<Vec<_>>().join("; ");
+    if more > 0 {
+        detail = format!("{detail}; and {more} more");
+    }
+    Err(OpenError::Corrupt { path: path.to_owned(), detail })
+}
+
+/// Returns what is wrong with an open database.
+pub(super) fn faults(conn: &Connection, path: &Path) -> Result<Vec<String>, OpenError> {
+    let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
+    let depth = if size > BIG { "quick_check" } else { "integrity_check" };
+    let mut faults = integrity(conn, depth).or_else(|error| damaged(path, error))?;
+    faults.extend(orphans(conn).or_else(|error| damaged(path, error))?);
+    faults.truncate(TOLD);
+    Ok(faults)
+}
+
+/// A file so broken that the check itself fails has a fault; any other failure is one of the check.
+fn damaged(path: &Path, error: rusqlite::Error) -> Result<Vec<String>, OpenError> {
+    let error = sqlite("check", path, error);
+    if let OpenError::Corrupt { detail, .. } = error { Ok(vec![detail]) } else { Err(error) }
+}
+
+fn integrity(conn: &Connection, depth: &str) -> rusqlite::Result<Vec<String>> {
+    let mut found = Vec::new();
+    conn.pragma(None, depth, i64::try_from(TOLD).unwrap_or(i64::MAX), |row| {
+        found.push(row.get::<_, String>(0)?);
+        Ok(())
+    })?;
+    // SQLite groups its findings under headings of their own.
+    let lines = found.iter().flat_map(|text| text.lines()).map(str::trim);
+    Ok(lines
+        .filter(|line| !line.is_empty() && *line != "ok" && !line.starts_with("***"))
+        .map(str::to_owned)
+        .collect())
+}
+
+fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = conn.prepare(
+        "SELECT \"table\", parent, count(*) FROM pragma_foreign_key_check GROUP BY \"table\", parent ORDER BY 1, 2",
+    )?;
+    let rows = statement.query_map([], |row| {
+        let (table, parent, count): (String, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(format!("{count} rows of {table} refer to rows of {parent} that are not there"))
+    })?;
+    rows.collect()
+}

@@ -1,0 +1,216 @@
+//! Boards that are copied while in use, put back, damaged and mended.
+
+use std::fs;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::testing::{Bench, alice, titled};
+use crate::{
+    Existing, NewTask, OpenError, Readers, Repair, RunId, Timestamp, Writer, WriterOptions, backup_board,
+    check_board, repair_board, require_whole, restore_board,
+};
+
+const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+fn titles(path: &Path) -> Vec<String> {
+    let readers = Readers::open(path, std::sync::Arc::new(crate::SystemClock)).unwrap();
+    let page =
+        readers.with(|view| view.tasks(&crate::Filter { limit: 1000, ..crate::Filter::default() })).unwrap();
+    page.tasks.into_iter().map(|task| task.title).collect()
+}
+
+/// Closes a bench and keeps its directory; the board is in one file then.
+fn close(bench: Bench) -> (tempfile::TempDir, PathBuf) {
+    let Bench { directory, path, writer, readers, .. } = bench;
+    drop((writer, readers));
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "journal_mode", "DELETE").unwrap();
+    (directory, path)
+}
+
+#[test]
+fn a_backup_of_a_board_in_use_has_all_that_was_acknowledged_before_it() {
+    let bench = Bench::new();
+    let to = bench.directory.path().join("copy.db");
+    let writer = bench.writer.clone();
+    let (acknowledged, first) = std::sync::mpsc::channel();
+    let busy = std::thread::spawn(move || {
+        for at in 0..200 {
+            writer.call(move |board| board.create(titled(&format!("n{at}")), &alice())).unwrap();
+            acknowledged.send(at).ok();
+        }
+    });
+    let before = first.iter().take(20).count();
+
+    backup_board(&bench.path, &to, Existing::Keep).unwrap();
+
+    busy.join().unwrap();
+    assert!(titles(&to).len() >= before);
+    assert_eq!(check_board(&to).unwrap(), Vec::<String>::new());
+    assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
+    let left: Vec<_> = fs::read_dir(bench.directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains(".new-"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn a_backup_replaces_a_file_only_when_told() {
+    let bench = Bench::new();
+    let to = bench.directory.path().join("copy.db");
+    fs::write(&to, "mine").unwrap();
+
+    let error = backup_board(&bench.path, &to, Existing::Keep).unwrap_err();
+
+    assert!(matches!(error, OpenError::Exists { .. }), "{error}");
+    assert_eq!(fs::read(&to).unwrap(), b"mine");
+    backup_board(&bench.path, &to, Existing::Replace).unwrap();
+    assert_eq!(check_board(&to).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_restored_board_is_the_backup_and_never_gives_out_a_run_number_again() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    let to = bench.directory.path().join("copy.db");
+    backup_board(&bench.path, &to, Existing::Keep).unwrap();
+    let later = bench.start(&task);
+    bench.create(titled("after the backup"));
+    let (_directory, path) = close(bench);
+
+    let restored = restore_board(&path, &to, RunId(41), NOW).unwrap();
+
+    assert_eq!(titles(&path), ["work"]);
+    let replaced = restored.replaced.unwrap();
+    assert_eq!(titles(&replaced).len(), 2, "what was replaced is still whole");
+    let writer = Writer::open(&path, WriterOptions::default()).unwrap();
+    let run = writer
+        .call(move |board| board.claim(&task, std::time::Duration::from_mins(1), &alice()))
+        .unwrap()
+        .run
+        .id;
+    assert!(run.get() > 41 && run > later, "{run}");
+}
+
+#[test]
+fn a_restore_of_something_else_leaves_the_board_alone() {
+    let bench = Bench::new();
+    bench.ready();
+    let bad = bench.directory.path().join("bad.db");
+    fs::write(&bad, vec![b'x'; 8192]).unwrap();
+    let (_directory, path) = close(bench);
+    let before = fs::read(&path).unwrap();
+
+    for (from, text) in [(bad.clone(), "damaged"), (bad.with_file_name("none.db"), "missing")] {
+        let error = restore_board(&path, &from, RunId(0), NOW).unwrap_err();
+        assert!(error.to_string().contains(text), "{error}");
+    }
+
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_missing_board_is_restored_too() {
+    let bench = Bench::new();
+    bench.ready();
+    let to = bench.directory.path().join("copy.db");
+    backup_board(&bench.path, &to, Existing::Keep).unwrap();
+    let (_directory, path) = close(bench);
+    fs::remove_file(&path).unwrap();
+
+    let restored = restore_board(&path, &to, RunId(0), NOW).unwrap();
+
+    assert_eq!(restored.replaced, None);
+    assert_eq!(titles(&path), ["work"]);
+}
+
+#[test]
+fn a_damaged_index_is_made_anew_and_the_damaged_file_kept() {
+    let bench = Bench::new();
+    bench.ready();
+    let (_directory, path) = close(bench);
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute_batch(
+        "PRAGMA writable_schema = ON; \
+         UPDATE sqlite_schema SET sql = replace(sql, 'IS NOT NULL', 'IS NULL') WHERE name = 'tasks_session'",
+    )
+    .unwrap();
+    drop(conn);
+    let error = require_whole(&path).unwrap_err();
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    assert!(error.hint().unwrap().contains("doctor --repair"));
+
+    let repair = repair_board(&path, &"test".parse().unwrap(), NOW).unwrap();
+
+    let Repair::Reindexed { evidence } = repair else { panic!("{repair:?}") };
+    require_whole(&path).unwrap();
+    require_whole(&evidence).unwrap_err();
+    assert_eq!(repair_board(&path, &"test".parse().unwrap(), NOW).unwrap(), Repair::Whole);
+}
+
+/// A board with enough in it for trees of several pages.
+fn grown() -> (tempfile::TempDir, PathBuf) {
+    let bench = Bench::new();
+    for at in 0..12 {
+        let body = Some("text ".repeat(300));
+        let task = bench.create(NewTask { body, ..titled(&format!("task {at}")) }).id;
+        let comment = "words ".repeat(100);
+        bench.call(move |board| board.comment(&task, &comment, None, &alice())).unwrap();
+    }
+    let task = bench.ready();
+    bench.start(&task);
+    close(bench)
+}
+
+#[test]
+fn whatever_page_is_damaged_a_board_is_refused_and_then_mended_with_all_that_can_be_read() {
+    let (directory, path) = grown();
+    let whole = fs::read(&path).unwrap();
+    let pages = whole.len() / 4096;
+    let mut rebuilt = 0;
+    for page in 1..pages {
+        for entry in fs::read_dir(directory.path()).unwrap() {
+            let entry = entry.unwrap().path();
+            if entry.extension().is_none_or(|end| end != "json") {
+                fs::remove_file(entry).unwrap();
+            }
+        }
+        fs::write(&path, &whole).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.write_all_at(&[0xa5; 4096], u64::try_from(page * 4096).unwrap()).unwrap();
+        drop(file);
+        if require_whole(&path).is_ok() {
+            // A free page.
+            continue;
+        }
+        let repair = repair_board(&path, &"test".parse().unwrap(), NOW).unwrap();
+        require_whole(&path).unwrap();
+        let evidence = match repair {
+            Repair::Whole => panic!("page {page} is damaged"),
+            Repair::Reindexed { evidence } => evidence,
+            Repair::Rebuilt { evidence, .. } => {
+                rebuilt += 1;
+                evidence
+            }
+        };
+        assert_eq!(fs::read(&evidence).unwrap()[page * 4096], 0xa5);
+        let writer = Writer::open(&path, WriterOptions::default()).unwrap();
+        writer.call(|board| board.create(titled("after"), &alice())).unwrap();
+    }
+    assert!(rebuilt > 5, "{rebuilt} of {pages} pages");
+}
+
+#[test]
+fn of_a_file_without_a_header_nothing_is_mended_and_nothing_lost() {
+    let (_directory, path) = grown();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.write_all_at(&[0; 100], 0).unwrap();
+    drop(file);
+    let before = fs::read(&path).unwrap();
+
+    let error = repair_board(&path, &"test".parse().unwrap(), NOW).unwrap_err();
+
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}

@@ -1,0 +1,256 @@
+//! A damaged board made whole: its indices anew, or every row that can still be read in a new file.
+//!
+//! The damaged file is copied away before anything is touched, and stays.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags, params_from_iter};
+
+use super::backup::{draft_beside, put_aside, sync_dir, with_end};
+use super::open::{self, OpenError, sqlite};
+use super::{check, create, migrate};
+use crate::clock::Timestamp;
+use crate::id::{BoardId, BoardName};
+
+/// What a repair has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Nothing was wrong, and nothing was done.
+    Whole,
+    /// The indices were made anew; no row was touched.
+    Reindexed {
+        /// Where the board is as it was before.
+        evidence: PathBuf,
+    },
+    /// The rows that can be read are in a new file.
+    Rebuilt {
+        /// Where the board is as it was before.
+        evidence: PathBuf,
+        /// What is not in the new file.
+        losses: Vec<Loss>,
+    },
+}
+
+/// What a rebuilt board lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The table.
+    pub table: String,
+    /// What of it, in words.
+    pub what: String,
+}
+
+/// Mends the board at `path`. No process may have it open.
+///
+/// # Errors
+/// A file that is not a board of this program, or of which nothing can be read. It is as it was then, or beside its
+/// place under the name in the message.
+pub fn repair_board(path: &Path, name: &BoardName, now: Timestamp) -> Result<Repair, OpenError> {
+    open::look(path)?;
+    if let Ok(faults) = check::check_board(path)
+        && faults.is_empty()
+    {
+        return Ok(Repair::Whole);
+    }
+    let evidence = keep_evidence(path, now)?;
+    if reindexed(path) {
+        return Ok(Repair::Reindexed { evidence });
+    }
+    let draft = draft_beside(path);
+    let losses = match rebuild(path, &draft, name, now) {
+        Ok(losses) => losses,
+        Err(error) => {
+            // The first failure is what the caller needs to hear.
+            drop(create::clear(&draft));
+            return Err(error);
+        }
+    };
+    // The evidence is a copy; the damaged file goes where a second look can find it too.
+    put_aside(path, "rebuilt", now)?;
+    fs::rename(&draft, path).map_err(|source| OpenError::Io {
+        step: "put the rebuilt board in the place of",
+        path: path.to_owned(),
+        source,
+    })?;
+    sync_dir(path)?;
+    for end in ["", "-wal", "-shm"] {
+        // The same bytes are in the evidence.
+        drop(fs::remove_file(with_end(path, &format!(".rebuilt-{}{end}", now.as_micros()))));
+    }
+    Ok(Repair::Rebuilt { evidence, losses })
+}
+
+fn keep_evidence(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
+    let evidence = with_end(path, &format!(".damaged-{}", now.as_micros()));
+    for end in ["", "-wal"] {
+        let (from, to) = (with_end(path, end), with_end(&evidence, end));
+        match fs::copy(&from, &to).and_then(|_| fs::File::open(&to)?.sync_all()) {
+            Ok(()) => {}
+            Err(error) if end == "-wal" && error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(OpenError::Io { step: "copy away", path: from, source }),
+        }
+    }
+    sync_dir(path)?;
+    Ok(evidence)
+}
+
+/// Makes the indices anew. Returns whether the board is whole now.
+fn reindexed(path: &Path) -> bool {
+    let done = open::foreign_writer(path).and_then(|conn| {
+        conn.execute_batch("REINDEX").map_err(|error| sqlite("reindex", path, error))?;
+        check::faults(&conn, path)
+    });
+    done.is_ok_and(|faults| faults.is_empty())
+}
+
+/// Reads what can be read into a new board.
+fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Result<Vec<Loss>, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let source = Connection::open_with_flags(path, flags).map_err(|e| sqlite("open", path, e))?;
+    let found: i64 = source
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|e| sqlite("read", path, e))?;
+    if found > migrate::latest() {
+        return Err(OpenError::NewerSchema { path: path.to_owned(), found, known: migrate::latest() });
+    }
+    let marked = create::read_marker(&create::marker_path(path))?;
+    let id = marked.unwrap_or_else(|| BoardId(uuid::Uuid::new_v4()));
+    create::build(draft, id, name, now)?;
+    let fail = |error| sqlite("rebuild", draft, error);
+    let target = open::foreign_writer(draft)?;
+    target.pragma_update(None, "foreign_keys", false).map_err(fail)?;
+    target.execute_batch("BEGIN IMMEDIATE").map_err(fail)?;
+    let mut losses = Vec::new();
+    for table in tables(&target).map_err(fail)? {
+        if let Some(what) = salvage(&source, &target, &table).map_err(fail)? {
+            losses.push(Loss { table, what });
+        }
+    }
+    losses.extend(reconcile(&target).map_err(fail)?);
+    target.execute_batch("COMMIT").map_err(fail)?;
+    let faults = check::faults(&target, draft)?;
+    target.close().map_err(|(_, error)| fail(error))?;
+    match faults.first() {
+        None => Ok(losses),
+        Some(fault) => Err(OpenError::Corrupt { path: path.to_owned(), detail: fault.clone() }),
+    }
+}
+
+/// The tables with a board's rows.
+pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = conn.prepare(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid",
+    )?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    rows.collect()
+}
+
+pub(super) fn columns(conn: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = conn.prepare("SELECT name FROM pragma_table_info(?1) ORDER BY cid")?;
+    let rows = statement.query_map([table], |row| row.get(0))?;
+    rows.collect()
+}
+
+/// Copies the rows of a table from both ends, as far as they can be read. Returns what is lost, in words.
+fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
+    let known = columns(source, table).unwrap_or_default();
+    let shared: Vec<String> =
+        columns(target, table)?.into_iter().filter(|column| known.contains(column)).collect();
+    if shared.is_empty() {
+        return Ok(Some("the whole table: its definition cannot be read".to_owned()));
+    }
+    if table == "meta" {
+        // Made anew from the marker; only the counter of uids is worth its row.
+        let uid = source.query_row("SELECT next_uid FROM meta", [], |row| row.get::<_, i64>(0));
+        return match uid {
+            Ok(uid) => target.execute("UPDATE meta SET next_uid = ?1", [uid]).map(|_| None),
+            Err(_) => Ok(Some("the counter of the workers' uids".to_owned())),
+        };
+    }
+    let names = shared.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+    let marks = vec!["?"; shared.len()].join(", ");
+    let mut insert =
+        target.prepare(&format!("INSERT OR IGNORE INTO \"{table}\" ({names}) VALUES ({marks})"))?;
+    let mut refused = 0_usize;
+    let mut broken = None;
+    for order in ["ASC", "DESC"] {
+        let scan =
+            format!("SELECT {names} FROM \"{table}\" NOT INDEXED ORDER BY {} {order}", key(source, table));
+        match read_rows(source, &scan, shared.len(), |row| match insert.execute(params_from_iter(row)) {
+            Ok(_) => {}
+            Err(_) => refused += 1,
+        }) {
+            Ok(()) => break,
+            Err(error) => broken = Some(error.to_string()),
+        }
+    }
+    let kept: i64 = target.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| row.get(0))?;
+    Ok(match (broken, refused) {
+        (Some(why), _) => {
+            Some(format!("an unknown number of rows between those that were read ({kept}): {why}"))
+        }
+        (None, 0) => None,
+        (None, refused) => Some(format!("{refused} rows whose values make no sense")),
+    })
+}
+
+fn key(conn: &Connection, table: &str) -> String {
+    // A table without rowids is read in the order of its key, which is its only tree.
+    if conn.prepare(&format!("SELECT rowid FROM \"{table}\"")).is_ok() { "rowid" } else { "1" }.to_owned()
+}
+
+fn read_rows(
+    source: &Connection,
+    scan: &str,
+    width: usize,
+    mut each: impl FnMut(Vec<Value>),
+) -> rusqlite::Result<()> {
+    let mut statement = source.prepare(scan)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let values = (0..width).map(|at| row.get::<_, Value>(at)).collect::<rusqlite::Result<Vec<_>>>()?;
+        each(values);
+    }
+    Ok(())
+}
+
+/// Removes what refers to rows that are lost, and gives running tasks whose run is lost a run that recovery can end.
+fn reconcile(conn: &Connection) -> rusqlite::Result<Vec<Loss>> {
+    let mut losses = Vec::new();
+    let mut children: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for table in tables(conn)? {
+        let columns = columns(conn, &table)?;
+        let referring = columns.into_iter().filter(|column| {
+            matches!(column.as_str(), "task_id" | "parent_id" | "child_id") && table != "task_events"
+        });
+        let referring: Vec<String> = referring.collect();
+        if !referring.is_empty() {
+            children.insert(table, referring);
+        }
+    }
+    for (table, columns) in children {
+        let lost = columns.iter().map(|column| format!("\"{column}\" NOT IN (SELECT id FROM tasks)"));
+        let condition = lost.collect::<Vec<_>>().join(" OR ");
+        let removed = conn.execute(&format!("DELETE FROM \"{table}\" WHERE {condition}"), [])?;
+        if removed > 0 {
+            losses.push(Loss { table, what: format!("{removed} rows of tasks that are lost") });
+        }
+    }
+    let made = conn.execute(
+        "INSERT INTO task_runs (id, task_id, tenant, profile, status, holder, started_at) \
+         SELECT current_run_id, id, tenant, assignee, 'running', 'supervisor', updated_at FROM tasks \
+         WHERE current_run_id IS NOT NULL AND current_run_id NOT IN (SELECT id FROM task_runs)",
+        [],
+    )?;
+    if made > 0 {
+        let what = format!("all about {made} open runs but their numbers; recovery ends them as lost");
+        losses.push(Loss { table: "task_runs".to_owned(), what });
+    }
+    // A task id is never used again, whatever became of the list of those that were.
+    conn.execute("INSERT OR IGNORE INTO task_ids (id) SELECT id FROM tasks", [])?;
+    Ok(losses)
+}

@@ -1,0 +1,95 @@
+//! `restore` at the command line: puts a backup in the place of a board, while nobody uses it.
+
+use std::path::PathBuf;
+
+use kernel::{BoardName, Clock as _, RunId, SystemClock};
+use serde::Serialize;
+
+use super::Output;
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::owner::OwnerLock;
+use crate::paths::{Root, make_dir};
+
+/// Put a backup in the place of the board
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+The daemon has to be stopped. The file that is replaced stays beside the board.
+Workers of runs that the backup does not know are ended by the next daemon.
+
+Examples:
+  supervisor stop --wait && supervisor restore /var/backups/board.db
+  supervisor --board releases restore releases.db")]
+pub(super) struct Restore {
+    /// The backup
+    pub(super) file: PathBuf,
+}
+
+/// A board that was put back.
+#[derive(Debug, Serialize)]
+struct Restored {
+    board: BoardName,
+    board_id: kernel::BoardId,
+    path: PathBuf,
+    replaced: Option<PathBuf>,
+}
+
+pub(super) fn run(client: &Client, verb: &Restore, output: Output) -> Result<u8, Failure> {
+    refuse_worker(client)?;
+    let (root, board) = (client.root(), client.board());
+    root.create()?;
+    let _lock = lock(root)?;
+    let path = root.board(board);
+    if let Some(dir) = path.parent() {
+        make_dir(dir, 0o700)?;
+    }
+    let last_run = last_run_dir(root, board);
+    let restored =
+        kernel::restore_board(&path, &verb.file, last_run, SystemClock.now()).map_err(|error| {
+            let missing = matches!(error, kernel::OpenError::Missing { .. });
+            let failure = Failure::from(error);
+            if missing { failure.hint("name a file that `supervisor backup` has written") } else { failure }
+        })?;
+    let restored =
+        Restored { board: board.clone(), board_id: restored.board, path, replaced: restored.replaced };
+    if output.json() {
+        output.value(&restored)?;
+        return Ok(0);
+    }
+    let mut text = format!("Restored board {} from {}\n", restored.board, verb.file.display());
+    if let Some(replaced) = &restored.replaced {
+        text.push_str("The former one is kept as ");
+        text.push_str(&replaced.display().to_string());
+        text.push('\n');
+    }
+    output.text(&text)?;
+    Ok(0)
+}
+
+/// Refuses work on files from inside a run, whose token says nothing there.
+pub(super) fn refuse_worker(client: &Client) -> Result<(), Failure> {
+    match client.worker() {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(Code::NotPermitted, "this command is not for workers")
+            .hint("outside a run, unset SUPERVISOR_TOKEN")),
+    }
+}
+
+/// Takes the root's lock, or says who holds it.
+pub(super) fn lock(root: &Root) -> Result<OwnerLock, Failure> {
+    OwnerLock::try_acquire(root, "a command that works on files")?.ok_or_else(|| {
+        let holder = OwnerLock::holder(root).unwrap_or_else(|| "another process".to_owned());
+        Failure::new(Code::Conflict, format!("the boards of {} are in use: {holder}", root.dir().display()))
+            .hint(
+                "stop the daemon first: supervisor stop --wait (or --leave --wait, which lets workers go on)",
+            )
+    })
+}
+
+/// The highest number among the run directories of a board.
+fn last_run_dir(root: &Root, board: &BoardName) -> RunId {
+    let entries = std::fs::read_dir(root.runs(board)).into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    RunId(numbers.max().unwrap_or(0))
+}

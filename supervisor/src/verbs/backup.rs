@@ -1,0 +1,105 @@
+//! `backup`: a consistent copy of a board that may be in use.
+
+use std::path::PathBuf;
+
+use kernel::Existing;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Copy the board into a file, while it is in use
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+The copy is one SQLite file with the board as of one moment, checked and durable
+before it has its name. `supervisor restore` puts it back. Attached files are not
+in it: they lie beside the board, in boards/<board>/attachments.
+
+Examples:
+  supervisor backup /var/backups/board.db
+  supervisor --board releases backup --force releases.db")]
+pub(crate) struct Backup {
+    /// Where to write it
+    pub(crate) file: PathBuf,
+    /// Replace the file if it exists
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) force: bool,
+}
+
+/// The backup that is there now.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct BackedUp {
+    /// The board.
+    pub(crate) board: kernel::BoardName,
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// Its length in bytes.
+    pub(crate) bytes: u64,
+}
+
+impl Verb for Backup {
+    const NAME: &'static str = "backup";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = BackedUp;
+
+    fn localize(&mut self, _client: &Client) -> Result<(), Failure> {
+        self.file = std::path::absolute(&self.file)
+            .map_err(|e| Failure::file("resolve the path of", &self.file, &e))?;
+        Ok(())
+    }
+
+    async fn run(self, call: Call) -> Result<BackedUp, Failure> {
+        let board = call.board.name().clone();
+        let from = call.service.root().board(&board);
+        let boards = call.service.root().boards();
+        let Backup { file, force } = self;
+        let copied = tokio::task::spawn_blocking(move || {
+            refuse_place(&file, &boards)?;
+            let existing = if force { Existing::Replace } else { Existing::Keep };
+            let bytes = kernel::backup_board(&from, &file, existing).map_err(|error| {
+                let exists = matches!(error, kernel::OpenError::Exists { .. });
+                let failure = Failure::from(error);
+                if exists { failure.hint("choose another name, or replace it with --force") } else { failure }
+            })?;
+            Ok(BackedUp { board, file, bytes })
+        });
+        copied.await.map_err(|e| Failure::failed(format!("the backup did not finish: {e}")))?
+    }
+
+    fn show(reply: &BackedUp, screen: &mut Screen) {
+        screen.line(format!(
+            "Backed up board {} to {} ({} bytes)",
+            reply.board,
+            reply.file.display(),
+            reply.bytes
+        ));
+    }
+}
+
+/// Refuses a file among the boards: one of them could be replaced while it is in use.
+fn refuse_place(file: &std::path::Path, boards: &std::path::Path) -> Result<(), Failure> {
+    let dir = file.parent().unwrap_or(file);
+    let real = dir.canonicalize().map_err(|e| {
+        let failure = Failure::file("find the directory", dir, &e);
+        if e.kind() == std::io::ErrorKind::NotFound {
+            Failure { code: Code::NotFound, ..failure }.hint("make it first")
+        } else {
+            failure
+        }
+    })?;
+    if boards.canonicalize().is_ok_and(|boards| real.starts_with(boards)) {
+        return Err(Failure::usage(format!("{} is among the boards of this root", file.display()))
+            .hint("write the backup elsewhere, best on another disk"));
+    }
+    if file.is_dir() {
+        return Err(Failure::usage(format!("{} is a directory", file.display())).hint("name a file in it"));
+    }
+    Ok(())
+}
