@@ -77,7 +77,11 @@ pub(super) async fn dispatch<V: Verb>(
     let service = Arc::clone(&shared.service);
     let opened =
         if V::NAME == verbs::Init::NAME { service.create_board(&name) } else { service.board(&name) };
-    let board = opened?;
+    // A daemon can be stopped whatever became of the board that the command line names by default.
+    let board = match opened {
+        Err(failure) if V::NAME == verbs::Stop::NAME => service.any_served().ok_or(failure)?,
+        opened => opened?,
+    };
     let actor = identify(peer, headers, shared.key.as_ref(), &board)?;
     permit::<V>(&actor)?;
     let request = match text(REQUEST_HEADER) {

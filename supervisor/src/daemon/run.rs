@@ -497,6 +497,7 @@ pub(crate) struct HostLook {
 
 /// Examines the host and leaves nothing behind.
 pub(crate) fn examine_host() -> HostLook {
-    let cgroups = Cgroups::find(&format!("look-{}", std::process::id())).map(|found| found.remove());
+    let cgroups =
+        Cgroups::find(Path::new(&format!("/look/{}", std::process::id()))).map(|found| found.remove());
     HostLook { support: probed_support(), cgroups }
 }
