@@ -1,6 +1,6 @@
 //! Whatever dies at whatever moment: nothing acknowledged is lost, nothing runs twice at once, nothing is left behind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -153,42 +153,41 @@ fn killed_shims_and_workers_cost_an_attempt_and_leave_nothing() {
     let journal = Journal::of(&fleet, 8, "failure_limit = 1000\n");
     let tasks = create(&fleet, count, &Journal::script("(setsid sleep 0.4 &)\nsleep 0.3"));
     fleet.start();
-    let mut killed = BTreeSet::new();
+    let mut killed = BTreeMap::<String, BTreeSet<i32>>::new();
+    let total = |killed: &BTreeMap<String, BTreeSet<i32>>| killed.values().map(BTreeSet::len).sum::<usize>();
     fleet.eventually("enough shims and workers were killed", || {
-        let victims = victims(&fleet, &journal, chance.below(3));
+        // A task waits longer after each loss, so none loses too often.
+        let mut victims = victims(&fleet, chance.below(3));
+        victims.retain(|(task, _)| killed.get(task).is_none_or(|pids| pids.len() < 4));
         if !victims.is_empty() {
-            let pid = victims[usize::try_from(chance.below(victims.len() as u64)).unwrap()];
+            let (task, pid) =
+                victims.swap_remove(usize::try_from(chance.below(victims.len() as u64)).unwrap());
             if kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok() {
-                killed.insert(pid);
+                killed.entry(task).or_default().insert(pid);
             }
         }
-        (killed.len() >= kills || all_done(&fleet, &journal, count)).then_some(())
+        (total(&killed) >= kills || all_done(&fleet, &journal, count)).then_some(())
     });
-    assert!(killed.len() >= kills / 2, "the tasks were done before much was killed: {}", killed.len());
+    assert!(total(&killed) >= kills / 2, "the tasks were done before much was killed: {killed:?}");
     settle(&fleet, &journal, &tasks, Attempts::Many);
 }
 
-/// The pids of shims, of workers, or of both. Tasks that have begun often are spared: each attempt waits longer.
-fn victims(fleet: &Fleet, journal: &Journal, which: u64) -> Vec<i32> {
+/// The tasks and pids of shims, of workers, or of both.
+fn victims(fleet: &Fleet, which: u64) -> Vec<(String, i32)> {
     let files: &[&str] = match which {
         0 => &["pid"],
         1 => &["started"],
         _ => &["pid", "started"],
     };
-    let begun: Vec<String> =
-        journal.lines().into_iter().filter(|line| line.what == "start").map(|line| line.task).collect();
-    let is_spared = |task: &str| begun.iter().filter(|begun| begun.as_str() == task).count() > 3;
-    let spared: BTreeSet<_> = records(fleet, "spec.json")
-        .into_iter()
-        .filter(|(_, spec)| spec["task"].as_str().is_some_and(is_spared))
-        .map(|(dir, _)| dir)
-        .collect();
+    let tasks: BTreeMap<_, _> = records(fleet, "spec.json").into_iter().collect();
     // A worker's record outlives it; its pid is still the worker's only while it runs in this root.
     let live: BTreeSet<i32> = fleet.processes().iter().map(|process| process.pid).collect();
-    let recorded =
-        files.iter().flat_map(|file| records(fleet, file)).filter(|(dir, _)| !spared.contains(dir));
-    let pids = recorded.filter_map(|(_, record)| i32::try_from(record["pid"].as_i64()?).ok());
-    pids.filter(|pid| live.contains(pid)).collect()
+    let recorded = files.iter().flat_map(|file| records(fleet, file));
+    let pids = recorded.filter_map(|(dir, record)| {
+        let task = tasks.get(&dir)?["task"].as_str()?.to_owned();
+        Some((task, i32::try_from(record["pid"].as_i64()?).ok()?))
+    });
+    pids.filter(|(_, pid)| live.contains(pid)).collect()
 }
 
 #[test]
