@@ -1,6 +1,8 @@
 //! The second story: fifty tenants at once, and among them one with a question, one that crashes, one that never ends and
 //! one that tries to read what is not its own.
 
+use std::collections::BTreeSet;
+
 use kernel::{BlockKind, Outcome, Status, Task, TaskId};
 
 use super::board::{Board, find};
@@ -11,10 +13,9 @@ use super::progress::Progress;
 use super::report::{Denial, Part, Report, Verdict};
 use super::tenants::{COUNT, Role, TenantPlace, quoted};
 use crate::api::Verb;
-use crate::daemon::Phase;
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::verbs::{Create, Show, Status as StatusVerb, Unblock};
+use crate::verbs::{Create, List, Show, Unblock};
 
 const PART: Part = Part::Fleet;
 
@@ -87,10 +88,11 @@ pub(super) async fn play(
         .until("the one that never ends has its grandchildren", |tasks| {
             let task = find(tasks, &overruns)?;
             let over = task.started_at.is_some() && task.current_run_id.is_none();
-            (task.last_heartbeat_at.is_some() || over).then_some(())
+            let up = task.last_heartbeat_at.is_some() && task.worker_pid.is_some();
+            (up || over).then_some(())
         })
         .await?;
-    let brood = survey(board, &overruns, report, progress).await?;
+    let brood = survey(board, &fleet, &overruns, report, progress).await?;
     for member in &fleet {
         member.place.open_gate()?;
     }
@@ -145,17 +147,22 @@ fn loot(root: &Root, places: &[TenantPlace], daemon: i32) -> Vec<Loot> {
 /// Counts who is alive at this moment, and looks at what the one that never ends has brought into the world.
 async fn survey(
     board: &Board,
+    fleet: &[Member],
     overruns: &TaskId,
     report: &mut Report,
     progress: &Progress,
 ) -> Result<Vec<Seen>, Failure> {
-    let status = board.call(&StatusVerb::default()).await?;
     let brood = processes::mentioning(&format!("SUPERVISOR_TASK={overruns}")).found;
-    let live = status.workers.iter().filter(|worker| worker.run.phase == Phase::Running);
-    let tenants: std::collections::BTreeSet<_> =
-        live.filter_map(|worker| worker.run.tenant.clone()).collect();
+    // The board says which process works for whom; the host says whether it lives.
+    let tasks = board.call(&List::default()).await?;
+    let alive: BTreeSet<i32> =
+        processes::mentioning("SUPERVISOR_TASK=").found.iter().map(|seen| seen.pid).collect();
+    let works = |member: &&Member| {
+        find(&tasks, &member.task).and_then(|task| task.worker_pid).is_some_and(|pid| alive.contains(&pid))
+    };
+    let live = fleet.iter().filter(works).count();
     let expected = format!("{COUNT} live workers at one moment");
-    let seen = format!("{} live workers at one moment", tenants.len());
+    let seen = format!("{live} live workers at one moment");
     progress.done(&format!("fleet: {seen}"));
     report.equal(PART, format!("{COUNT} tenants work at once"), expected, seen);
     let leader = |seen: &&Seen| seen.pid == seen.session;
@@ -205,7 +212,7 @@ async fn check_work(
 ) -> Result<(), Failure> {
     let mut right = 0;
     let mut wrong = Vec::new();
-    let mut uids = std::collections::BTreeSet::new();
+    let mut uids = BTreeSet::new();
     for member in fleet {
         let shown = board.show(&member.task).await?;
         let last = shown.runs.last();

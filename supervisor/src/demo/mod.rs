@@ -238,7 +238,7 @@ fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut
     let further = |command: &str, why| Further { command: command.to_owned(), why };
     report.further = vec![
         further("supervisor demo --keep", "the same, and the root stays for you to look around"),
-        further("supervisor create hello --assignee shell --body 'echo hello'", "a task of your own"),
+        further("supervisor create hello --assignee shell --body 'echo hello'", "your own task"),
         further("supervisor dispatch", "run what is ready, and wait for it"),
         further("supervisor daemon", "run what comes, as it comes"),
         further("supervisor status --watch", "see it running"),

@@ -84,20 +84,20 @@ impl Report {
                 .iter()
                 .zip(&self.denials)
                 .map(|(check, denial)| {
-                    let inside = format!("{}, {}", denial.inside, denial.why);
                     // The root is in the first line; what matters is where in it.
                     let path = denial.path.strip_prefix(&self.base).unwrap_or(&denial.path);
-                    let path = path.display().to_string();
+                    let why = format!("{}: {}", denial.why, path.display());
+                    let what = denial.what.to_owned();
                     [
                         mark(check),
-                        denial.what.to_owned().into(),
+                        what.into(),
                         denial.outside.clone().into(),
-                        inside.into(),
-                        path.into(),
+                        denial.inside.clone().into(),
+                        why.into(),
                     ]
                 })
                 .collect();
-            screen.table(["", "IT TRIED TO READ", "OUTSIDE", "IN ITS SANDBOX", "PATH"], rows);
+            screen.table(["", "IT TRIED TO READ", "OUTSIDE", "INSIDE", "WHY, PATH"], rows);
             return;
         }
         let rows: Vec<[Cell; 3]> = checks

@@ -7,7 +7,7 @@ find . -name .git -prune -o -type f -exec wc -l {} + | awk -v files="$files" '
     n = $1; path = $0; sub(/^ *[0-9]+ /, "", path)
     if (path !~ /^\.\//) next            # the totals of wc
     name = path; sub(/.*\//, "", name)
-    ending = "(none)"
+    ending = "other"
     if (name ~ /.\.[A-Za-z0-9_+-]+$/) { ending = name; sub(/.*\./, "", ending) }
     lines[ending] += n; total += n
   }
