@@ -1,7 +1,6 @@
 //! The daemon from its start to its end: lock, recovery, doors, loop, farewell.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +15,14 @@ use super::action::{Action, BoardWork, Horizon};
 use super::admission::place_of;
 use super::cgroup::Cgroups;
 use super::dispatcher::Dispatcher;
+use super::host::{detect_support, hostname, install_binary};
 use super::launch::Host;
 use super::manager::Manager;
 use super::run_task::{self, Context, run_task, submit, tell_started};
 use super::stopping::StopMode;
 use super::timer::WallTimer;
 use super::uids::Uids;
-use super::{Event, TaskKey, helper, recover};
+use super::{Event, TaskKey, recover};
 use crate::api::{Listeners, OperatorKey, Sockets, router};
 use crate::config::Config;
 use crate::exit::Code;
@@ -442,62 +442,4 @@ fn listen_to_signals(
         }
     });
     Ok(())
-}
-
-/// Puts a copy of this binary where workers can run it: the build directory or a home may be closed to them.
-fn install_binary(root: &Root) -> Result<(), Failure> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let source = Path::new("/proc/self/exe");
-    let target = root.bin().join("supervisor");
-    let fail = |e: std::io::Error| Failure::file("install the workers' binary", &target, &e);
-    let meta = std::fs::metadata(source).map_err(fail)?;
-    let modified = meta.modified().map_err(fail)?;
-    let same = std::fs::metadata(&target)
-        .is_ok_and(|there| there.len() == meta.len() && there.modified().is_ok_and(|at| at == modified));
-    if same {
-        return Ok(());
-    }
-    let mut copy = tempfile::NamedTempFile::new_in(root.bin()).map_err(fail)?;
-    let mut original = std::fs::File::open(source).map_err(fail)?;
-    std::io::copy(&mut original, copy.as_file_mut()).map_err(fail)?;
-    copy.as_file().set_modified(modified).map_err(fail)?;
-    copy.as_file().set_permissions(std::fs::Permissions::from_mode(0o755)).map_err(fail)?;
-    copy.persist(&target).map_err(|e| fail(e.error))?;
-    Ok(())
-}
-
-async fn detect_support() -> Result<policies::Support, Failure> {
-    let probed = tokio::task::spawn_blocking(probed_support);
-    probed.await.map_err(|e| Failure::failed(format!("the host could not be examined: {e}")))
-}
-
-fn probed_support() -> policies::Support {
-    let support = policies::Support::detect();
-    match helper::probe_view() {
-        Ok(()) => support,
-        Err(why) => support.without_view(why),
-    }
-}
-
-fn hostname() -> String {
-    nix::unistd::gethostname()
-        .ok()
-        .and_then(|name| name.into_string().ok())
-        .unwrap_or_else(|| "localhost".to_owned())
-}
-
-/// What this host gives to workers, as a daemon started now would find it.
-#[derive(Debug)]
-pub(crate) struct HostLook {
-    /// What can be enforced.
-    pub(crate) support: policies::Support,
-    /// Whether runs get groups; the reason if not.
-    pub(crate) cgroups: Result<(), String>,
-}
-
-/// Examines the host and leaves nothing behind.
-pub(crate) fn examine_host() -> HostLook {
-    let cgroups =
-        Cgroups::find(Path::new(&format!("/look/{}", std::process::id()))).map(|found| found.remove());
-    HostLook { support: probed_support(), cgroups }
 }
