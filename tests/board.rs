@@ -49,7 +49,7 @@ fn a_created_task_is_listed_and_shown_and_create_says_what_keeps_it_from_running
     assert_snapshot!(fleet.cli(["list"]).ok().stdout, @"No tasks. Put one on the board with: supervisor create '<title>' --assignee shell --body '<script>'");
     assert_snapshot!(fleet.cli(["create", "count", "--assignee", "shell", "--body", "ls\nwc -l"]).ok().stdout, @r"
     Created t_[id]  count (ready)
-    warning: no daemon is running, so nothing runs it yet: supervisor daemon
+    warning: no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch
     ");
     assert_snapshot!(fleet.cli(["create", "weigh", "--assignee", "ghost", "--tenant", "acme"]).ok().stdout, @r"
     Created t_[id]  weigh (ready)

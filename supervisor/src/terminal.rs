@@ -82,6 +82,13 @@ impl Screen {
         }
     }
 
+    /// A screen for standard error, where nothing is laid out.
+    pub(crate) fn stderr(colour: Colour) -> Self {
+        let terminal = if std::io::stderr().is_terminal() { Terminal::Yes } else { Terminal::No };
+        let colour = colour.applies(terminal, |name| std::env::var(name).ok());
+        Screen { text: String::new(), width: usize::MAX, colour }
+    }
+
     /// A screen of a given width without colour.
     #[cfg(test)]
     pub(crate) fn plain(width: usize) -> Self {

@@ -20,7 +20,7 @@ use crate::daemon::{self, Extent};
 use crate::demo;
 use crate::failure::{Failure, Problem};
 use crate::paths::Root;
-use crate::terminal::{Colour, Screen, complain, print};
+use crate::terminal::{Colour, Ink, Screen, complain, print, printable_lines};
 use crate::verbs;
 
 /// Parses the command line and runs it.
@@ -83,9 +83,14 @@ impl Output {
         {
             drop(print(&format!("{text}\n")));
         }
-        complain(&format!("error: {}", crate::terminal::printable_lines(&failure.message)));
+        let screen = Screen::stderr(self.colour);
+        let tell = |ink, label, text: &str| {
+            let label = screen.paint(ink, label);
+            complain(&format!("{label} {}", printable_lines(text)));
+        };
+        tell(Ink::Red, "error:", &failure.message);
         if let Some(hint) = &failure.hint {
-            complain(&format!("hint: {}", crate::terminal::printable_lines(hint)));
+            tell(Ink::Cyan, "hint:", hint);
         }
     }
 

@@ -187,7 +187,10 @@ impl Verb for Create {
                 lanes.names().join(", ")
             )),
             Some(_) if call.service.daemon().is_none() => {
-                warnings.push("no daemon is running, so nothing runs it yet: supervisor daemon".to_owned());
+                warnings.push(
+                    "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch"
+                        .to_owned(),
+                );
             }
             Some(_) => {}
         }
