@@ -98,6 +98,9 @@ pub(super) async fn play(
     }
     settle(board, &fleet, progress).await?;
     check_work(board, &fleet, owners, report).await?;
+    if owners.differ() {
+        report.not_of_root(PART, "no tenant's file is root's", &tenants);
+    }
     check_question(&board.show(&one(&fleet, Role::Asks)?.task).await?, report);
     check_crash(&board.show(&one(&fleet, Role::Crashes)?.task).await?, report);
     check_overrun(&board.show(&overruns).await?, &brood, report);
@@ -303,14 +306,25 @@ fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
         let outside = loot.outside.word();
         let why = why(&loot.target, &word);
         let refused = matches!(word.as_str(), "EACCES" | "EPERM" | "ENOENT");
-        let ok = refused && outside == "read";
+        let verdict = match (&loot.target, outside == "read") {
+            (_, true) => Verdict::of(refused),
+            // Yama, see ptrace(2): then not even the daemon's own parent may look, and a refusal inside shows nothing.
+            (Target::Memory(_), false) if ptrace_is_closed() => Verdict::Skipped,
+            (_, false) => Verdict::Failed,
+        };
         let name = format!("a thief is refused {}", loot.what);
         let expected = "read without the sandbox; EACCES, EPERM or ENOENT inside";
         let told = format!("{outside} without the sandbox; {word} inside");
-        report.check(Part::Theft, name, expected, told, Verdict::of(ok));
+        report.check(Part::Theft, name, expected, told, verdict);
         let path = loot.target.path();
         report.denials.push(Denial { what: loot.what, path, outside, inside: word, why });
     }
+}
+
+/// Whether this host lets no ordinary process attach to another one.
+fn ptrace_is_closed() -> bool {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    scope.is_ok_and(|scope| matches!(scope.trim(), "2" | "3"))
 }
 
 /// Which mechanism stands behind an error.

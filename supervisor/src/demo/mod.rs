@@ -27,7 +27,7 @@ use self::fleet::Fleet;
 use self::pipeline::Pipeline;
 use self::place::{Owners, Place};
 use self::progress::Progress;
-use self::report::{Further, Part, Report, Verdict};
+use self::report::{Check, Further, Part, Report, Verdict};
 use self::repository::Source;
 use self::server::Server;
 use crate::cli::Output;
@@ -105,7 +105,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     put_away(place, demo.keep, &root, &played, &mut report);
     progress.finish();
     report.took("in all", progress.elapsed());
-    report.ok = report.interrupted.is_none() && report.checks.iter().all(|check| check.ok);
+    report.ok = report.interrupted.is_none() && !report.checks.iter().any(Check::failed);
     if output.json() {
         output.value(&report)?;
     } else {

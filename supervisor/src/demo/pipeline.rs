@@ -75,6 +75,9 @@ pub(super) async fn play(
     check_findings(&findings, clone, report);
     check_merge(&findings, &merged, report);
     check_commit(&merged, &written, clone, owners, report);
+    if owners.differ() {
+        report.not_of_root(PART, "no file of the clone is root's", &clone.path);
+    }
     let sandbox = findings.first().and_then(last_run).and_then(|run| run.sandbox.clone());
     let worktrees = parents.into_iter().chain([last.clone()]).collect();
     Ok(Pipeline { last, worktrees, sandbox })

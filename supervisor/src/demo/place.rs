@@ -128,6 +128,24 @@ fn give_inside(dir: &Path, owner: Identity) -> std::io::Result<()> {
     Ok(())
 }
 
+/// How many entries a tree has, and how many of them belong to root.
+pub(super) fn of_root(tree: &Path) -> std::io::Result<(usize, usize)> {
+    let (mut all, mut roots) = (0, 0);
+    let mut dirs = vec![tree.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(&dir)? {
+            let entry = entry?;
+            let meta = entry.metadata()?;
+            all += 1;
+            roots += usize::from(meta.uid() == 0);
+            if meta.is_dir() {
+                dirs.push(entry.path());
+            }
+        }
+    }
+    Ok((all, roots))
+}
+
 /// The user that a path belongs to, where root has to become that user to work there.
 pub(super) fn owner_for_root(path: &Path) -> Result<Option<Identity>, Failure> {
     let meta = std::fs::metadata(path).map_err(|e| Failure::file("look at", path, &e))?;

@@ -1,10 +1,11 @@
 //! What a demo comes to: named checks with what was expected and what was seen, and the evidence beside them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::place;
 use super::repository::Clone;
 
 /// A part of the demo.
@@ -43,6 +44,9 @@ pub(super) struct Check {
     pub(super) seen: String,
     /// Whether it came true.
     pub(super) ok: bool,
+    /// Whether this host cannot show it; then it counts neither way.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) skipped: bool,
 }
 
 /// Something that was tried and must be refused.
@@ -102,6 +106,13 @@ pub(super) struct Report {
     pub(super) further: Vec<Further>,
 }
 
+impl Check {
+    /// Whether it should have come true and did not.
+    pub(super) fn failed(&self) -> bool {
+        !self.ok && !self.skipped
+    }
+}
+
 impl Report {
     /// Adds an expectation and whether it came true.
     pub(super) fn check(
@@ -113,7 +124,8 @@ impl Report {
         verdict: Verdict,
     ) {
         let (name, expected, seen) = (name.into(), expected.into(), seen.into());
-        self.checks.push(Check { part, name, expected, seen, ok: verdict == Verdict::Ok });
+        let (ok, skipped) = (verdict == Verdict::Ok, verdict == Verdict::Skipped);
+        self.checks.push(Check { part, name, expected, seen, ok, skipped });
     }
 
     /// Adds an expectation that came true if what was seen is what was expected.
@@ -129,6 +141,15 @@ impl Report {
         self.check(part, name, expected, seen, verdict);
     }
 
+    /// Adds the expectation that nothing in a tree belongs to root.
+    pub(super) fn not_of_root(&mut self, part: Part, name: &str, tree: &Path) {
+        let (seen, verdict) = match place::of_root(tree) {
+            Ok((all, roots)) => (format!("{roots} of {all} entries are root's"), Verdict::of(roots == 0)),
+            Err(e) => (e.to_string(), Verdict::Failed),
+        };
+        self.check(part, name, "no entry is root's", seen, verdict);
+    }
+
     /// Adds the time of a part.
     pub(super) fn took(&mut self, part: &'static str, time: Duration) {
         self.times.push(Took { part, seconds: (time.as_secs_f64() * 100.0).round() / 100.0 });
@@ -142,6 +163,8 @@ pub(super) enum Verdict {
     Ok,
     /// It did not.
     Failed,
+    /// This host cannot show it.
+    Skipped,
 }
 
 impl Verdict {

@@ -49,16 +49,23 @@ impl Report {
                 screen.line(format!("{command}{why}"));
             }
         }
-        let failed = self.checks.iter().filter(|check| !check.ok).count();
+        let failed = self.checks.iter().filter(|check| check.failed()).count();
+        let skipped = self.checks.iter().filter(|check| check.skipped).count();
+        let counted = self.checks.len() - skipped;
         let end = match failed {
-            0 => screen.paint(Ink::Green, &format!("All {} expectations came true.", self.checks.len())),
-            n => screen.paint(Ink::Red, &format!("{n} of {} expectations FAILED.", self.checks.len())),
+            0 => screen.paint(Ink::Green, &format!("All {counted} expectations came true.")),
+            n => screen.paint(Ink::Red, &format!("{n} of {counted} expectations FAILED.")),
+        };
+        let end = match skipped {
+            0 => end,
+            n => format!("{end} This host cannot show {n} more."),
         };
         screen.line(format!("\n{end}"));
     }
 
     fn show_interrupted(&self, signal: &str, screen: &mut Screen) {
-        let clean = self.checks.iter().filter(|check| check.part == Part::Afterwards).all(|check| check.ok);
+        let clean =
+            self.checks.iter().filter(|check| check.part == Part::Afterwards).all(|check| !check.failed());
         if clean {
             screen.line(format!("Ended by {signal}: everything that the demo had started is gone again."));
             if let Some(root) = &self.root {
@@ -76,8 +83,10 @@ impl Report {
             return;
         }
         screen.heading(part.heading());
-        let mark = |check: &Check| {
-            if check.ok { Cell::inked(Ink::Green, "ok") } else { Cell::inked(Ink::Red, "FAILED") }
+        let mark = |check: &Check| match (check.ok, check.skipped) {
+            (true, _) => Cell::inked(Ink::Green, "ok"),
+            (false, true) => Cell::inked(Ink::Yellow, "skipped"),
+            (false, false) => Cell::inked(Ink::Red, "FAILED"),
         };
         if part == Part::Theft {
             let rows: Vec<[Cell; 5]> = checks
