@@ -22,5 +22,6 @@ mod processes;
 mod review;
 mod spine;
 mod stop;
+mod transfer;
 mod unhappy;
 mod worker;

@@ -27,6 +27,7 @@ mod claim;
 mod create;
 mod edit;
 mod finish;
+mod import;
 mod link;
 mod note;
 mod release;

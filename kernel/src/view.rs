@@ -74,6 +74,11 @@ pub struct Assignee {
 }
 
 impl View<'_> {
+    /// Writes the whole board as JSON Lines. Returns how many rows each table has.
+    pub fn export(&self, out: &mut dyn std::io::Write) -> Result<crate::Rows, Error> {
+        crate::store::export::export(self.conn, out)
+    }
+
     /// Returns the board's identity.
     pub fn board_id(&self) -> Result<BoardId, Error> {
         meta::board_id(self.conn)

@@ -1,5 +1,6 @@
 //! The `SQLite` file: the only place that knows SQL, one file per table.
 
+pub(crate) mod adopt;
 pub(crate) mod attachments;
 pub(crate) mod backup;
 pub(crate) mod check;
@@ -7,11 +8,13 @@ pub(crate) mod comments;
 pub(crate) mod convert;
 pub(crate) mod create;
 pub(crate) mod events;
+pub(crate) mod export;
 pub(crate) mod links;
 pub(crate) mod meta;
 pub(crate) mod migrate;
 pub(crate) mod open;
 pub(crate) mod pages;
+pub(crate) mod peer;
 pub(crate) mod queue;
 pub(crate) mod repair;
 pub(crate) mod requests;
@@ -23,6 +26,8 @@ pub(crate) mod transaction;
 mod durable_tests;
 #[cfg(test)]
 mod open_tests;
+#[cfg(test)]
+mod transfer_tests;
 
 /// An open database, handed on to whoever asks this module; nobody else speaks to it.
 pub(crate) use rusqlite::Connection;

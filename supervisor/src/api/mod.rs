@@ -10,7 +10,7 @@ mod rest;
 mod router;
 
 pub(crate) use call::{Audience, Call, Effect, Verb};
-pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, hex};
+pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, hex, person};
 pub(crate) use in_process::answer as in_process;
 pub(crate) use listen::{Listeners, Sockets};
 pub(crate) use router::{Routes, mount_verb, router};

@@ -13,6 +13,7 @@ use super::doctor::Doctor;
 use super::follow::{Tail, Watch};
 use super::restore::Restore;
 use super::stop::StopAndWait;
+use super::transfer::{Export, Import};
 
 /// Runs fleets of confined workers from a durable task board
 #[derive(Debug, clap::Parser)]
@@ -120,6 +121,8 @@ pub(super) enum Command {
     Backup(verbs::Backup),
     Restore(Restore),
     Doctor(Doctor),
+    Export(Export),
+    Import(Import),
     Stop(StopAndWait),
     /// Print completions for a shell
     #[command(after_help = "\

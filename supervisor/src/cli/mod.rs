@@ -8,6 +8,7 @@ mod paper;
 mod refused;
 mod restore;
 mod stop;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -161,6 +162,8 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Events(verb) => call(&client, verb, output).await,
         Command::Backup(verb) => call(&client, verb, output).await,
         Command::Restore(verb) => restore::run(&client, &verb, output),
+        Command::Export(verb) => transfer::export(&client, &verb, output),
+        Command::Import(verb) => transfer::import(&client, &verb, output),
         Command::Doctor(verb) => doctor::run(&client, &verb, output),
         Command::Stop(verb) => stop::run(&client, verb, output).await,
         Command::Log(verb) if verb.follow => follow::log(&client, verb, output).await,

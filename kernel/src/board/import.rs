@@ -1,0 +1,60 @@
+//! Boards that come from elsewhere: an export of this program, or the database of the established one.
+
+use std::io::BufRead;
+
+use super::Board;
+use crate::actor::Actor;
+use crate::authority;
+use crate::error::Error;
+use crate::filter::{Archived, Filter};
+use crate::store::export::{self, Rows};
+use crate::store::peer::{Adopted, PeerBoard};
+use crate::store::{adopt, runs};
+
+impl Board<'_> {
+    /// Reads an exported board into this one, which has to be empty. Returns how many rows each table has got.
+    pub fn import(&mut self, lines: &mut dyn BufRead, actor: &Actor) -> Result<Rows, Error> {
+        authority::person(actor, "import a board")?;
+        let rows = export::import(self.conn(), lines)?;
+        self.require_readable()?;
+        Ok(rows)
+    }
+
+    /// Takes over the board of the established program into this one, which has to be empty. Returns what was taken and
+    /// what was not.
+    pub fn adopt(&mut self, peer: &PeerBoard, actor: &Actor) -> Result<Adopted, Error> {
+        authority::person(actor, "import a board")?;
+        let adopted = adopt::adopt(self, self.conn(), peer, actor)?;
+        self.require_readable()?;
+        Ok(adopted)
+    }
+
+    /// Refuses values that satisfy the schema and mean nothing: each task is read as everyone will.
+    fn require_readable(&self) -> Result<(), Error> {
+        let readable = |error: Error| match error {
+            Error::Storage { source, .. } => Error::invalid(
+                "file",
+                format!("it has a value that means nothing: {source}"),
+                "nothing was imported",
+            ),
+            other @ (Error::NotFound { .. }
+            | Error::Conflict { .. }
+            | Error::Illegal { .. }
+            | Error::Invalid { .. }
+            | Error::Forbidden { .. }
+            | Error::Writer { .. }) => other,
+        };
+        let mut filter = Filter { archived: Archived::Show, limit: 1000, ..Filter::default() };
+        loop {
+            let page = self.tasks(&filter).map_err(readable)?;
+            for task in &page.tasks {
+                self.comments(&task.id).map_err(readable)?;
+                runs::of_task(self.conn(), &task.id).map_err(readable)?;
+            }
+            filter.cursor = page.next;
+            if filter.cursor.is_none() {
+                return self.replay().map(drop).map_err(readable);
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! A board as JSON Lines: every row of every table, and back again into an empty board.
+//!
+//! ```text
+//! {"format":"supervisor-board","version":1,"schema":1,"board":"…","name":"default"}
+//! {"table":"tasks","row":{"id":"t_0123abcd","title":"…",…}}
+//! …
+//! {"end":{"tasks":1,…}}
+//! ```
+//! A blob is `{"hex":"…"}`. The last line counts the rows, so that a file that was cut off is known as such.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::sync::Arc;
+
+use rusqlite::types::{Value as Sql, ValueRef};
+use rusqlite::{Connection, params_from_iter};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::convert::Step as _;
+use super::repair::{columns, tables};
+use super::{meta, migrate};
+use crate::error::{Error, StorageKind};
+
+const FORMAT: &str = "supervisor-board";
+const VERSION: u32 = 1;
+
+/// How many rows went through, by table.
+pub type Rows = BTreeMap<String, u64>;
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: String,
+    version: u32,
+    schema: i64,
+    board: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Row { table: String, row: Map<String, Value> },
+    End { end: Rows },
+}
+
+/// Writes the whole board.
+pub(crate) fn export(conn: &Connection, out: &mut dyn Write) -> Result<Rows, Error> {
+    let header = Header {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        schema: migrate::latest(),
+        board: meta::board_id(conn)?.to_string(),
+        name: meta::board_name(conn)?.to_string(),
+    };
+    line(out, &header)?;
+    let mut counts = Rows::new();
+    for table in exported(conn)? {
+        let names = columns(conn, &table).step("read the schema")?;
+        let list = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        let mut statement = conn
+            .prepare(&format!("SELECT {list} FROM \"{table}\" ORDER BY 1, 2"))
+            .or_else(|_| conn.prepare(&format!("SELECT {list} FROM \"{table}\" ORDER BY 1")))
+            .step("export a table")?;
+        let mut rows = statement.query([]).step("export a table")?;
+        let mut count = 0;
+        while let Some(row) = rows.next().step("export a table")? {
+            let mut object = Map::new();
+            for (at, name) in names.iter().enumerate() {
+                object.insert(name.clone(), to_json(row.get_ref(at).step("export a table")?));
+            }
+            line(out, &json!({ "table": table, "row": object }))?;
+            count += 1;
+        }
+        counts.insert(table, count);
+    }
+    line(out, &json!({ "end": counts }))?;
+    out.flush().map_err(|error| failed("write the export", error))?;
+    Ok(counts)
+}
+
+/// Reads a whole board into an empty one. What belongs to a host is forgotten: users that were allocated to workers, and
+/// the tokens of runs.
+pub(crate) fn import(conn: &Connection, lines: &mut dyn BufRead) -> Result<Rows, Error> {
+    require_empty(conn)?;
+    conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")?;
+    let known = exported(conn)?;
+    let mut schemas = BTreeMap::new();
+    for table in known {
+        let names = columns(conn, &table).step("read the schema")?;
+        schemas.insert(table, names);
+    }
+    let mut counts: Rows = schemas.keys().map(|table| (table.clone(), 0)).collect();
+    let mut end = None;
+    let mut text = String::new();
+    let mut number = 0_u64;
+    loop {
+        text.clear();
+        number += 1;
+        if lines.read_line(&mut text).map_err(|error| unreadable(number, &error))? == 0 {
+            break;
+        }
+        if number == 1 {
+            check_header(&text)?;
+            continue;
+        }
+        if end.is_some() {
+            return Err(wrong(number, "something follows the last line"));
+        }
+        match serde_json::from_str::<Line>(&text).map_err(|error| unreadable(number, &error))? {
+            Line::End { end: told } => end = Some(told),
+            Line::Row { table, row } => {
+                let names = schemas
+                    .get(&table)
+                    .ok_or_else(|| wrong(number, format!("there is no table {table:?}")))?;
+                insert(conn, &table, names, row).map_err(|what| wrong(number, what))?;
+                *counts.entry(table).or_default() += 1;
+            }
+        }
+    }
+    if number == 1 {
+        return Err(wrong(1, "the file is empty"));
+    }
+    match end {
+        None => return Err(wrong(number, "the last line is missing: the file was cut off")),
+        Some(told) if told != counts => return Err(wrong(number, "its counts are not those of the rows")),
+        Some(_) => {}
+    }
+    forget_host(conn)?;
+    refuse_orphans(conn)?;
+    Ok(counts)
+}
+
+/// Refuses a board with anything on it.
+pub(super) fn require_empty(conn: &Connection) -> Result<(), Error> {
+    let used: bool = conn
+        .query_row("SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM task_events)", [], |row| {
+            row.get(0)
+        })
+        .step("look at the board")?;
+    if used {
+        return Err(Error::conflict(
+            "the board is not empty",
+            "import into a new one: supervisor --board <name> import …",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses rows whose task is not there.
+pub(super) fn refuse_orphans(conn: &Connection) -> Result<(), Error> {
+    let orphans: i64 = conn
+        .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
+        .step("check the references")?;
+    if orphans > 0 {
+        return Err(Error::invalid(
+            "file",
+            format!("{orphans} rows refer to others that are not in it"),
+            "export the board again",
+        ));
+    }
+    Ok(())
+}
+
+fn forget_host(conn: &Connection) -> Result<(), Error> {
+    conn.execute_batch("UPDATE tasks SET worker_uid = NULL; UPDATE task_runs SET token_hash = NULL;")
+        .step("forget the former host")
+}
+
+/// The tables of an export: all but the identity of the file.
+fn exported(conn: &Connection) -> Result<Vec<String>, Error> {
+    let mut names = tables(conn).step("read the schema")?;
+    names.retain(|name| name != "meta");
+    Ok(names)
+}
+
+fn check_header(text: &str) -> Result<(), Error> {
+    let header: Header = serde_json::from_str(text)
+        .map_err(|error| wrong(1, format!("this is no exported board: {error}")))?;
+    if header.format != FORMAT {
+        return Err(wrong(1, format!("the format is {:?}, not {FORMAT:?}", header.format)));
+    }
+    if header.version > VERSION || header.schema > migrate::latest() {
+        return Err(wrong(1, "a newer supervisor wrote it"));
+    }
+    Ok(())
+}
+
+fn insert(conn: &Connection, table: &str, known: &[String], row: Map<String, Value>) -> Result<(), String> {
+    let mut names = Vec::with_capacity(row.len());
+    let mut values = Vec::with_capacity(row.len());
+    for (name, value) in row {
+        if !known.contains(&name) {
+            return Err(format!("{table} has no column {name:?}"));
+        }
+        values.push(from_json(value).ok_or_else(|| format!("{table}.{name} has no value of a column"))?);
+        names.push(format!("\"{name}\""));
+    }
+    let (list, marks) = (names.join(", "), vec!["?"; names.len()].join(", "));
+    conn.prepare_cached(&format!("INSERT INTO \"{table}\" ({list}) VALUES ({marks})"))
+        .and_then(|mut statement| statement.execute(params_from_iter(values)))
+        .map(drop)
+        .map_err(|error| format!("{table}: {error}"))
+}
+
+fn to_json(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => number.into(),
+        ValueRef::Real(number) => number.into(),
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned().into(),
+        ValueRef::Blob(bytes) => {
+            let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+            let digits: String = halves.filter_map(|half| char::from_digit(u32::from(half), 16)).collect();
+            json!({ "hex": digits })
+        }
+    }
+}
+
+fn from_json(value: Value) -> Option<Sql> {
+    Some(match value {
+        Value::Null => Sql::Null,
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Sql::Integer(whole),
+            None => Sql::Real(number.as_f64()?),
+        },
+        Value::String(text) => Sql::Text(text),
+        Value::Object(object) => {
+            let digits = object.get("hex")?.as_str()?;
+            let pairs = (0..digits.len()).step_by(2).map(|at| digits.get(at..at + 2));
+            Sql::Blob(pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect::<Option<_>>()?)
+        }
+        Value::Bool(_) | Value::Array(_) => return None,
+    })
+}
+
+fn line(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
+    serde_json::to_writer(&mut *out, value)
+        .map_err(std::io::Error::from)
+        .and_then(|()| out.write_all(b"\n"))
+        .map_err(|error| failed("write the export", error))
+}
+
+fn failed(step: &'static str, error: std::io::Error) -> Error {
+    Error::Storage { kind: StorageKind::Io, step, source: Arc::new(error) }
+}
+
+fn unreadable(number: u64, error: &dyn std::fmt::Display) -> Error {
+    wrong(number, format!("it cannot be read: {error}"))
+}
+
+fn wrong(number: u64, what: impl std::fmt::Display) -> Error {
+    Error::invalid("file", format!("line {number}: {what}"), "nothing was imported")
+}

@@ -1,0 +1,106 @@
+//! The database of the established board program, read without touching it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, OpenFlags};
+use serde::{Deserialize, Serialize};
+
+use super::backup::with_end;
+use super::open::{self, OpenError, sqlite};
+use super::repair::{columns, tables};
+
+/// The tables that are read; older databases lack some.
+const TABLES: [&str; 7] = [
+    "tasks",
+    "task_links",
+    "task_comments",
+    "task_events",
+    "task_runs",
+    "task_attachments",
+    "kanban_notify_subs",
+];
+
+/// A row by its columns.
+pub(super) type PeerRow = BTreeMap<String, Value>;
+
+/// Everything that the other board has.
+#[derive(Clone, Debug)]
+pub struct PeerBoard {
+    pub(super) rows: BTreeMap<String, Vec<PeerRow>>,
+}
+
+/// What was taken over, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adopted {
+    /// How many rows of each of its tables are on this board now.
+    pub taken: BTreeMap<String, u64>,
+    /// What means something else here than it did there, in words.
+    pub changed: Vec<String>,
+    /// What was not taken, in words.
+    pub left: Vec<String>,
+}
+
+impl PeerBoard {
+    /// Reads the database at `path`. A copy of it and of its log is made in the private directory `scratch` and read
+    /// there: opening the file itself could write beside it.
+    ///
+    /// # Errors
+    /// A file that is missing, damaged or has no tasks.
+    pub fn read(path: &Path, scratch: &Path) -> Result<Self, OpenError> {
+        open::look(path)?;
+        let copy = scratch.join("peer.db");
+        for end in ["", "-wal"] {
+            match fs::copy(with_end(path, end), with_end(&copy, end)) {
+                Ok(_) => {}
+                Err(error) if end == "-wal" && error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => {
+                    return Err(OpenError::Io { step: "copy", path: with_end(path, end), source });
+                }
+            }
+        }
+        let fail = |error| sqlite("read", path, error);
+        // Writable, so that the copied log is taken in.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(&copy, flags).map_err(fail)?;
+        let sound: String = conn.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(fail)?;
+        if sound != "ok" {
+            return Err(OpenError::Corrupt { path: path.to_owned(), detail: sound });
+        }
+        let there = tables(&conn).map_err(fail)?;
+        if !there.iter().any(|name| name == "tasks") {
+            return Err(OpenError::NotABoard { path: path.to_owned(), application_id: 0 });
+        }
+        let mut rows = BTreeMap::new();
+        for table in TABLES.into_iter().filter(|table| there.iter().any(|name| name == table)) {
+            rows.insert(table.to_owned(), read_table(&conn, table).map_err(fail)?);
+        }
+        Ok(PeerBoard { rows })
+    }
+}
+
+fn read_table(conn: &Connection, table: &str) -> rusqlite::Result<Vec<PeerRow>> {
+    let names = columns(conn, table)?;
+    let mut statement = conn.prepare(&format!("SELECT * FROM \"{table}\" ORDER BY rowid"))?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut values = PeerRow::new();
+        for (at, name) in names.iter().enumerate() {
+            // Text that is not UTF-8 is made so: the other program writes whatever it is given.
+            let value = match row.get_ref(at)? {
+                ValueRef::Null => Value::Null,
+                ValueRef::Integer(number) => Value::Integer(number),
+                ValueRef::Real(number) => Value::Real(number),
+                ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+                ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+            };
+            values.insert(name.clone(), value);
+        }
+        found.push(values);
+    }
+    Ok(found)
+}
