@@ -283,6 +283,8 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
     let inside = format!("/proc/{}/root{}", fleet.daemon_pid(), boards.display());
     let mut tasks = vec![fleet.create("runs", &Journal::script(PATIENT), &[])];
     fleet.eventually("the worker has begun", || (journal.begun() == 1).then_some(()));
+    // They wait for the slot, and then for the disk.
+    tasks.extend(create(&fleet, 3, &Journal::script("true")));
 
     let ballast = Path::new(&inside).join("ballast");
     fill(&ballast);
@@ -311,12 +313,11 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
             .replace("max_running = 1", "max_running = 4"),
     );
     fleet.signal(Signal::SIGHUP);
-    if tasks.len() > 1 {
-        let paused = fleet.eventually("status says why nothing starts", || {
-            fleet.json(["status"])["daemon"]["paused"].as_str().map(str::to_owned)
-        });
-        assert!(paused.contains("full"), "{paused}");
-    }
+    let paused = fleet.eventually("status says why nothing starts", || {
+        fleet.json(["status"])["daemon"]["paused"].as_str().map(str::to_owned)
+    });
+    assert!(paused.contains("full"), "{paused}");
+    assert_eq!(journal.begun(), 1);
     let_go(&journal);
     fleet.eventually("the worker's end waits for the board", || {
         let status = fleet.json(["status"]);
