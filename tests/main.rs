@@ -6,6 +6,7 @@
 mod harness;
 mod http;
 
+mod answers;
 mod api;
 mod board;
 mod crash;

@@ -10,6 +10,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::entropy::Entropy;
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
+use crate::outcome::BlockKind;
 use crate::status::{Change, State, Status};
 use crate::store::Connection;
 use crate::store::events::{self, NewEvent};
@@ -20,6 +21,8 @@ use crate::transition::{in_queue, next};
 use crate::verdict::Blocking;
 use crate::view::View;
 
+mod answer;
+mod approval;
 mod archive;
 mod attach;
 mod attempt;
@@ -36,11 +39,13 @@ mod start;
 mod verdict;
 mod wake;
 
+pub use answer::Answered;
 pub use archive::Detach;
 pub use attach::NewAttachment;
 pub use claim::Claimed;
 pub use create::Created;
 pub use edit::Edit;
+pub use release::Force;
 pub use start::{Placement, Start};
 pub use verdict::{Effect, Settled};
 
@@ -126,6 +131,9 @@ impl<'a> Board<'a> {
                 now,
             },
         )?;
+        if to == (State::Blocked { kind: BlockKind::Approval }) && telling.blocking.is_none() {
+            self.ask_for_approval(id, telling.actor)?;
+        }
         Ok(to)
     }
 
@@ -170,16 +178,22 @@ impl<'a> Board<'a> {
         let kind = match to.status() {
             Status::Ready => "promoted",
             Status::Scheduled => "scheduled",
+            Status::Blocked => "blocked",
             Status::Todo
             | Status::Triage
             | Status::Running
             | Status::Review
-            | Status::Blocked
             | Status::Done
             | Status::Archived => "status",
         };
-        let payload = (kind == "status")
-            .then(|| serde_json::json!({ "status": to.status(), "reason": "parents_not_done" }));
+        let payload = match kind {
+            "blocked" => {
+                let reason = approval::reason(&self.expect_task(id)?);
+                Some(serde_json::json!({ "kind": BlockKind::Approval, "reason": reason }))
+            }
+            "status" => Some(serde_json::json!({ "status": to.status(), "reason": "parents_not_done" })),
+            _ => None,
+        };
         self.shift(id, &from, change, Telling::new(kind, payload, actor)).map(|_| ())
     }
 }
@@ -187,6 +201,11 @@ impl<'a> Board<'a> {
 fn illegal(id: &TaskId, from: State, change: Change) -> Error {
     let status = from.status();
     let hint = match status {
+        Status::Blocked if from == (State::Blocked { kind: BlockKind::Approval }) => {
+            format!(
+                "it waits for an approval: `supervisor approve {id}` or `supervisor deny {id} --reason '…'`"
+            )
+        }
         Status::Running => {
             format!("it is running; reclaim it, or wait for its run to end: `supervisor show {id}`")
         }
@@ -215,6 +234,8 @@ fn completed_payload(handoff: Option<&crate::verdict::Handoff>) -> Value {
     handoff.map_or(Value::Null, verdict::completed)
 }
 
+#[cfg(test)]
+mod approval_tests;
 #[cfg(test)]
 mod review_tests;
 #[cfg(test)]

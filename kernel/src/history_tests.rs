@@ -31,7 +31,10 @@ enum Act {
     Approve(usize),
     ReviewerApproves(usize),
     ReviewerRequestsChanges(usize),
-    Promote(usize),
+    Promote(usize, bool),
+    Answer(usize),
+    Deny(usize),
+    Schedule(usize),
     Finish(usize, u8),
     FinishAgain(usize),
     Wait(u16),
@@ -60,7 +63,10 @@ fn act() -> impl Strategy<Value = Act> {
         2 => at.clone().prop_map(Act::Approve),
         2 => at.clone().prop_map(Act::ReviewerApproves),
         1 => at.clone().prop_map(Act::ReviewerRequestsChanges),
-        1 => at.clone().prop_map(Act::Promote),
+        1 => (at.clone(), any::<bool>()).prop_map(|(a, force)| Act::Promote(a, force)),
+        1 => at.clone().prop_map(Act::Answer),
+        1 => at.clone().prop_map(Act::Deny),
+        1 => at.clone().prop_map(Act::Schedule),
         6 => (at.clone(), 0_u8..12).prop_map(|(a, cause)| Act::Finish(a, cause)),
         1 => at.prop_map(Act::FinishAgain),
         2 => (1_u16..900).prop_map(Act::Wait),
@@ -97,7 +103,8 @@ fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) {
                 _ => Intake::Normal,
             };
             let not_before = later.then(|| crate::Clock::now(&*bench.clock).after(Duration::from_mins(5)));
-            let new = NewTask { parents, triage, not_before, ..titled("random") };
+            let require_approval = intake == 2;
+            let new = NewTask { parents, triage, not_before, require_approval, ..titled("random") };
             bench.call(move |board| board.create(new, &person)).map(|created| ids.push(created.task.id))
         }
         Act::Wait(seconds) => {
@@ -148,7 +155,10 @@ fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) {
         | Act::Approve(index)
         | Act::ReviewerApproves(index)
         | Act::ReviewerRequestsChanges(index)
-        | Act::Promote(index) => {
+        | Act::Promote(index, _)
+        | Act::Answer(index)
+        | Act::Deny(index)
+        | Act::Schedule(index) => {
             let Some(id) = pick(ids, index) else { return };
             let worker = open(&id).map(|run| Actor::worker("bob", run, id.clone(), None));
             let start = start(&*bench.clock);
@@ -207,7 +217,16 @@ fn single(
         (Act::ReviewerRequestsChanges(_), Some(worker)) => {
             board.request_changes(id, "no", None, &Actor { name: "eve".to_owned(), ..worker }).map(drop)
         }
-        (Act::Promote(_), _) => board.promote(id, None, &person).map(drop),
+        (Act::Promote(_, force), _) => {
+            let force = if *force { crate::Force::Yes } else { crate::Force::No };
+            board.promote(id, None, force, &person).map(drop)
+        }
+        (Act::Answer(_), _) => board.answer(id, "yes", &person).map(drop),
+        (Act::Deny(_), _) => board.deny(id, "no", &person).map(drop),
+        (Act::Schedule(_), _) => {
+            let at = board.now().after(Duration::from_mins(2));
+            board.schedule(id, at, None, &person).map(drop)
+        }
         (_, _) => Ok(()),
     }
 }

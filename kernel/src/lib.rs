@@ -67,7 +67,9 @@ mod writer_tests;
 
 pub use actor::{Actor, ActorKind, RunRef};
 pub use authority::{DEPTH, TASKS_PER_RUN};
-pub use board::{Board, Claimed, Created, Detach, Edit, Effect, NewAttachment, Placement, Settled, Start};
+pub use board::{
+    Answered, Board, Claimed, Created, Detach, Edit, Effect, Force, NewAttachment, Placement, Settled, Start,
+};
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use context::{Context, ContextLimits};
 pub use entropy::{Entropy, SeededEntropy, SystemEntropy};
@@ -75,7 +77,9 @@ pub use error::{Error, ErrorCode, StorageKind};
 pub use filter::{Archived, EventFilter, Filter, Page, Sort};
 pub use id::{BoardId, BoardName, CommentId, EventId, ParseError, Profile, RequestId, RunId, TaskId, Tenant};
 pub use note::{Attachment, Comment, Event};
-pub use outcome::{BlockKind, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome, StopReason};
+pub use outcome::{
+    Approval, ApprovalClass, BlockKind, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome, StopReason,
+};
 pub use readers::Readers;
 pub use ready::Skip;
 pub use replay::Difference;
@@ -91,7 +95,7 @@ pub use store::peer::{Adopted, PeerBoard};
 pub use store::repair::{Loss, Repair, repair_board};
 pub use task::{NewTask, Task};
 pub use transition::{IllegalChange, next};
-pub use verdict::{Blocking, Destination, Handoff, ReviewRequest, Verdict, VerdictKind};
+pub use verdict::{Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind};
 pub use view::{Assignee, Candidate, Stats, View};
 pub use waiting::{Waiting, WaitingCode};
 pub use writer::{Committed, FailPoints, Writer, WriterOptions};

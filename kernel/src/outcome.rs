@@ -96,6 +96,32 @@ words! {
 }
 
 words! {
+    /// What an approval is about.
+    "approval class"
+    ApprovalClass {
+        /// It costs money.
+        Spend => "spend",
+        /// It books or orders something.
+        Book => "book",
+        /// It speaks in somebody's name.
+        SendAsMe => "send_as_me",
+        /// It destroys something.
+        Destructive => "destructive",
+    }
+}
+
+words! {
+    /// Where the approval of a task stands.
+    "approval"
+    Approval {
+        /// It is missing.
+        Required => "required",
+        /// It was given.
+        Granted => "granted",
+    }
+}
+
+words! {
     /// Why the supervisor is to end a run.
     "stop reason"
     StopReason {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::id::{Profile, RunId, TaskId, Tenant};
-use crate::outcome::BlockKind;
+use crate::outcome::{Approval, ApprovalClass, BlockKind};
 use crate::status::{Intake, Status};
+use crate::verdict::Question;
 
 /// What a new task is made of.
 #[derive(Clone, Debug)]
@@ -58,9 +58,11 @@ pub struct NewTask {
     pub notes: Option<String>,
     /// Files that it is expected to make.
     pub artifacts: Vec<String>,
+    /// Whether somebody has to approve it, once its parents are done.
+    pub require_approval: bool,
     /// The class of approval it needs.
-    pub approval_class: Option<String>,
-    /// Who may approve it.
+    pub approval_class: Option<ApprovalClass>,
+    /// Who may approve it; any person where nobody is named.
     pub approver: Option<String>,
     /// Its budget, in millionths of a US dollar.
     pub budget_usd_micros: Option<i64>,
@@ -101,6 +103,7 @@ impl Default for NewTask {
             depth: 0,
             notes: None,
             artifacts: Vec::new(),
+            require_approval: false,
             approval_class: None,
             approver: None,
             budget_usd_micros: None,
@@ -171,7 +174,7 @@ pub struct Task {
     /// Why, when blocked.
     pub block_reason: Option<String>,
     /// The question to a person, when blocked.
-    pub question: Option<Value>,
+    pub question: Option<Question>,
     /// Counted failures in a row.
     pub consecutive_failures: u32,
     /// The latest of them.
@@ -211,9 +214,12 @@ pub struct Task {
     /// Files that it made or is expected to make.
     pub artifacts: Vec<String>,
     /// The class of approval it needs.
-    pub approval_class: Option<String>,
+    pub approval_class: Option<ApprovalClass>,
     /// Who may approve it.
     pub approver: Option<String>,
+    /// Whether its approval is missing or given, where it needs one.
+    #[serde(default)]
+    pub approval: Option<Approval>,
     /// Its budget, in millionths of a US dollar.
     pub budget_usd_micros: Option<i64>,
     /// The model to use instead of the profile's.

@@ -46,9 +46,52 @@ pub struct Blocking {
     /// Why, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// A question for a person: `{"text": …, "choices": […]}`.
+    /// A question for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub question: Option<Value>,
+    pub question: Option<Question>,
+}
+
+/// What a person is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    /// The question.
+    pub text: String,
+    /// The answers to choose from, up to [`Question::CHOICES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// Whether an answer in words will do, too. Without choices it always does.
+    #[serde(default)]
+    pub free_text: bool,
+    /// With a request for an approval: what the tasks before have come to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<Finding>,
+}
+
+/// What a task before has come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// The task.
+    pub task: String,
+    /// Its title.
+    pub title: String,
+    /// Its summary, or as much of it as a request has room for.
+    pub summary: Option<String>,
+}
+
+impl Question {
+    /// The most answers to choose from.
+    pub const CHOICES: usize = 6;
+
+    /// Finds the answer that a reply means: the number of a choice, a choice itself, or other words where they will do.
+    pub fn resolve(&self, reply: &str) -> Option<String> {
+        let reply = reply.trim();
+        let by_number =
+            reply.parse::<usize>().ok().and_then(|number| self.choices.get(number.checked_sub(1)?));
+        let by_name = || self.choices.iter().find(|choice| choice.to_lowercase() == reply.to_lowercase());
+        let other =
+            || ((self.free_text || self.choices.is_empty()) && !reply.is_empty()).then(|| reply.to_owned());
+        by_number.or_else(by_name).cloned().or_else(other)
+    }
 }
 
 impl Default for Blocking {

@@ -245,10 +245,13 @@ impl View<'_> {
         tasks::created_by_run(self.conn, run)
     }
 
-    /// Returns what holds a task back: its parents, else its time.
+    /// Returns what holds a task back: its parents, else a missing approval, else its time.
     pub(crate) fn gate(&self, id: &TaskId, not_before: Option<Timestamp>) -> Result<Gate, Error> {
         if !self.open_parents(id)?.is_empty() {
             return Ok(Gate::Parents);
+        }
+        if tasks::unapproved(self.conn, id)? {
+            return Ok(Gate::Approval);
         }
         Ok(not_before.filter(|at| *at > self.clock.now()).map_or(Gate::Open, Gate::Until))
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::id::TaskId;
+use crate::outcome::BlockKind;
 use crate::status::Status;
 use crate::store::tasks;
 use crate::view::View;
@@ -91,8 +92,19 @@ pub(crate) fn waiting(view: &View<'_>, id: &TaskId) -> Result<Option<Waiting>, E
         Status::Blocked => {
             let kind = task.block_kind.map_or("", |kind| kind.as_str());
             let reason = task.block_reason.unwrap_or_else(|| "no reason given".to_owned());
+            let question = task.question.filter(|_| task.block_kind == Some(BlockKind::NeedsInput));
+            if let Some(question) = question {
+                let choices = question.choices.iter().enumerate();
+                let choices: Vec<String> =
+                    choices.map(|(at, choice)| format!("{}: {choice}", at + 1)).collect();
+                let choices =
+                    if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(", ")) };
+                let text = format!("{kind}: {}{choices}; `supervisor answer {id}`", question.text);
+                return some(WaitingCode::Blocked, text);
+            }
             // A task that was given up has said so in its reason.
-            let text = if reason.starts_with("gave up") { reason } else { format!("{kind}: {reason}") };
+            let told = reason.starts_with("gave up") || reason.starts_with("waits for the approval");
+            let text = if told { reason } else { format!("{kind}: {reason}") };
             some(WaitingCode::Blocked, text)
         }
         Status::Done | Status::Archived => Ok(None),

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write as _};
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+pub(crate) mod choose;
 mod table;
 
 pub(crate) use table::Cell;

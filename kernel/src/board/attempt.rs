@@ -5,6 +5,14 @@ use crate::error::Error;
 use crate::store::transaction;
 
 impl Board<'_> {
+    /// Runs `step` to see what it would come to: whatever it did is undone.
+    pub fn rehearse<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        transaction::savepoint_step(self.conn())?;
+        let outcome = step(self);
+        transaction::undo_step(self.conn())?;
+        outcome
+    }
+
     /// Runs `step` in a savepoint of its own: what it did is undone when it fails, and the job goes on.
     ///
     /// An error of the store itself is returned like any other; the job should then fail as a whole.

@@ -8,7 +8,8 @@ use crate::authority;
 use crate::error::Error;
 use crate::id::{TaskId, Tenant};
 use crate::limits;
-use crate::status::{Change, Gate};
+use crate::outcome::BlockKind;
+use crate::status::{Change, Gate, State};
 use crate::store::events::{self, NewEvent};
 use crate::store::links;
 use crate::store::tasks::{self, Birth};
@@ -31,6 +32,7 @@ impl Board<'_> {
         let run = authority::live_run(self, actor)?.map(|run| run.id);
         let creator_task = authority::bound_new_task(self, actor, &mut new)?;
         validate(&new)?;
+        super::approval::validate(&new, actor)?;
         new.tenant = self.tenant_of(&new, actor)?;
         let tenant = new.tenant.as_ref().map_or("", Tenant::as_str).to_owned();
         if let Some(key) = &new.idempotency_key
@@ -81,6 +83,9 @@ impl Board<'_> {
                 now,
             },
         )?;
+        if state == (State::Blocked { kind: BlockKind::Approval }) {
+            self.ask_for_approval(&id, &actor.label())?;
+        }
         Ok(Created { task: self.expect_task(&id)?, existing: false })
     }
 
@@ -122,6 +127,9 @@ impl Board<'_> {
                 return Ok(Gate::Parents);
             }
         }
+        if new.require_approval {
+            return Ok(Gate::Approval);
+        }
         Ok(new.not_before.filter(|at| *at > self.now()).map_or(Gate::Open, Gate::Until))
     }
 
@@ -154,7 +162,6 @@ fn validate(new: &NewTask) -> Result<(), Error> {
         ("created_by", &new.created_by),
         ("policy", &new.policy),
         ("mission", &new.mission),
-        ("approval_class", &new.approval_class),
         ("approver", &new.approver),
         ("workflow_template_id", &new.workflow_template_id),
         ("current_step_key", &new.current_step_key),

@@ -8,6 +8,8 @@ use crate::authority;
 use crate::error::Error;
 use crate::id::{Profile, TaskId};
 use crate::limits;
+use crate::outcome::Approval;
+use crate::status::Status;
 use crate::store::runs;
 use crate::store::tasks::Field;
 use crate::task::Task;
@@ -40,6 +42,14 @@ impl Board<'_> {
         if task.assignee == assignee {
             return Ok(task);
         }
+        if let (Some(approver), Some(name)) = (&task.approver, &assignee)
+            && approver == name.as_str()
+        {
+            return Err(Error::conflict(
+                format!("{name} is the approver of {id}, and nobody approves their own work"),
+                "assign it to somebody else",
+            ));
+        }
         let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
         if let Some(run) = run.filter(|run| run.stop_reason.is_none()) {
             return Err(Error::conflict(
@@ -64,6 +74,15 @@ impl Board<'_> {
         authority::person(actor, "edit a task")?;
         let task = self.admit(id, actor)?;
         let mut fields: Vec<&str> = Vec::new();
+        if (edit.title.is_some() || edit.body.is_some())
+            && task.approval == Some(Approval::Granted)
+            && !matches!(task.status, Status::Done | Status::Archived)
+        {
+            return Err(Error::conflict(
+                format!("{id} was approved as it is"),
+                "create a new task that asks for another approval",
+            ));
+        }
         if let Some(title) = &edit.title {
             limits::title(title)?;
             self.set(id, &Field::Title(title))?;

@@ -8,13 +8,25 @@ use crate::authority;
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
-use crate::outcome::{EndCause, Ending, StopReason};
+use crate::outcome::{BlockKind, EndCause, Ending, StopReason};
 use crate::run::Holder;
 use crate::status::{Change, Gate, State};
-use crate::store::runs;
 use crate::store::tasks::{Field, Standing};
+use crate::store::{links, runs};
 use crate::task::Task;
 use crate::verdict::{Destination, Verdict};
+use crate::words::words;
+
+words! {
+    /// Whether parents that are not done stand in the way.
+    "force"
+    Force {
+        /// They do.
+        No => "no",
+        /// They are unlinked.
+        Yes => "yes",
+    }
+}
 
 impl Board<'_> {
     /// Lets a blocked or scheduled task go on; its failures are forgotten. The reason is kept as a comment, so that the
@@ -22,6 +34,9 @@ impl Board<'_> {
     pub fn unblock(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Task, Error> {
         authority::person(actor, "unblock a task")?;
         let task = self.admit(id, actor)?;
+        if task.block_kind == Some(BlockKind::Approval) {
+            return self.grant(&task, reason, actor).map(|settled| settled.task);
+        }
         let from = self.standing(id)?;
         let not_before = match from.state {
             State::Scheduled { .. } => None,
@@ -88,14 +103,52 @@ impl Board<'_> {
         Ok(Settled { task: self.expect_task(&run.task_id)?, run: Some(id), effect })
     }
 
-    /// Lets a task leave triage.
-    pub fn promote(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Task, Error> {
+    /// Lets a task leave triage, or one that waits go on at once. `force` unlinks the parents that are not done, for
+    /// nothing starts before its parents.
+    pub fn promote(
+        &mut self,
+        id: &TaskId,
+        reason: Option<&str>,
+        force: Force,
+        actor: &Actor,
+    ) -> Result<Task, Error> {
         authority::person(actor, "promote a task")?;
-        self.admit(id, actor)?;
+        let task = self.admit(id, actor)?;
         let from = self.standing(id)?;
-        let change = Change::Promoted { gate: self.gate(id, from.not_before)? };
-        let payload = json!({ "actor": actor.name, "reason": reason, "forced": false });
-        self.shift(id, &from, change, Telling::new("promoted_manual", Some(payload), &actor.label()))?;
+        let trial = Change::Promoted { gate: Gate::Open };
+        crate::next(Some(from.state), trial).map_err(|_| super::illegal(id, from.state, trial))?;
+        let open = self.open_parents(id)?;
+        let label = actor.label();
+        match force {
+            Force::No if !open.is_empty() && from.state != State::Triage => {
+                let open: Vec<String> = open.iter().map(ToString::to_string).collect();
+                return Err(Error::conflict(
+                    format!("{id} waits for {}", open.join(", ")),
+                    "complete them, or promote it with `--force`: it no longer waits for them then",
+                ));
+            }
+            Force::No => {}
+            Force::Yes => {
+                for parent in &open {
+                    links::delete(self.conn(), parent, id)?;
+                    let payload = json!({ "parent": parent, "child": id, "reason": "forced" });
+                    self.tell(&task, None, "unlinked", Some(payload), &label)?;
+                }
+            }
+        }
+        let gate = match (&task.work_by, from.state) {
+            (Some(_), _) => Gate::Review,
+            (None, State::Triage) => self.gate(id, from.not_before)?,
+            (None, _) => self.gate(id, None)?,
+        };
+        let forced = force == Force::Yes && !open.is_empty();
+        let payload = json!({ "actor": actor.name, "reason": reason, "forced": forced });
+        let telling = Telling::new("promoted_manual", Some(payload), &label);
+        self.shift(id, &from, Change::Promoted { gate }, telling)?;
+        if from.state != State::Triage {
+            self.set(id, &Field::NotBefore(None))?;
+            self.set(id, &Field::Failures(0))?;
+        }
         self.expect_task(id)
     }
 

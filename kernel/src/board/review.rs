@@ -7,7 +7,7 @@ use crate::actor::{Actor, ActorKind};
 use crate::error::Error;
 use crate::id::{Profile, RunId, TaskId};
 use crate::limits;
-use crate::outcome::Outcome;
+use crate::outcome::{BlockKind, Outcome};
 use crate::run::{Holder, Purpose};
 use crate::status::{Change, State, Status};
 use crate::store::tasks::{Field, Standing};
@@ -40,7 +40,7 @@ impl Board<'_> {
         self.decide(id, Verdict::RequestReview(request), expected_run, actor)
     }
 
-    /// Approves the work of a task in review: it is done.
+    /// Approves the work of a task in review: it is done. Approves that a task goes on that waits for an approval.
     pub fn approve(
         &mut self,
         id: &TaskId,
@@ -48,6 +48,10 @@ impl Board<'_> {
         expected_run: Option<RunId>,
         actor: &Actor,
     ) -> Result<Settled, Error> {
+        let task = self.admit(id, actor)?;
+        if task.block_kind == Some(BlockKind::Approval) {
+            return self.grant(&task, comment, actor);
+        }
         self.remark(id, comment, actor)?;
         self.decide(id, Verdict::Approve, expected_run, actor)
     }

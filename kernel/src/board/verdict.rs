@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::id::{RunId, TaskId};
 use crate::limits;
 use crate::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
+use crate::retry::BLOCK_RECURRENCE_LIMIT;
 use crate::run::{Holder, Purpose};
 use crate::status::{Change, State, Status};
 use crate::store::runs::{self, Close, NewRun};
@@ -56,12 +57,15 @@ impl Board<'_> {
     pub fn block(
         &mut self,
         id: &TaskId,
-        blocking: Blocking,
+        mut blocking: Blocking,
         expected_run: Option<RunId>,
         actor: &Actor,
     ) -> Result<Settled, Error> {
         limits::maybe("reason", blocking.reason.as_deref(), limits::SUMMARY)?;
-        question(&blocking)?;
+        if let Some(question) = &blocking.question {
+            super::answer::validate(question, blocking.kind)?;
+            blocking.reason = blocking.reason.or_else(|| Some(question.text.clone()));
+        }
         if blocking.kind == BlockKind::GaveUp {
             return Err(Error::invalid(
                 "kind",
@@ -192,25 +196,7 @@ impl Board<'_> {
                 self.regate_children(&task.id, &label)?;
                 self.settled(&task.id, Some(run))
             }
-            Verdict::Block(blocking) => {
-                let kind = blocking.kind;
-                let change = Change::Blocked { kind };
-                crate::next(Some(standing.state), change)
-                    .map_err(|_| super::illegal(&task.id, standing.state, change))?;
-                let error = blocking.reason.as_deref();
-                let run = self.zero_length(task, standing, Outcome::Blocked, Status::Blocked, None, error)?;
-                let recurrences =
-                    if standing.last_block_kind == Some(kind) { standing.block_recurrences + 1 } else { 1 };
-                self.set(&task.id, &Field::Recurrence(Some(kind), recurrences))?;
-                let payload = json!({ "reason": blocking.reason, "kind": kind, "recurrences": recurrences });
-                let telling = Telling {
-                    run: Some(run),
-                    blocking: Some(&blocking),
-                    ..Telling::new("blocked", Some(payload), &label)
-                };
-                self.shift(&task.id, standing, change, telling)?;
-                self.settled(&task.id, Some(run))
-            }
+            Verdict::Block(blocking) => self.block_unclaimed(task, standing, &blocking, &label),
             Verdict::RequestReview(request) => self.review_unclaimed(task, standing, &request, &label),
             Verdict::Approve => self.approve_unclaimed(task, standing, &label),
             Verdict::RequestChanges { reason } => {
@@ -234,6 +220,36 @@ impl Board<'_> {
                 self.settled(&task.id, None)
             }
         }
+    }
+
+    fn block_unclaimed(
+        &mut self,
+        task: &Task,
+        standing: &Standing,
+        blocking: &Blocking,
+        label: &str,
+    ) -> Result<Settled, Error> {
+        let kind = blocking.kind;
+        let change = Change::Blocked { kind };
+        crate::next(Some(standing.state), change)
+            .map_err(|_| super::illegal(&task.id, standing.state, change))?;
+        let again = standing.last_block_kind == Some(kind);
+        let recurrences = if again { standing.block_recurrences + 1 } else { 1 };
+        let mut payload = json!({ "reason": blocking.reason, "kind": kind, "recurrences": recurrences });
+        let loops = recurrences > BLOCK_RECURRENCE_LIMIT && standing.state != State::Triage;
+        let (status, change, event) = if loops {
+            payload["limit"] = BLOCK_RECURRENCE_LIMIT.into();
+            (Status::Triage, Change::SentToTriage, "block_loop_detected")
+        } else {
+            (Status::Blocked, change, "blocked")
+        };
+        let error = blocking.reason.as_deref();
+        let run = self.zero_length(task, standing, Outcome::Blocked, status, None, error)?;
+        self.set(&task.id, &Field::Recurrence(Some(kind), if loops { 0 } else { recurrences }))?;
+        let telling =
+            Telling { run: Some(run), blocking: Some(blocking), ..Telling::new(event, Some(payload), label) };
+        self.shift(&task.id, standing, change, telling)?;
+        self.settled(&task.id, Some(run))
     }
 
     pub(super) fn settled(&self, id: &TaskId, run: Option<RunId>) -> Result<Settled, Error> {
@@ -336,15 +352,4 @@ pub(super) fn validate(handoff: &Handoff) -> Result<(), Error> {
         return Err(Error::invalid("artifacts", format!("{count} entries, the limit is 100"), "pack them"));
     }
     handoff.artifacts.iter().try_for_each(|path| limits::bytes("artifacts", path, limits::WORD))
-}
-
-/// A question is an object with `text` and up to 6 `choices`.
-fn question(blocking: &Blocking) -> Result<(), Error> {
-    let Some(question) = &blocking.question else { return Ok(()) };
-    limits::bytes("question", &question.to_string(), limits::SUMMARY)?;
-    let choices = question.get("choices").and_then(serde_json::Value::as_array).map_or(0, Vec::len);
-    if choices > 6 {
-        return Err(Error::invalid("question", format!("{choices} choices, the limit is 6"), "offer fewer"));
-    }
-    Ok(())
 }

@@ -12,7 +12,7 @@ use crate::actor::ActorKind;
 use crate::clock::Timestamp;
 use crate::error::{Error, StorageKind};
 use crate::id::{BoardId, BoardName, CommentId, EventId, Profile, RunId, TaskId};
-use crate::outcome::{BlockKind, Outcome, StopReason};
+use crate::outcome::{Approval, ApprovalClass, BlockKind, Outcome, StopReason};
 use crate::run::{Holder, Purpose, RunStatus};
 use crate::status::Status;
 
@@ -53,7 +53,19 @@ macro_rules! number_columns {
 }
 
 text_columns!(
-    TaskId, Profile, BoardName, Status, Outcome, BlockKind, StopReason, Holder, Purpose, RunStatus, ActorKind
+    TaskId,
+    Profile,
+    BoardName,
+    Status,
+    Approval,
+    ApprovalClass,
+    Outcome,
+    BlockKind,
+    StopReason,
+    Holder,
+    Purpose,
+    RunStatus,
+    ActorKind
 );
 from_text!(BoardId);
 number_columns!(RunId, EventId, CommentId);

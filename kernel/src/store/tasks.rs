@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use serde_json::Value;
 
 use super::convert::{Step as _, json, text_or_none, to_json};
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::{Profile, RunId, TaskId};
-use crate::outcome::BlockKind;
+use crate::outcome::{Approval, BlockKind};
 use crate::status::{State, Status, WasDone};
 use crate::task::{NewTask, Task};
-use crate::verdict::{Blocking, Verdict};
+use crate::verdict::{Blocking, Question, Verdict};
 
 pub(crate) const TASK: &str = "SELECT t.*, r.claim_lock, r.claim_expires, r.worker_pid, r.last_heartbeat_at \
     FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id";
@@ -76,6 +75,7 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
         artifacts: json(row, "artifacts")?.unwrap_or_default(),
         approval_class: row.get("approval_class")?,
         approver: row.get("approver")?,
+        approval: row.get("approval")?,
         budget_usd_micros: row.get("budget_usd_micros")?,
         model_override: row.get("model_override")?,
         goal_mode: row.get("goal_mode")?,
@@ -196,9 +196,9 @@ pub(crate) fn insert(conn: &Connection, task: &NewTask, birth: &Birth<'_>) -> Re
            project_id, created_by, creator_uid, creator_task, creator_run, created_at, updated_at, skills, \
            max_retries, max_runtime_us, session_id, workflow_template_id, current_step_key, model_override, \
            idempotency_key, goal_mode, goal_max_turns, mission, depth, notes, artifacts, approval_class, approver, \
-           budget_usd_micros, policy, not_before, block_kind, block_reason) \
+           budget_usd_micros, policy, not_before, block_kind, block_reason, approval) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?15, ?16, ?17, ?18, ?19, ?20, \
-           ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)",
+           ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)",
     )
     .step("store the task")?
     .execute(params![
@@ -238,6 +238,7 @@ pub(crate) fn insert(conn: &Connection, task: &NewTask, birth: &Birth<'_>) -> Re
         until.or(task.not_before),
         kind,
         kind.map(|_| "held at creation"),
+        task.require_approval.then_some(Approval::Required),
     ])
     .step("store the task")
     .map(|_| ())
@@ -269,6 +270,7 @@ pub(crate) fn set_state(
     let (kind, until) = columns(to);
     let run = |state: State| if let State::Running { run, .. } = state { Some(run) } else { None };
     let blocking = blocking.filter(|_| kind.is_some());
+    let question = blocking.and_then(|blocking| blocking.question.as_ref()).map(to_json).transpose()?;
     let done = match to {
         State::Done | State::Archived { finished: WasDone::Yes } => 1,
         State::Archived { finished: WasDone::No }
@@ -297,7 +299,7 @@ pub(crate) fn set_state(
             run(to),
             kind,
             blocking.and_then(|blocking| blocking.reason.as_deref()),
-            blocking.and_then(|blocking| blocking.question.as_ref()).map(Value::to_string),
+            question,
             until,
             now,
             done,
@@ -327,6 +329,7 @@ pub(crate) enum Field<'a> {
     MaxRetries(Option<u32>),
     Reviewer(Option<&'a Profile>),
     WorkBy(&'a str),
+    Approval(Approval),
 }
 
 pub(crate) fn set(conn: &Connection, id: &TaskId, field: &Field<'_>, now: Timestamp) -> Result<(), Error> {
@@ -352,6 +355,7 @@ pub(crate) fn set(conn: &Connection, id: &TaskId, field: &Field<'_>, now: Timest
         Field::Reviewer(profile) => {
             ("reviewer", profile.map(|profile| profile.as_str().to_owned()).into(), None)
         }
+        Field::Approval(approval) => ("approval", approval.as_str().to_owned().into(), None),
         Field::WorkBy(label) => ("work_by", (*label).to_owned().into(), None),
         Field::MaxRetries(limit) => ("max_retries", limit.map(i64::from).into(), None),
     };
@@ -363,6 +367,27 @@ pub(crate) fn set(conn: &Connection, id: &TaskId, field: &Field<'_>, now: Timest
         .and_then(|mut statement| statement.execute(params![id, value, now, extra]))
         .step("change the task")
         .map(|_| ())
+}
+
+/// Replaces what a person reads on a blocked task.
+pub(crate) fn set_request(
+    conn: &Connection,
+    id: &TaskId,
+    reason: &str,
+    question: &Question,
+) -> Result<(), Error> {
+    conn.prepare_cached("UPDATE tasks SET block_reason = ?2, question = ?3 WHERE id = ?1")
+        .step("store the request")?
+        .execute(params![id, reason, to_json(question)?])
+        .step("store the request")
+        .map(|_| ())
+}
+
+/// Returns whether a task's approval is missing.
+pub(crate) fn unapproved(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
+    conn.prepare_cached("SELECT approval IS 'required' FROM tasks WHERE id = ?1")
+        .and_then(|mut statement| statement.query_row([id], |row| row.get(0)))
+        .step("read the task")
 }
 
 pub(crate) fn nonspawnable(conn: &Connection, id: &TaskId) -> Result<Option<String>, Error> {

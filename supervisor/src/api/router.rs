@@ -97,7 +97,7 @@ fn permit<V: Verb>(actor: &Actor) -> Result<(), Failure> {
     if actor.kind == ActorKind::Worker && V::AUDIENCE == Audience::Operator {
         return Err(Failure::new(Code::NotPermitted, format!("`{}` is not for workers", V::NAME)).hint(
             "a worker may: show, context, heartbeat, comment, create, link, complete, block, request-review, \
-                 approve, request-changes",
+                 approve, request-changes, deny",
         ));
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! The command line: parse, call the verb, print its reply, end with the right code.
 
+mod answer;
 mod arguments;
 mod dispatch;
 mod doctor;
@@ -150,6 +151,8 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Heartbeat(verb) => call(&client, verb, output).await,
         Command::Complete(verb) => call(&client, verb, output).await,
         Command::RequestReview(verb) => call(&client, verb, output).await,
+        Command::Answer(verb) => answer::run(&client, verb, output).await,
+        Command::Deny(verb) => call(&client, verb, output).await,
         Command::Approve(verb) => call(&client, verb, output).await,
         Command::RequestChanges(verb) => call(&client, verb, output).await,
         Command::Block(verb) => call(&client, verb, output).await,

@@ -11,12 +11,12 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Approve the work of tasks in review: they are done
+/// Approve tasks: work in review, or what waits for an approval
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Nobody approves their own work. Inside a run, only the task that the run reviews
-can be approved.
+Work in review is then done; nobody approves their own. A task that was created
+with --require-approval goes on; only its approver may say so.
 
 Examples:
   supervisor approve t_0123abcd

@@ -1,6 +1,6 @@
 //! `block`: a task cannot go on until somebody acts.
 
-use kernel::{BlockKind, Blocking, RunId, TaskId};
+use kernel::{BlockKind, Blocking, Question, RunId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,8 @@ const KINDS: [&str; 4] = ["needs_input", "capability", "transient", "dependency"
 #[command(after_help = "\
 Examples:
   supervisor block t_0123abcd 'which database should it use?' --kind needs_input
+  supervisor block t_0123abcd --question 'which database?' --choice PostgreSQL \\
+      --choice SQLite --free-text
   supervisor block t_0123abcd 'waiting for the release' --ids t_4567cdef t_89abcdef
   supervisor block 'need a decision'            (inside a run: the run's own task)")]
 pub(crate) struct Block {
@@ -39,6 +41,15 @@ pub(crate) struct Block {
     /// What the task waits for
     #[arg(long, value_name = "KIND", value_parser = texts::word::<BlockKind>(KINDS))]
     pub(crate) kind: Option<BlockKind>,
+    /// What a person is asked, with the kind needs_input
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) question: Option<String>,
+    /// An answer to choose from (repeatable, up to 6)
+    #[arg(long = "choice", value_name = "TEXT")]
+    pub(crate) choices: Vec<String>,
+    /// Other answers will do, too
+    #[arg(long)]
+    pub(crate) free_text: bool,
     /// Refuse if the task's open run is another one
     #[arg(long, value_name = "RUN")]
     pub(crate) expected_run: Option<RunId>,
@@ -75,7 +86,22 @@ impl Verb for Block {
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let kind = self.kind.unwrap_or(BlockKind::NeedsInput);
-        let blocking = Blocking { kind, reason: self.reason, question: None };
+        let asks = self.question.is_some() || !self.choices.is_empty() || self.free_text;
+        let text = self.question.or_else(|| self.reason.clone().filter(|_| asks));
+        let question = match text.filter(|_| asks) {
+            Some(text) => Some(Question {
+                text,
+                choices: self.choices,
+                free_text: self.free_text,
+                ..Question::default()
+            }),
+            None if asks => {
+                return Err(Failure::usage("there are answers, and no question")
+                    .hint("supervisor block <task> --question '<question>' --choice A --choice B"));
+            }
+            None => None,
+        };
+        let blocking = Blocking { kind, reason: self.reason, question };
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
         call.refuse_live_without_daemon(&ids).await?;
         call.write(move |board, actor| {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr as _;
 
-use kernel::{ActorKind, Intake, NewTask, Profile, Task, TaskId, Tenant, Timestamp};
+use kernel::{ActorKind, ApprovalClass, Intake, NewTask, Profile, Task, TaskId, Tenant, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +86,15 @@ pub(crate) struct Create {
     /// What the worker may touch: a policy's name [default: the configured one]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
+    /// Once its parents are done, wait until somebody approves it
+    #[arg(long)]
+    pub(crate) require_approval: bool,
+    /// Who approves it: a person or a profile [default: any person]
+    #[arg(long, value_name = "NAME", requires = "require_approval")]
+    pub(crate) approver: Option<String>,
+    /// What the approval is about: spend, book, send_as_me or destructive
+    #[arg(long, value_name = "CLASS", requires = "require_approval")]
+    pub(crate) approval_class: Option<ApprovalClass>,
     /// `blocked` holds the task for a person to release
     #[arg(long, value_name = "STATUS", value_parser = ["running", "blocked"])]
     pub(crate) initial_status: Option<String>,
@@ -143,6 +152,9 @@ impl Create {
             not_before,
             created_by: self.created_by,
             policy: self.policy,
+            require_approval: self.require_approval,
+            approver: self.approver,
+            approval_class: self.approval_class,
             ..NewTask::default()
         })
     }

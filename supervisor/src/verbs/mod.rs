@@ -1,5 +1,6 @@
 //! The verbs: one file each. A verb's request is its arguments and its body; its reply is its JSON and its table.
 
+mod answer;
 mod approve;
 mod archive;
 mod assign;
@@ -12,6 +13,7 @@ mod comment;
 mod complete;
 mod context;
 mod create;
+mod deny;
 mod dispatch;
 mod edit;
 mod events;
@@ -35,6 +37,7 @@ mod stop;
 mod texts;
 mod unblock;
 
+pub(crate) use answer::Answer;
 pub(crate) use approve::Approve;
 pub(crate) use archive::Archive;
 pub(crate) use assign::Assign;
@@ -45,6 +48,7 @@ pub(crate) use comment::Comment;
 pub(crate) use complete::Complete;
 pub(crate) use context::Context;
 pub(crate) use create::Create;
+pub(crate) use deny::Deny;
 pub(crate) use dispatch::{Dispatch, Dispatched, Spawned};
 pub(crate) use events::{Events, line as event_line};
 pub(crate) use heartbeat::Heartbeat;
@@ -73,7 +77,9 @@ use crate::api::{Routes, mount_verb};
 
 /// Adds the path of every verb.
 pub(crate) fn mount(router: Routes) -> Routes {
+    let router = mount_verb::<Answer>(router);
     let router = mount_verb::<Approve>(router);
+    let router = mount_verb::<Deny>(router);
     let router = mount_verb::<Archive>(router);
     let router = mount_verb::<RequestChanges>(router);
     let router = mount_verb::<RequestReview>(router);

@@ -1,6 +1,8 @@
 //! The change of a task through the API: status, assignee, or both, in one transaction.
 
-use kernel::{BlockKind, Blocking, Detach, Handoff, Profile, Task, TaskId};
+use kernel::{
+    Actor, BlockKind, Blocking, Board, Destination, Detach, Handoff, Profile, Status, Task, TaskId,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +16,7 @@ use crate::terminal::Screen;
 pub(crate) struct Patch {
     /// The task.
     pub(crate) task_id: Option<TaskId>,
-    /// `done`, `blocked`, `ready` (unblock) or `archived`.
+    /// `done`, `blocked`, `ready`, `todo`, `triage` or `archived`.
     pub(crate) status: Option<String>,
     /// The profile; an empty text for nobody.
     pub(crate) assignee: Option<String>,
@@ -42,12 +44,15 @@ impl Verb for Patch {
             Some(name) => Some(Some(name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?)),
         };
         if let Some(status) = &self.status
-            && !["done", "blocked", "ready", "archived"].contains(&status.as_str())
+            && !["done", "blocked", "ready", "todo", "triage", "archived"].contains(&status.as_str())
         {
             return Err(Failure::usage(format!("a task cannot be moved to `{status}` this way"))
-                .hint("status is one of done, blocked, ready, archived"));
+                .hint("status is one of done, blocked, ready, todo, triage, archived"));
         }
-        if matches!(self.status.as_deref(), Some("done" | "blocked" | "archived")) {
+        if matches!(
+            self.status.as_deref(),
+            Some("done" | "blocked" | "archived" | "triage" | "todo" | "ready")
+        ) {
             call.refuse_live_without_daemon(std::slice::from_ref(&id)).await?;
         }
         call.write(move |board, actor| {
@@ -69,9 +74,10 @@ impl Verb for Patch {
                         Blocking { kind: BlockKind::NeedsInput, reason: self.reason, question: None };
                     board.block(&id, blocking, None, actor)?;
                 }
-                Some("ready") => {
-                    board.unblock(&id, self.reason.as_deref(), actor)?;
+                Some("triage") => {
+                    board.move_task(&id, Destination::Triage, actor)?;
                 }
+                Some(asked @ ("ready" | "todo")) => queue(board, &id, asked, self.reason.as_deref(), actor)?,
                 Some("archived") => {
                     board.archive(&id, Detach::Refuse, actor)?;
                 }
@@ -85,4 +91,38 @@ impl Verb for Patch {
     fn show(reply: &Task, screen: &mut Screen) {
         screen.line(format!("{} ({})", reply.id, reply.status));
     }
+}
+
+/// Moves a task into the queue. Whether it is `ready` or `todo` there its parents decide, so it is refused when that is
+/// not what was asked for.
+fn queue(
+    board: &mut Board<'_>,
+    id: &TaskId,
+    asked: &str,
+    reason: Option<&str>,
+    actor: &Actor,
+) -> Result<(), kernel::Error> {
+    let refuse =
+        |message: String, hint: &str| kernel::Error::Conflict { message, hint: Some(hint.to_owned()) };
+    let before = board.expect_task(id)?.status;
+    if before.as_str() == asked {
+        return Err(refuse(format!("{id} is {before} already"), "nothing was changed"));
+    }
+    let now = match before {
+        Status::Blocked | Status::Scheduled => board.unblock(id, reason, actor)?.status,
+        Status::Triage
+        | Status::Todo
+        | Status::Ready
+        | Status::Running
+        | Status::Review
+        | Status::Done
+        | Status::Archived => board.move_task(id, Destination::Queue, actor)?.task.status,
+    };
+    if now.as_str() == asked || now == Status::Running {
+        return Ok(());
+    }
+    Err(refuse(
+        format!("{id} cannot be {asked}: it would be {now}"),
+        "parents that are not done make it todo, nothing else does; its time makes it scheduled",
+    ))
 }

@@ -1,6 +1,6 @@
-//! `promote`: a person lets tasks leave triage.
+//! `promote`: a person lets tasks leave triage, or go on at once.
 
-use kernel::TaskId;
+use kernel::{Board, Force, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,16 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Let tasks leave triage
+/// Let tasks leave triage, or go on at once
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
+A task that waits for its time, or that is blocked, goes on at once.
+
 Examples:
   supervisor promote t_0123abcd 'specified with the customer'
-  supervisor promote t_0123abcd --ids t_4567cdef t_89abcdef")]
+  supervisor promote t_0123abcd --ids t_4567cdef t_89abcdef
+  supervisor promote t_0123abcd --force --dry-run")]
 pub(crate) struct Promote {
     /// The task
     #[arg(required = true)]
@@ -28,6 +31,12 @@ pub(crate) struct Promote {
     /// Further tasks
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) ids: Vec<TaskId>,
+    /// Unlink parents that are not done: nothing starts before its parents
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Only say what would become of them
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 impl Verb for Promote {
@@ -43,10 +52,16 @@ impl Verb for Promote {
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let reason = texts::sentence(&self.reason);
+        let force = if self.force { Force::Yes } else { Force::No };
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
         call.write(move |board, actor| {
             Bulk::each(board, ids, |board, id| {
-                board.promote(id, reason.as_deref(), actor).map(|task| (task.status, None))
+                let promote = |board: &mut Board<'_>| board.promote(id, reason.as_deref(), force, actor);
+                if self.dry_run {
+                    let task = board.rehearse(promote)?;
+                    return Ok((task.status, Some("nothing was done".to_owned())));
+                }
+                promote(board).map(|task| (task.status, None))
             })
         })
         .await

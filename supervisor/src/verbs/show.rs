@@ -119,6 +119,27 @@ impl Verb for Show {
                 field(screen, name, &ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
             }
         }
+        if let Some(approval) = &task.approval {
+            let by = task.approver.as_deref().map(|by| format!(" by {}", printable(by))).unwrap_or_default();
+            let class = task.approval_class.map(|class| format!(" ({class})")).unwrap_or_default();
+            field(screen, "approval", &format!("{approval}{by}{class}"));
+        }
+        if let Some(question) = &task.question {
+            screen.heading("Question");
+            screen.line(printable_lines(&question.text));
+            for (at, choice) in question.choices.iter().enumerate() {
+                screen.line(format!("  {}. {}", at + 1, printable(choice)));
+            }
+            if question.free_text {
+                screen.line("  or in other words".to_owned());
+            }
+            for finding in &question.results {
+                let head = format!("{}  {}", finding.task, printable(&finding.title));
+                let head = screen.paint(Ink::Dim, &head);
+                screen.line(head);
+                screen.line(printable_lines(finding.summary.as_deref().unwrap_or("(no summary)")));
+            }
+        }
         if let Some(body) = &task.body {
             screen.heading("Body");
             screen.line(printable_lines(body));

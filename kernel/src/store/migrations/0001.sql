@@ -44,7 +44,8 @@ CREATE TABLE tasks (
     depth INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0),
     notes TEXT,
     artifacts TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(artifacts)),
-    approval_class TEXT,
+    approval TEXT CHECK (approval IN ('required', 'granted')),
+    approval_class TEXT CHECK (approval_class IN ('spend', 'book', 'send_as_me', 'destructive')),
     approver TEXT,
     budget_usd_micros INTEGER,
     policy TEXT,
@@ -63,6 +64,8 @@ CREATE TABLE tasks (
     CHECK ((status = 'running') = (current_run_id IS NOT NULL)),
     CHECK ((status = 'blocked') = (block_kind IS NOT NULL)),
     CHECK (status <> 'review' OR work_by IS NOT NULL),
+    CHECK (status NOT IN ('ready', 'running', 'scheduled') OR approval IS NOT 'required'),
+    CHECK (approval IS NOT NULL OR (approver IS NULL AND approval_class IS NULL)),
     CHECK (status <> 'scheduled' OR not_before IS NOT NULL),
     CHECK (status <> 'done' OR completed_at IS NOT NULL),
     CHECK (completed_at IS NULL OR status IN ('done', 'archived'))

@@ -1,0 +1,97 @@
+//! Answers to what a worker asked.
+
+use serde_json::json;
+
+use super::Board;
+use crate::actor::Actor;
+use crate::authority;
+use crate::error::Error;
+use crate::id::TaskId;
+use crate::limits;
+use crate::outcome::BlockKind;
+use crate::task::Task;
+use crate::verdict::Question;
+
+/// An answer that was given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    /// The task as it stands.
+    pub task: Task,
+    /// The answer, in words.
+    pub answer: String,
+}
+
+impl Board<'_> {
+    /// Answers the question of a blocked task and lets it go on. The answer is kept as a comment, for its next worker.
+    pub fn answer(&mut self, id: &TaskId, reply: &str, actor: &Actor) -> Result<Answered, Error> {
+        authority::person(actor, "answer a question")?;
+        let task = self.admit(id, actor)?;
+        limits::bytes("answer", reply, limits::SUMMARY)?;
+        if task.block_kind != Some(BlockKind::NeedsInput) {
+            let what = task.block_kind.map_or_else(|| task.status.to_string(), |kind| kind.to_string());
+            let hint = if task.block_kind == Some(BlockKind::Approval) {
+                format!("approve or deny it: `supervisor approve {id}`")
+            } else {
+                format!("comment on it: `supervisor comment {id} '…'`")
+            };
+            return Err(Error::conflict(format!("{id} asks nothing: {what}"), hint));
+        }
+        let question = task.question.clone().unwrap_or_else(|| Question {
+            text: task.block_reason.clone().unwrap_or_default(),
+            ..Question::default()
+        });
+        let Some(answer) = question.resolve(reply) else { return Err(mistaken(&question, reply)) };
+        let number = question.choices.iter().position(|choice| *choice == answer).map(|at| at + 1);
+        let text = match question.text.trim() {
+            "" => answer.clone(),
+            asked => format!("{asked}\nAnswer: {answer}"),
+        };
+        self.comment(id, &text, None, actor)?;
+        let payload = json!({ "answer": answer, "choice": number });
+        self.tell(&task, None, "answered", Some(payload), &actor.label())?;
+        Ok(Answered { task: self.unblock(id, None, actor)?, answer })
+    }
+}
+
+fn mistaken(question: &Question, reply: &str) -> Error {
+    if reply.trim().is_empty() {
+        return Error::invalid("answer", "it is empty", "say something");
+    }
+    let listed = question.choices.iter().enumerate();
+    let listed: Vec<String> = listed.map(|(at, choice)| format!("{}: {choice}", at + 1)).collect();
+    Error::invalid("answer", format!("`{reply}` is none of the choices"), listed.join(", "))
+}
+
+/// Refuses a question that a person could not answer.
+pub(super) fn validate(question: &Question, kind: BlockKind) -> Result<(), Error> {
+    if kind != BlockKind::NeedsInput {
+        return Err(Error::invalid(
+            "question",
+            format!("a block of the kind {kind} asks nothing"),
+            "use the kind needs_input",
+        ));
+    }
+    if question.text.trim().is_empty() {
+        return Err(Error::invalid("question", "it is empty", "ask something"));
+    }
+    limits::bytes("question", &question.text, limits::SUMMARY)?;
+    let count = question.choices.len();
+    if count > Question::CHOICES {
+        let most = Question::CHOICES;
+        return Err(Error::invalid(
+            "choices",
+            format!("{count} of them, the limit is {most}"),
+            "offer fewer",
+        ));
+    }
+    for (at, choice) in question.choices.iter().enumerate() {
+        limits::bytes("choices", choice, limits::WORD)?;
+        if choice.trim().is_empty() || choice.chars().any(char::is_control) {
+            return Err(Error::invalid("choices", "one is empty or has more than a line", "use a few words"));
+        }
+        if question.choices[..at].iter().any(|other| other.to_lowercase() == choice.to_lowercase()) {
+            return Err(Error::invalid("choices", format!("`{choice}` is there twice"), "offer each once"));
+        }
+    }
+    Ok(())
+}

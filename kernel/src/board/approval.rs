@@ -1,0 +1,138 @@
+//! Approvals: a task that needs one parks when its parents are done, and only its approver lets it go on.
+
+use serde_json::json;
+
+use super::{Board, Settled, Telling, preview};
+use crate::actor::{Actor, ActorKind};
+use crate::error::Error;
+use crate::id::TaskId;
+use crate::limits;
+use crate::outcome::{Approval, BlockKind};
+use crate::status::{Change, Gate};
+use crate::store::tasks::{self, Field};
+use crate::task::{NewTask, Task};
+use crate::verdict::{Finding, Question};
+
+/// A request tells of so many tasks before; the others are named by `show`.
+const FINDINGS: usize = 20;
+
+impl Board<'_> {
+    /// Puts what the tasks before have come to into the request, and says that it waits.
+    pub(super) fn ask_for_approval(&self, id: &TaskId, actor: &str) -> Result<(), Error> {
+        let task = self.expect_task(id)?;
+        let mut results = Vec::new();
+        for parent in self.parents(id)?.into_iter().take(FINDINGS) {
+            let title = self.expect_task(&parent)?.title;
+            let summary = self.last_completed_run(&parent)?.and_then(|run| run.summary);
+            let summary = summary.map(|text| text.chars().take(2000).collect());
+            results.push(Finding { task: parent.to_string(), title, summary });
+        }
+        let question =
+            Question { text: format!("May it go on: {}", task.title), results, ..Question::default() };
+        tasks::set_request(self.conn(), id, &reason(&task), &question)?;
+        let payload =
+            json!({ "approver": task.approver, "class": task.approval_class, "parents": self.parents(id)? });
+        self.tell(&task, None, "approval_requested", Some(payload), actor)
+    }
+
+    /// Lets a task go on that waits for an approval.
+    pub(super) fn grant(
+        &mut self,
+        task: &Task,
+        comment: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        let id = &task.id;
+        may_decide(task, actor)?;
+        self.remark(id, comment, actor)?;
+        if task.approval == Some(Approval::Required) {
+            self.set(id, &Field::Approval(Approval::Granted))?;
+        }
+        let from = self.standing(id)?;
+        let gate = match task.work_by {
+            Some(_) => Gate::Review,
+            None => self.gate(id, from.not_before)?,
+        };
+        let payload = json!({ "class": task.approval_class, "comment": preview(comment) });
+        let label = actor.label();
+        let telling = Telling {
+            run: actor.run.as_ref().map(|own| own.run),
+            ..Telling::new("approval_granted", Some(payload), &label)
+        };
+        self.shift(id, &from, Change::Approved { gate }, telling)?;
+        self.set(id, &Field::Failures(0))?;
+        self.settled(id, None)
+    }
+
+    /// Refuses to let a task go on that waits for an approval: it goes to triage, where a person changes it or archives
+    /// it. The tasks that wait for it go on waiting.
+    pub fn deny(&mut self, id: &TaskId, reason: &str, actor: &Actor) -> Result<Settled, Error> {
+        if reason.trim().is_empty() {
+            return Err(Error::invalid("reason", "it is empty", "say why not"));
+        }
+        limits::bytes("reason", reason, limits::SUMMARY)?;
+        let task = self.admit(id, actor)?;
+        if task.block_kind != Some(BlockKind::Approval) {
+            return Err(Error::conflict(
+                format!("{id} waits for no approval: its status is {}", task.status),
+                "work in review is sent back with `supervisor request-changes`",
+            ));
+        }
+        may_decide(&task, actor)?;
+        self.remark(id, Some(reason), actor)?;
+        let from = self.standing(id)?;
+        let payload = json!({ "class": task.approval_class, "reason": preview(Some(reason)) });
+        let label = actor.label();
+        let telling = Telling {
+            run: actor.run.as_ref().map(|own| own.run),
+            ..Telling::new("approval_denied", Some(payload), &label)
+        };
+        self.shift(id, &from, Change::SentToTriage, telling)?;
+        self.settled(id, None)
+    }
+}
+
+/// What a task that waits for an approval says.
+pub(super) fn reason(task: &Task) -> String {
+    let whom = task.approver.as_deref().unwrap_or("a person");
+    let class = task.approval_class.map(|class| format!(" ({class})")).unwrap_or_default();
+    format!("waits for the approval of {whom}{class}")
+}
+
+/// Refuses whoever is not the approver: the one who is named, else any person; never who is to do the work.
+fn may_decide(task: &Task, actor: &Actor) -> Result<(), Error> {
+    let hint = format!("{}; see `supervisor show {}`", reason(task), task.id);
+    if task.assignee.as_ref().is_some_and(|assignee| assignee.as_str() == actor.name) {
+        return Err(Error::forbidden(format!("{} is to be done by {} itself", task.id, actor.name), hint));
+    }
+    let allowed = match &task.approver {
+        Some(approver) => *approver == actor.name,
+        None => actor.kind != ActorKind::Worker,
+    };
+    if allowed {
+        return Ok(());
+    }
+    Err(Error::forbidden(format!("{} may not decide about {}", actor.name, task.id), hint))
+}
+
+/// Refuses a new task whose approval would be none.
+pub(super) fn validate(new: &NewTask, actor: &Actor) -> Result<(), Error> {
+    if !new.require_approval && (new.approver.is_some() || new.approval_class.is_some()) {
+        return Err(Error::invalid(
+            "require_approval",
+            "an approver or a class is named, and no approval is required",
+            "add `--require-approval`",
+        ));
+    }
+    let Some(approver) = &new.approver else { return Ok(()) };
+    if new.assignee.as_ref().is_some_and(|assignee| assignee.as_str() == approver) {
+        return Err(Error::invalid("approver", format!("{approver} is to do it"), "name somebody else"));
+    }
+    if actor.kind == ActorKind::Worker && actor.name == *approver {
+        return Err(Error::forbidden(
+            "a worker may not name itself as the approver of a task that it makes",
+            "leave the approver out for a person",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! A question at the terminal: arrow keys, numbers, or a line of text.
+
+use std::io;
+
+use console::{Key, Term};
+use kernel::Question;
+
+use super::printable;
+
+/// What a key means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The mark stands there.
+    At(usize),
+    /// This one.
+    Take(usize),
+    /// None of them.
+    Leave,
+}
+
+/// Decides what a key means when the mark stands at `at` among `count` entries.
+fn step(key: &Key, at: usize, count: usize) -> Step {
+    match key {
+        Key::ArrowUp | Key::Char('k') => Step::At((at + count - 1) % count),
+        Key::ArrowDown | Key::Tab | Key::Char('j') => Step::At((at + 1) % count),
+        Key::Home => Step::At(0),
+        Key::End => Step::At(count - 1),
+        Key::Enter => Step::Take(at),
+        Key::Escape | Key::CtrlC | Key::Char('q') => Step::Leave,
+        Key::Char(digit) => match digit.to_digit(10).map(|digit| digit as usize) {
+            Some(number) if (1..=count).contains(&number) => Step::Take(number - 1),
+            Some(_) | None => Step::At(at),
+        },
+        _ => Step::At(at),
+    }
+}
+
+/// Asks the person at the terminal. None where no answer is wanted.
+pub(crate) fn ask(question: &Question) -> io::Result<Option<String>> {
+    let term = Term::stderr();
+    term.write_line(&super::printable_lines(&question.text))?;
+    if question.choices.is_empty() {
+        return line(&term);
+    }
+    let mut entries: Vec<String> = question.choices.iter().map(|choice| printable(choice)).collect();
+    if question.free_text {
+        entries.push("something else".to_owned());
+    }
+    let taken = if std::env::var_os("TERM").is_none_or(|term| term == "dumb") {
+        // No keys here: the number, or the words, on a line.
+        show(&term, &entries, None)?;
+        return line(&term);
+    } else {
+        pick(&term, &entries)?
+    };
+    match taken {
+        None => Ok(None),
+        Some(at) if at == question.choices.len() => line(&term),
+        Some(at) => Ok(Some(question.choices[at].clone())),
+    }
+}
+
+fn pick(term: &Term, entries: &[String]) -> io::Result<Option<usize>> {
+    let mut at = 0;
+    loop {
+        show(term, entries, Some(at))?;
+        let key = match term.read_key_raw() {
+            Ok(key) => key,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Key::CtrlC,
+            Err(e) => return Err(e),
+        };
+        match step(&key, at, entries.len()) {
+            Step::At(next) => {
+                at = next;
+                term.clear_last_lines(entries.len())?;
+            }
+            Step::Take(taken) => return Ok(Some(taken)),
+            Step::Leave => return Ok(None),
+        }
+    }
+}
+
+fn show(term: &Term, entries: &[String], at: Option<usize>) -> io::Result<()> {
+    let width = usize::from(term.size().1).max(20) - 1;
+    for (index, entry) in entries.iter().enumerate() {
+        let mark = if at == Some(index) { ">" } else { " " };
+        // One line each, or what is drawn over would not be all of it.
+        let text: String = format!("{mark} {}. {entry}", index + 1).chars().take(width).collect();
+        term.write_line(&text)?;
+    }
+    Ok(())
+}
+
+fn line(term: &Term) -> io::Result<Option<String>> {
+    term.write_str("answer: ")?;
+    let text = term.read_line()?;
+    let text = text.trim();
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrows_go_round_numbers_choose_and_escape_leaves() {
+        assert_eq!(step(&Key::ArrowUp, 0, 3), Step::At(2));
+        assert_eq!(step(&Key::ArrowDown, 2, 3), Step::At(0));
+        assert_eq!(step(&Key::Enter, 1, 3), Step::Take(1));
+        assert_eq!(step(&Key::Char('3'), 0, 3), Step::Take(2));
+        assert_eq!(step(&Key::Char('4'), 1, 3), Step::At(1));
+        assert_eq!(step(&Key::Char('0'), 1, 3), Step::At(1));
+        assert_eq!(step(&Key::Escape, 1, 3), Step::Leave);
+    }
+}

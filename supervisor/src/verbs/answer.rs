@@ -1,0 +1,68 @@
+//! `answer`: a person answers what a blocked task asks, and lets it go on.
+
+use kernel::{Task, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::{Screen, printable};
+
+/// Answer what a blocked task asks, and let it go on
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+In a terminal and without an answer it shows the question, to be answered with the
+arrow keys or a number. The answer is kept as a comment, for the next worker.
+
+Examples:
+  supervisor answer t_0123abcd
+  supervisor answer t_0123abcd 2
+  supervisor answer t_0123abcd 'use PostgreSQL'")]
+pub(crate) struct Answer {
+    /// The task
+    #[arg(value_name = "TASK", required = true)]
+    pub(crate) task_id: Option<TaskId>,
+    /// The number of a choice, a choice, or other words where they will do
+    #[arg(value_name = "ANSWER", num_args = 0..)]
+    #[serde(skip)]
+    pub(crate) words: Vec<String>,
+    /// The number of a choice, a choice, or other words where they will do.
+    #[arg(skip)]
+    pub(crate) answer: Option<String>,
+}
+
+/// The reply: the answer in words, and the task.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Answered {
+    /// The task.
+    #[serde(flatten)]
+    pub(crate) task: Task,
+    /// The answer.
+    pub(crate) answer: String,
+}
+
+impl Verb for Answer {
+    const NAME: &'static str = "answer";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Answered;
+
+    async fn run(self, call: Call) -> Result<Answered, Failure> {
+        let id = texts::named(self.task_id)?;
+        let answer = self.answer.ok_or_else(|| {
+            Failure::usage("no answer is given").hint(format!("supervisor answer {id} '<answer>'"))
+        })?;
+        call.write(move |board, actor| {
+            let answered = board.answer(&id, &answer, actor)?;
+            Ok(Answered { task: answered.task, answer: answered.answer })
+        })
+        .await
+    }
+
+    fn show(reply: &Answered, screen: &mut Screen) {
+        let task = &reply.task;
+        screen.line(format!("Answered {} ({}): {}", task.id, task.status, printable(&reply.answer)));
+    }
+}

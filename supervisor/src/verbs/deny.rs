@@ -1,0 +1,55 @@
+//! `deny`: the approver of a task says no.
+
+use kernel::TaskId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::{Bulk, outcome};
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Refuse to let tasks go on that wait for an approval
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+The task goes to triage, where a person changes it, archives it or, with promote,
+lets it ask again. What waits for it goes on waiting.
+
+Examples:
+  supervisor deny t_0123abcd --reason 'too dear'")]
+pub(crate) struct Deny {
+    /// The tasks
+    #[arg(value_name = "TASK", required = true)]
+    pub(crate) task_ids: Vec<TaskId>,
+    /// Why not; it is kept as a comment
+    #[arg(long, value_name = "TEXT", required = true)]
+    pub(crate) reason: Option<String>,
+}
+
+impl Verb for Deny {
+    const NAME: &'static str = "deny";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Bulk;
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        let reason = self.reason.ok_or_else(|| {
+            Failure::usage("no reason is given").hint("supervisor deny <task> --reason '<why not>'")
+        })?;
+        call.write(move |board, actor| {
+            Bulk::each(board, self.task_ids, |board, id| {
+                board.deny(id, &reason, actor).map(|settled| outcome(&settled))
+            })
+        })
+        .await
+    }
+
+    fn show(reply: &Bulk, screen: &mut Screen) {
+        reply.show("Denied", screen);
+    }
+
+    fn verdict(reply: &Bulk) -> u8 {
+        reply.verdict()
+    }
+}
