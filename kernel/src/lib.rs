@@ -59,6 +59,8 @@ mod writer;
 #[cfg(test)]
 mod context_tests;
 #[cfg(test)]
+mod event_snapshots;
+#[cfg(test)]
 mod history_tests;
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,500 @@
+//! What each kind of event carries: the keys and values of its payload, and whether it names a run.
+//!
+//! Scripts and other programs read these; a change of a snapshot is a change of the contract.
+
+use std::time::Duration;
+
+use crate::testing::{Bench, alice, titled};
+use crate::{
+    Actor, ApprovalClass, BlockKind, Blocking, Destination, Detach, EndCause, EventFilter, Force, Handoff,
+    Intake, NewTask, Question, RunId, StopReason, TaskId,
+};
+
+/// One event as a snapshot shows it: ids and moments as words.
+fn told(bench: &Bench, kind: &str) -> String {
+    let filter = EventFilter { kinds: vec![kind.to_owned()], limit: 1, ..EventFilter::default() };
+    let event = bench.readers.with(|view| view.events(&filter)).unwrap().remove(0);
+    let run = if event.run_id.is_some() { "its run" } else { "no run" };
+    let payload = event.payload.map_or_else(|| "nothing".to_owned(), |payload| words(&payload).to_string());
+    format!("{run}: {payload}")
+}
+
+fn words(value: &serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::String(text) if text.parse::<TaskId>().is_ok() => "t_id".into(),
+        Value::String(text) if text.starts_with("hand:") || text.starts_with("host:") => "lock".into(),
+        Value::Number(number) if number.as_i64().is_some_and(|number| number > 1_000_000_000) => {
+            "moment".into()
+        }
+        Value::Array(list) => list.iter().map(words).collect(),
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), words(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+fn handoff() -> Handoff {
+    Handoff {
+        result: Some("42".to_owned()),
+        summary: Some("did it".to_owned()),
+        metadata: None,
+        artifacts: vec!["out.md".to_owned()],
+    }
+}
+
+fn worker(name: &str, run: RunId, id: &TaskId) -> Actor {
+    Actor::worker(name, run, id.clone(), None)
+}
+
+/// Ends a run of a fresh task in some way, and tells of the event.
+fn ended(cause: EndCause, kind: &str) -> String {
+    let bench = Bench::new();
+    let run = bench.start(&bench.ready());
+    bench.finish(run, cause);
+    told(&bench, kind)
+}
+
+/// Does something to a fresh task, and tells of the event.
+fn done(
+    kind: &str,
+    deed: impl FnOnce(&mut crate::Board<'_>, &TaskId) -> Result<(), crate::Error> + Send + 'static,
+) -> String {
+    let bench = Bench::new();
+    let id = bench.ready();
+    bench.call(move |board| deed(board, &id)).unwrap();
+    told(&bench, kind)
+}
+
+/// Ends a run of a fresh task with its worker's verdict.
+fn reported(
+    kind: &str,
+    deed: impl FnOnce(&mut crate::Board<'_>, &TaskId, &Actor) -> Result<(), crate::Error> + Send + 'static,
+) -> String {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let run = bench.start(&id);
+    let bob = worker("bob", run, &id);
+    bench.call(move |board| deed(board, &id, &bob)).unwrap();
+    bench.finish(run, EndCause::Exited { code: 0 });
+    told(&bench, kind)
+}
+
+fn asks() -> Blocking {
+    let question =
+        Question { text: "which?".to_owned(), choices: vec!["a".to_owned()], ..Question::default() };
+    Blocking { question: Some(question), ..Blocking::default() }
+}
+
+fn guarded() -> NewTask {
+    NewTask { require_approval: true, approval_class: Some(ApprovalClass::Spend), ..titled("buy") }
+}
+
+fn attach(board: &mut crate::Board<'_>, id: &TaskId) -> Result<crate::Attachment, crate::Error> {
+    let file = crate::NewAttachment {
+        filename: "a.txt".to_owned(),
+        stored_path: "/files/a".to_owned(),
+        content_type: Some("text/plain".to_owned()),
+        size: 3,
+    };
+    board.attach(id, &file, &alice())
+}
+
+#[test]
+fn created_tells_of_a_new_task() {
+    let told = {
+        let bench = Bench::new();
+        bench.ready();
+        told(&bench, "created")
+    };
+    insta::assert_snapshot!(told, @r#"no run: {"assignee":"bob","branch_name":null,"by":"alice","goal_mode":false,"parents":[],"skills":[],"status":"ready","tenant":null}"#);
+}
+
+#[test]
+fn promoted_tells_of_the_last_parent_is_done() {
+    let told = {
+        let bench = Bench::new();
+        let parent = bench.ready();
+        bench.child_of(&[&parent]);
+        bench.call(move |board| board.complete(&parent, handoff(), None, &alice())).unwrap();
+        told(&bench, "promoted")
+    };
+    insta::assert_snapshot!(told, @r#"no run: nothing"#);
+}
+
+#[test]
+fn scheduled_tells_of_another_time() {
+    let told = done("scheduled", |board, id| {
+        let at = board.now().after(Duration::from_mins(5));
+        board.schedule(id, at, Some("later"), &alice()).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: {"in_seconds":300,"not_before":"moment","reason":"later"}"#);
+}
+
+#[test]
+fn status_tells_of_a_move_by_hand() {
+    let told = done("status", |board, id| board.move_task(id, Destination::Triage, &alice()).map(drop));
+    insta::assert_snapshot!(told, @r#"no run: {"status":"triage"}"#);
+}
+
+#[test]
+fn claimed_tells_of_a_claim() {
+    let told = ended(EndCause::Exited { code: 1 }, "claimed");
+    insta::assert_snapshot!(told, @r#"its run: {"expires":null,"lock":"lock","run_id":1}"#);
+}
+
+#[test]
+fn spawned_tells_of_a_start() {
+    let told = {
+        let bench = Bench::new();
+        let run = bench.start(&bench.ready());
+        bench.call(move |board| board.record_spawned(run, 17, &serde_json::json!({}))).unwrap();
+        told(&bench, "spawned")
+    };
+    insta::assert_snapshot!(told, @r#"its run: {"pid":17}"#);
+}
+
+#[test]
+fn claim_expired_tells_of_a_lease_that_ran_out() {
+    let told = {
+        let bench = Bench::new();
+        let id = bench.ready();
+        bench.call(move |board| board.claim(&id, Duration::from_mins(1), &alice())).unwrap();
+        bench.clock.advance(Duration::from_mins(2));
+        bench.wake();
+        told(&bench, "claim_expired")
+    };
+    insta::assert_snapshot!(told, @r#"its run: {"claim_expires":"moment","now":"moment","stale_lock":"lock"}"#);
+}
+
+#[test]
+fn stop_requested_tells_of_a_run_that_is_taken_back() {
+    let told = {
+        let bench = Bench::new();
+        let id = bench.ready();
+        bench.start(&id);
+        bench.call(move |board| board.reclaim(&id, Some("mine"), &alice())).unwrap();
+        told(&bench, "stop_requested")
+    };
+    insta::assert_snapshot!(told, @r#"its run: {"by":"alice","reason":"mine","stop_reason":"reclaimed"}"#);
+}
+
+#[test]
+fn verdict_tells_of_a_verdict() {
+    let told = reported("verdict", |board, id, bob| board.complete(id, handoff(), None, bob).map(drop));
+    insta::assert_snapshot!(told, @r#"its run: {"by":"bob","reason":"did it","verdict":"complete"}"#);
+}
+
+#[test]
+fn completed_tells_of_work_that_is_done() {
+    let told = reported("completed", |board, id, bob| board.complete(id, handoff(), None, bob).map(drop));
+    insta::assert_snapshot!(told, @r#"its run: {"artifacts":["out.md"],"result_len":2,"summary":"did it"}"#);
+}
+
+#[test]
+fn completed_tells_of_work_that_a_person_did() {
+    let told = done("completed", |board, id| board.complete(id, handoff(), None, &alice()).map(drop));
+    insta::assert_snapshot!(told, @r#"its run: {"artifacts":["out.md"],"result_len":2,"summary":"did it"}"#);
+}
+
+#[test]
+fn completed_tells_of_work_that_was_approved() {
+    let told = done("completed", |board, id| {
+        board.request_review(id, handoff(), None, None, &alice())?;
+        board.approve(id, None, None, &Actor::person("carol")).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"its run: {"artifacts":["out.md"],"result_len":2,"summary":"did it"}"#);
+}
+
+#[test]
+fn review_requested_tells_of_work_for_a_reviewer() {
+    let told = reported("review_requested", |board, id, bob| {
+        board.request_review(id, handoff(), Some("eve".parse()?), None, bob).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"its run: {"artifacts":["out.md"],"result_len":2,"reviewer":"eve","summary":"did it","work_by":"worker:bob"}"#);
+}
+
+#[test]
+fn approved_tells_of_work_that_is_good() {
+    let told = done("approved", |board, id| {
+        board.request_review(id, handoff(), None, None, &alice())?;
+        board.approve(id, Some("good"), None, &Actor::person("carol")).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: {"work_by":"person:alice"}"#);
+}
+
+#[test]
+fn changes_requested_tells_of_work_that_is_not_good() {
+    let told = done("changes_requested", |board, id| {
+        board.request_review(id, handoff(), None, None, &alice())?;
+        board.request_changes(id, "no tests", None, &Actor::person("carol")).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: {"reason":"no tests"}"#);
+}
+
+#[test]
+fn approval_requested_tells_of_an_approval_that_is_missing() {
+    let told = {
+        let bench = Bench::new();
+        bench.create(guarded());
+        told(&bench, "approval_requested")
+    };
+    insta::assert_snapshot!(told, @r#"no run: {"approver":null,"class":"spend","parents":[]}"#);
+}
+
+#[test]
+fn approval_granted_tells_of_an_approval_that_is_given() {
+    let told = {
+        let bench = Bench::new();
+        let id = bench.create(guarded()).id;
+        bench.call(move |board| board.approve(&id, Some("go on"), None, &alice())).unwrap();
+        told(&bench, "approval_granted")
+    };
+    insta::assert_snapshot!(told, @r#"no run: {"class":"spend","comment":"go on"}"#);
+}
+
+#[test]
+fn approval_denied_tells_of_an_approval_that_is_denied() {
+    let told = {
+        let bench = Bench::new();
+        let id = bench.create(guarded()).id;
+        bench.call(move |board| board.deny(&id, "too dear", &alice())).unwrap();
+        told(&bench, "approval_denied")
+    };
+    insta::assert_snapshot!(told, @r#"no run: {"class":"spend","reason":"too dear"}"#);
+}
+
+#[test]
+fn blocked_tells_of_a_question_of_a_worker() {
+    let told = reported("blocked", |board, id, bob| board.block(id, asks(), None, bob).map(drop));
+    insta::assert_snapshot!(told, @r#"its run: {"kind":"needs_input","reason":"which?","recurrences":1}"#);
+}
+
+#[test]
+fn blocked_tells_of_a_block_by_a_person() {
+    let told = done("blocked", |board, id| board.block(id, asks(), None, &alice()).map(drop));
+    insta::assert_snapshot!(told, @r#"its run: {"kind":"needs_input","reason":"which?","recurrences":1}"#);
+}
+
+#[test]
+fn block_loop_detected_tells_of_a_task_that_is_blocked_over_and_over() {
+    let told = done("block_loop_detected", |board, id| {
+        for _ in 0..2 {
+            board.block(id, Blocking::default(), None, &alice())?;
+            board.unblock(id, None, &alice())?;
+        }
+        board.block(id, Blocking::default(), None, &alice()).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"its run: {"kind":"needs_input","limit":2,"reason":null,"recurrences":3}"#);
+}
+
+#[test]
+fn dependency_wait_tells_of_a_worker_that_waits_for_a_task() {
+    let told = reported("dependency_wait", |board, id, bob| {
+        let other = board.create(titled("first"), &alice())?.task.id;
+        board.link(&other, id, &alice())?;
+        let blocking = Blocking { kind: BlockKind::Dependency, reason: Some("first".into()), question: None };
+        board.block(id, blocking, None, bob).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"its run: {"kind":"dependency","reason":"first","recurrences":1}"#);
+}
+
+#[test]
+fn answered_tells_of_an_answer() {
+    let told = done("answered", |board, id| {
+        board.block(id, asks(), None, &alice())?;
+        board.answer(id, "1", &alice()).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: {"answer":"a","choice":1}"#);
+}
+
+#[test]
+fn unblocked_tells_of_a_task_that_goes_on() {
+    let told = done("unblocked", |board, id| {
+        board.block(id, asks(), None, &alice())?;
+        board.unblock(id, Some("go on"), &alice()).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: {"reason":"go on"}"#);
+}
+
+#[test]
+fn promoted_manual_tells_of_a_task_that_leaves_triage() {
+    let told = {
+        let bench = Bench::new();
+        let id = bench.create(NewTask { triage: Intake::Triage, ..titled("idea") }).id;
+        bench.call(move |board| board.promote(&id, Some("good"), Force::No, &alice())).unwrap();
+        told(&bench, "promoted_manual")
+    };
+    insta::assert_snapshot!(told, @r#"no run: {"actor":"alice","forced":false,"reason":"good"}"#);
+}
+
+#[test]
+fn archived_tells_of_a_task_that_is_archived() {
+    let told = done("archived", |board, id| board.archive(id, Detach::Refuse, &alice()).map(drop));
+    insta::assert_snapshot!(told, @r#"no run: nothing"#);
+}
+
+#[test]
+fn deleted_tells_of_a_task_that_is_deleted() {
+    let told = done("deleted", |board, id| {
+        board.archive(id, Detach::Refuse, &alice())?;
+        board.delete(id, &alice()).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: nothing"#);
+}
+
+#[test]
+fn protocol_violation_tells_of_a_worker_that_says_nothing() {
+    let told = ended(EndCause::Exited { code: 0 }, "protocol_violation");
+    insta::assert_snapshot!(told, @r#"its run: {"error":"the worker exited without complete, block or request-review","exit_code":0,"failures":1,"outcome":"unreported","pid":null,"protocol_violation":true,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
+fn crashed_tells_of_a_worker_that_fails() {
+    let told = ended(EndCause::Exited { code: 3 }, "crashed");
+    insta::assert_snapshot!(told, @r#"its run: {"error":"exit code 3","exit_code":3,"failures":1,"outcome":"crashed","pid":null,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
+fn timed_out_tells_of_a_worker_that_runs_too_long() {
+    let told = ended(EndCause::TimedOut, "timed_out");
+    insta::assert_snapshot!(told, @r#"its run: {"error":"it ran longer than its limit","exit_code":null,"failures":1,"outcome":"timed_out","pid":null,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
+fn stalled_tells_of_a_worker_that_shows_no_progress() {
+    let told = ended(EndCause::Stalled, "stalled");
+    insta::assert_snapshot!(told, @r#"its run: {"error":"it showed no progress and was ended","exit_code":null,"failures":1,"outcome":"stalled","pid":null,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
+fn out_of_memory_tells_of_a_worker_that_is_too_big() {
+    let told = ended(EndCause::OutOfMemory, "out_of_memory");
+    insta::assert_snapshot!(told, @r#"its run: {"error":"it used more memory than its limit","exit_code":null,"failures":1,"outcome":"out_of_memory","pid":null,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
+fn lost_tells_of_a_host_that_went_down() {
+    let told = ended(EndCause::LostReboot, "lost");
+    insta::assert_snapshot!(told, @r#"its run: {"error":"the host went down","exit_code":null,"failures":0,"outcome":"lost","pid":null,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
+fn spawn_failed_tells_of_a_worker_that_cannot_start() {
+    let told = {
+        let (step, error) = ("exec".to_owned(), "not found".to_owned());
+        ended(EndCause::SpawnFailed { step, error, fault: crate::Fault::Task }, "spawn_failed")
+    };
+    insta::assert_snapshot!(told, @r#"its run: {"error":"exec: not found","exit_code":null,"failures":1,"outcome":"spawn_failed","pid":null,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
+fn rate_limited_tells_of_a_service_that_refuses() {
+    let told =
+        ended(EndCause::RateLimited { until: crate::Timestamp::from_secs(4_000_000_000) }, "rate_limited");
+    insta::assert_snapshot!(told, @r#"its run: {"error":"its service refused it for a while","exit_code":null,"failures":0,"outcome":"rate_limited","pid":null,"retry_at":"moment","signal":null}"#);
+}
+
+#[test]
+fn reclaimed_tells_of_a_run_that_was_taken_back() {
+    let told = ended(EndCause::Stopped(StopReason::Reclaimed), "reclaimed");
+    insta::assert_snapshot!(told, @r#"its run: {"error":null,"exit_code":null,"failures":0,"outcome":"reclaimed","pid":null,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
+fn preempted_tells_of_a_run_that_made_room() {
+    let told = ended(EndCause::Stopped(StopReason::Preempted), "preempted");
+    insta::assert_snapshot!(told, @r#"its run: {"error":null,"exit_code":null,"failures":0,"outcome":"preempted","pid":null,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
+fn cancelled_tells_of_a_run_that_a_person_ended() {
+    let told = ended(EndCause::Stopped(StopReason::Cancelled), "cancelled");
+    insta::assert_snapshot!(told, @r#"its run: {"error":"a person cancelled the run","exit_code":null,"failures":0,"outcome":"cancelled","pid":null,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
+fn gave_up_tells_of_the_last_attempt() {
+    let told = {
+        let bench = Bench::new();
+        let run = bench.start(&bench.create(NewTask { max_retries: Some(1), ..titled("once") }).id);
+        bench.finish(run, EndCause::Exited { code: 1 });
+        told(&bench, "gave_up")
+    };
+    insta::assert_snapshot!(told, @r#"its run: {"error":"exit code 1","failures":1,"limit_source":"task","trigger_outcome":"crashed"}"#);
+}
+
+#[test]
+fn linked_tells_of_a_link() {
+    let told = done("linked", |board, id| {
+        let other = board.create(titled("first"), &alice())?.task.id;
+        board.link(&other, id, &alice()).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: {"child":"t_id","parent":"t_id"}"#);
+}
+
+#[test]
+fn unlinked_tells_of_a_link_that_is_undone() {
+    let told = done("unlinked", |board, id| {
+        let other = board.create(titled("first"), &alice())?.task.id;
+        board.link(&other, id, &alice())?;
+        board.unlink(&other, id, &alice()).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: {"child":"t_id","parent":"t_id"}"#);
+}
+
+#[test]
+fn commented_tells_of_a_comment_of_a_worker() {
+    let told = reported("commented", |board, id, bob| board.comment(id, "hello", None, bob).map(drop));
+    insta::assert_snapshot!(told, @r#"its run: {"author":"bob","comment":1,"len":5}"#);
+}
+
+#[test]
+fn heartbeat_tells_of_a_sign_of_life() {
+    let told = reported("heartbeat", |board, id, bob| board.heartbeat(id, Some("halfway"), bob).map(drop));
+    insta::assert_snapshot!(told, @r#"its run: {"note":"halfway"}"#);
+}
+
+#[test]
+fn assigned_tells_of_a_new_assignee() {
+    let told = done("assigned", |board, id| board.assign(id, Some("carol".parse()?), &alice()).map(drop));
+    insta::assert_snapshot!(told, @r#"no run: {"assignee":"carol","from":"bob"}"#);
+}
+
+#[test]
+fn edited_tells_of_a_new_title() {
+    let told = done("edited", |board, id| {
+        let edit = crate::Edit { title: Some("other".to_owned()), ..crate::Edit::default() };
+        board.edit(id, &edit, &alice()).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: {"fields":["title"],"result_len":0}"#);
+}
+
+#[test]
+fn reprioritized_tells_of_a_new_priority() {
+    let told = done("reprioritized", |board, id| {
+        let edit = crate::Edit { priority: Some(7), ..crate::Edit::default() };
+        board.edit(id, &edit, &alice()).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: {"priority":7}"#);
+}
+
+#[test]
+fn attached_tells_of_a_file() {
+    let told = done("attached", |board, id| attach(board, id).map(drop));
+    insta::assert_snapshot!(told, @r#"no run: {"by":"alice","filename":"a.txt","size":3}"#);
+}
+
+#[test]
+fn attachment_removed_tells_of_a_file() {
+    let told = done("attachment_removed", |board, id| {
+        let file = attach(board, id)?;
+        board.detach_file(file.id, &alice()).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: {"filename":"a.txt"}"#);
+}
+
+#[test]
+fn skipped_nonspawnable_tells_of_an_assignee_that_nothing_can_run() {
+    let told = done("skipped_nonspawnable", |board, id| board.note_nonspawnable(id, "no lane `bob`"));
+    insta::assert_snapshot!(told, @r#"no run: {"assignee":"bob","reason":"no lane `bob`"}"#);
+}
