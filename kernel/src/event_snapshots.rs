@@ -29,7 +29,7 @@ fn words(value: &serde_json::Value) -> serde_json::Value {
         }
         Value::Array(list) => list.iter().map(words).collect(),
         Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), words(value))).collect(),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 

@@ -6,6 +6,9 @@ use crate::{
     Question, Status, Task, TaskId,
 };
 
+/// A way to let a task go on.
+type Way = fn(&mut crate::Board<'_>, &TaskId) -> Result<(), Error>;
+
 fn ann() -> Actor {
     Actor::person("ann")
 }
@@ -49,7 +52,7 @@ fn a_task_waits_for_its_parents_and_then_parks_with_their_results_until_its_appr
     for actor in [alice(), Actor::person("bob")] {
         assert_eq!(approve(&bench, &id, actor).unwrap_err().code(), ErrorCode::Forbidden);
     }
-    let refused: [fn(&mut crate::Board<'_>, &TaskId) -> Result<(), Error>; 5] = [
+    let refused: [Way; 5] = [
         |board, id| board.unblock(id, None, &alice()).map(drop),
         |board, id| board.complete(id, Handoff::default(), None, &alice()).map(drop),
         |board, id| board.promote(id, None, Force::Yes, &alice()).map(drop),
