@@ -143,18 +143,18 @@ fn a_person_moves_a_task_by_hand() {
     let api = Http::at(fleet.root().join("run/supervisor.sock")).with("x-supervisor-key", &key);
     let task = id(&fleet.json(["create", "x"]));
     let path = format!("/api/v1/tasks/{task}");
-    let patch = |status: &str| api.send("PATCH", &path, json!({"status": status}).to_string().as_bytes());
-    assert_eq!(patch("triage").json(200)["status"], "triage");
-    patch("todo").json(409);
+    let moved = |status: &str| api.send("PATCH", &path, json!({"status": status}).to_string().as_bytes());
+    assert_eq!(moved("triage").json(200)["status"], "triage");
+    moved("todo").json(409);
     assert_eq!(fleet.status_of(&task), "triage", "a move that is refused changes nothing");
-    assert_eq!(patch("ready").json(200)["status"], "ready");
-    assert_eq!(patch("done").json(200)["status"], "done");
-    assert_eq!(patch("ready").json(200)["status"], "ready");
+    assert_eq!(moved("ready").json(200)["status"], "ready");
+    assert_eq!(moved("done").json(200)["status"], "done");
+    assert_eq!(moved("ready").json(200)["status"], "ready");
     let parent = id(&fleet.json(["create", "parent"]));
-    patch("triage").json(200);
+    moved("triage").json(200);
     fleet.cli(["link", &parent, &task]).ok();
-    patch("ready").json(409);
-    assert_eq!(patch("todo").json(200)["status"], "todo");
+    moved("ready").json(409);
+    assert_eq!(moved("todo").json(200)["status"], "todo");
     let kinds: Vec<String> = fleet.show(&task)["events"]
         .as_array()
         .unwrap()
