@@ -63,6 +63,8 @@ fn the_help_shows_every_verb_the_first_steps_and_the_exit_codes() {
       backup           Copy the board into a file, while it is in use
       restore          Put a backup in the place of the board
       doctor           Check the root, its boards and what this host can enforce
+      export           Write the whole board as JSON Lines
+      import           Read a board from elsewhere into an empty one
       stop             Stop the daemon
       completions      Print completions for a shell
       man              Write the manual pages, one per verb
