@@ -16,59 +16,16 @@ fn verbs(fleet: &Fleet) -> Vec<String> {
 }
 
 #[test]
-fn the_help_shows_every_verb_the_first_steps_and_the_exit_codes() {
+fn the_help_shows_the_first_steps_and_the_exit_codes() {
     let fleet = Fleet::offline();
-    assert_snapshot!(fleet.cli(["--help"]).ok().stdout, @r"
+    let help = fleet.cli(["--help"]).ok().stdout;
+    let (head, rest) = help.split_once("Commands:\n").unwrap();
+    // The verbs themselves are walked below.
+    let (_, rest) = rest.split_once("\n\n").unwrap();
+    assert_snapshot!(format!("{head}{rest}"), @r"
     Runs fleets of confined workers from a durable task board
 
     Usage: supervisor [OPTIONS] <COMMAND>
-
-    Commands:
-      demo             Show what the supervisor does, on a real repository and with real processes
-      daemon           Run the daemon in the foreground
-      status           Show live workers, and what waits for what
-      create           Put a task on the board
-      list             Show the tasks of a board [alias: ls]
-      show             Show a task: its text, its runs, its comments and why it waits
-      dispatch         Run what is ready, and wait for it
-      watch            Follow the events of the whole board
-      tail             Follow the events of one task
-      log              Show what a run wrote to its output
-      runs             Show every attempt at a task
-      context          Show what a worker sees of a task
-      stats            Count tasks by status and assignee
-      events           Show the event log
-      assign           Hand a task to a profile, or to nobody with `none`
-      reassign         Hand a task to another profile, taking it back from its worker with --reclaim
-      edit             Change what a task says; what is left out stays
-      promote          Let tasks leave triage, or go on at once
-      schedule         Let tasks wait until a time, and start by themselves then
-      assignees        Show who tasks can be assigned to, and what they have
-      link             Make a task wait for another
-      unlink           No longer make a task wait for another
-      comment          Add a note to a task
-      claim            Take a ready task by hand
-      heartbeat        Say that the work on a task is getting on
-      complete         Finish a task with its result
-      request-review   Hand the work on a task to a reviewer
-      approve          Approve tasks: work in review, or what waits for an approval
-      deny             Refuse to let tasks go on that wait for an approval
-      request-changes  Send the work of a task in review back
-      block            Say that a task cannot go on, and why
-      unblock          Let blocked tasks go on
-      answer           Answer what a blocked task asks, and let it go on
-      reclaim          Take a running task back from its worker
-      archive          Take tasks off the board
-      init             Make a board (any verb makes the default one)
-      backup           Copy the board into a file, while it is in use
-      restore          Put a backup in the place of the board
-      doctor           Check the root, its boards and what this host can enforce
-      export           Write the whole board as JSON Lines
-      import           Read a board from elsewhere into an empty one
-      stop             Stop the daemon
-      completions      Print completions for a shell
-      man              Write the manual pages, one per verb
-      help             Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help

@@ -202,10 +202,19 @@ fn a_board_file_that_is_not_what_it_was_is_named_and_never_replaced() {
         spoil(&path);
         let spoiled = fs::read(&path).ok();
 
-        for args in [["list"].as_slice(), &["create", "y"], &["init"], &["dispatch"], &["daemon"]] {
+        for args in [["list"].as_slice(), &["create", "y"], &["init"], &["dispatch"]] {
             let output = fleet.cli(args).refused(code, text);
             assert!(output.stderr.contains("board.db"), "{}", output.stderr);
         }
+
+        // A daemon serves the other boards, and refuses this one in the same words.
+        fleet.start();
+        for args in [["list"].as_slice(), &["create", "y"]] {
+            fleet.cli(args).refused(code, text);
+        }
+        fleet.cli(["--board", "second", "init"]).ok();
+        fleet.cli(["--board", "second", "create", "z"]).ok();
+        assert!(fleet.log().contains("board_not_served"), "{}", fleet.log());
 
         assert_eq!(fs::read(&path).ok(), spoiled, "{name}: the file is as it was found");
         assert!(fleet.cli(["list", "--json"]).json()["error"]["detail"].as_str().unwrap().contains(text));
