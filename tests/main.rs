@@ -9,6 +9,7 @@ mod http;
 mod answers;
 mod api;
 mod board;
+mod boards;
 mod crash;
 mod demo;
 mod dispatch;

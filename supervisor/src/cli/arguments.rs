@@ -9,6 +9,7 @@ use crate::paths::RootChoice;
 use crate::terminal::Colour;
 use crate::verbs;
 
+use super::boards::Boards;
 use super::doctor::Doctor;
 use super::follow::{Tail, Watch};
 use super::restore::Restore;
@@ -44,16 +45,15 @@ pub(super) struct Cli {
 pub(super) struct Global {
     #[command(flatten)]
     pub(super) root: RootChoice,
-    /// The board to work on
+    /// The board to work on [default: as `boards switch` says]
     #[arg(
         long,
         global = true,
         value_name = "NAME",
         env = "SUPERVISOR_BOARD",
-        default_value = "default",
         help_heading = "Global options"
     )]
-    pub(super) board: BoardName,
+    pub(super) board: Option<BoardName>,
     /// Print JSON, errors included
     #[arg(long, global = true, help_heading = "Global options")]
     pub(super) json: bool,
@@ -122,6 +122,7 @@ pub(super) enum Command {
     Init(verbs::Init),
     Backup(verbs::Backup),
     Restore(Restore),
+    Boards(Boards),
     Doctor(Doctor),
     Export(Export),
     Import(Import),

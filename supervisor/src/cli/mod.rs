@@ -2,6 +2,7 @@
 
 mod answer;
 mod arguments;
+mod boards;
 mod dispatch;
 mod doctor;
 mod follow;
@@ -131,7 +132,7 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
     }
     let worker = WorkerSelf::from_env(|name| std::env::var(name).ok())?;
     let root = root.resolve(|name| std::env::var_os(name).map(Into::into))?;
-    let client = Client::new(root.clone(), board, worker);
+    let client = Client::new(root.clone(), boards::current(&root, board)?, worker);
     match cli.command {
         Command::Init(verb) => call(&client, verb, output).await,
         Command::Create(verb) if verb.quiet => created_id(&client, *verb, output).await,
@@ -165,6 +166,7 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Events(verb) => call(&client, verb, output).await,
         Command::Backup(verb) => call(&client, verb, output).await,
         Command::Restore(verb) => restore::run(&client, &verb, output),
+        Command::Boards(verb) => boards::run(&client, verb, output).await,
         Command::Export(verb) => transfer::export(&client, &verb, output),
         Command::Import(verb) => transfer::import(&client, &verb, output),
         Command::Doctor(verb) => doctor::run(&client, &verb, output),

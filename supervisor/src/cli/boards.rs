@@ -1,0 +1,391 @@
+//! `boards` at the command line: which boards there are, what they are called, and which one is meant by default.
+//!
+//! What people say of a board is in `details.json` beside it: the board itself knows its name only.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kernel::{BoardName, Clock as _, Readers, SystemClock};
+use serde::{Deserialize, Serialize};
+
+use super::Output;
+use super::restore::{lock, refuse_worker};
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::paths::{Root, make_dir};
+use crate::rundir::{LockState, RunDir, write_json};
+use crate::terminal::{Cell, Screen};
+use crate::verbs::Init;
+
+const DETAILS: &str = "details.json";
+
+/// Show, make, name, choose and remove boards
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+The board of a command is that of --board, else of SUPERVISOR_BOARD or
+HERMES_KANBAN_BOARD, else the one that `switch` chose, else `default`.
+
+Examples:
+  supervisor boards list
+  supervisor boards create releases --name 'Releases' --switch
+  supervisor boards rm releases")]
+pub(super) struct Boards {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Verb {
+    /// Show the boards
+    #[command(visible_alias = "ls")]
+    List {
+        /// Removed ones too, as long as they are kept
+        #[arg(long)]
+        all: bool,
+    },
+    /// Make a board
+    #[command(visible_alias = "new")]
+    Create {
+        /// Its name in commands: a-z 0-9 _ -
+        slug: BoardName,
+        #[command(flatten)]
+        details: Details,
+        /// Let commands without --board mean it
+        #[arg(long)]
+        switch: bool,
+    },
+    /// Remove a board; it is kept aside unless --delete says otherwise
+    #[command(visible_alias = "remove", alias = "delete")]
+    Rm {
+        /// The board
+        slug: BoardName,
+        /// Delete it for good
+        #[arg(long)]
+        delete: bool,
+    },
+    /// Let commands without --board mean this board
+    #[command(visible_alias = "use")]
+    Switch {
+        /// The board
+        slug: BoardName,
+    },
+    /// Show the board that commands mean now
+    #[command(visible_alias = "current")]
+    Show,
+    /// Give a board another title
+    Rename {
+        /// The board
+        slug: BoardName,
+        /// Its title for people
+        name: String,
+    },
+    /// Note where the work of a board is; without a path, nowhere
+    SetDefaultWorkdir {
+        /// The board
+        slug: BoardName,
+        /// An absolute directory
+        path: Option<PathBuf>,
+    },
+}
+
+/// What people say of a board. Readers ignore unknown fields.
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
+#[serde(default)]
+struct Details {
+    /// Its title for people
+    #[arg(long)]
+    name: Option<String>,
+    /// What it is for
+    #[arg(long)]
+    description: Option<String>,
+    /// A sign for it
+    #[arg(long)]
+    icon: Option<String>,
+    /// A colour for it (`--color` is about the terminal)
+    #[arg(long)]
+    #[serde(rename = "color")]
+    colour: Option<String>,
+    /// Where its work is
+    #[arg(long, value_name = "DIR")]
+    default_workdir: Option<PathBuf>,
+}
+
+/// One board.
+#[derive(Debug, Serialize)]
+struct Line {
+    slug: String,
+    name: String,
+    description: String,
+    icon: String,
+    color: String,
+    default_workdir: Option<PathBuf>,
+    created_at: Option<i64>,
+    archived: bool,
+    db_path: PathBuf,
+    is_current: bool,
+    counts: BTreeMap<String, i64>,
+    total: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// The board that commands mean: what is said, else what was chosen with `switch`, else the default one.
+pub(super) fn current(root: &Root, said: Option<BoardName>) -> Result<BoardName, Failure> {
+    if let Some(board) = said {
+        return Ok(board);
+    }
+    if let Some(name) = std::env::var("HERMES_KANBAN_BOARD").ok().filter(|name| !name.is_empty()) {
+        return name.parse().map_err(|e| Failure::usage(format!("HERMES_KANBAN_BOARD: {e}")));
+    }
+    Ok(std::fs::read_to_string(choice(root))
+        .ok()
+        .and_then(|name| name.trim().parse().ok())
+        .unwrap_or_default())
+}
+
+pub(super) async fn run(client: &Client, verb: Boards, output: Output) -> Result<u8, Failure> {
+    refuse_worker(client)?;
+    let root = client.root();
+    match verb.verb {
+        Verb::List { all } => {
+            let lines = list(root, client.board(), all)?;
+            if output.json() {
+                output.value(&lines)?;
+            } else {
+                let mut screen = output.screen();
+                table(&lines, &mut screen);
+                output.text(&screen.into_text())?;
+            }
+            Ok(0)
+        }
+        Verb::Create { slug, details, switch } => {
+            if root.board(&slug).symlink_metadata().is_ok() {
+                return Err(Failure::new(Code::Conflict, format!("there is a board `{slug}` already"))
+                    .hint(format!("use it with --board {slug}, or choose another name")));
+            }
+            check(&details)?;
+            let there = Client::new(root.clone(), slug.clone(), None);
+            there.call(&Init::default()).await?;
+            write(root, &slug, &details)?;
+            if switch {
+                choose(root, &slug)?;
+            }
+            told(client, root, &slug, "Created", output)
+        }
+        Verb::Rm { slug, delete } => remove(root, &slug, delete, output),
+        Verb::Switch { slug } => {
+            require(root, &slug)?;
+            choose(root, &slug)?;
+            told(&Client::new(root.clone(), slug.clone(), None), root, &slug, "Switched to", output)
+        }
+        Verb::Show => told(client, root, client.board(), "The current one is", output),
+        Verb::Rename { slug, name } => {
+            if name.trim().is_empty() || name.chars().any(char::is_control) {
+                return Err(
+                    Failure::usage("the title is empty or has control characters").hint("use one line")
+                );
+            }
+            change(root, &slug, |details| details.name = Some(name))?;
+            told(client, root, &slug, "Renamed", output)
+        }
+        Verb::SetDefaultWorkdir { slug, path } => {
+            check(&Details { default_workdir: path.clone(), ..Details::default() })?;
+            change(root, &slug, |details| details.default_workdir = path)?;
+            told(client, root, &slug, "Changed", output)
+        }
+    }
+}
+
+fn told(client: &Client, root: &Root, slug: &BoardName, what: &str, output: Output) -> Result<u8, Failure> {
+    let line = line(&dir(root, slug), slug.as_str(), client.board() == slug, false);
+    if output.json() {
+        output.value(&line)?;
+    } else {
+        output.text(&format!("{what} board {} ({}): {}\n", line.slug, line.name, line.db_path.display()))?;
+    }
+    Ok(0)
+}
+
+fn list(root: &Root, current: &BoardName, all: bool) -> Result<Vec<Line>, Failure> {
+    let mut lines = Vec::new();
+    for (base, archived) in [(root.boards(), false), (archive(root), true)] {
+        if archived && !all {
+            continue;
+        }
+        let entries = match std::fs::read_dir(&base) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(Failure::file("list the boards in", &base, &e)),
+        };
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.retain(|name| archived || name.parse::<BoardName>().is_ok());
+        names.sort();
+        lines.extend(
+            names
+                .iter()
+                .map(|name| line(&base.join(name), name, !archived && name == current.as_str(), archived)),
+        );
+    }
+    Ok(lines)
+}
+
+fn line(dir: &Path, slug: &str, is_current: bool, archived: bool) -> Line {
+    let details = read(dir);
+    let db_path = dir.join("board.db");
+    let stats = Readers::open(&db_path, Arc::new(SystemClock))
+        .map_err(Failure::from)
+        .and_then(|readers| readers.with(|view| Ok(view.stats()?.by_status)).map_err(Failure::from));
+    let (counts, error) = match stats {
+        Ok(counts) => (counts, None),
+        Err(failure) => (BTreeMap::new(), Some(failure.message)),
+    };
+    let marker = std::fs::metadata(dir.join("board.json")).and_then(|meta| meta.modified()).ok();
+    let created = marker.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    Line {
+        slug: slug.to_owned(),
+        name: details.name.unwrap_or_else(|| slug.to_owned()),
+        description: details.description.unwrap_or_default(),
+        icon: details.icon.unwrap_or_default(),
+        color: details.colour.unwrap_or_default(),
+        default_workdir: details.default_workdir,
+        created_at: created.and_then(|since| i64::try_from(since.as_secs()).ok()),
+        archived,
+        db_path,
+        is_current,
+        total: counts.values().sum(),
+        counts,
+        error,
+    }
+}
+
+fn table(lines: &[Line], screen: &mut Screen) {
+    if lines.is_empty() {
+        screen.line("No boards. Any command makes the default one: supervisor init");
+        return;
+    }
+    let rows = lines.iter().map(|line| {
+        let mark = if line.is_current {
+            "*"
+        } else if line.archived {
+            "removed"
+        } else {
+            ""
+        };
+        [
+            Cell::from(line.slug.clone()),
+            Cell::from(mark.to_owned()),
+            Cell::from(line.error.as_ref().map_or_else(|| line.total.to_string(), |_| "damaged".to_owned())),
+            Cell::from(line.name.clone()),
+        ]
+    });
+    screen.list(["BOARD", "CURRENT", "TASKS", "NAME"], rows);
+}
+
+/// Takes a board away. The daemon is stopped meanwhile: it has the boards open.
+fn remove(root: &Root, slug: &BoardName, delete: bool, output: Output) -> Result<u8, Failure> {
+    require(root, slug)?;
+    if *slug == BoardName::default() {
+        return Err(Failure::new(Code::Conflict, "the default board stays").hint("archive its tasks instead"));
+    }
+    let _lock = lock(root)?;
+    refuse_live(root, slug)?;
+    let from = dir(root, slug);
+    let fail = |e: std::io::Error| Failure::file("remove the board", &from, &e);
+    let base = archive(root);
+    make_dir(&base, 0o700)?;
+    // Out of sight in one step, whatever becomes of the rest.
+    let kept = base.join(format!("{slug}-{}", SystemClock.now().as_micros()));
+    std::fs::rename(&from, &kept).map_err(fail)?;
+    if std::fs::read_to_string(choice(root)).is_ok_and(|name| name.trim() == slug.as_str()) {
+        std::fs::remove_file(choice(root)).map_err(fail)?;
+    }
+    if delete {
+        std::fs::remove_dir_all(&kept).map_err(fail)?;
+    }
+    let kept = (!delete).then_some(kept);
+    if output.json() {
+        output.value(&serde_json::json!({ "slug": slug, "deleted": delete, "kept": kept }))?;
+    } else {
+        let place = kept.map_or_else(|| "deleted".to_owned(), |kept| format!("kept in {}", kept.display()));
+        output.text(&format!("Removed board {slug}: {place}\n"))?;
+    }
+    Ok(0)
+}
+
+/// Refuses a board whose workers go on without a daemon.
+fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
+    let entries = std::fs::read_dir(root.runs(slug)).into_iter().flatten().flatten();
+    for entry in entries {
+        let held = RunDir::open(&entry.path()).and_then(|run| run.lock_state());
+        if matches!(held, Ok(LockState::Held)) {
+            let run = entry.file_name();
+            return Err(Failure::new(
+                Code::Conflict,
+                format!("run {} of board `{slug}` is still going on", run.display()),
+            )
+            .hint("start the daemon, reclaim or complete the task, and stop the daemon again"));
+        }
+    }
+    Ok(())
+}
+
+fn require(root: &Root, slug: &BoardName) -> Result<(), Failure> {
+    if dir(root, slug).is_dir() {
+        return Ok(());
+    }
+    Err(Failure::new(Code::NotFound, format!("there is no board `{slug}`"))
+        .hint(format!("supervisor boards list shows them; make it with: supervisor boards create {slug}")))
+}
+
+fn check(details: &Details) -> Result<(), Failure> {
+    match &details.default_workdir {
+        Some(path) if !path.is_absolute() => {
+            Err(Failure::usage(format!("{} is not an absolute directory", path.display()))
+                .hint("write it from / on"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn change(root: &Root, slug: &BoardName, change: impl FnOnce(&mut Details)) -> Result<(), Failure> {
+    require(root, slug)?;
+    let mut details = read(&dir(root, slug));
+    change(&mut details);
+    write(root, slug, &details)
+}
+
+fn read(dir: &Path) -> Details {
+    // What people say of a board is worth no refusal: a file that means nothing says nothing.
+    std::fs::read(dir.join(DETAILS))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
+}
+
+fn write(root: &Root, slug: &BoardName, details: &Details) -> Result<(), Failure> {
+    let dir = dir(root, slug);
+    write_json(&dir, DETAILS, details).map_err(|e| Failure::file("write", &dir.join(DETAILS), &e))
+}
+
+fn choose(root: &Root, slug: &BoardName) -> Result<(), Failure> {
+    let path = choice(root);
+    let fail = |e: std::io::Error| Failure::file("write", &path, &e);
+    let draft = tempfile::NamedTempFile::new_in(root.dir()).map_err(fail)?;
+    std::fs::write(draft.path(), slug.as_str()).map_err(fail)?;
+    draft.persist(&path).map(drop).map_err(|e| fail(e.error))
+}
+
+fn choice(root: &Root) -> PathBuf {
+    root.dir().join("current-board")
+}
+
+fn archive(root: &Root) -> PathBuf {
+    root.dir().join("removed-boards")
+}
+
+fn dir(root: &Root, slug: &BoardName) -> PathBuf {
+    root.boards().join(slug.as_str())
+}

@@ -1,0 +1,119 @@
+//! Boards are made, named, chosen and removed.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Fleet, Output};
+
+fn slugs(listed: &Value) -> Vec<(&str, bool)> {
+    let lines = listed.as_array().unwrap().iter();
+    lines.map(|line| (line["slug"].as_str().unwrap(), line["is_current"].as_bool().unwrap())).collect()
+}
+
+#[test]
+fn a_board_is_made_and_chosen_and_its_tasks_run() {
+    let fleet = Fleet::boot();
+    let made = fleet.json([
+        "boards",
+        "create",
+        "releases",
+        "--name",
+        "Our releases",
+        "--description",
+        "what ships",
+        "--icon",
+        "R",
+        "--colour",
+        "red",
+        "--default-workdir",
+        "/srv/r",
+        "--switch",
+    ]);
+    let expected = json!({
+        "slug": "releases", "name": "Our releases", "description": "what ships", "icon": "R", "color": "red",
+        "default_workdir": "/srv/r", "archived": false, "counts": {}, "total": 0,
+    });
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(&made[key], value, "{key}");
+    }
+    assert!(made["created_at"].as_i64().unwrap() > 1_700_000_000);
+
+    let id = fleet.create("on the chosen board", "echo $SUPERVISOR_BOARD", &[]);
+
+    assert_eq!(fleet.wait_for(&id, "done")["latest_summary"], "releases");
+    let listed = fleet.json(["boards", "list"]);
+    assert_eq!(slugs(&listed), [("default", false), ("releases", true)]);
+    assert_eq!((&listed[1]["counts"], &listed[1]["total"]), (&json!({ "done": 1 }), &json!(1)));
+    assert_eq!(fleet.json(["list", "--board", "default"]), json!([]));
+    let by_name = |name: &str, value: &str| {
+        let mut command = fleet.command(["boards", "show", "--json"]);
+        Output::of(command.env(name, value)).ok().json()["slug"].clone()
+    };
+    assert_eq!(by_name("SUPERVISOR_BOARD", "default"), "default");
+    assert_eq!(by_name("HERMES_KANBAN_BOARD", "default"), "default");
+    assert_eq!(fleet.json(["boards", "show"])["slug"], "releases");
+    fleet.cli(["boards", "rename", "releases", "Shipping"]).ok();
+    fleet.cli(["boards", "set-default-workdir", "releases"]).ok();
+    let shown = fleet.json(["boards", "current"]);
+    assert_eq!((&shown["name"], &shown["default_workdir"]), (&json!("Shipping"), &Value::Null));
+    assert_eq!(shown["description"], "what ships");
+    fleet.cli(["boards", "use", "default"]).ok();
+    assert_eq!(fleet.json(["list"]), json!([]));
+}
+
+#[test]
+fn a_removed_board_is_kept_aside_and_a_deleted_one_is_gone() {
+    let fleet = Fleet::boot();
+    fleet.cli(["boards", "create", "old", "--switch"]).ok();
+    let id = fleet.create("a", "true", &[]);
+    fleet.wait_for(&id, "done");
+    fleet.cli(["boards", "rm", "old"]).refused(4, "in use");
+    fleet.stop(&["--wait"]);
+
+    let removed = fleet.json(["boards", "rm", "old"]);
+
+    assert!(std::path::Path::new(removed["kept"].as_str().unwrap()).join("board.db").is_file());
+    assert_eq!(slugs(&fleet.json(["boards", "list"])), [("default", true)]);
+    let all = fleet.json(["boards", "list", "--all"]);
+    assert_eq!((&all[1]["archived"], &all[1]["total"]), (&json!(true), &json!(1)));
+    fleet.cli(["boards", "create", "gone"]).ok();
+    assert_eq!(fleet.json(["boards", "delete", "gone", "--delete"])["kept"], Value::Null);
+    assert_eq!(fleet.json(["boards", "list", "--all"]).as_array().unwrap().len(), 2);
+    fleet.cli(["--board", "old", "list"]).refused(3, "no board `old`");
+}
+
+#[test]
+fn a_board_with_a_worker_is_not_removed() {
+    let fleet = Fleet::boot();
+    fleet.cli(["boards", "create", "busy", "--switch"]).ok();
+    let id = fleet.create("a", "sleep 600", &[]);
+    fleet.wait_for(&id, "running");
+    fleet.eventually("its command runs", || (!fleet.processes_with("sleep").is_empty()).then_some(()));
+    fleet.stop(&["--leave", "--wait"]);
+
+    fleet.cli(["boards", "rm", "busy"]).refused(4, "still going on");
+
+    fleet.start();
+    fleet.cli(["archive", &id]).ok();
+    fleet.wait_for(&id, "archived");
+}
+
+#[test]
+fn names_that_mean_nothing_are_refused() {
+    let fleet = Fleet::offline();
+    fleet.cli(["boards", "create", "Not A Slug"]).refused(2, "board name");
+    fleet.cli(["boards", "create", "a", "--default-workdir", "relative"]).refused(2, "absolute");
+    fleet.cli(["boards", "create", "a"]).ok();
+    fleet.cli(["boards", "create", "a"]).refused(4, "already");
+    for args in [
+        &["boards", "switch", "b"][..],
+        &["boards", "rm", "b"],
+        &["boards", "rename", "b", "B"],
+        &["boards", "set-default-workdir", "b", "/x"],
+    ] {
+        fleet.cli(args).refused(3, "no board `b`");
+    }
+    fleet.cli(["boards", "rename", "a", " "]).refused(2, "title");
+    fleet.cli(["boards", "rm", "default"]).refused(3, "no board `default`");
+    fleet.cli(["init", "--board", "default"]).ok();
+    fleet.cli(["boards", "rm", "default"]).refused(4, "stays");
+}
