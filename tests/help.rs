@@ -36,7 +36,7 @@ fn the_help_shows_the_first_steps_and_the_exit_codes() {
                           SUPERVISOR_ROOT=]
           --system        Use the host's service (/var/lib/supervisor); the default for root
           --user          Use this user's own service (XDG directories); the default for everyone else
-          --board <NAME>  The board to work on [env: SUPERVISOR_BOARD=] [default: default]
+          --board <NAME>  The board to work on [env: SUPERVISOR_BOARD=]
           --json          Print JSON, errors included
           --color <WHEN>  When to colour [default: auto] [possible values: auto, always, never]
 

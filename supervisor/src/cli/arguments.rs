@@ -45,7 +45,7 @@ pub(super) struct Cli {
 pub(super) struct Global {
     #[command(flatten)]
     pub(super) root: RootChoice,
-    /// The board to work on [default: as `boards switch` says]
+    /// The board to work on
     #[arg(
         long,
         global = true,
