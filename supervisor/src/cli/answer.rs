@@ -12,7 +12,7 @@ use crate::verbs::{Answer, Show};
 
 pub(super) async fn run(client: &Client, mut verb: Answer, output: Output) -> Result<u8, Failure> {
     let words = std::mem::take(&mut verb.words);
-    verb.answer = match words.as_slice() {
+    verb.reply = match words.as_slice() {
         [] if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !output.json() => {
             Some(ask(client, &verb).await?)
         }

@@ -30,7 +30,8 @@ pub(crate) struct Answer {
     pub(crate) words: Vec<String>,
     /// The number of a choice, a choice, or other words where they will do.
     #[arg(skip)]
-    pub(crate) answer: Option<String>,
+    #[serde(rename = "answer")]
+    pub(crate) reply: Option<String>,
 }
 
 /// The reply: the answer in words, and the task.
@@ -51,7 +52,7 @@ impl Verb for Answer {
 
     async fn run(self, call: Call) -> Result<Answered, Failure> {
         let id = texts::named(self.task_id)?;
-        let answer = self.answer.ok_or_else(|| {
+        let answer = self.reply.ok_or_else(|| {
             Failure::usage("no answer is given").hint(format!("supervisor answer {id} '<answer>'"))
         })?;
         call.write(move |board, actor| {

@@ -41,7 +41,7 @@ pub(crate) struct Block {
     /// What the task waits for
     #[arg(long, value_name = "KIND", value_parser = texts::word::<BlockKind>(KINDS))]
     pub(crate) kind: Option<BlockKind>,
-    /// What a person is asked, with the kind needs_input
+    /// What a person is asked, with the kind `needs_input`
     #[arg(long, value_name = "TEXT")]
     pub(crate) question: Option<String>,
     /// An answer to choose from (repeatable, up to 6)

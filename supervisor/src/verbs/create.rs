@@ -92,7 +92,7 @@ pub(crate) struct Create {
     /// Who approves it: a person or a profile [default: any person]
     #[arg(long, value_name = "NAME", requires = "require_approval")]
     pub(crate) approver: Option<String>,
-    /// What the approval is about: spend, book, send_as_me or destructive
+    /// What the approval is about: `spend`, `book`, `send_as_me` or `destructive`
     #[arg(long, value_name = "CLASS", requires = "require_approval")]
     pub(crate) approval_class: Option<ApprovalClass>,
     /// `blocked` holds the task for a person to release

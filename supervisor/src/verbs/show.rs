@@ -131,7 +131,7 @@ impl Verb for Show {
                 screen.line(format!("  {}. {}", at + 1, printable(choice)));
             }
             if question.free_text {
-                screen.line("  or in other words".to_owned());
+                screen.line("  or in other words");
             }
             for finding in &question.results {
                 let head = format!("{}  {}", finding.task, printable(&finding.title));
