@@ -55,10 +55,31 @@ impl OwnerLock {
     }
 }
 
+/// Whether the process that a lock names still lives.
+///
+/// A daemon that was killed while it started a process leaves its lock to that process for a moment: a descriptor is
+/// closed by exec, not by the fork before it.
+pub(crate) fn is_alive(holder: &str) -> bool {
+    let pid = holder.rsplit_once("pid ").and_then(|(_, pid)| pid.trim().parse().ok());
+    pid.is_some_and(|pid| {
+        let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
+        stat.is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X'))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::paths::RootChoice;
+
+    #[test]
+    fn a_holder_that_has_ended_does_not_live() {
+        assert!(is_alive(&format!("a daemon, pid {}", std::process::id())));
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let pid = ended.id();
+        ended.wait().unwrap();
+        assert!(!is_alive(&format!("a daemon, pid {pid}")) && !is_alive("somebody"));
+    }
 
     #[test]
     fn the_second_taker_is_told_who_holds_the_lock() {

@@ -170,7 +170,9 @@ async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
             return Ok(lock);
         }
         let holder = OwnerLock::holder(root);
-        let serves = holder.as_ref().is_some_and(|holder| holder.starts_with(DAEMON));
+        let serves = holder
+            .as_ref()
+            .is_some_and(|holder| holder.starts_with(DAEMON) && crate::owner::is_alive(holder));
         if serves || tokio::time::Instant::now() >= until {
             let holder = holder.unwrap_or_else(|| "another process".to_owned());
             return Err(Failure::new(
