@@ -59,6 +59,16 @@ impl Cgroup {
         for (file, value) in &mut self.limits {
             file.write_all(value.as_bytes()).map_err(|source| (path.clone(), source))?;
         }
+        if is_member(&path) {
+            return Ok(());
+        }
         self.procs.write_all(b"0").map_err(|source| (path, source))
     }
+}
+
+/// Whether the calling process was born in a cgroup. Even a move that changes nothing waits for the kernel's grace period.
+fn is_member(path: &Path) -> bool {
+    let own = std::process::id();
+    std::fs::read_to_string(path.join("cgroup.procs"))
+        .is_ok_and(|pids| pids.lines().any(|pid| pid.parse() == Ok(own)))
 }

@@ -1,6 +1,7 @@
 //! `supervisor.toml`: limits of admission, worker uids, grace. Unknown keys are errors that name the line.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -81,7 +82,10 @@ impl Limits {
     /// The cap on all workers.
     pub(crate) fn total(&self) -> usize {
         self.max_running.unwrap_or_else(|| {
-            let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            // Asked once: the answer is read from the cgroup's files, and this is called for each event.
+            static CPUS: OnceLock<usize> = OnceLock::new();
+            let cpus =
+                CPUS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
             (cpus * 4).clamp(4, 32)
         })
     }

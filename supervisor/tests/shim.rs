@@ -4,6 +4,8 @@
 #![expect(clippy::print_stdout, reason = "a layer that the host lacks is a printed skip")]
 
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::ExitStatusExt;
@@ -247,6 +249,40 @@ fn a_run_has_one_shim_and_is_run_once() {
 }
 
 #[test]
+fn a_shim_that_waited_for_its_run_leaves_the_cgroup_to_the_worker() {
+    for host in Host::all() {
+        let run = Run::new(&host);
+        run.write(&json!({"argv": ["sh", "-c", "echo $$ > pid; exec sleep 600"]}));
+        let mut shim = run.wait();
+        shim.child.stdin.take().unwrap().write_all(run.path().as_os_str().as_bytes()).unwrap();
+        let worker = run.told("pid");
+        if let Some(group) = host.path() {
+            let members = |leaf: &str| fs::read_to_string(group.join(leaf).join("cgroup.procs")).unwrap();
+            eventually("the shim moves", || members("shim") == format!("{}\n", shim.child.id()));
+            assert_eq!(members("work"), format!("{worker}\n"));
+        }
+
+        run.stop("kill", 0, 0);
+        shim.signal(Signal::SIGTERM);
+        assert_eq!(shim.ends().code(), Some(0));
+
+        assert_eq!(run.exit()["cause"], json!({"stopped": {"reason": "kill"}}));
+        assert!(!alive(worker) && host.is_empty());
+    }
+}
+
+#[test]
+fn a_shim_that_waits_ends_when_there_will_be_no_run() {
+    for host in Host::all() {
+        let run = Run::new(&host);
+        let mut shim = run.wait();
+        drop(shim.child.stdin.take());
+        assert_eq!(shim.ends().code(), Some(0));
+        assert!(host.is_empty());
+    }
+}
+
+#[test]
 fn a_flood_fills_the_log_up_to_its_cap_and_takes_no_memory() {
     let run = Run::new(&Host::Bare);
     run.write(&json!({"argv": ["sh", "-c", "echo first; yes | head -c 300000000; echo last; echo $$ > leader; until [ -e go ]; do :; done"],
@@ -454,6 +490,19 @@ impl Run {
             .arg("__shim")
             .arg(self.path())
             .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Shim { child }
+    }
+
+    /// Starts a shim that has no run yet.
+    fn wait(&self) -> Shim {
+        let child = Command::new(env!("CARGO_BIN_EXE_supervisor"))
+            .args(["__shim", "--wait"])
+            .args(&self.cgroup)
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -24,8 +24,8 @@ pub(crate) const REQUEST_HEADER: &str = "x-request-id";
 /// Where a connection came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// The operator's socket, with the peer's uid.
-    Operator(u32),
+    /// The operator's socket, with the person behind the peer's uid.
+    Operator(Arc<Actor>),
     /// The workers' socket or port.
     Worker,
     /// The command line itself, working without a daemon, with its uid.
@@ -125,9 +125,9 @@ pub(crate) fn identify(
             Err(Failure::new(Code::NotPermitted, "this socket serves workers, and no run's token was shown")
                 .hint("operators use the operator's socket; workers find their token in SUPERVISOR_TOKEN"))
         }
-        Peer::Operator(uid) => {
+        Peer::Operator(person) => {
             let own = nix::unistd::geteuid();
-            let shared = !own.is_root() && own.as_raw() == *uid;
+            let shared = !own.is_root() && person.uid == Some(own.as_raw());
             if shared && !key.is_some_and(|key| key.opens(header(KEY_HEADER))) {
                 return Err(Failure::new(
                     Code::NotPermitted,
@@ -135,7 +135,7 @@ pub(crate) fn identify(
                 )
                 .hint("use the command line with the same --root: it reads the key from operator.key"));
             }
-            Ok(person(*uid))
+            Ok(Actor::clone(person))
         }
     }
 }

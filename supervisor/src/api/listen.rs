@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::connect_info::Connected;
@@ -9,11 +10,12 @@ use axum::extract::{ConnectInfo, Request};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::serve::IncomingStream;
+use kernel::Actor;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::identity::Peer;
+use super::identity::{Peer, person};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -35,13 +37,14 @@ pub(crate) struct Listeners {
     loopback: Option<TcpListener>,
 }
 
+/// Looked up once for each connection: it may mean to read files.
 #[derive(Clone, Debug)]
-struct OperatorUid(u32);
+struct Operator(Arc<Actor>);
 
-impl Connected<IncomingStream<'_, UnixListener>> for OperatorUid {
+impl Connected<IncomingStream<'_, UnixListener>> for Operator {
     fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
         // A peer whose credentials cannot be read is nobody: the key or a token must speak for it.
-        OperatorUid(stream.io().peer_cred().map_or(u32::MAX, |peer| peer.uid()))
+        Operator(Arc::new(person(stream.io().peer_cred().map_or(u32::MAX, |peer| peer.uid()))))
     }
 }
 
@@ -69,15 +72,15 @@ impl Listeners {
     pub(crate) fn serve(self, router: &Router, tasks: &TaskTracker, stop: &CancellationToken) {
         let operator =
             router.clone().layer(middleware::from_fn(
-                |ConnectInfo(OperatorUid(uid)): ConnectInfo<OperatorUid>,
+                |ConnectInfo(Operator(person)): ConnectInfo<Operator>,
                  mut request: Request,
                  next: Next| async move {
-                    request.extensions_mut().insert(Peer::Operator(uid));
+                    request.extensions_mut().insert(Peer::Operator(person));
                     next.run(request).await
                 },
             ));
         let worker = router.clone().layer(middleware::from_fn(mark_worker));
-        let service = operator.into_make_service_with_connect_info::<OperatorUid>();
+        let service = operator.into_make_service_with_connect_info::<Operator>();
         let stopped = stop.clone().cancelled_owned();
         tasks.spawn(async move { axum::serve(self.operator, service).with_graceful_shutdown(stopped).await });
         let stopped = stop.clone().cancelled_owned();

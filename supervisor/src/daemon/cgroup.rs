@@ -44,6 +44,23 @@ impl Cgroups {
         Ok(group)
     }
 
+    /// Makes a group with its leaves for a run that is not known yet.
+    pub(crate) fn make_spare(&self) -> io::Result<PathBuf> {
+        // No board has a dot in its name. A run of an earlier daemon may have such a group.
+        let mut number = 0_u32;
+        let group = loop {
+            let group = self.base.join(format!("spare.{}.{number}", std::process::id()));
+            match std::fs::create_dir(&group) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                made => break made.map(|()| group)?,
+            }
+        };
+        for leaf in ["shim", "work"] {
+            make(&group.join(leaf))?;
+        }
+        Ok(group)
+    }
+
     /// Ends and removes every group but those to keep: the rest of runs that are over.
     pub(crate) fn sweep(&self, keep: &BTreeSet<PathBuf>) {
         let entries = std::fs::read_dir(&self.base).into_iter().flatten().flatten();

@@ -12,6 +12,7 @@ use workspace::{Prepared, WorkspaceSpec};
 
 use super::cgroup::Cgroups;
 use super::place::{self, LaunchError};
+use super::spare::{Spare, Spares};
 use crate::config::Config;
 use crate::failpoint;
 use crate::lanes::{CleanExit, Lane, Prompt};
@@ -24,6 +25,7 @@ pub(super) struct Host {
     pub(super) root: Root,
     pub(super) support: policies::Support,
     pub(super) cgroups: Result<Cgroups, String>,
+    pub(super) spares: Spares,
     pub(super) port: Option<u16>,
     pub(super) hostname: String,
     pub(super) boot_id: String,
@@ -79,6 +81,7 @@ pub(super) struct Launch {
     pub(super) identity: Option<Identity>,
     pub(super) deadline_us: Option<u64>,
     pub(super) cgroup: Option<PathBuf>,
+    spare: Option<Spare>,
 }
 
 /// Prepares everything that a run needs. Blocking: it makes directories and may wait for git.
@@ -102,13 +105,15 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
     let home = host.root.run_home(&order.board, order.run.id);
     let private = place::private(&home, identity, prompt)?;
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
-    let cgroup = match &host.cgroups {
-        Ok(cgroups) => Some(
+    let spare = host.spares.take();
+    let cgroup = match (&spare, &host.cgroups) {
+        (Some(spare), _) => spare.group().map(Path::to_owned),
+        (None, Ok(cgroups)) => Some(
             cgroups
                 .make_run(&order.board, order.run.id)
                 .map_err(|e| LaunchError::system("make the run's cgroup", &e))?,
         ),
-        Err(_) => None,
+        (None, Err(_)) => None,
     };
     let spec = run_spec(host, order, &prepared, &private, identity, deadline_us, cgroup.as_deref());
     let path = host.root.run_dir(&order.board, order.run.id);
@@ -127,7 +132,7 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
         failure_limit: order.config.worker.failure_limit,
     };
     write_json(&path, NOTE, &note).map_err(|e| LaunchError::system(STEP, &e))?;
-    Ok(Launch { dir, prepared, identity, deadline_us, cgroup })
+    Ok(Launch { dir, prepared, identity, deadline_us, cgroup, spare })
 }
 
 fn run_spec(
@@ -250,7 +255,18 @@ fn environment(
 }
 
 /// Starts the shim of a prepared run. It goes on without this process.
-pub(super) fn spawn(dir: &RunDir) -> Result<Child, LaunchError> {
+pub(super) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError> {
+    let dir = &launch.dir;
+    if let Some(spare) = launch.spare.take() {
+        match spare.begin(dir.path()) {
+            Ok(child) => {
+                failpoint::pass("after-spawn");
+                return Ok(child);
+            }
+            // It has ended before it had a run, so another one can have it.
+            Err(error) => tracing::warn!(%error, "spare_shim_lost"),
+        }
+    }
     let spawned = Command::new("/proc/self/exe")
         .arg("__shim")
         .arg(dir.path())

@@ -28,6 +28,7 @@ mod run;
 mod run_task;
 mod settle;
 mod shortage;
+mod spare;
 mod stopping;
 mod timer;
 mod uids;

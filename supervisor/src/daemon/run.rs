@@ -19,6 +19,7 @@ use super::host::{detect_support, hostname, install_binary};
 use super::launch::Host;
 use super::manager::Manager;
 use super::run_task::{self, Context, run_task, submit, tell_started};
+use super::spare::Spares;
 use super::stopping::StopMode;
 use super::timer::WallTimer;
 use super::uids::Uids;
@@ -73,10 +74,17 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     };
     let listeners = Listeners::bind(&root, sockets).await?;
     let tasks = TaskTracker::new();
+    let cgroups = Cgroups::find(root.dir());
+    let spares = match extent {
+        Extent::Forever => Spares::new(cgroups.as_ref().ok()),
+        // A pass ends with its last run: nothing would come for a shim that waits.
+        Extent::UntilIdle(_) => Spares::none(),
+    };
     let host = Host {
         root: root.clone(),
         support,
-        cgroups: Cgroups::find(root.dir()),
+        cgroups,
+        spares,
         port: listeners.port(),
         hostname: hostname(),
         boot_id: crate::rundir::boot_id()
@@ -110,6 +118,10 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
         }
         if let Ok(cgroups) = &context.host.cgroups {
             live.extend(recovered.iter().map(|run| cgroups.run(name, run.id)));
+            // A run whose shim had waited for it has a group of another name.
+            let told =
+                |run: &kernel::Run| RunDir::open(&root.run_dir(name, run.id)).ok()?.spec().ok()?.cgroup;
+            live.extend(recovered.iter().filter_map(told));
         }
     }
     if let Ok(cgroups) = &context.host.cgroups
@@ -131,6 +143,7 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     let mut manager = Manager::find();
     manager.ready();
     tracing::info!(root = %root.dir().display(), pid = std::process::id(), "ready");
+    context.refill();
     ready();
     let outcome = own(&context, &mut dispatcher, lanes, &mut inbox, &mut manager).await;
     manager.stopping();
@@ -138,6 +151,7 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     doors.close();
     // Watchers may hang on to their connections; they see them closed when the process ends.
     drop(tokio::time::timeout(FAREWELL, doors.wait()).await);
+    context.host.spares.close();
     if let Ok(cgroups) = &context.host.cgroups {
         cgroups.remove();
     }
@@ -416,6 +430,7 @@ async fn started(context: Arc<Context>, poke: Poke) {
         {
             let key = TaskKey { board: name, task: run.task_id.clone() };
             tell_started(&context, &board, &key, &run, &dir).await;
+            context.refill();
         }
         return;
     }

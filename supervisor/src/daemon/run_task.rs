@@ -41,6 +41,12 @@ pub(super) struct Context {
 }
 
 impl Context {
+    /// Has a shim wait for the next run.
+    pub(super) fn refill(self: &Arc<Self>) {
+        let context = Arc::clone(self);
+        self.tasks.spawn_blocking(move || context.host.spares.refill());
+    }
+
     /// Tells the owner loop.
     pub(super) fn tell(&self, event: Event) {
         // The owner loop has ended only when the daemon stops; what it did not hear the next one reads from the board.
@@ -80,8 +86,8 @@ pub(super) async fn run_task(
     let run = order.run.clone();
     let shared = Arc::clone(&context);
     let prepared = tokio::task::spawn_blocking(move || {
-        let launch = launch::prepare(&shared.host, &order)?;
-        let child = launch::spawn(&launch.dir)?;
+        let mut launch = launch::prepare(&shared.host, &order)?;
+        let child = launch::spawn(&mut launch)?;
         Ok((launch, child))
     });
     let launched = match prepared.await {
@@ -131,6 +137,7 @@ pub(super) async fn run_task(
         Err(error) => tracing::error!(task = %key, %error, "reap_failed"),
     }
     conclude(&context, &board, &key, &run).await;
+    context.refill();
 }
 
 /// Watches a run that an earlier daemon started, to its end.

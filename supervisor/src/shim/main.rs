@@ -1,8 +1,12 @@
 //! `__shim <run dir>`: from the first instruction to the exit code.
+//!
+//! `__shim --wait [<cgroup>]` is started ahead: it enters the `work` leaf and reads the run directory's path from
+//! standard input. End of file without one means that there is no run for it.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, Read as _, Write};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use nix::sys::prctl;
@@ -13,7 +17,7 @@ use super::record;
 use super::report::Failure;
 use super::signals::Signals;
 use super::timer::Alarm;
-use super::tree::join_cgroup;
+use super::tree::{Tree, join_cgroup};
 use super::watch::Watch;
 use super::worker::Worker;
 use workspace::{Lease, LeaseError, Sharing};
@@ -26,12 +30,14 @@ use crate::rundir::{
 /// Why a shim ended without an exit record. Each has its own exit code, from `sysexits.h` where it has one.
 #[derive(Debug, thiserror::Error)]
 enum ShimError {
-    #[error("usage: __shim <run dir>")]
+    #[error("usage: __shim <run dir> | --wait [<cgroup>]")]
     Usage,
     #[error("begin a session of its own")]
     Session(#[source] nix::Error),
     #[error("become the reaper of the run's orphans")]
     Subreaper(#[source] nix::Error),
+    #[error("wait for the run in its cgroup")]
+    Wait(#[source] io::Error),
     #[error("use the run directory")]
     RunDir(#[source] RunDirError),
     #[error("the run has a shim already")]
@@ -51,7 +57,7 @@ impl ShimError {
         match self {
             Self::Usage => 64,
             Self::RunDir(_) => 66,
-            Self::Session(_) | Self::Subreaper(_) | Self::Signals(_) => 71,
+            Self::Session(_) | Self::Subreaper(_) | Self::Wait(_) | Self::Signals(_) => 71,
             Self::Reserve(_) => 73,
             Self::Store(_) => 74,
             Self::Busy => 75,
@@ -73,13 +79,24 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> {
-    let (Some(path), None) = (arguments.next(), arguments.next()) else { return Err(ShimError::Usage) };
+    let (path, place) = match (arguments.next(), arguments.next(), arguments.next()) {
+        (Some(word), place, None) if word == "--wait" => (None, place.map(PathBuf::from)),
+        (Some(path), None, None) => (Some(PathBuf::from(path)), None),
+        _ => return Err(ShimError::Usage),
+    };
     // Only for those who read process lists.
     prctl::set_name(c"supervisor-shim").ok();
     setsid().map_err(ShimError::Session)?;
     prctl::set_child_subreaper(true).map_err(ShimError::Subreaper)?;
 
-    let run = RunDir::open(Path::new(&path)).map_err(ShimError::RunDir)?;
+    let path = match path {
+        Some(path) => path,
+        None => match wait(place.as_deref()).map_err(ShimError::Wait)? {
+            Some(path) => path,
+            None => return Ok(()),
+        },
+    };
+    let run = RunDir::open(&path).map_err(ShimError::RunDir)?;
     let _lock = take(&run)?;
     let signals = Signals::register().map_err(ShimError::Signals)?;
     let slot = run.reserve_exit().map_err(ShimError::Reserve)?;
@@ -88,7 +105,7 @@ fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> 
         Ok(spec) => spec,
         Err(error) => return store(&slot, &not_begun(Failure::new("spec", &error))),
     };
-    let record = match begin(&run, &spec, signals) {
+    let record = match begin(&run, &spec, place.as_deref(), signals) {
         // The lease is kept beside the watch, and goes when nothing is left.
         Ok((watch, _lease)) => watch.until_nothing_is_left(),
         Err(failure) => not_begun(failure),
@@ -96,6 +113,16 @@ fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> 
     store(&slot, &record)?;
     record::poke(&spec, "exit");
     Ok(())
+}
+
+/// Waits for the path of a run directory, where the run's worker is to be born.
+fn wait(place: Option<&Path>) -> io::Result<Option<PathBuf>> {
+    if let Some(group) = place {
+        join_cgroup(&group.join("work"))?;
+    }
+    let mut path = Vec::new();
+    io::stdin().read_to_end(&mut path)?;
+    Ok((!path.is_empty()).then(|| OsString::from_vec(path).into()))
 }
 
 /// Takes the run's lock, unless the run is not to be run by this process.
@@ -117,14 +144,17 @@ fn take(run: &RunDir) -> Result<LockGuard, ShimError> {
 fn begin<'a>(
     run: &'a RunDir,
     spec: &'a ShimSpec,
+    place: Option<&Path>,
     signals: Signals,
 ) -> Result<(Watch<'a>, Option<Lease>), Failure> {
     if spec.version != VERSION {
         let error = format!("this release runs version {VERSION} and the spec has {}", spec.version);
         return Err(Failure { step: "spec".to_owned(), error });
     }
-    if let Some(cgroup) = &spec.cgroup {
-        join_cgroup(&cgroup.join("shim")).map_err(|error| Failure::new("cgroup", &error))?;
+    let leaf = spec.cgroup.as_ref().map(|cgroup| cgroup.join("shim"));
+    let is_placed = place.is_some() && place == spec.cgroup.as_deref();
+    if let Some(leaf) = leaf.as_ref().filter(|_| !is_placed) {
+        join_cgroup(leaf).map_err(|error| Failure::new("cgroup", &error))?;
     }
     record::write_pid(run, spec).map_err(|error| Failure::new("pid", &error))?;
     let lease =
@@ -132,6 +162,13 @@ fn begin<'a>(
     let log = CappedLog::create(&spec.log, spec.log_cap).map_err(|error| Failure::new("log", &error))?;
     let alarm = Alarm::new().map_err(|error| Failure::new("timer", &error))?;
     let worker = Worker::spawn(run, spec).map_err(|error| Failure::new("spawn", &error))?;
+    if let Some(leaf) = leaf.as_ref().filter(|_| is_placed) {
+        // Takes its time, and the worker does not wait for it.
+        join_cgroup(leaf).map_err(|error| {
+            Tree::new(worker.pid, None).end();
+            Failure::new("cgroup", &error)
+        })?;
+    }
     Ok((Watch::new(run, spec, worker, signals, alarm, log), lease))
 }
 

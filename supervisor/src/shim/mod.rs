@@ -5,7 +5,8 @@
 //!
 //! 1. own session, child subreaper: every descendant that loses its parent becomes the shim's child;
 //! 2. the run's lock, for life; a run that was revoked or has begun before is not run (76);
-//! 3. the space of the exit record, the `pid` record, the `shim` leaf of the run's cgroup;
+//! 3. the space of the exit record, the `pid` record, the `shim` leaf of the run's cgroup (after step 4 by a shim
+//!    that has waited for its run in the `work` leaf);
 //! 4. `confine` as its only child, which applies the policy and becomes the worker;
 //! 5. one loop over signals, output, report and timer until the worker has ended;
 //! 6. SIGKILL to whatever is left, until the kernel says that the shim has no child and the cgroup is empty;

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use procfs::ProcResult;
 use procfs::process::Process;
@@ -20,6 +21,8 @@ use crate::rundir::Straggler;
 
 /// Passes to stop a tree that keeps forking; what is left is met again in the next round.
 const STOP_PASSES: usize = 16;
+/// Between two KILL rounds of `end`.
+const ROUND: Duration = Duration::from_millis(2);
 
 /// What a look at the ended children found.
 #[derive(Debug, Default)]
@@ -91,6 +94,14 @@ impl Tree {
         let before = self.killed.len();
         self.killed.append(&mut found);
         u32::try_from(self.killed.len() - before).unwrap_or(u32::MAX)
+    }
+
+    /// Sends KILL until nothing is left.
+    pub(super) fn end(mut self) {
+        while !self.reap().childless {
+            self.kill();
+            std::thread::sleep(ROUND);
+        }
     }
 
     /// Reaps all children that have ended.
