@@ -1,9 +1,10 @@
 //! How the nouns stand in columns, and what a failing store means.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{ErrorCode, Row};
+use rusqlite::{ErrorCode, Row, RowIndex};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -82,8 +83,50 @@ impl FromSql for Timestamp {
     }
 }
 
+/// Reads a row column by column in the order of its statement: to find each one by its name costs more than to read it.
+pub(crate) struct Columns<'r, 's> {
+    row: &'r Row<'s>,
+    next: Cell<usize>,
+}
+
+impl<'r, 's> Columns<'r, 's> {
+    /// Begins with the first column.
+    pub(crate) fn of(row: &'r Row<'s>) -> Self {
+        Self { row, next: Cell::new(0) }
+    }
+
+    /// Reads the next column, which has this name.
+    pub(crate) fn get<T: FromSql>(&self, name: &'static str) -> rusqlite::Result<T> {
+        self.row.get(self.advance(name))
+    }
+
+    /// Reads the next column, which has this name, as JSON.
+    pub(crate) fn json<T: DeserializeOwned>(&self, name: &'static str) -> rusqlite::Result<Option<T>> {
+        json(self.row, self.advance(name))
+    }
+
+    /// Reads the next column, which has this name, where the empty text stands for none.
+    pub(crate) fn text_or_none<T: std::str::FromStr>(&self, name: &'static str) -> rusqlite::Result<Option<T>>
+    where
+        T::Err: std::error::Error + Send + Sync + 'static,
+    {
+        text_or_none(self.row, self.advance(name))
+    }
+
+    fn advance(&self, name: &'static str) -> usize {
+        let at = self.next.get();
+        debug_assert_eq!(
+            self.row.as_ref().column_name(at).ok(),
+            Some(name),
+            "the statement's columns in order"
+        );
+        self.next.set(at + 1);
+        at
+    }
+}
+
 /// Reads a JSON column.
-pub(crate) fn json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+pub(crate) fn json<T: DeserializeOwned>(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Option<T>> {
     let Some(text) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
     serde_json::from_str(text).map(Some).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
@@ -105,7 +148,10 @@ pub(crate) fn to_json_or_null(value: Option<&Value>) -> Option<String> {
 }
 
 /// Reads a column where the empty text stands for none.
-pub(crate) fn text_or_none<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>>
+pub(crate) fn text_or_none<T: std::str::FromStr>(
+    row: &Row<'_>,
+    column: impl RowIndex,
+) -> rusqlite::Result<Option<T>>
 where
     T::Err: std::error::Error + Send + Sync + 'static,
 {

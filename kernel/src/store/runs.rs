@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
-use super::convert::{Step as _, json, text_or_none, to_json, to_json_or_null};
+use super::convert::{Columns, Step as _, json, to_json, to_json_or_null};
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::{Profile, RunId, TaskId};
@@ -13,7 +13,15 @@ use crate::outcome::{Finished, Outcome, StopReason};
 use crate::run::{Holder, Purpose, Run, RunStatus};
 use crate::verdict::Verdict;
 
+/// The columns in the order in which `read` reads them.
+const RUN: &str = "SELECT max_runtime_us, id, task_id, profile, purpose, step_key, status, outcome, summary, error, \
+    metadata, worker_pid, started_at, spawned_at, ended_at, claim_lock, claim_expires, \
+    last_heartbeat_at, exit_code, signal, log_path, workspace_path, sandbox, usage, verdict, \
+    ending_since, stop_reason, holder, nonce, policy, tenant, branch_name, worker_uid, boot_id, \
+    stderr_tail FROM task_runs";
+
 fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
+    let row = Columns::of(row);
     let limit: Option<i64> = row.get("max_runtime_us")?;
     Ok(Run {
         id: row.get("id")?,
@@ -25,7 +33,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
         outcome: row.get("outcome")?,
         summary: row.get("summary")?,
         error: row.get("error")?,
-        metadata: json(row, "metadata")?,
+        metadata: row.json("metadata")?,
         worker_pid: row.get("worker_pid")?,
         started_at: row.get("started_at")?,
         spawned_at: row.get("spawned_at")?,
@@ -40,15 +48,15 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
         signal: row.get("signal")?,
         log_path: row.get("log_path")?,
         workspace_path: row.get("workspace_path")?,
-        sandbox: json(row, "sandbox")?,
-        usage: json(row, "usage")?,
-        verdict: json(row, "verdict")?,
+        sandbox: row.json("sandbox")?,
+        usage: row.json("usage")?,
+        verdict: row.json("verdict")?,
         ending_since: row.get("ending_since")?,
         stop_reason: row.get("stop_reason")?,
         hand: row.get("holder")?,
         nonce: row.get("nonce")?,
         policy: row.get("policy")?,
-        tenant: text_or_none(row, "tenant")?,
+        tenant: row.text_or_none("tenant")?,
         branch_name: row.get("branch_name")?,
         worker_uid: row.get("worker_uid")?,
         boot_id: row.get("boot_id")?,
@@ -56,55 +64,51 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
     })
 }
 
-fn query(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {
-    conn.prepare_cached(sql)
+fn query(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {
+    conn.prepare_cached(&format!("{RUN} {rest}"))
         .and_then(|mut statement| statement.query_map(params, read)?.collect())
         .step("read runs")
 }
 
-fn one(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Option<Run>, Error> {
-    conn.prepare_cached(sql)
+fn one(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Option<Run>, Error> {
+    conn.prepare_cached(&format!("{RUN} {rest}"))
         .and_then(|mut statement| statement.query_row(params, read).optional())
         .step("read the run")
 }
 
 pub(crate) fn find(conn: &Connection, id: RunId) -> Result<Option<Run>, Error> {
-    one(conn, "SELECT * FROM task_runs WHERE id = ?1", [id])
+    one(conn, "WHERE id = ?1", [id])
 }
 
 pub(crate) fn of_task(conn: &Connection, task: &TaskId) -> Result<Vec<Run>, Error> {
-    query(conn, "SELECT * FROM task_runs WHERE task_id = ?1 ORDER BY id", [task])
+    query(conn, "WHERE task_id = ?1 ORDER BY id", [task])
 }
 
 pub(crate) fn open(conn: &Connection) -> Result<Vec<Run>, Error> {
-    query(
-        conn,
-        "SELECT * FROM task_runs INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL ORDER BY id",
-        [],
-    )
+    query(conn, "INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL ORDER BY id", [])
 }
 
 pub(crate) fn to_stop(conn: &Connection) -> Result<Vec<Run>, Error> {
     query(
         conn,
-        "SELECT * FROM task_runs INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL AND holder = 'supervisor' AND stop_reason IS NOT NULL \
-         ORDER BY id",
+        "INDEXED BY task_runs_stop \
+         WHERE ended_at IS NULL AND holder = 'supervisor' AND stop_reason IS NOT NULL ORDER BY id",
         [],
     )
 }
 
 pub(crate) fn by_token(conn: &Connection, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
-    one(conn, "SELECT * FROM task_runs WHERE token_hash = ?1 AND ended_at IS NULL", [hash.as_slice()])
+    one(conn, "WHERE token_hash = ?1 AND ended_at IS NULL", [hash.as_slice()])
 }
 
 pub(crate) fn by_past_token(conn: &Connection, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
-    one(conn, "SELECT * FROM task_runs WHERE token_hash = ?1", [hash.as_slice()])
+    one(conn, "WHERE token_hash = ?1", [hash.as_slice()])
 }
 
 pub(crate) fn last_completed(conn: &Connection, task: &TaskId) -> Result<Option<Run>, Error> {
     one(
         conn,
-        "SELECT * FROM task_runs WHERE task_id = ?1 AND purpose = 'work' \
+        "WHERE task_id = ?1 AND purpose = 'work' \
          AND outcome IN ('completed', 'review_requested') ORDER BY id DESC LIMIT 1",
         [task],
     )
@@ -114,16 +118,19 @@ pub(crate) fn last_completed(conn: &Connection, task: &TaskId) -> Result<Option<
 pub(crate) fn expired(conn: &Connection, boottime_us: i64, boot_id: &str) -> Result<Vec<Run>, Error> {
     query(
         conn,
-        "SELECT * FROM task_runs INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL AND holder = 'hand' \
+        "INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL AND holder = 'hand' \
          AND (boot_id IS NOT ?2 OR claim_expires_boottime_us <= ?1) ORDER BY id",
         params![boottime_us, boot_id],
     )
 }
 
 pub(crate) fn next_expiry(conn: &Connection) -> Result<Option<Timestamp>, Error> {
-    conn.prepare_cached("SELECT min(claim_expires) FROM task_runs WHERE ended_at IS NULL AND holder = 'hand'")
-        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-        .step("read the next expiry")
+    conn.prepare_cached(
+        "SELECT min(claim_expires) FROM task_runs INDEXED BY task_runs_lease \
+         WHERE ended_at IS NULL AND holder = 'hand'",
+    )
+    .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+    .step("read the next expiry")
 }
 
 /// A run to open.

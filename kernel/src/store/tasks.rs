@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::convert::{Step as _, json, text_or_none, to_json};
+use super::convert::{Columns, Step as _, json, to_json};
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::{Profile, RunId, TaskId};
@@ -14,10 +14,19 @@ use crate::status::{State, Status, WasDone};
 use crate::task::{NewTask, Task};
 use crate::verdict::{Blocking, Question, Verdict};
 
-pub(crate) const TASK: &str = "SELECT t.*, r.claim_lock, r.claim_expires, r.worker_pid, r.last_heartbeat_at \
+/// The columns in the order in which `read` reads them.
+pub(crate) const TASK: &str = "SELECT t.workspace, t.id, t.title, t.body, t.assignee, t.reviewer, t.work_by, t.status, t.priority, \
+    t.tenant, t.workspace_path, t.branch_name, t.project_id, t.created_by, t.created_at, \
+    t.started_at, t.completed_at, t.result, t.skills, t.max_retries, t.session_id, \
+    t.workflow_template_id, t.current_step_key, t.block_kind, t.block_reason, t.question, \
+    t.consecutive_failures, t.last_failure_error, t.max_runtime_us, t.current_run_id, r.claim_lock, \
+    r.claim_expires, r.worker_pid, r.last_heartbeat_at, t.not_before, t.idempotency_key, \
+    t.updated_at, t.policy, t.creator_uid, t.worker_uid, t.creator_task, t.mission, t.depth, \
+    t.notes, t.artifacts, t.approval_class, t.approver, t.budget_usd_micros, t.model_override, \
+    t.goal_mode, t.goal_max_turns \
     FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id";
 
-fn seconds(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+fn seconds(row: &Columns<'_, '_>, column: &'static str) -> rusqlite::Result<Option<u64>> {
     let micros: Option<i64> = row.get(column)?;
     Ok(micros
         .and_then(|micros| u64::try_from(micros).ok())
@@ -25,6 +34,7 @@ fn seconds(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
 }
 
 pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
+    let row = Columns::of(row);
     let workspace: String = row.get("workspace")?;
     Ok(Task {
         id: row.get("id")?,
@@ -35,7 +45,7 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
         work_by: row.get("work_by")?,
         status: row.get("status")?,
         priority: row.get("priority")?,
-        tenant: text_or_none(row, "tenant")?,
+        tenant: row.text_or_none("tenant")?,
         workspace_kind: workspace.split(':').next().unwrap_or_default().to_owned(),
         workspace_path: row.get("workspace_path")?,
         branch_name: row.get("branch_name")?,
@@ -45,7 +55,7 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
         started_at: row.get("started_at")?,
         completed_at: row.get("completed_at")?,
         result: row.get("result")?,
-        skills: json(row, "skills")?.unwrap_or_default(),
+        skills: row.json("skills")?.unwrap_or_default(),
         max_retries: row.get("max_retries")?,
         session_id: row.get("session_id")?,
         workflow_template_id: row.get("workflow_template_id")?,
@@ -53,10 +63,10 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
         workspace,
         block_kind: row.get("block_kind")?,
         block_reason: row.get("block_reason")?,
-        question: json(row, "question")?,
+        question: row.json("question")?,
         consecutive_failures: row.get("consecutive_failures")?,
         last_failure_error: row.get("last_failure_error")?,
-        max_runtime_seconds: seconds(row, "max_runtime_us")?,
+        max_runtime_seconds: seconds(&row, "max_runtime_us")?,
         current_run_id: row.get("current_run_id")?,
         claim_lock: row.get("claim_lock")?,
         claim_expires: row.get("claim_expires")?,
@@ -72,7 +82,7 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
         mission: row.get("mission")?,
         depth: row.get("depth")?,
         notes: row.get("notes")?,
-        artifacts: json(row, "artifacts")?.unwrap_or_default(),
+        artifacts: row.json("artifacts")?.unwrap_or_default(),
         approval_class: row.get("approval_class")?,
         approver: row.get("approver")?,
         approval: row.get("approval")?,
