@@ -250,7 +250,13 @@ fn a_run_of_another_boot_is_lost_and_costs_nothing() {
     // The host goes down: daemon, shim and worker at once, and the boot id changes.
     fleet.kill_daemon();
     kill(Pid::from_raw(record["pid"].as_i64().unwrap().try_into().unwrap()), Signal::SIGKILL).unwrap();
-    fleet.eventually("everything is gone", || fleet.processes().is_empty().then_some(()));
+    fleet.eventually("everything is gone", || {
+        let left = fleet.processes();
+        for process in &left {
+            kill(Pid::from_raw(process.pid), Signal::SIGKILL).ok();
+        }
+        left.is_empty().then_some(())
+    });
     let mut other = record.clone();
     other["boot_id"] = "00000000-0000-4000-8000-000000000000".into();
     // This very process stands for whoever has the pid in the new boot.
