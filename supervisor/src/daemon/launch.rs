@@ -1,6 +1,6 @@
 //! From a claimed run to a running shim: user, workspace, private places, cgroup, spec.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -29,6 +29,17 @@ pub(super) struct Host {
     pub(super) port: Option<u16>,
     pub(super) hostname: String,
     pub(super) boot_id: String,
+}
+
+impl Host {
+    /// The cgroups that may be a run's: the one of its name, and the one in its spec, which has another name where the
+    /// shim had waited for the run.
+    pub(super) fn groups(&self, board: &kernel::BoardName, run: kernel::RunId) -> BTreeSet<PathBuf> {
+        let own = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
+        let dir = RunDir::open(&self.root.run_dir(board, run));
+        let told = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
+        own.into_iter().chain(told).collect()
+    }
 }
 
 /// What is known of a run when its row is there.

@@ -75,16 +75,11 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     let listeners = Listeners::bind(&root, sockets).await?;
     let tasks = TaskTracker::new();
     let cgroups = Cgroups::find(root.dir());
-    let spares = match extent {
-        Extent::Forever => Spares::new(cgroups.as_ref().ok()),
-        // A pass ends with its last run: nothing would come for a shim that waits.
-        Extent::UntilIdle(_) => Spares::none(),
-    };
     let host = Host {
         root: root.clone(),
         support,
+        spares: Spares::new(extent, cgroups.as_ref().ok()),
         cgroups,
-        spares,
         port: listeners.port(),
         hostname: hostname(),
         boot_id: crate::rundir::boot_id()
@@ -110,26 +105,7 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
     let doors = TaskTracker::new();
     // Before the look at what runs: what a shim reports after that look is heard.
     listen_to_shims(&context, &root, &doors, &stop)?;
-    let mut live = BTreeSet::new();
-    for name in &boards {
-        let recovered = recover::recover(&context, &service.board(name)?, &mut dispatcher)?;
-        if !recovered.is_empty() {
-            tracing::info!(board = %name, runs = recovered.len(), "recovered");
-        }
-        if let Ok(cgroups) = &context.host.cgroups {
-            live.extend(recovered.iter().map(|run| cgroups.run(name, run.id)));
-            // A run whose shim had waited for it has a group of another name.
-            let told =
-                |run: &kernel::Run| RunDir::open(&root.run_dir(name, run.id)).ok()?.spec().ok()?.cgroup;
-            live.extend(recovered.iter().filter_map(told));
-        }
-    }
-    if let Ok(cgroups) = &context.host.cgroups
-        && !service.refuses_any()
-    {
-        // The runs of a board that is not served cannot be told from those that are over.
-        cgroups.sweep(&live);
-    }
+    recover_all(&context, &boards, &mut dispatcher)?;
     if let Err(error) = workspace::sweep_leases(&root.leases()) {
         tracing::warn!(%error, "leases_not_swept");
     }
@@ -198,6 +174,32 @@ async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
         // Nothing announces a free lock.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Takes over what runs, and sweeps the cgroups of runs that are over.
+fn recover_all(
+    context: &Arc<Context>,
+    boards: &[BoardName],
+    dispatcher: &mut Dispatcher,
+) -> Result<(), Failure> {
+    let service = &context.service;
+    let mut live = BTreeSet::new();
+    for name in boards {
+        let recovered = recover::recover(context, &service.board(name)?, dispatcher)?;
+        if !recovered.is_empty() {
+            tracing::info!(board = %name, runs = recovered.len(), "recovered");
+        }
+        for run in &recovered {
+            live.extend(context.host.groups(name, run.id));
+        }
+    }
+    if let Ok(cgroups) = &context.host.cgroups
+        && !service.refuses_any()
+    {
+        // The runs of a board that is not served cannot be told from those that are over.
+        cgroups.sweep(&live);
+    }
+    Ok(())
 }
 
 /// The owner loop: one event at a time, decisions first, then the actions they ask for.

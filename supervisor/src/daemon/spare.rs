@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::cgroup::{self, Cgroups};
+use super::run::Extent;
 
 /// The waiting shim, if there is one.
 #[derive(Debug)]
@@ -34,22 +35,22 @@ pub(super) struct Spare {
 }
 
 impl Spares {
-    /// A shelf that `refill` may put a shim on.
-    pub(super) fn new(cgroups: Option<&Cgroups>) -> Self {
-        Spares { cgroups: cgroups.cloned(), shelf: Mutex::new(Shelf::Empty) }
-    }
-
-    /// A shelf that stays empty.
-    pub(super) fn none() -> Self {
-        Spares { cgroups: None, shelf: Mutex::new(Shelf::Closed) }
+    /// A shelf that `refill` may put a shim on. That of a pass stays empty: it ends with its last run, and nothing
+    /// would come for a shim that waits.
+    pub(super) fn new(extent: Extent, cgroups: Option<&Cgroups>) -> Self {
+        let shelf = match extent {
+            Extent::Forever => Shelf::Empty,
+            Extent::UntilIdle(_) => Shelf::Closed,
+        };
+        Spares { cgroups: cgroups.cloned(), shelf: Mutex::new(shelf) }
     }
 
     /// Starts a shim if none waits.
     pub(super) fn refill(&self) {
-        let mut shelf = self.lock();
-        if matches!(*shelf, Shelf::Empty) {
+        let mut place = self.lock();
+        if matches!(*place, Shelf::Empty) {
             match Spare::start(self.cgroups.as_ref()) {
-                Ok(spare) => *shelf = Shelf::Waiting(spare),
+                Ok(spare) => *place = Shelf::Waiting(spare),
                 // Runs start without it.
                 Err(error) => tracing::debug!(%error, "no_spare_shim"),
             }
@@ -58,11 +59,11 @@ impl Spares {
 
     /// Takes the waiting shim.
     pub(super) fn take(&self) -> Option<Spare> {
-        let mut shelf = self.lock();
-        if !matches!(*shelf, Shelf::Waiting(_)) {
+        let mut place = self.lock();
+        if !matches!(*place, Shelf::Waiting(_)) {
             return None;
         }
-        match std::mem::replace(&mut *shelf, Shelf::Empty) {
+        match std::mem::replace(&mut *place, Shelf::Empty) {
             Shelf::Waiting(mut spare) => spare.is_alive().then_some(spare),
             Shelf::Empty | Shelf::Closed => None,
         }
