@@ -22,8 +22,8 @@ pub(crate) const TASK: &str = "SELECT t.workspace, t.id, t.title, t.body, t.assi
     t.consecutive_failures, t.last_failure_error, t.max_runtime_us, t.current_run_id, r.claim_lock, \
     r.claim_expires, r.worker_pid, r.last_heartbeat_at, t.not_before, t.idempotency_key, \
     t.updated_at, t.policy, t.creator_uid, t.worker_uid, t.creator_task, t.mission, t.depth, \
-    t.notes, t.artifacts, t.approval_class, t.approver, t.budget_usd_micros, t.model_override, \
-    t.goal_mode, t.goal_max_turns \
+    t.notes, t.artifacts, t.approval_class, t.approver, t.approval, t.budget_usd_micros, \
+    t.model_override, t.goal_mode, t.goal_max_turns \
     FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id";
 
 fn seconds(row: &Columns<'_, '_>, column: &'static str) -> rusqlite::Result<Option<u64>> {
