@@ -5,10 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::cells::{
+    Notes, moment, moment_or, number, object, owner, profile, text, title, told, word, workspace,
+};
 use super::convert::Step as _;
 use super::events::{self, NewEvent};
 use super::export::{refuse_orphans, require_empty};
@@ -17,33 +19,12 @@ use super::{links, tasks};
 use crate::actor::Actor;
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::id::{Profile, RunId, TaskId, Tenant};
+use crate::id::{RunId, TaskId, Tenant};
 use crate::limits;
 use crate::outcome::{BlockKind, Outcome};
 use crate::status::{Change, Gate, Intake, State, Then};
 use crate::transition::next;
 use crate::view::View;
-
-/// Counts each kind of change.
-#[derive(Default)]
-struct Notes {
-    changed: BTreeMap<String, u64>,
-    left: BTreeMap<String, u64>,
-}
-
-impl Notes {
-    fn changed(&mut self, what: &str) {
-        *self.changed.entry(what.to_owned()).or_default() += 1;
-    }
-
-    fn left(&mut self, what: &str) {
-        *self.left.entry(what.to_owned()).or_default() += 1;
-    }
-}
-
-fn told(notes: BTreeMap<String, u64>) -> Vec<String> {
-    notes.into_iter().map(|(what, count)| format!("{count} {what}")).collect()
-}
 
 pub(crate) fn adopt(
     view: &View<'_>,
@@ -95,97 +76,6 @@ pub(crate) fn adopt(
     }
     refuse_orphans(conn)?;
     Ok(Adopted { taken, changed: told(notes.changed), left: told(notes.left) })
-}
-
-fn text(row: &PeerRow, column: &str) -> Option<String> {
-    match row.get(column)? {
-        Sql::Text(text) => Some(text.replace('\0', "\u{fffd}")),
-        Sql::Integer(number) => Some(number.to_string()),
-        Sql::Real(number) => Some(number.to_string()),
-        Sql::Null | Sql::Blob(_) => None,
-    }
-}
-
-/// Text that is worth a column.
-fn word(row: &PeerRow, column: &str) -> Option<String> {
-    text(row, column).filter(|text| !text.is_empty())
-}
-
-fn number(row: &PeerRow, column: &str) -> Option<i64> {
-    match row.get(column)? {
-        Sql::Integer(number) => Some(*number),
-        Sql::Text(text) => text.trim().parse().ok(),
-        #[expect(clippy::cast_possible_truncation, reason = "whole seconds are meant")]
-        Sql::Real(number) => Some(*number as i64),
-        Sql::Null | Sql::Blob(_) => None,
-    }
-}
-
-/// Seconds there, microseconds here.
-fn moment(row: &PeerRow, column: &str) -> Option<Timestamp> {
-    let seconds = number(row, column).filter(|seconds| (0..=253_402_300_799).contains(seconds))?;
-    Some(Timestamp::from_micros(seconds * 1_000_000))
-}
-
-fn moment_or(row: &PeerRow, column: &str, now: Timestamp, notes: &mut Notes) -> Timestamp {
-    moment(row, column).unwrap_or_else(|| {
-        notes.changed("moments made no sense: the time of the import stands for them");
-        now
-    })
-}
-
-fn object(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<String> {
-    let text = text(row, column)?;
-    match serde_json::from_str::<Value>(&text) {
-        Ok(Value::Null) => None,
-        Ok(value @ Value::Object(_)) => Some(value.to_string()),
-        Ok(_) | Err(_) => {
-            notes.changed("payloads or metadata were no JSON object: their text is kept under `text`");
-            Some(json!({ "text": text }).to_string())
-        }
-    }
-}
-
-/// The task of a row that belongs to one.
-fn owner(row: &PeerRow, column: &str, known: &BTreeSet<TaskId>) -> Option<TaskId> {
-    text(row, column)?.parse::<TaskId>().ok().filter(|id| known.contains(id))
-}
-
-fn title(row: &PeerRow, notes: &mut Notes) -> String {
-    let given = text(row, "title").unwrap_or_default();
-    let line: String =
-        given.chars().map(|c| if c.is_control() { ' ' } else { c }).take(limits::TITLE).collect();
-    let line = if line.trim().is_empty() { "(untitled)".to_owned() } else { line };
-    if line != given {
-        notes.changed("titles were empty, too long or of several lines");
-    }
-    line
-}
-
-/// The workspace in this program's words.
-fn workspace(row: &PeerRow, notes: &mut Notes) -> String {
-    let path = word(row, "workspace_path");
-    match (word(row, "workspace_kind").as_deref(), path) {
-        (Some("dir"), Some(path)) => format!("dir:{path}"),
-        (Some("worktree"), Some(path)) => {
-            notes.changed("worktrees are named by their path there and by their repository here: check them");
-            format!("worktree:{path}")
-        }
-        (Some("worktree"), None) => {
-            notes.changed("worktrees named no path: they are scratch directories here");
-            "scratch".to_owned()
-        }
-        _ => "scratch".to_owned(),
-    }
-}
-
-fn profile(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<String> {
-    let name = word(row, column)?;
-    if name.parse::<Profile>().is_err() {
-        notes.changed("assignees are no names of profiles here: the tasks have none");
-        return None;
-    }
-    Some(name)
 }
 
 fn task(

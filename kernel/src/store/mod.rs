@@ -3,6 +3,7 @@
 pub(crate) mod adopt;
 pub(crate) mod attachments;
 pub(crate) mod backup;
+mod cells;
 pub(crate) mod check;
 pub(crate) mod comments;
 pub(crate) mod convert;
