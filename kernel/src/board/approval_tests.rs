@@ -35,6 +35,17 @@ fn kinds(bench: &Bench, id: &TaskId) -> Vec<String> {
 }
 
 #[test]
+fn a_review_is_no_way_around_an_approval() {
+    let bench = Bench::new();
+    let parent = bench.ready();
+    let id = bench.create(guarded(vec![parent])).id;
+    let task = id.clone();
+    let asked = bench.call(move |b| b.request_review(&task, Handoff::default(), None, None, &alice()));
+    assert_eq!(asked.unwrap_err().code(), ErrorCode::Conflict);
+    assert_eq!(bench.task(&id).status, Status::Todo);
+}
+
+#[test]
 fn a_task_waits_for_its_parents_and_then_parks_with_their_results_until_its_approver_lets_it_go() {
     let bench = Bench::new();
     let parent = bench.ready();

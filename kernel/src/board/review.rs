@@ -7,7 +7,7 @@ use crate::actor::{Actor, ActorKind};
 use crate::error::Error;
 use crate::id::{Profile, RunId, TaskId};
 use crate::limits;
-use crate::outcome::{BlockKind, Outcome};
+use crate::outcome::{Approval, BlockKind, Outcome};
 use crate::run::{Holder, Purpose};
 use crate::status::{Change, State, Status};
 use crate::store::tasks::{Field, Standing};
@@ -26,6 +26,12 @@ impl Board<'_> {
     ) -> Result<Settled, Error> {
         verdict::validate(&handoff)?;
         let task = self.admit(id, actor)?;
+        if task.approval == Some(Approval::Required) {
+            return Err(Error::conflict(
+                format!("{id} may not begin before it is approved, so there is no work to review"),
+                format!("approve it first: `supervisor approve {id}`"),
+            ));
+        }
         let work_by = self.author(&task, actor)?;
         if let Some(reviewer) = &reviewer
             && (work_by == format!("worker:{reviewer}") || task.assignee.as_ref() == Some(reviewer))
