@@ -46,15 +46,10 @@ impl Cgroups {
 
     /// Makes a group with its leaves for a run that is not known yet.
     pub(crate) fn make_spare(&self) -> io::Result<PathBuf> {
-        // No board has a dot in its name. A run of an earlier daemon may have such a group.
-        let mut number = 0_u32;
-        let group = loop {
-            let group = self.base.join(format!("spare.{}.{number}", std::process::id()));
-            match std::fs::create_dir(&group) {
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                made => break made.map(|()| group)?,
-            }
-        };
+        // No board has a dot in its name. No group ever has the name of another one: what ends a run that is over, by the
+        // group that its spec names, must not meet a later run.
+        let group = self.base.join(format!("spare.{}", uuid::Uuid::new_v4().simple()));
+        std::fs::create_dir(&group)?;
         for leaf in ["shim", "work"] {
             make(&group.join(leaf))?;
         }
@@ -200,4 +195,18 @@ fn own_group() -> Result<String, String> {
         .lines()
         .find_map(|line| line.strip_prefix("0::").map(str::to_owned))
         .ok_or_else(|| "this process is in no group of cgroup v2".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spare_group_never_gets_the_name_of_one_that_is_gone() {
+        let base = tempfile::tempdir().unwrap();
+        let cgroups = Cgroups { base: base.path().to_owned() };
+        let first = cgroups.make_spare().unwrap();
+        std::fs::remove_dir_all(&first).unwrap();
+        assert_ne!(cgroups.make_spare().unwrap(), first);
+    }
 }
