@@ -92,6 +92,20 @@ impl Root {
         self.state.join("boards")
     }
 
+    /// The boards that exist, by name.
+    pub(crate) fn board_names(&self) -> Result<Vec<BoardName>, Failure> {
+        let dir = self.boards();
+        let entries = match std::fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Failure::file("list the boards in", &dir, &e)),
+        };
+        let mut names: Vec<BoardName> =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        names.sort();
+        Ok(names)
+    }
+
     /// The database of one board.
     pub(crate) fn board(&self, board: &BoardName) -> PathBuf {
         self.boards().join(board.as_str()).join("board.db")

@@ -129,16 +129,7 @@ impl Service {
 
     /// The boards that exist, by name.
     pub(crate) fn board_names(&self) -> Result<Vec<BoardName>, Failure> {
-        let dir = self.root.boards();
-        let entries = match std::fs::read_dir(&dir) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(Failure::file("list the boards in", &dir, &e)),
-        };
-        let mut names: Vec<BoardName> =
-            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-        names.sort();
-        Ok(names)
+        self.root.board_names()
     }
 
     /// Serves a board no more, and tells everyone why.

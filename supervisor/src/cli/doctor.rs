@@ -143,16 +143,7 @@ fn served(root: &Root) -> Check {
 }
 
 fn boards(root: &Root) -> Result<Vec<BoardName>, Failure> {
-    let dir = root.boards();
-    let entries = match std::fs::read_dir(&dir) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(Failure::file("list the boards in", &dir, &e)),
-    };
-    let mut names: Vec<BoardName> =
-        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    names.sort();
-    Ok(names)
+    root.board_names()
 }
 
 fn whole(root: &Root, name: &BoardName) -> Check {
