@@ -106,6 +106,7 @@ impl Bench {
         self.readers
             .with(|view| {
                 assert_eq!(view.replay()?, Vec::new(), "the replayed log differs");
+                assert_eq!(crate::store::counts::wrong(view.conn).unwrap(), 0, "the tasks are counted wrong");
                 let open: Vec<_> = view.open_runs()?.into_iter().map(|run| (run.task_id, run.id)).collect();
                 for task in view.tasks(&crate::Filter { limit: 10_000, ..crate::Filter::default() })?.tasks {
                     let run = open.iter().find(|(id, _)| *id == task.id).map(|(_, run)| *run);

@@ -16,7 +16,7 @@ use crate::ready::{self, Skip};
 use crate::run::Run;
 use crate::status::{Gate, Status};
 use crate::store::Connection;
-use crate::store::{attachments, comments, events, links, meta, pages, queue, runs, tasks};
+use crate::store::{attachments, comments, counts, events, links, meta, pages, queue, runs, tasks};
 use crate::task::Task;
 use crate::waiting::{self, Waiting};
 
@@ -211,7 +211,7 @@ impl View<'_> {
                 .map(|at| i64::try_from(now.since(at).as_secs()).unwrap_or(i64::MAX)),
             now,
         };
-        for (assignee, status, count) in queue::counts(self.conn)? {
+        for (assignee, status, count) in counts::all(self.conn)? {
             *stats.by_status.entry(status.clone()).or_default() += count;
             if let Some(assignee) = assignee {
                 *stats.by_assignee.entry(assignee).or_default().entry(status).or_default() += count;

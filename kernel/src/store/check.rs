@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+use super::counts;
 use super::open::{self, OpenError, sqlite};
 
 /// From this size on the pages are checked and the indices are not compared with their tables: that reads everything
@@ -44,6 +45,7 @@ pub(super) fn faults(conn: &Connection, path: &Path) -> Result<Vec<String>, Open
     let depth = if size > BIG { "quick_check" } else { "integrity_check" };
     let mut faults = integrity(conn, depth).or_else(|error| damaged(path, error))?;
     faults.extend(orphans(conn).or_else(|error| damaged(path, error))?);
+    faults.extend(miscounts(conn).or_else(|error| damaged(path, error))?);
     faults.truncate(TOLD);
     Ok(faults)
 }
@@ -66,6 +68,13 @@ fn integrity(conn: &Connection, depth: &str) -> rusqlite::Result<Vec<String>> {
         .filter(|line| !line.is_empty() && *line != "ok" && !line.starts_with("***"))
         .map(str::to_owned)
         .collect())
+}
+
+fn miscounts(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    Ok(match counts::wrong(conn)? {
+        0 => Vec::new(),
+        wrong => vec![format!("{wrong} counts of the tasks are wrong")],
+    })
 }
 
 fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {

@@ -149,6 +149,20 @@ fn a_damaged_index_is_made_anew_and_the_damaged_file_kept() {
     assert_eq!(repair_board(&path, &"test".parse().unwrap(), NOW).unwrap(), Repair::Whole);
 }
 
+#[test]
+fn wrong_counts_of_tasks_are_found_and_counted_anew() {
+    let bench = Bench::new();
+    bench.ready();
+    let (_directory, path) = close(bench);
+    rusqlite::Connection::open(&path).unwrap().execute("UPDATE task_counts SET tasks = 7", []).unwrap();
+    assert_eq!(check_board(&path).unwrap(), ["2 counts of the tasks are wrong"]);
+
+    let repair = repair_board(&path, &"test".parse().unwrap(), NOW).unwrap();
+
+    assert!(matches!(repair, Repair::Reindexed { .. }), "{repair:?}");
+    require_whole(&path).unwrap();
+}
+
 /// A board with enough in it for trees of several pages.
 fn grown() -> (tempfile::TempDir, PathBuf) {
     let bench = Bench::new();

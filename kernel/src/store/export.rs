@@ -163,8 +163,11 @@ pub(super) fn refuse_orphans(conn: &Connection) -> Result<(), Error> {
 }
 
 fn forget_host(conn: &Connection) -> Result<(), Error> {
-    conn.execute_batch("UPDATE tasks SET worker_uid = NULL; UPDATE task_runs SET token_hash = NULL;")
-        .step("forget the former host")
+    conn.execute_batch(
+        "UPDATE tasks SET worker_uid = NULL WHERE worker_uid IS NOT NULL; \
+         UPDATE task_runs SET token_hash = NULL WHERE token_hash IS NOT NULL;",
+    )
+    .step("forget the former host")
 }
 
 /// The tables of an export: all but the identity of the file.

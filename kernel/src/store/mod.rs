@@ -7,6 +7,7 @@ mod cells;
 pub(crate) mod check;
 pub(crate) mod comments;
 pub(crate) mod convert;
+pub(crate) mod counts;
 pub(crate) mod create;
 pub(crate) mod events;
 pub(crate) mod export;

@@ -126,15 +126,6 @@ pub(crate) fn next_due(conn: &Connection) -> Result<Option<Timestamp>, Error> {
         .step("read the next due time")
 }
 
-/// Counts tasks by assignee and status.
-pub(crate) fn counts(conn: &Connection) -> Result<Vec<(Option<String>, String, i64)>, Error> {
-    conn.prepare_cached("SELECT assignee, status, count(*) FROM tasks GROUP BY assignee, status")
-        .and_then(|mut statement| {
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
-        })
-        .step("count tasks")
-}
-
 pub(crate) fn oldest_ready(conn: &Connection) -> Result<Option<Timestamp>, Error> {
     conn.prepare_cached("SELECT min(updated_at) FROM tasks INDEXED BY tasks_ready_age WHERE status = 'ready'")
         .and_then(|mut statement| statement.query_row([], |row| row.get(0)))

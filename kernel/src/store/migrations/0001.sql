@@ -92,6 +92,28 @@ CREATE INDEX tasks_session ON tasks (session_id) WHERE session_id IS NOT NULL;
 CREATE UNIQUE INDEX tasks_current_run ON tasks (current_run_id) WHERE current_run_id IS NOT NULL;
 CREATE INDEX tasks_creator ON tasks (creator_run) WHERE creator_run IS NOT NULL;
 
+CREATE TABLE task_counts (
+    assignee TEXT NOT NULL,
+    status TEXT NOT NULL,
+    tasks INTEGER NOT NULL CHECK (tasks >= 0),
+    PRIMARY KEY (assignee, status)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER tasks_count_new AFTER INSERT ON tasks BEGIN
+    INSERT INTO task_counts (assignee, status, tasks) VALUES (ifnull(new.assignee, ''), new.status, 1)
+        ON CONFLICT DO UPDATE SET tasks = tasks + 1;
+END;
+CREATE TRIGGER tasks_count_moved AFTER UPDATE OF status, assignee ON tasks
+    WHEN old.status <> new.status OR old.assignee IS NOT new.assignee BEGIN
+    UPDATE task_counts SET tasks = tasks - 1
+        WHERE assignee = ifnull(old.assignee, '') AND status = old.status;
+    INSERT INTO task_counts (assignee, status, tasks) VALUES (ifnull(new.assignee, ''), new.status, 1)
+        ON CONFLICT DO UPDATE SET tasks = tasks + 1;
+END;
+CREATE TRIGGER tasks_count_gone AFTER DELETE ON tasks BEGIN
+    UPDATE task_counts SET tasks = tasks - 1
+        WHERE assignee = ifnull(old.assignee, '') AND status = old.status;
+END;
+
 CREATE TABLE task_ids (
     id TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
