@@ -66,7 +66,7 @@ fn a_task_that_needs_an_approval_parks_after_its_parents_and_only_its_approver_l
         let shown = fleet.wait_for(&task, "blocked");
 
         assert_eq!(shown["task"]["block_kind"], "approval");
-        assert_eq!(shown["waiting"]["text"], "waits for the approval of a person (spend)");
+        assert_eq!(shown["why"]["text"], "waits for the approval of a person (spend)");
         assert_eq!(shown["task"]["question"]["results"][0]["summary"], "it costs 5");
         assert!(fleet.cli(["show", &task]).ok().stdout.contains("it costs 5"));
         fleet.cli(["answer", &task, "yes"]).refused(4, "asks nothing");

@@ -70,6 +70,7 @@ fn a_created_task_is_listed_and_shown_and_create_says_what_keeps_it_from_running
     assert_snapshot!(fleet.cli(["show", &first]).ok().stdout, @r"
     t_[id]  count
       status     ready
+      why        no daemon serves this root; start one with: supervisor daemon
       assignee   shell
       workspace  scratch
       created    [time] by [user]
@@ -185,7 +186,7 @@ fn a_task_is_handed_to_a_profile_and_to_nobody() {
         assert_eq!(fleet.json(["assign", &task, "ghost"])["assignee"], "ghost");
         assert_eq!(fleet.json(["list", "--assignee", "ghost"])[0]["id"], task);
         assert_eq!(fleet.json(["assign", &task, "none"])["assignee"], Value::Null);
-        assert_eq!(fleet.show(&task)["waiting"]["code"], "unassigned");
+        assert_eq!(fleet.show(&task)["why"]["code"], "unassigned");
     }
 }
 

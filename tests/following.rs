@@ -214,7 +214,8 @@ fn what_waits_says_what_it_waits_for() {
         (waiting.len() == 4).then_some(waiting)
     });
 
-    let why = |task: &str| waiting.iter().find(|one| one["task"] == task).unwrap()["why"].as_str().unwrap();
+    let why =
+        |task: &str| waiting.iter().find(|one| one["task"] == task).unwrap()["why"]["text"].as_str().unwrap();
     assert!(why(&second).contains("slot"), "{}", why(&second));
     assert!(why(&child).contains(&second), "{}", why(&child));
     assert!(!why(&blocked).is_empty());

@@ -26,4 +26,5 @@ mod spine;
 mod stop;
 mod transfer;
 mod unhappy;
+mod why;
 mod worker;

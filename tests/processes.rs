@@ -253,8 +253,9 @@ fn tasks_wait_for_a_policy_that_is_not_there_and_go_on_when_it_is() {
     fleet.start();
     fleet.eventually("status says what they wait for", || {
         let status = fleet.json(["status"]);
-        let why =
-            |waiting: &Value| waiting["why"].as_str().is_some_and(|why| why.contains("no policy `journal`"));
+        let why = |waiting: &Value| {
+            waiting["why"]["text"].as_str().is_some_and(|why| why.contains("no policy `journal`"))
+        };
         let waiting = status["waiting"].as_array().unwrap();
         (waiting.iter().filter(|waiting| why(waiting)).count() == 3).then_some(())
     });

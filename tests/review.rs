@@ -34,7 +34,7 @@ fn a_worker_asks_for_a_review_and_a_person_approves_it() {
 
         assert_eq!(shown["task"]["work_by"], "worker:shell");
         assert_eq!(shown["runs"][0]["outcome"], "review_requested", "{shown:#}");
-        assert_eq!(shown["waiting"]["text"], "waits for a review by a person other than shell");
+        assert_eq!(shown["why"]["text"], "waits for a review by a person other than shell");
         assert_eq!(fleet.status_of(&child), "todo");
 
         fleet.cli(["approve", &id, "looks", "good"]).ok();
@@ -87,7 +87,7 @@ fn a_reviewer_that_does_not_exist_is_said_at_once_and_a_person_can_do_it() {
     let id = fleet.create("work", "supervisor request-review --reviewer ghost --json", &[]);
     let shown = fleet.wait_for(&id, "review");
     let text = fleet.eventually("the dispatcher has looked", || {
-        let text = fleet.show(&id)["waiting"]["text"].as_str().unwrap().to_owned();
+        let text = fleet.show(&id)["why"]["text"].as_str().unwrap().to_owned();
         text.contains("exists here").then_some(text)
     });
     assert_eq!(text, "waits for a review: no lane or profile `ghost` exists here");

@@ -139,7 +139,7 @@ fn an_unknown_assignee_is_a_warning_and_its_task_waits() {
     let id = created["id"].as_str().unwrap();
     fleet.eventually("it is said why it waits", || {
         let shown = fleet.show(id);
-        (shown["waiting"]["code"] == "nonspawnable").then_some(())
+        (shown["why"]["code"] == "nonspawnable").then_some(())
     });
     assert_eq!(fleet.status_of(id), "ready");
 }

@@ -279,7 +279,7 @@ fn a_worker_that_lingers_after_its_verdict_is_ended_and_the_verdict_stands() {
     let task = fleet.create("lingers", script, &[]);
     fleet.cli(["link", &task, &child]).ok();
     fleet.eventually("the verdict is recorded", || {
-        (fleet.show(&task)["waiting"]["code"] == "ending").then_some(())
+        (fleet.show(&task)["why"]["code"] == "ending").then_some(())
     });
     assert_eq!(fleet.status_of(&child), "todo", "a verdict is not the end");
 

@@ -33,11 +33,10 @@ impl View<'_> {
                 break;
             }
             let filter = Filter { status: Some(status), limit: left, ..Filter::default() };
-            for task in self.tasks(&filter)?.tasks {
-                if let Some(waiting) = self.waiting(&task.id)? {
-                    found.push((task.id, waiting));
-                }
-            }
+            let tasks = self.tasks(&filter)?.tasks;
+            let waiting = self.waiting_all(&tasks)?;
+            let told = tasks.into_iter().zip(waiting);
+            found.extend(told.filter_map(|(task, waiting)| Some((task.id, waiting?))));
         }
         Ok(found)
     }

@@ -10,6 +10,7 @@ use crate::id::{Profile, RunId, TaskId, Tenant};
 use crate::outcome::{Approval, ApprovalClass, BlockKind};
 use crate::status::{Intake, Status};
 use crate::verdict::Question;
+use crate::waiting::Waiting;
 
 /// What a new task is made of.
 #[derive(Clone, Debug)]
@@ -228,6 +229,9 @@ pub struct Task {
     pub goal_mode: bool,
     /// The limit of such turns.
     pub goal_max_turns: Option<u32>,
+    /// Why it is not running, where that was asked for and it is neither running nor over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Waiting>,
 }
 
 impl Task {

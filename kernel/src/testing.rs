@@ -108,7 +108,17 @@ impl Bench {
                 assert_eq!(view.replay()?, Vec::new(), "the replayed log differs");
                 assert_eq!(crate::store::counts::wrong(view.conn).unwrap(), 0, "the tasks are counted wrong");
                 let open: Vec<_> = view.open_runs()?.into_iter().map(|run| (run.task_id, run.id)).collect();
-                for task in view.tasks(&crate::Filter { limit: 10_000, ..crate::Filter::default() })?.tasks {
+                let tasks = view.tasks(&crate::Filter { limit: 10_000, ..crate::Filter::default() })?.tasks;
+                for (task, why) in tasks.iter().zip(view.waiting_all(&tasks)?) {
+                    let over = [crate::Status::Running, crate::Status::Done, crate::Status::Archived];
+                    let silent = over.contains(&task.status)
+                        || (task.status == crate::Status::Ready && task.assignee.is_some());
+                    assert!(silent || why.is_some(), "{} cannot say why it is {}", task.id, task.status);
+                    if let Some(why) = why {
+                        assert!(!why.text.trim().is_empty() && !why.text.contains('\n'), "{:?}", why.text);
+                    }
+                }
+                for task in tasks {
                     let run = open.iter().find(|(id, _)| *id == task.id).map(|(_, run)| *run);
                     assert_eq!(task.current_run_id, run, "{} {}", task.id, task.status);
                     if task.status == crate::Status::Ready {

@@ -233,7 +233,12 @@ impl View<'_> {
 
     /// Returns what a task waits for, as far as the board knows; none when it could run or is over.
     pub fn waiting(&self, id: &TaskId) -> Result<Option<Waiting>, Error> {
-        waiting::waiting(self, id)
+        Ok(self.waiting_all(std::slice::from_ref(&self.expect_task(id)?))?.pop().flatten())
+    }
+
+    /// Returns what each of these tasks waits for, as far as the board knows, in their order: a few reads for all.
+    pub fn waiting_all(&self, tasks: &[Task]) -> Result<Vec<Option<Waiting>>, Error> {
+        waiting::waiting(self, tasks)
     }
 
     /// Returns the run that completed a task last.

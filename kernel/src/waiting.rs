@@ -1,18 +1,22 @@
 //! What a task waits for.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::id::TaskId;
+use crate::id::{RunId, TaskId};
 use crate::outcome::BlockKind;
 use crate::status::Status;
-use crate::store::tasks;
+use crate::store::{links, runs, tasks};
+use crate::task::Task;
 use crate::view::View;
 use crate::words::words;
 
 words! {
-    /// What a task waits for, as a word.
+    /// What a task waits for, as a word. The board knows the first ones, the daemon the others.
     "waiting code"
     WaitingCode {
         /// Somebody has to specify it.
@@ -21,94 +25,232 @@ words! {
         Parents => "parents",
         /// Its time has not come.
         Time => "time",
+        /// It failed, and is tried again later.
+        Retry => "retry",
         /// It has no assignee.
         Unassigned => "unassigned",
         /// Nothing can spawn its assignee.
         Nonspawnable => "nonspawnable",
         /// A reviewer has to look.
         Review => "review",
+        /// Somebody has to approve it.
+        Approval => "approval",
+        /// Somebody has to answer a question.
+        Question => "question",
+        /// It failed too often in a row.
+        GaveUp => "gave_up",
         /// A person has to act.
         Blocked => "blocked",
         /// Its run is ending.
         Ending => "ending",
+        /// No daemon runs that would start it.
+        NoDaemon => "no_daemon",
+        /// It is being started.
+        Starting => "starting",
+        /// Those before it are looked at first.
+        Turn => "turn",
+        /// As many run as may run: in all, of its tenant or of its profile.
+        Slot => "slot",
+        /// Another task works in its directory.
+        Workspace => "workspace",
+        /// What every run of its kind needs is broken.
+        Environment => "environment",
+        /// The host lacks something for now, or the board cannot be written.
+        Host => "host",
+        /// The daemon is stopping.
+        Stopping => "stopping",
+        /// The pass has started as many as it was to.
+        Pass => "pass",
+        /// Nobody knows whether the processes of its last run are gone.
+        Survivors => "survivors",
     }
 }
 
 /// What a task waits for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Waiting {
     /// As a word.
     pub code: WaitingCode,
-    /// In words.
+    /// In words: the rest of a sentence about the task, on one line.
     pub text: String,
+    /// Until when, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
-pub(crate) fn waiting(view: &View<'_>, id: &TaskId) -> Result<Option<Waiting>, Error> {
-    let task = view.expect_task(id)?;
-    let some = |code, text: String| Ok(Some(Waiting { code, text }));
-    match task.status {
-        Status::Triage => some(WaitingCode::Triage, "waits to be specified or promoted".to_owned()),
-        Status::Todo => {
-            let open: Vec<String> = view.open_parents(id)?.iter().map(ToString::to_string).collect();
-            some(WaitingCode::Parents, format!("waits for {}", open.join(", ")))
-        }
-        Status::Scheduled => {
-            let seconds = task.not_before.map_or(0, |at| at.since(view.now()).as_secs());
-            let why = task.last_failure_error.filter(|_| task.consecutive_failures > 0);
-            let text = match why {
-                Some(error) => format!("tries again in {} after: {error}", brief(seconds)),
-                None => format!("starts in {}", brief(seconds)),
-            };
-            some(WaitingCode::Time, text)
-        }
-        Status::Ready => match (&task.assignee, tasks::nonspawnable(view.conn, id)?) {
-            (None, _) => some(WaitingCode::Unassigned, "has no assignee".to_owned()),
-            (Some(_), Some(why)) => some(WaitingCode::Nonspawnable, why),
-            (Some(_), None) => Ok(None),
-        },
-        Status::Running => {
-            let run = task.current_run_id.map(|run| view.expect_run(run)).transpose()?;
-            match run.filter(|run| run.ending_since.is_some()) {
-                Some(run) => some(WaitingCode::Ending, format!("run {} is being ended", run.id)),
-                None => Ok(None),
-            }
-        }
-        Status::Review => {
-            let author =
-                task.work_by.as_deref().and_then(|label| label.split_once(':')).map_or("", |(_, name)| name);
-            let text = match (&task.reviewer, tasks::nonspawnable(view.conn, id)?) {
-                (Some(_), Some(why)) => format!("waits for a review: {why}"),
-                (Some(reviewer), None) => match task.not_before.filter(|at| *at > view.now()) {
-                    Some(at) => {
-                        let seconds = at.since(view.now()).as_secs();
-                        format!("{reviewer} tries the review again in {}", brief(seconds))
-                    }
-                    None => format!("waits for a review by {reviewer}"),
-                },
-                (None, _) => format!("waits for a review by a person other than {author}"),
-            };
-            some(WaitingCode::Review, text)
-        }
-        Status::Blocked => {
-            let kind = task.block_kind.map_or("", |kind| kind.as_str());
-            let reason = task.block_reason.unwrap_or_else(|| "no reason given".to_owned());
-            let question = task.question.filter(|_| task.block_kind == Some(BlockKind::NeedsInput));
-            if let Some(question) = question {
-                let choices = question.choices.iter().enumerate();
-                let choices: Vec<String> =
-                    choices.map(|(at, choice)| format!("{}: {choice}", at + 1)).collect();
-                let choices =
-                    if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(", ")) };
-                let text = format!("{kind}: {}{choices}; `supervisor answer {id}`", question.text);
-                return some(WaitingCode::Blocked, text);
-            }
-            // A task that was given up has said so in its reason.
-            let told = reason.starts_with("gave up") || reason.starts_with("waits for the approval");
-            let text = if told { reason } else { format!("{kind}: {reason}") };
-            some(WaitingCode::Blocked, text)
-        }
-        Status::Done | Status::Archived => Ok(None),
+impl Waiting {
+    /// Makes a reason without a known end.
+    pub fn new(code: WaitingCode, text: impl Into<String>) -> Self {
+        let text: String = text.into();
+        // One line, whatever a person or a worker wrote.
+        Self { code, text: text.split_whitespace().collect::<Vec<_>>().join(" "), until: None }
     }
+
+    /// Makes the reason of a task whose assignee nothing here can run.
+    pub fn nonspawnable(why: &str) -> Self {
+        Self::new(WaitingCode::Nonspawnable, format!("waits for an outside worker to claim it: {why}"))
+    }
+
+    /// Adds the end that is known.
+    #[must_use]
+    pub fn until(self, at: Timestamp) -> Self {
+        Self { until: Some(at), ..self }
+    }
+}
+
+/// How many parents are told one by one.
+const TOLD: usize = 3;
+/// How much of a parent's title is told, in characters.
+const TITLE: usize = 40;
+
+/// The parents of one task that are not done.
+#[derive(Default)]
+struct Open {
+    told: Vec<String>,
+    more: usize,
+}
+
+/// What the board knows of several tasks beside their rows, read for all of them at once.
+#[derive(Default)]
+struct Known {
+    parents: BTreeMap<TaskId, Open>,
+    nonspawnable: BTreeMap<TaskId, String>,
+    ending: BTreeMap<TaskId, RunId>,
+}
+
+impl Known {
+    fn read(view: &View<'_>, tasks: &[Task]) -> Result<Self, Error> {
+        let with = |statuses: &[Status]| -> Vec<&TaskId> {
+            tasks.iter().filter(|task| statuses.contains(&task.status)).map(|task| &task.id).collect()
+        };
+        let mut known = Known::default();
+        let (waiting, spawnable, running) =
+            (with(&[Status::Todo]), with(&[Status::Ready, Status::Review]), with(&[Status::Running]));
+        if !waiting.is_empty() {
+            links::open_parents_of(view.conn, &waiting, |open| {
+                let of = known.parents.entry(open.child).or_default();
+                if of.told.len() == TOLD {
+                    of.more += 1;
+                } else {
+                    let title = shortened(&open.title);
+                    of.told.push(format!("{} ({}: {title})", open.parent, open.status));
+                }
+            })?;
+        }
+        if !spawnable.is_empty() {
+            known.nonspawnable = tasks::nonspawnable_of(view.conn, &spawnable)?;
+        }
+        if !running.is_empty() {
+            known.ending = runs::ending_of(view.conn, &running)?.into_iter().collect();
+        }
+        Ok(known)
+    }
+}
+
+fn shortened(title: &str) -> String {
+    match title.char_indices().nth(TITLE) {
+        None => title.to_owned(),
+        Some((end, _)) => format!("{}…", title[..end].trim_end()),
+    }
+}
+
+pub(crate) fn waiting(view: &View<'_>, tasks: &[Task]) -> Result<Vec<Option<Waiting>>, Error> {
+    let known = Known::read(view, tasks)?;
+    Ok(tasks.iter().map(|task| of_task(task, &known, view.now())).collect())
+}
+
+fn of_task(task: &Task, known: &Known, now: Timestamp) -> Option<Waiting> {
+    match task.status {
+        Status::Triage => Some(Waiting::new(
+            WaitingCode::Triage,
+            "waits to be thought over, then promoted or assigned anew by a person",
+        )),
+        Status::Todo => {
+            let text = match known.parents.get(&task.id) {
+                None => "waits for its parents".to_owned(),
+                Some(open) if open.more == 0 => format!("waits for {}", open.told.join(", ")),
+                Some(open) => format!("waits for {} and {} more", open.told.join(", "), open.more),
+            };
+            Some(Waiting::new(WaitingCode::Parents, text))
+        }
+        Status::Scheduled => Some(scheduled(task, now)),
+        Status::Ready => match (&task.assignee, known.nonspawnable.get(&task.id)) {
+            (None, _) => Some(Waiting::new(
+                WaitingCode::Unassigned,
+                format!("has no assignee: `supervisor assign {} <profile>`", task.id),
+            )),
+            (Some(_), Some(why)) => Some(Waiting::nonspawnable(why)),
+            (Some(_), None) => None,
+        },
+        Status::Running => known
+            .ending
+            .get(&task.id)
+            .map(|run| Waiting::new(WaitingCode::Ending, format!("run {run} is being ended"))),
+        Status::Review => Some(in_review(task, known.nonspawnable.get(&task.id), now)),
+        Status::Blocked => Some(blocked(task)),
+        Status::Done | Status::Archived => None,
+    }
+}
+
+fn scheduled(task: &Task, now: Timestamp) -> Waiting {
+    let Some(at) = task.not_before else { return Waiting::new(WaitingCode::Time, "waits for its time") };
+    let wait = brief(at.since(now).as_secs());
+    let due = at <= now;
+    let why = task.last_failure_error.as_deref().filter(|_| task.consecutive_failures > 0);
+    let waiting = match why {
+        _ if due => Waiting::new(WaitingCode::Time, "its time has come, and a daemon has to see it"),
+        Some(error) => Waiting::new(WaitingCode::Retry, format!("tries again in {wait} after: {error}")),
+        None => Waiting::new(WaitingCode::Time, format!("starts in {wait}")),
+    };
+    waiting.until(at)
+}
+
+fn in_review(task: &Task, nonspawnable: Option<&String>, now: Timestamp) -> Waiting {
+    let author = task.work_by.as_deref().and_then(|label| label.split_once(':')).map_or("", |(_, name)| name);
+    let held = task.not_before.filter(|at| *at > now);
+    match (&task.reviewer, nonspawnable, held) {
+        (Some(_), Some(why), _) => Waiting::new(WaitingCode::Review, format!("waits for a review: {why}")),
+        (Some(reviewer), None, Some(at)) => {
+            let wait = brief(at.since(now).as_secs());
+            let text = format!("{reviewer} tries the review again in {wait}");
+            Waiting::new(WaitingCode::Review, text).until(at)
+        }
+        (Some(reviewer), None, None) => {
+            Waiting::new(WaitingCode::Review, format!("waits for a review by {reviewer}"))
+        }
+        (None, _, _) => {
+            let text = format!("waits for a review by a person other than {author}");
+            Waiting::new(WaitingCode::Review, text)
+        }
+    }
+}
+
+fn blocked(task: &Task) -> Waiting {
+    let kind = task.block_kind.map_or("", |kind| kind.as_str());
+    let reason = task.block_reason.as_deref().unwrap_or("no reason given");
+    let question = task.question.as_ref().filter(|_| task.block_kind == Some(BlockKind::NeedsInput));
+    if let Some(question) = question {
+        let choices = question.choices.iter().enumerate();
+        let choices: Vec<String> = choices.map(|(at, choice)| format!("{}: {choice}", at + 1)).collect();
+        let choices = if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(", ")) };
+        let text = format!("{kind}: {}{choices}; `supervisor answer {}`", question.text, task.id);
+        return Waiting::new(WaitingCode::Question, text);
+    }
+    let code = match task.block_kind {
+        Some(BlockKind::Approval) => WaitingCode::Approval,
+        Some(BlockKind::GaveUp) => WaitingCode::GaveUp,
+        Some(
+            BlockKind::NeedsInput
+            | BlockKind::Capability
+            | BlockKind::Transient
+            | BlockKind::Dependency
+            | BlockKind::Budget,
+        )
+        | None => WaitingCode::Blocked,
+    };
+    // A task that was given up has said so in its reason.
+    let told = reason.starts_with("gave up") || reason.starts_with("waits for the approval");
+    Waiting::new(code, if told { reason.to_owned() } else { format!("{kind}: {reason}") })
 }
 
 /// Seconds in two units at most: `45 s`, `5 min`, `2 h 10 min`, `3 d 4 h`.

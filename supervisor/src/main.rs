@@ -24,6 +24,7 @@ mod shim;
 mod span;
 mod terminal;
 mod verbs;
+mod why;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

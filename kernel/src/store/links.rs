@@ -2,9 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::convert::Step as _;
+use super::convert::{Step as _, to_json};
 use crate::error::Error;
 use crate::id::TaskId;
+use crate::status::Status;
 
 pub(crate) fn insert(conn: &Connection, parent: &TaskId, child: &TaskId) -> Result<bool, Error> {
     conn.prepare_cached("INSERT OR IGNORE INTO task_links (parent_id, child_id) VALUES (?1, ?2)")
@@ -46,6 +47,42 @@ pub(crate) fn open_children(conn: &Connection, parent: &TaskId) -> Result<Vec<Ta
          WHERE l.parent_id = ?1 AND c.status NOT IN ('done', 'archived') ORDER BY l.child_id",
         parent,
     )
+}
+
+/// A parent that is not done, of one of several children.
+pub(crate) struct OpenParent {
+    pub(crate) child: TaskId,
+    pub(crate) parent: TaskId,
+    pub(crate) status: Status,
+    pub(crate) title: String,
+}
+
+/// Hands each parent of these children that is not done to `each`: one read for all of them.
+pub(crate) fn open_parents_of(
+    conn: &Connection,
+    children: &[&TaskId],
+    mut each: impl FnMut(OpenParent),
+) -> Result<(), Error> {
+    let mut statement = conn
+        .prepare_cached(
+            "SELECT l.child_id, p.id, p.status, p.title FROM json_each(?1) j \
+               JOIN task_links l ON l.child_id = j.value JOIN tasks p ON p.id = l.parent_id \
+             WHERE p.completed_at IS NULL ORDER BY l.child_id, l.parent_id",
+        )
+        .step("read the links")?;
+    let mut rows = statement.query([to_json(&children)?]).step("read the links")?;
+    while let Some(row) = rows.next().step("read the links")? {
+        let read = || {
+            Ok(OpenParent {
+                child: row.get(0)?,
+                parent: row.get(1)?,
+                status: row.get(2)?,
+                title: row.get(3)?,
+            })
+        };
+        each(read().step("read the links")?);
+    }
+    Ok(())
 }
 
 fn list(conn: &Connection, sql: &str, id: &TaskId) -> Result<Vec<TaskId>, Error> {

@@ -114,6 +114,17 @@ pub(crate) fn last_completed(conn: &Connection, task: &TaskId) -> Result<Option<
     )
 }
 
+/// Lists the open runs of these tasks that were asked to end.
+pub(crate) fn ending_of(conn: &Connection, tasks: &[&TaskId]) -> Result<Vec<(TaskId, RunId)>, Error> {
+    let tasks = to_json(&tasks)?;
+    conn.prepare_cached(
+        "SELECT r.task_id, r.id FROM json_each(?1) j JOIN task_runs r ON r.task_id = j.value \
+         WHERE r.ended_at IS NULL AND r.ending_since IS NOT NULL",
+    )
+    .and_then(|mut statement| statement.query_map([tasks], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+    .step("read runs")
+}
+
 /// Lists the claims taken by hand that have expired, on the clock of this boot or because of another one.
 pub(crate) fn expired(conn: &Connection, boottime_us: i64, boot_id: &str) -> Result<Vec<Run>, Error> {
     query(

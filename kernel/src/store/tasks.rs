@@ -1,5 +1,6 @@
 //! The tasks.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rusqlite::types::Value as Sql;
@@ -90,6 +91,7 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
         model_override: row.get("model_override")?,
         goal_mode: row.get("goal_mode")?,
         goal_max_turns: row.get("goal_max_turns")?,
+        why: None,
     })
 }
 
@@ -403,6 +405,19 @@ pub(crate) fn unapproved(conn: &Connection, id: &TaskId) -> Result<bool, Error> 
 pub(crate) fn nonspawnable(conn: &Connection, id: &TaskId) -> Result<Option<String>, Error> {
     conn.query_row("SELECT nonspawnable FROM tasks WHERE id = ?1", [id], |row| row.get(0))
         .step("read the task")
+}
+
+/// Returns which of these tasks nothing can spawn, and why.
+pub(crate) fn nonspawnable_of(conn: &Connection, ids: &[&TaskId]) -> Result<BTreeMap<TaskId, String>, Error> {
+    conn.prepare_cached(
+        "SELECT t.id, t.nonspawnable FROM json_each(?1) j JOIN tasks t ON t.id = j.value \
+         WHERE t.nonspawnable IS NOT NULL",
+    )
+    .and_then(|mut statement| {
+        let ids = to_json(&ids).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))?;
+        statement.query_map([ids], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    })
+    .step("read the tasks")
 }
 
 pub(crate) fn created_by_run(conn: &Connection, run: RunId) -> Result<u32, Error> {

@@ -28,7 +28,7 @@ async fn ask(client: &Client, verb: &Answer) -> Result<String, Failure> {
     let shown = client.call(&Show { task_id: verb.task_id.clone() }).await?;
     let task = shown.task;
     if task.block_kind != Some(BlockKind::NeedsInput) {
-        let why = shown.waiting.map_or_else(|| task.status.to_string(), |waiting| waiting.text);
+        let why = shown.why.map_or_else(|| task.status.to_string(), |why| why.text);
         return Err(Failure::new(crate::exit::Code::Conflict, format!("{} asks nothing: {why}", task.id))
             .hint(format!("supervisor show {}", task.id)));
     }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::{Profile, Tenant};
+use kernel::{Profile, Tenant, Waiting, WaitingCode};
 
 use super::TaskKey;
 use crate::config::Limits;
 
 /// What a task takes while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     /// The task.
     pub(super) key: TaskKey,
     /// Its tenant.
@@ -70,20 +70,13 @@ pub(super) fn admit<'a>(
     limits: &Limits,
     breakers: &Breakers,
     budget: Option<usize>,
-) -> (Vec<Claim>, Vec<(TaskKey, String)>) {
-    let mut tally = Tally::default();
-    for claim in running {
-        tally.add(claim);
-    }
+) -> (Vec<Claim>, Vec<(TaskKey, Waiting)>) {
+    let mut tally = Tally::of(running);
     let mut admitted = Vec::new();
     let mut waiting = Vec::new();
     for claim in ready {
         let spent = budget.is_some_and(|budget| admitted.len() >= budget);
-        let refusal = if spent {
-            Some("the pass has started as many tasks as --max allows".to_owned())
-        } else {
-            tally.refusal(&claim, limits, breakers)
-        };
+        let refusal = if spent { Some(spent_pass()) } else { tally.refusal(&claim, limits, breakers) };
         if let Some(why) = refusal {
             waiting.push((claim.key, why));
         } else {
@@ -94,8 +87,14 @@ pub(super) fn admit<'a>(
     (admitted, waiting)
 }
 
+/// Why nothing more is started in a pass with a limit.
+pub(super) fn spent_pass() -> Waiting {
+    Waiting::new(WaitingCode::Pass, "the pass has started as many tasks as --max allows")
+}
+
+/// What is taken.
 #[derive(Default)]
-struct Tally {
+pub(super) struct Tally {
     total: usize,
     tenants: BTreeMap<Tenant, usize>,
     profiles: BTreeMap<Profile, usize>,
@@ -104,6 +103,15 @@ struct Tally {
 }
 
 impl Tally {
+    /// What these take together.
+    pub(super) fn of<'a>(running: impl IntoIterator<Item = &'a Claim>) -> Self {
+        let mut tally = Tally::default();
+        for claim in running {
+            tally.add(claim);
+        }
+        tally
+    }
+
     fn add(&mut self, claim: &Claim) {
         self.total += 1;
         if let Some(tenant) = &claim.tenant {
@@ -118,34 +126,37 @@ impl Tally {
         self.environments.insert(claim.environment.clone());
     }
 
-    fn refusal(&self, claim: &Claim, limits: &Limits, breakers: &Breakers) -> Option<String> {
+    /// Why a task may not start beside what is taken.
+    pub(super) fn refusal(&self, claim: &Claim, limits: &Limits, breakers: &Breakers) -> Option<Waiting> {
+        let slot = |text: String| Some(Waiting::new(WaitingCode::Slot, text));
         let total = limits.total();
         if self.total >= total {
-            return Some(format!("waits for a slot: {total} of {total} are taken (limits.max_running)"));
+            return slot(format!("waits for a slot: {total} of {total} are taken (limits.max_running)"));
         }
         if let Some(tenant) = &claim.tenant
             && let Some(cap) = limits.tenants.get(tenant.as_str()).copied().or(limits.per_tenant)
             && self.tenants.get(tenant).is_some_and(|n| *n >= cap)
         {
-            return Some(format!("waits for a slot of tenant {tenant}: {cap} of {cap} are taken"));
+            return slot(format!("waits for a slot of tenant {tenant}: {cap} of {cap} are taken"));
         }
         if let Some(profile) = &claim.profile
             && let Some(cap) = limits.profiles.get(profile.as_str()).copied().or(limits.per_profile)
             && self.profiles.get(profile).is_some_and(|n| *n >= cap)
         {
-            return Some(format!("waits for a slot of profile {profile}: {cap} of {cap} are taken"));
+            return slot(format!("waits for a slot of profile {profile}: {cap} of {cap} are taken"));
         }
         if let Some(place) = &claim.place
             && let Some(holder) = self.places.get(place)
         {
-            return Some(format!("waits for {place}: {} works there", holder.task));
+            let text = format!("waits for {place}: {} works there", holder.task);
+            return Some(Waiting::new(WaitingCode::Workspace, text));
         }
         if let Some(error) = breakers.open.get(&claim.environment)
             && self.environments.contains(&claim.environment)
         {
-            return Some(format!(
-                "waits for its environment to work again ({error}); another task is trying it"
-            ));
+            let text =
+                format!("waits for its environment to work again ({error}); another task is trying it");
+            return Some(Waiting::new(WaitingCode::Environment, text));
         }
         None
     }
@@ -180,7 +191,7 @@ mod tests {
         let (admitted, waiting) =
             admit(ready, &running, &caps("max_running = 3"), &Breakers::default(), None);
         assert_eq!(ids(&admitted), ["t_00000002", "t_00000003"]);
-        assert!(waiting[0].1.contains("3 of 3"));
+        assert!(waiting[0].1.text.contains("3 of 3"));
     }
 
     #[test]
@@ -189,7 +200,7 @@ mod tests {
         let limits = caps("max_running = 9\nper_tenant = 1");
         let (admitted, waiting) = admit(ready, [], &limits, &Breakers::default(), None);
         assert_eq!(ids(&admitted), ["t_00000001", "t_00000003"]);
-        assert!(waiting[0].1.contains("tenant a"));
+        assert!(waiting[0].1.text.contains("tenant a"));
     }
 
     #[test]
@@ -198,7 +209,7 @@ mod tests {
         let limits = caps("max_running = 9");
         let (admitted, waiting) = admit(vec![place(1), place(2)], [], &limits, &Breakers::default(), None);
         assert_eq!(admitted.len(), 1);
-        assert!(waiting[0].1.contains("/srv/x"));
+        assert!(waiting[0].1.text.contains("/srv/x"));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kernel::{BoardName, Candidate, StopReason, Timestamp};
+use kernel::{BoardName, Candidate, StopReason, TaskId, Timestamp, WaitingCode};
 
 use super::action::{Action, BoardWork, DispatchReport, Horizon};
-use super::admission::{Breakers, Claim, admit};
+use super::admission::{Breakers, Claim, Tally, admit, spent_pass};
 use super::live::{LiveRun, Phase, ShimHandle, Snapshot, Waiting};
 use super::patience::{Allowance, Patience};
 use super::stopping::{StopMode, shim_reason, urgency};
@@ -42,7 +42,7 @@ struct BoardState {
     look: Look,
     waking: bool,
     next_wake: Option<Timestamp>,
-    waiting: Vec<(TaskKey, String)>,
+    waiting: Vec<(TaskKey, kernel::Waiting)>,
 }
 
 impl BoardState {
@@ -193,6 +193,10 @@ impl Dispatcher {
                 drop(reply.send(self.snapshot()));
                 Vec::new()
             }
+            Event::Why(asked, reply) => {
+                drop(reply.send(self.why(asked)));
+                Vec::new()
+            }
             Event::Dispatch(reply) => {
                 let snapshot = self.snapshot();
                 drop(reply.send(DispatchReport { live: snapshot.live, waiting: snapshot.waiting }));
@@ -270,13 +274,9 @@ impl Dispatcher {
         let mut waiting = Vec::new();
         for (key, candidate, place) in ready {
             let refusal = match &allowance {
-                Allowance::Nothing(why) => Some(format!("waits for dispatch to go on: {why}")),
-                Allowance::OneProbe(why) if !claims.is_empty() => {
-                    Some(format!("waits for dispatch to go on: {why}"))
-                }
-                Allowance::OneProbe(_) | Allowance::Everything => {
-                    self.patience.deferral(&key).map(|why| format!("waits for another try: {why}"))
-                }
+                Allowance::Nothing => self.patience.obstacle(),
+                Allowance::OneProbe if !claims.is_empty() => self.patience.obstacle(),
+                Allowance::OneProbe | Allowance::Everything => self.patience.deferral(&key),
             };
             if let Some(refusal) = refusal {
                 waiting.push((key, refusal));
@@ -286,10 +286,7 @@ impl Dispatcher {
             claims.push(Claim::new(key.clone(), tenant, profile, &candidate.workspace, place));
             candidates.insert(key, candidate);
         }
-        let budget = match self.horizon {
-            Horizon::Forever | Horizon::Idle(None) => None,
-            Horizon::Idle(Some(max)) => Some(max.saturating_sub(self.started)),
-        };
+        let budget = self.budget();
         let running = self.slots.values().map(|slot| &slot.claim);
         let (admitted, refused) = admit(claims, running, &self.config.limits, &self.breakers, budget);
         waiting.extend(refused);
@@ -305,7 +302,7 @@ impl Dispatcher {
         if let Some(state) = self.boards.get_mut(board) {
             state.waiting = waiting;
         }
-        if matches!(allowance, Allowance::OneProbe(_)) {
+        if matches!(allowance, Allowance::OneProbe) {
             if !actions.is_empty() {
                 self.patience.probing(now);
             } else if self.boards.values().all(|state| state.waiting.is_empty()) {
@@ -313,6 +310,54 @@ impl Dispatcher {
             }
         }
         actions
+    }
+
+    /// How many more tasks a pass with a limit may start.
+    fn budget(&self) -> Option<usize> {
+        match self.horizon {
+            Horizon::Forever | Horizon::Idle(None) => None,
+            Horizon::Idle(Some(max)) => Some(max.saturating_sub(self.started)),
+        }
+    }
+
+    /// Says of each task why it does not run, by the rules that start it and as things stand at this moment.
+    pub(super) fn why(&self, asked: Vec<Claim>) -> BTreeMap<TaskId, kernel::Waiting> {
+        let tally = Tally::of(self.slots.values().map(|slot| &slot.claim));
+        asked.into_iter().map(|claim| (claim.key.task.clone(), self.why_not(&claim, &tally))).collect()
+    }
+
+    fn why_not(&self, claim: &Claim, tally: &Tally) -> kernel::Waiting {
+        let told = |code, text: String| kernel::Waiting::new(code, text);
+        if let Some(slot) = self.slots.get(&claim.key) {
+            let live = slot.live.as_ref();
+            let note = live.and_then(|live| live.note.clone());
+            return match (live.map(|live| live.phase), note) {
+                (Some(Phase::Unknown), note) => told(WaitingCode::Survivors, note.unwrap_or_default()),
+                (Some(Phase::Ending | Phase::Settling), Some(note)) => told(WaitingCode::Ending, note),
+                (Some(Phase::Ending | Phase::Settling), None) => {
+                    told(WaitingCode::Ending, "its run is being ended".to_owned())
+                }
+                (Some(Phase::Starting | Phase::Running) | None, _) => {
+                    told(WaitingCode::Starting, "is being started".to_owned())
+                }
+            };
+        }
+        if let Some(mode) = self.stopping {
+            let text = format!("nothing is started any more: the daemon is {}", mode.word());
+            return told(WaitingCode::Stopping, text);
+        }
+        if let Some(obstacle) = self.patience.obstacle() {
+            return obstacle;
+        }
+        if let Some(deferral) = self.patience.deferral(&claim.key) {
+            return deferral;
+        }
+        if self.budget() == Some(0) {
+            return spent_pass();
+        }
+        tally.refusal(claim, &self.config.limits, &self.breakers).unwrap_or_else(|| {
+            told(WaitingCode::Turn, "waits for its turn: those before it are started first".to_owned())
+        })
     }
 
     fn tell_nonspawnable(&mut self, board: &BoardName, candidates: Vec<Candidate>) -> Vec<Action> {
@@ -325,8 +370,7 @@ impl Dispatcher {
                 actions.push(Action::NoteNonspawnable(key.clone(), why.clone()));
             }
             if let Some(state) = self.boards.get_mut(board) {
-                let text = format!("waits for an outside worker to claim it: {why}");
-                state.waiting.push((key.clone(), text));
+                state.waiting.push((key.clone(), kernel::Waiting::nonspawnable(&why)));
             }
             noted.insert(key, why);
         }

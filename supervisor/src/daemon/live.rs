@@ -79,8 +79,8 @@ pub(crate) struct Waiting {
     pub(crate) board: BoardName,
     /// The task.
     pub(crate) task: TaskId,
-    /// What it waits for, as the rest of a sentence about it: `waits for a slot`.
-    pub(crate) why: String,
+    /// What it waits for.
+    pub(crate) why: kernel::Waiting,
 }
 
 /// The daemon at one moment.

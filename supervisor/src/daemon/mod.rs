@@ -33,6 +33,7 @@ mod stopping;
 mod timer;
 mod uids;
 mod watch;
+mod why;
 
 pub(crate) use action::DispatchReport;
 pub(crate) use cgroup::{of_root as cgroup_of, processes as cgroup_processes};
@@ -42,6 +43,7 @@ pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};
 pub(crate) use place::check as check_workspace;
 pub(crate) use run::{Extent, run};
 pub(crate) use stopping::StopMode;
+pub(crate) use why::ask as ask_why;
 
 use kernel::{BoardName, TaskId};
 
@@ -99,6 +101,11 @@ pub(crate) enum Event {
     DrainOver,
     /// Somebody wants to see what is going on.
     Look(tokio::sync::oneshot::Sender<Snapshot>),
+    /// Somebody wants to know why tasks do not run.
+    Why(
+        Vec<admission::Claim>,
+        tokio::sync::oneshot::Sender<std::collections::BTreeMap<TaskId, kernel::Waiting>>,
+    ),
     /// Somebody asks for a pass now.
     Dispatch(tokio::sync::oneshot::Sender<DispatchReport>),
 }

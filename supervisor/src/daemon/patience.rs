@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kernel::{BoardName, Timestamp};
+use kernel::{BoardName, Timestamp, Waiting, WaitingCode};
 
 use super::TaskKey;
 
@@ -47,10 +47,10 @@ fn after(now: Timestamp, pause: Duration) -> Timestamp {
 pub(super) enum Allowance {
     /// Whatever is admitted.
     Everything,
-    /// One task, to see whether it works again. The words say what did not.
-    OneProbe(String),
-    /// Nothing, and why.
-    Nothing(String),
+    /// One task, to see whether it works again.
+    OneProbe,
+    /// Nothing.
+    Nothing,
 }
 
 /// Why nothing, or not everything, is started.
@@ -104,23 +104,36 @@ impl Patience {
         self.deferred.retain(|key, _| &key.board != board || ready(key));
     }
 
-    /// What a task waits for, if it does.
-    pub(super) fn deferral(&self, key: &TaskKey) -> Option<&str> {
-        self.deferred.get(key).filter(|wait| wait.until.is_some()).map(|wait| wait.why.as_str())
+    /// What a task waits for by itself, if it does.
+    pub(super) fn deferral(&self, key: &TaskKey) -> Option<Waiting> {
+        let wait = self.deferred.get(key)?;
+        let until = wait.until?;
+        Some(Waiting::new(WaitingCode::Retry, format!("waits for another try: {}", wait.why)).until(until))
+    }
+
+    /// What every task waits for while nothing, or one task alone, is started.
+    pub(super) fn obstacle(&self) -> Option<Waiting> {
+        let pause = self.pause.as_ref()?;
+        let text = format!("waits for dispatch to go on: {}", pause.why);
+        let waiting = Waiting::new(WaitingCode::Host, text);
+        Some(match pause.until {
+            Some(until) => waiting.until(until),
+            None => waiting,
+        })
     }
 
     /// How much may be started now.
     pub(super) fn allowance(&self) -> Allowance {
         match &self.pause {
             None => Allowance::Everything,
-            Some(Wait { why, until: None, .. }) => Allowance::OneProbe(why.clone()),
-            Some(Wait { why, until: Some(_), .. }) => Allowance::Nothing(why.clone()),
+            Some(Wait { until: None, .. }) => Allowance::OneProbe,
+            Some(Wait { until: Some(_), .. }) => Allowance::Nothing,
         }
     }
 
     /// Whether nothing is to be tried now.
     pub(super) fn is_paused(&self) -> bool {
-        matches!(self.allowance(), Allowance::Nothing(_))
+        matches!(self.allowance(), Allowance::Nothing)
     }
 
     /// A probe is under way: no second one beside it.
@@ -164,13 +177,15 @@ mod tests {
     fn a_pause_ends_with_one_probe_and_with_everything_when_that_works() {
         let mut patience = Patience::default();
         patience.pause("disk full".to_owned(), at(0));
-        assert_eq!(patience.allowance(), Allowance::Nothing("disk full".to_owned()));
+        assert_eq!(patience.allowance(), Allowance::Nothing);
         assert_eq!(patience.nearest(), Some(at(1)));
+        let told = patience.obstacle().unwrap();
+        assert_eq!((told.text.as_str(), told.until), ("waits for dispatch to go on: disk full", Some(at(1))));
         assert!(patience.expire(at(1)));
-        assert_eq!(patience.allowance(), Allowance::OneProbe("disk full".to_owned()));
+        assert_eq!(patience.allowance(), Allowance::OneProbe);
         assert_eq!(patience.nearest(), None);
         patience.probing(at(1));
-        assert_eq!(patience.allowance(), Allowance::Nothing("disk full".to_owned()));
+        assert_eq!(patience.allowance(), Allowance::Nothing);
         assert!(patience.started(&key()));
         assert_eq!(patience.allowance(), Allowance::Everything);
     }
@@ -194,7 +209,7 @@ mod tests {
     fn a_clock_that_is_set_back_does_not_prolong_a_wait() {
         let mut patience = Patience::default();
         patience.defer(key(), "no such policy".to_owned(), at(100_000));
-        assert_eq!(patience.deferral(&key()), Some("no such policy"));
+        assert!(patience.deferral(&key()).unwrap().text.ends_with("no such policy"));
         assert!(patience.expire(at(10)));
         assert_eq!(patience.deferral(&key()), None);
     }

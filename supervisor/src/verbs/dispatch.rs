@@ -1,6 +1,6 @@
 //! `dispatch`: one pass over the board that waits for what it started.
 
-use kernel::{Filter, RunId, Status, TaskId};
+use kernel::{Filter, RunId, Status, TaskId, WaitingCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +116,7 @@ impl Verb for Dispatch {
             screen.list(["TASK", "ASSIGNEE", "OUTCOME", "STATUS", "WORKSPACE"], rows);
         }
         for waiting in &reply.waiting {
-            screen.hanging(&format!("{}  ", waiting.task), &printable(&waiting.why));
+            screen.hanging(&format!("{}  ", waiting.task), &printable(&crate::why::line(&waiting.why)));
         }
     }
 }
@@ -153,9 +153,13 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 board: call.board.name().clone(),
                 task: candidate.task,
                 why: if plan.spawned.len() < free {
-                    "waits for another pass: this one starts no more (--max)".to_owned()
+                    kernel::Waiting::new(
+                        WaitingCode::Pass,
+                        "waits for another pass: this one starts no more (--max)",
+                    )
                 } else {
-                    format!("waits for a slot: {} may run at once", limits.total())
+                    let text = format!("waits for a slot: {} may run at once", limits.total());
+                    kernel::Waiting::new(WaitingCode::Slot, text)
                 },
             });
         }

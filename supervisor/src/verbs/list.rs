@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
-use crate::terminal::{Cell, Ink, Screen};
+use crate::terminal::{Cell, Ink, Screen, printable};
 
 /// How many tasks are read at once.
 const PAGE: u32 = 1000;
@@ -21,6 +21,7 @@ const PAGE: u32 = 1000;
 Examples:
   supervisor list
   supervisor list --status ready --assignee shell
+  supervisor list --status ready --why
   supervisor list --tenant acme --sort updated --json"
 )]
 pub(crate) struct List {
@@ -45,6 +46,9 @@ pub(crate) struct List {
     /// At most this many [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u32>,
+    /// Say of each task that is not running what it waits for
+    #[arg(long)]
+    pub(crate) why: bool,
 }
 
 impl Verb for List {
@@ -69,26 +73,31 @@ impl Verb for List {
             ..Filter::default()
         };
         let limit = self.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        call.read(move |view| {
-            let mut filter = filter;
-            let mut tasks = Vec::new();
-            loop {
-                let page = view.tasks(&filter)?;
-                tasks.extend(page.tasks);
-                filter.cursor = page.next;
-                if filter.cursor.is_none() || tasks.len() >= limit {
-                    tasks.truncate(limit);
-                    return Ok(tasks);
+        let tasks = call
+            .read(move |view| {
+                let mut filter = filter;
+                let mut tasks = Vec::new();
+                loop {
+                    let page = view.tasks(&filter)?;
+                    tasks.extend(page.tasks);
+                    filter.cursor = page.next;
+                    if filter.cursor.is_none() || tasks.len() >= limit {
+                        tasks.truncate(limit);
+                        return Ok(tasks);
+                    }
                 }
-            }
-        })
-        .await
+            })
+            .await?;
+        if self.why { crate::why::explain(&call, tasks).await } else { Ok(tasks) }
     }
 
     fn show(reply: &Vec<Task>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("No tasks. Put one on the board with: supervisor create '<title>' --assignee shell --body '<script>'");
             return;
+        }
+        if reply.iter().any(|task| task.why.is_some()) {
+            return show_why(reply, screen);
         }
         let rows = reply.iter().map(|task| {
             [
@@ -106,6 +115,31 @@ impl Verb for List {
             screen.list(["ID", "STATUS", "ASSIGNEE", "TITLE"], rows);
         }
     }
+}
+
+/// The tasks with what each waits for: beside it where the terminal is wide enough, else under it.
+fn show_why(tasks: &[Task], screen: &mut Screen) {
+    const WIDE: [&str; 5] = ["ID", "STATUS", "ASSIGNEE", "TITLE", "WHY"];
+    let told = |task: &Task| task.why.as_ref().map(|why| printable(&crate::why::line(why)));
+    let wide: Vec<[Cell; 5]> = tasks
+        .iter()
+        .map(|task| {
+            [
+                Cell::from(task.id.to_string()),
+                Cell::inked(ink(task.status), task.status.as_str()),
+                Cell::or_dash(task.assignee.as_ref()),
+                Cell::from(task.title.clone()),
+                Cell::or_dash(told(task)),
+            ]
+        })
+        .collect();
+    if screen.fits(&WIDE, &wide) {
+        return screen.list(WIDE, wide);
+    }
+    let rows = wide.into_iter().zip(tasks).map(|([id, status, assignee, title, _], task)| {
+        ([id, status, assignee, title], told(task).into_iter().collect())
+    });
+    screen.list_with_details(["ID", "STATUS", "ASSIGNEE", "TITLE"], rows.collect());
 }
 
 /// The colour of a status.

@@ -33,7 +33,7 @@ pub(crate) struct Shown {
     /// The task.
     pub(crate) task: Task,
     /// Why it is not running, as far as it is not.
-    pub(crate) waiting: Option<Waiting>,
+    pub(crate) why: Option<Waiting>,
     /// The summary of its last run that had one.
     pub(crate) latest_summary: Option<String>,
     /// What it depends on.
@@ -62,27 +62,31 @@ impl Verb for Show {
     async fn run(self, call: Call) -> Result<Shown, Failure> {
         let id = texts::named(self.task_id)?;
         let actor = call.actor.clone();
-        call.read(move |view| {
-            let task = view.task_for(&id, &actor)?;
-            let filter = EventFilter {
-                task: Some(id.clone()),
-                limit: EVENTS,
-                newest_first: true,
-                ..EventFilter::default()
-            };
-            let runs = view.runs(&id)?;
-            Ok(Shown {
-                waiting: view.waiting(&id)?,
-                latest_summary: runs.iter().rev().find_map(|run| run.summary.clone()),
-                parents: view.parents(&id)?,
-                children: view.children(&id)?,
-                comments: view.comments(&id)?,
-                events: view.events(&filter)?,
-                runs,
-                task,
+        let mut shown = call
+            .read(move |view| {
+                let task = view.task_for(&id, &actor)?;
+                let filter = EventFilter {
+                    task: Some(id.clone()),
+                    limit: EVENTS,
+                    newest_first: true,
+                    ..EventFilter::default()
+                };
+                let runs = view.runs(&id)?;
+                Ok(Shown {
+                    why: None,
+                    latest_summary: runs.iter().rev().find_map(|run| run.summary.clone()),
+                    parents: view.parents(&id)?,
+                    children: view.children(&id)?,
+                    comments: view.comments(&id)?,
+                    events: view.events(&filter)?,
+                    runs,
+                    task,
+                })
             })
-        })
-        .await
+            .await?;
+        let explained = crate::why::explain(&call, vec![shown.task.clone()]).await?;
+        shown.why = explained.into_iter().next().and_then(|task| task.why);
+        Ok(shown)
     }
 
     fn show(reply: &Shown, screen: &mut Screen) {
@@ -91,8 +95,8 @@ impl Verb for Show {
         screen.line(format!("{}  {title}", task.id));
         let status = screen.paint(super::list::ink(task.status), task.status.as_str());
         field(screen, "status", &status);
-        if let Some(waiting) = &reply.waiting {
-            field(screen, "why", &printable(&waiting.text));
+        if let Some(why) = &reply.why {
+            field(screen, "why", &printable(&crate::why::line(why)));
         }
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         field(screen, "assignee", &or_dash(task.assignee.as_ref().map(ToString::to_string)));

@@ -129,7 +129,7 @@ impl Verb for Status {
         let mut waiting = snapshot.as_ref().map(|snapshot| snapshot.waiting.clone()).unwrap_or_default();
         for (task, why) in told {
             if waiting.len() < TOLD && waiting.iter().all(|known| known.task != task) {
-                waiting.push(Waiting { board: board.clone(), task, why: why.text });
+                waiting.push(Waiting { board: board.clone(), task, why });
             }
         }
         waiting.truncate(TOLD);
@@ -165,7 +165,7 @@ impl Verb for Status {
         if !reply.waiting.is_empty() {
             screen.heading("Waiting");
             for waiting in &reply.waiting {
-                screen.hanging(&format!("{}  ", waiting.task), &printable(&waiting.why));
+                screen.hanging(&format!("{}  ", waiting.task), &printable(&crate::why::line(&waiting.why)));
             }
         }
     }

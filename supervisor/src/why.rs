@@ -1,0 +1,95 @@
+//! Why a task is not running: where what the board knows and what the daemon knows meet.
+//!
+//! The board answers first: parents, times, people. What it would let run at once, the daemon is asked about, or found
+//! not to be there. So every task that is neither running nor over has an answer, and none of them is remembered.
+
+use std::collections::BTreeMap;
+
+use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
+
+use crate::api::Call;
+use crate::daemon::ask_why;
+use crate::failure::Failure;
+use crate::moment;
+
+/// Puts into each of these tasks why it is not running.
+pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
+    let mut tasks = call
+        .read(move |view| {
+            let mut tasks = tasks;
+            let told = view.waiting_all(&tasks)?;
+            for (task, why) in tasks.iter_mut().zip(told) {
+                task.why = why;
+            }
+            Ok(tasks)
+        })
+        .await?;
+    let open: Vec<(Task, Option<Profile>)> = tasks.iter().filter_map(left_open).collect();
+    if open.is_empty() {
+        return Ok(tasks);
+    }
+    let lanes = call.service.lanes()?;
+    let nonspawnable: BTreeMap<TaskId, String> = open
+        .iter()
+        .filter_map(|(task, profile)| {
+            let profile = profile.as_ref().filter(|profile| lanes.get(profile).is_none())?;
+            Some((task.id.clone(), format!("no lane or profile `{profile}` exists here")))
+        })
+        .collect();
+    let answers = match call.service.daemon() {
+        Some(events) => ask_why(events, call.board.name(), open).await,
+        None => None,
+    };
+    for task in &mut tasks {
+        let Some((_, profile)) = left_open(task) else { continue };
+        let answer = match (nonspawnable.get(&task.id), &answers) {
+            (Some(why), _) if task.status != Status::Running => Some(Waiting::nonspawnable(why)),
+            (_, Some(answers)) => answers.get(&task.id).cloned(),
+            (_, None) => Some(no_daemon(task)),
+        };
+        // A run that goes on has nothing to wait for.
+        let about_runs = [WaitingCode::Ending, WaitingCode::Survivors, WaitingCode::NoDaemon];
+        let answer =
+            answer.filter(|answer| task.status != Status::Running || about_runs.contains(&answer.code));
+        if let Some(answer) = answer {
+            task.why = Some(match (task.status, profile) {
+                (Status::Review, Some(reviewer)) => {
+                    Waiting { text: format!("waits for a review by {reviewer}: {}", answer.text), ..answer }
+                }
+                _ => answer,
+            });
+        }
+    }
+    Ok(tasks)
+}
+
+/// A task that the board would let run, or lets run, with whoever is to do it.
+fn left_open(task: &Task) -> Option<(Task, Option<Profile>)> {
+    let reviewed =
+        task.why.as_ref().is_some_and(|why| why.code == WaitingCode::Review && why.until.is_none());
+    let profile = match (task.status, &task.why) {
+        (Status::Ready, None) | (Status::Running, _) => task.assignee.clone(),
+        (Status::Review, Some(_)) if reviewed && task.reviewer.is_some() => task.reviewer.clone(),
+        _ => return None,
+    };
+    let by_hand = task.status == Status::Running && task.claim_expires.is_some();
+    (!by_hand).then(|| (task.clone(), profile))
+}
+
+fn no_daemon(task: &Task) -> Waiting {
+    let text = match task.status {
+        Status::Running => "no daemon watches its run; the next one takes it over: supervisor daemon",
+        _ => "no daemon serves this root; start one with: supervisor daemon",
+    };
+    Waiting::new(WaitingCode::NoDaemon, text)
+}
+
+/// A reason in a line for people, with the moment at which it ends.
+pub(crate) fn line(why: &Waiting) -> String {
+    match why.until {
+        Some(at) => {
+            format!("{} (until {})", why.text, moment::soon(at, kernel::Clock::now(&kernel::SystemClock)))
+        }
+        None => why.text.clone(),
+    }
+}

@@ -1,0 +1,103 @@
+//! Whatever is not running says why, in a line, and never what was true a moment ago.
+
+use serde_json::Value;
+
+use crate::harness::Fleet;
+
+fn id(task: &Value) -> String {
+    task["id"].as_str().unwrap().to_owned()
+}
+
+/// Asserts that each task that is neither running nor over says why, and that `show` says the same.
+fn all_say_why(fleet: &Fleet) -> Vec<Value> {
+    let tasks = fleet.json(["list", "--why"]).as_array().unwrap().clone();
+    for task in &tasks {
+        let over = ["running", "done", "archived"].contains(&task["status"].as_str().unwrap());
+        let text = task["why"]["text"].as_str().unwrap_or_default();
+        assert!(over || (!text.is_empty() && !text.contains('\n')), "{task:#}");
+    }
+    tasks
+}
+
+fn code(tasks: &[Value], task: &str) -> String {
+    let found = tasks.iter().find(|one| one["id"] == task).unwrap();
+    found["why"]["code"].as_str().unwrap_or("none").to_owned()
+}
+
+#[test]
+fn every_status_and_every_reason_is_told_by_list_and_show_alike() {
+    let fleet = Fleet::offline();
+    fleet.configure("[limits]\nmax_running = 1\n");
+    fleet.start();
+    let first = fleet.create("first", "while [ ! -e go ]; do sleep 0.02; done", &[]);
+    let path = fleet.eventually("the first runs", || {
+        fleet.show(&first)["runs"][0]["workspace_path"].as_str().map(str::to_owned)
+    });
+    let second = fleet.create("second", "true", &[]);
+    let expected = [
+        (second.clone(), "slot"),
+        (fleet.create("child", "true", &["--parent", &second]), "parents"),
+        (fleet.create("later", "true", &["--not-before", "2h"]), "time"),
+        (fleet.create("idea", "true", &["--triage"]), "triage"),
+        (fleet.create("held", "true", &["--initial-status", "blocked"]), "blocked"),
+        (fleet.create("buy", "true", &["--require-approval", "--approver", "ann"]), "approval"),
+        (id(&fleet.json(["create", "x", "--assignee", "ghost"])), "nonspawnable"),
+        (id(&fleet.json(["create", "nobody's"])), "unassigned"),
+    ];
+    let asked = id(&fleet.json(["create", "asks"]));
+    fleet.cli(["block", &asked, "--kind", "needs_input", "--question", "which?", "--choice", "a"]).ok();
+    let reviewed = id(&fleet.json(["create", "reviewed"]));
+    fleet.cli(["request-review", &reviewed]).ok();
+    let by_profile = id(&fleet.json(["create", "reviewed by a profile"]));
+    fleet.cli(["request-review", &by_profile, "--reviewer", "shell"]).ok();
+
+    let tasks = all_say_why(&fleet);
+    for (task, expected) in &expected {
+        assert_eq!(code(&tasks, task), *expected, "{tasks:#?}");
+        assert_eq!(fleet.show(task)["why"]["code"], *expected);
+    }
+    assert_eq!(code(&tasks, &asked), "question");
+    assert_eq!(code(&tasks, &reviewed), "review");
+    assert_eq!(code(&tasks, &by_profile), "slot", "a reviewer waits for a slot like anybody");
+    assert_eq!(code(&tasks, &first), "none", "it runs");
+    let child = fleet.show(&expected[1].0)["why"]["text"].as_str().unwrap().to_owned();
+    assert_eq!(child, format!("waits for {second} (ready: second)"));
+    assert!(tasks.iter().find(|task| task["id"] == expected[2].0).unwrap()["why"]["until"].is_i64());
+    assert!(fleet.json(["list"])[0]["why"].is_null(), "nobody asked");
+
+    std::fs::write(format!("{path}/go"), "").unwrap();
+    fleet.wait_for(&expected[1].0, "done");
+    assert_eq!(code(&all_say_why(&fleet), &expected[1].0), "none");
+}
+
+#[test]
+fn without_a_daemon_a_ready_task_says_so_and_how_to_get_one() {
+    let fleet = Fleet::offline();
+    let task = fleet.create("work", "true", &[]);
+
+    let told = fleet.show(&task)["why"].clone();
+    assert_eq!(told["code"], "no_daemon");
+    assert!(told["text"].as_str().unwrap().ends_with("supervisor daemon"), "{told}");
+    let table = fleet.cli(["list", "--why"]).ok().stdout;
+    assert!(table.contains("no daemon serves this root"), "{table}");
+
+    fleet.start();
+    fleet.wait_for(&task, "done");
+    assert!(fleet.show(&task)["why"].is_null());
+}
+
+#[test]
+fn the_table_with_reasons_fits_a_terminal_of_eighty_columns() {
+    let fleet = Fleet::offline();
+    let parent = fleet.create("a parent with a title that is rather long for any terminal", "true", &[]);
+    fleet.create(
+        "a child with a long title that would push what follows out",
+        "true",
+        &["--parent", &parent],
+    );
+    let table = fleet.cli(["list", "--why"]).ok().stdout;
+    for line in table.lines() {
+        assert!(line.chars().count() <= 80, "{line:?}");
+    }
+    assert!(table.contains(&format!("waits for {parent}")), "{table}");
+}
