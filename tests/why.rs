@@ -95,7 +95,8 @@ fn the_table_with_reasons_fits_a_terminal_of_eighty_columns() {
         "true",
         &["--parent", &parent],
     );
-    let table = fleet.cli(["list", "--why"]).ok().stdout;
+    let mut list = fleet.command(["list", "--why"]);
+    let table = String::from_utf8(list.env("COLUMNS", "80").output().unwrap().stdout).unwrap();
     for line in table.lines() {
         assert!(line.chars().count() <= 80, "{line:?}");
     }

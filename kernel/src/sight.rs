@@ -8,9 +8,8 @@ use crate::id::TaskId;
 use crate::status::Status;
 use crate::task::Task;
 use crate::view::View;
-use crate::waiting::Waiting;
 
-/// The statuses in which a task waits for something other than a slot, the most pressing first.
+/// The statuses in which a task waits, the most pressing first.
 const WAITING: [Status; 6] =
     [Status::Blocked, Status::Review, Status::Scheduled, Status::Todo, Status::Triage, Status::Ready];
 
@@ -24,8 +23,8 @@ impl View<'_> {
         Ok(task)
     }
 
-    /// Returns at most `limit` tasks that wait for something other than a slot, each with what it waits for.
-    pub fn waiting_tasks(&self, limit: u32) -> Result<Vec<(TaskId, Waiting)>, Error> {
+    /// Returns at most `limit` tasks that are neither running nor over.
+    pub fn waiting_tasks(&self, limit: u32) -> Result<Vec<Task>, Error> {
         let mut found = Vec::new();
         for status in WAITING {
             let left = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
@@ -33,10 +32,7 @@ impl View<'_> {
                 break;
             }
             let filter = Filter { status: Some(status), limit: left, ..Filter::default() };
-            let tasks = self.tasks(&filter)?.tasks;
-            let waiting = self.waiting_all(&tasks)?;
-            let told = tasks.into_iter().zip(waiting);
-            found.extend(told.filter_map(|(task, waiting)| Some((task.id, waiting?))));
+            found.extend(self.tasks(&filter)?.tasks);
         }
         Ok(found)
     }

@@ -209,7 +209,9 @@ fn in_review(task: &Task, nonspawnable: Option<&String>, now: Timestamp) -> Wait
     let author = task.work_by.as_deref().and_then(|label| label.split_once(':')).map_or("", |(_, name)| name);
     let held = task.not_before.filter(|at| *at > now);
     match (&task.reviewer, nonspawnable, held) {
-        (Some(_), Some(why), _) => Waiting::new(WaitingCode::Review, format!("waits for a review: {why}")),
+        (Some(reviewer), Some(why), _) => {
+            Waiting::new(WaitingCode::Review, format!("waits for a review by {reviewer}: {why}"))
+        }
         (Some(reviewer), None, Some(at)) => {
             let wait = brief(at.since(now).as_secs());
             let text = format!("{reviewer} tries the review again in {wait}");

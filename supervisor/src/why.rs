@@ -43,7 +43,8 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
     for task in &mut tasks {
         let Some((_, profile)) = left_open(task) else { continue };
         let answer = match (nonspawnable.get(&task.id), &answers) {
-            (Some(why), _) if task.status != Status::Running => Some(Waiting::nonspawnable(why)),
+            (Some(why), _) if task.status == Status::Review => Some(Waiting::new(WaitingCode::Review, why)),
+            (Some(why), _) if task.status == Status::Ready => Some(Waiting::nonspawnable(why)),
             (_, Some(answers)) => answers.get(&task.id).cloned(),
             (_, None) => Some(no_daemon(task)),
         };
@@ -65,11 +66,16 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
 
 /// A task that the board would let run, or lets run, with whoever is to do it.
 fn left_open(task: &Task) -> Option<(Task, Option<Profile>)> {
-    let reviewed =
-        task.why.as_ref().is_some_and(|why| why.code == WaitingCode::Review && why.until.is_none());
-    let profile = match (task.status, &task.why) {
-        (Status::Ready, None) | (Status::Running, _) => task.assignee.clone(),
-        (Status::Review, Some(_)) if reviewed && task.reviewer.is_some() => task.reviewer.clone(),
+    let code = task.why.as_ref().map(|why| why.code);
+    let held = task.why.as_ref().is_some_and(|why| why.until.is_some());
+    let profile = match (task.status, code) {
+        // What nothing could run when the board was told, something may run by now.
+        (Status::Ready, None | Some(WaitingCode::Nonspawnable)) | (Status::Running, _) => {
+            task.assignee.clone()
+        }
+        (Status::Review, Some(WaitingCode::Review)) if !held && task.reviewer.is_some() => {
+            task.reviewer.clone()
+        }
         _ => return None,
     };
     let by_hand = task.status == Status::Running && task.claim_expires.is_some();
@@ -86,9 +92,11 @@ fn no_daemon(task: &Task) -> Waiting {
 
 /// A reason in a line for people, with the moment at which it ends.
 pub(crate) fn line(why: &Waiting) -> String {
+    let starts = matches!(why.code, WaitingCode::Time | WaitingCode::Retry);
+    let word = if starts { "at" } else { "until" };
     match why.until {
         Some(at) => {
-            format!("{} (until {})", why.text, moment::soon(at, kernel::Clock::now(&kernel::SystemClock)))
+            format!("{} ({word} {})", why.text, moment::soon(at, kernel::Clock::now(&kernel::SystemClock)))
         }
         None => why.text.clone(),
     }

@@ -191,5 +191,5 @@ fn the_supervisor_skips_a_reviewer_that_nothing_can_spawn_and_says_so() {
     let task = id.clone();
     bench.call(move |board| board.note_nonspawnable(&task, "no lane `ghost`")).unwrap();
     let waiting = bench.readers.with(|view| view.waiting(&id)).unwrap().unwrap();
-    assert_eq!(waiting.text, "waits for a review: no lane `ghost`");
+    assert_eq!(waiting.text, "waits for a review by ghost: no lane `ghost`");
 }

@@ -1,13 +1,15 @@
 //! The owner's state and its decisions: an event in, actions out. No input or output happens here.
 
+mod telling;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kernel::{BoardName, Candidate, StopReason, TaskId, Timestamp, WaitingCode};
+use kernel::{BoardName, Candidate, StopReason, Timestamp};
 
 use super::action::{Action, BoardWork, DispatchReport, Horizon};
-use super::admission::{Breakers, Claim, Tally, admit, spent_pass};
-use super::live::{LiveRun, Phase, ShimHandle, Snapshot, Waiting};
+use super::admission::{Breakers, Claim, admit};
+use super::live::{LiveRun, Phase, ShimHandle};
 use super::patience::{Allowance, Patience};
 use super::stopping::{StopMode, shim_reason, urgency};
 use super::{Event, TaskKey};
@@ -320,46 +322,6 @@ impl Dispatcher {
         }
     }
 
-    /// Says of each task why it does not run, by the rules that start it and as things stand at this moment.
-    pub(super) fn why(&self, asked: Vec<Claim>) -> BTreeMap<TaskId, kernel::Waiting> {
-        let tally = Tally::of(self.slots.values().map(|slot| &slot.claim));
-        asked.into_iter().map(|claim| (claim.key.task.clone(), self.why_not(&claim, &tally))).collect()
-    }
-
-    fn why_not(&self, claim: &Claim, tally: &Tally) -> kernel::Waiting {
-        let told = |code, text: String| kernel::Waiting::new(code, text);
-        if let Some(slot) = self.slots.get(&claim.key) {
-            let live = slot.live.as_ref();
-            let note = live.and_then(|live| live.note.clone());
-            return match (live.map(|live| live.phase), note) {
-                (Some(Phase::Unknown), note) => told(WaitingCode::Survivors, note.unwrap_or_default()),
-                (Some(Phase::Ending | Phase::Settling), Some(note)) => told(WaitingCode::Ending, note),
-                (Some(Phase::Ending | Phase::Settling), None) => {
-                    told(WaitingCode::Ending, "its run is being ended".to_owned())
-                }
-                (Some(Phase::Starting | Phase::Running) | None, _) => {
-                    told(WaitingCode::Starting, "is being started".to_owned())
-                }
-            };
-        }
-        if let Some(mode) = self.stopping {
-            let text = format!("nothing is started any more: the daemon is {}", mode.word());
-            return told(WaitingCode::Stopping, text);
-        }
-        if let Some(obstacle) = self.patience.obstacle() {
-            return obstacle;
-        }
-        if let Some(deferral) = self.patience.deferral(&claim.key) {
-            return deferral;
-        }
-        if self.budget() == Some(0) {
-            return spent_pass();
-        }
-        tally.refusal(claim, &self.config.limits, &self.breakers).unwrap_or_else(|| {
-            told(WaitingCode::Turn, "waits for its turn: those before it are started first".to_owned())
-        })
-    }
-
     fn tell_nonspawnable(&mut self, board: &BoardName, candidates: Vec<Candidate>) -> Vec<Action> {
         let mut actions = Vec::new();
         let mut noted = BTreeMap::new();
@@ -504,39 +466,5 @@ impl Dispatcher {
     pub(super) fn has_runs(&self) -> bool {
         let is_given_up = |slot: &Slot| slot.live.as_ref().is_some_and(|live| live.phase == Phase::Unknown);
         !self.slots.values().all(is_given_up)
-    }
-
-    /// The state in a line.
-    pub(super) fn summary(&self) -> String {
-        let waiting: usize = self.boards.values().map(|state| state.waiting.len()).sum();
-        let mut line = format!("{} of {} slots taken", self.slots.len(), self.config.limits.total());
-        if waiting > 0 {
-            line = format!("{line}, {waiting} waiting");
-        }
-        let paused = self.patience.why().map(|why| format!("paused: {why}"));
-        for text in paused.into_iter().chain(self.stopping.map(|mode| mode.word().to_owned())) {
-            line.push_str("; ");
-            line.push_str(&text);
-        }
-        line
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        let mut live: Vec<LiveRun> = self.slots.values().filter_map(|slot| slot.live.clone()).collect();
-        live.sort_by_key(|run| (run.started_at, run.run));
-        let waiting = self
-            .boards
-            .values()
-            .flat_map(|state| &state.waiting)
-            .map(|(key, why)| Waiting { board: key.board.clone(), task: key.task.clone(), why: why.clone() })
-            .collect();
-        Snapshot {
-            live,
-            waiting,
-            slots: self.config.limits.total(),
-            paused: self.patience.why(),
-            stopping: self.stopping.map(|mode| mode.word().to_owned()),
-            wakeups: self.wakeups,
-        }
     }
 }

@@ -127,9 +127,10 @@ impl Verb for Status {
         let commits = call.board.commits();
         let daemon = snapshot.as_ref().map(|snapshot| daemon_line(snapshot, commits));
         let mut waiting = snapshot.as_ref().map(|snapshot| snapshot.waiting.clone()).unwrap_or_default();
-        for (task, why) in told {
-            if waiting.len() < TOLD && waiting.iter().all(|known| known.task != task) {
-                waiting.push(Waiting { board: board.clone(), task, why });
+        for task in crate::why::explain(&call, told).await? {
+            let Some(why) = task.why else { continue };
+            if waiting.len() < TOLD && waiting.iter().all(|known| known.task != task.id) {
+                waiting.push(Waiting { board: board.clone(), task: task.id, why });
             }
         }
         waiting.truncate(TOLD);
