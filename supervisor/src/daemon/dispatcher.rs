@@ -109,7 +109,8 @@ impl Dispatcher {
 
     /// Decides what an event means. `now` is the real-time clock.
     pub(super) fn decide(&mut self, event: Event, now: Timestamp) -> Vec<Action> {
-        self.wakeups += 1;
+        // `status` asks twice, and counts as one.
+        self.wakeups += u64::from(!matches!(event, Event::Why(..)));
         let mut actions = match event {
             Event::BoardChanged(board) => self.read(board).into_iter().collect(),
             Event::Woken(board, outcome) => {
