@@ -237,6 +237,8 @@ fn completed_payload(handoff: Option<&crate::verdict::Handoff>) -> Value {
 #[cfg(test)]
 mod approval_tests;
 #[cfg(test)]
+mod delete_tests;
+#[cfg(test)]
 mod review_tests;
 #[cfg(test)]
 mod tests;

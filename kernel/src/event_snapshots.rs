@@ -339,7 +339,7 @@ fn deleted_tells_of_a_task_that_is_deleted() {
         board.archive(id, Detach::Refuse, &alice())?;
         board.delete(id, &alice()).map(drop)
     });
-    insta::assert_snapshot!(told, @r#"no run: nothing"#);
+    insta::assert_snapshot!(told, @r#"no run: {"assignee":"bob","attachments":[],"branch_name":null,"children":[],"comments":0,"completed_at":null,"created_at":"moment","created_by":"alice","parents":[],"priority":0,"runs":0,"title":"work","workspace":"scratch","workspace_path":null}"#);
 }
 
 #[test]

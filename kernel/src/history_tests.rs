@@ -24,6 +24,7 @@ enum Act {
     PersonBlocks(usize),
     Unblock(usize),
     Archive(usize, bool),
+    Delete(usize),
     Reclaim(usize),
     Move(usize, bool),
     RequestChanges(usize),
@@ -56,6 +57,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => at.clone().prop_map(Act::PersonBlocks),
         2 => at.clone().prop_map(Act::Unblock),
         1 => (at.clone(), any::<bool>()).prop_map(|(a, detach)| Act::Archive(a, detach)),
+        1 => at.clone().prop_map(Act::Delete),
         1 => at.clone().prop_map(Act::Reclaim),
         1 => (at.clone(), any::<bool>()).prop_map(|(a, triage)| Act::Move(a, triage)),
         1 => at.clone().prop_map(Act::RequestChanges),
@@ -126,6 +128,15 @@ fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) {
                 ending.result_policy = OnCleanExit::Complete { summary: None };
             }
             bench.call(move |board| board.finish_run(run, ending)).map(drop)
+        }
+        Act::Delete(index) => {
+            let Some(id) = pick(ids, index) else { return };
+            let gone = id.clone();
+            let deleted = bench.call(move |board| board.delete(&id, &person)).map(drop);
+            if deleted.is_ok() {
+                ids.retain(|id| *id != gone);
+            }
+            deleted
         }
         Act::FinishAgain(number) => {
             let run = RunId(i64::try_from(number).unwrap());

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::error::Error;
 use crate::id::{EventId, TaskId};
 use crate::status::State;
-use crate::store::{events, tasks};
+use crate::store::events::{self, Step};
+use crate::store::tasks;
 use crate::transition::{IllegalChange, next};
 use crate::view::View;
 
@@ -20,6 +21,13 @@ pub enum Difference {
         task: TaskId,
         /// What the state machine says.
         error: IllegalChange,
+    },
+    /// The log knows a task that the board does not, and says nothing of its deletion.
+    Missing {
+        /// The task.
+        task: TaskId,
+        /// Where the log leads.
+        replayed: State,
     },
     /// The log leads somewhere else.
     State {
@@ -37,22 +45,29 @@ impl View<'_> {
     pub fn replay(&self) -> Result<Vec<Difference>, Error> {
         let mut states: BTreeMap<TaskId, State> = BTreeMap::new();
         let mut differences = Vec::new();
-        events::changes(self.conn, |event, task, change| {
-            match next(states.get(&task).copied(), change) {
-                Ok(state) => {
-                    states.insert(task, state);
+        events::steps(self.conn, |event, task, step| {
+            match step {
+                Step::Deleted => {
+                    states.remove(&task);
                 }
-                Err(error) => differences.push(Difference::Illegal { event, task, error }),
+                Step::Moved(change) => match next(states.get(&task).copied(), change) {
+                    Ok(state) => {
+                        states.insert(task, state);
+                    }
+                    Err(error) => differences.push(Difference::Illegal { event, task, error }),
+                },
             }
             Ok(())
         })?;
         tasks::states(self.conn, |task, live| {
-            let replayed = states.get(&task).copied();
+            let replayed = states.remove(&task);
             if replayed != Some(live) {
                 differences.push(Difference::State { task, replayed, live });
             }
             Ok(())
         })?;
+        let lost = states.into_iter().map(|(task, replayed)| Difference::Missing { task, replayed });
+        differences.extend(lost);
         Ok(differences)
     }
 }

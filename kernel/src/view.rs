@@ -102,6 +102,11 @@ impl View<'_> {
         self.task(id)?.ok_or_else(|| Error::missing("task", id))
     }
 
+    /// Returns whether a task has this id, or had it before it was deleted.
+    pub fn has_had(&self, id: &TaskId) -> Result<bool, Error> {
+        tasks::is_reserved(self.conn, id)
+    }
+
     /// Returns one page of tasks.
     pub fn tasks(&self, filter: &Filter) -> Result<Page, Error> {
         let (tasks, next) = pages::list(self.conn, filter)?;

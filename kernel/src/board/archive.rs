@@ -1,13 +1,18 @@
 //! Out of sight, and out of existence.
 
+use serde_json::json;
+
 use super::{Board, Settled};
 use crate::actor::Actor;
 use crate::authority;
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::status::Status;
+use crate::store::events::DELETED;
 use crate::store::{links, tasks};
+use crate::task::Task;
 use crate::verdict::Verdict;
+use crate::view::View;
 use crate::words::words;
 
 words! {
@@ -50,19 +55,55 @@ impl Board<'_> {
         Ok(settled)
     }
 
-    /// Deletes an archived task with its runs, links, comments and attachments; its events stay. Returns the stored
-    /// paths of its attachments, for the caller to remove.
+    /// Deletes an archived task with its runs, links, comments and attachments; its events stay, and its id is never
+    /// given out again. Children that waited for it go on. Returns the stored paths of its attachments, for the caller
+    /// to remove.
     pub fn delete(&mut self, id: &TaskId, actor: &Actor) -> Result<Vec<String>, Error> {
         authority::person(actor, "delete a task")?;
-        let task = self.admit(id, actor)?;
-        if task.status != Status::Archived {
-            return Err(Error::conflict(
-                format!("{id} is {}: only archived tasks are deleted", task.status),
-                format!("archive it first: `supervisor archive {id}`"),
-            ));
+        let task = self.deletable(id, actor)?;
+        let files = self.attachments(id)?;
+        let (parents, children) = (self.parents(id)?, self.children(id)?);
+        let payload = json!({
+            "title": task.title,
+            "assignee": task.assignee,
+            "priority": task.priority,
+            "created_by": task.created_by,
+            "created_at": task.created_at,
+            "completed_at": task.completed_at,
+            "workspace": task.workspace,
+            "workspace_path": task.workspace_path,
+            "branch_name": task.branch_name,
+            "parents": parents,
+            "children": children,
+            "runs": self.runs(id)?.len(),
+            "comments": self.comments(id)?.len(),
+            "attachments": files.iter().map(|file| file.filename.as_str()).collect::<Vec<_>>(),
+        });
+        let by = actor.label();
+        self.tell(&task, None, DELETED, Some(payload), &by)?;
+        if !tasks::delete(self.conn(), id)? {
+            return Err(Error::missing("task", id));
         }
-        let paths = self.attachments(id)?.into_iter().map(|file| file.stored_path).collect();
-        self.tell(&task, None, "deleted", None, &actor.label())?;
-        if tasks::delete(self.conn(), id)? { Ok(paths) } else { Err(Error::missing("task", id)) }
+        for child in children {
+            self.regate(&child, &by)?;
+        }
+        Ok(files.into_iter().map(|file| file.stored_path).collect())
+    }
+}
+
+impl View<'_> {
+    /// Returns a task that may be deleted.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for one that is not archived: it may have a worker.
+    pub fn deletable(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
+        let task = self.task_for(id, actor)?;
+        if task.status == Status::Archived {
+            return Ok(task);
+        }
+        Err(Error::conflict(
+            format!("{id} is {}: only archived tasks are deleted", task.status),
+            format!("archive it first: `supervisor archive {id}`"),
+        ))
     }
 }

@@ -12,6 +12,18 @@ use crate::id::{EventId, RunId, TaskId};
 use crate::note::Event;
 use crate::status::Change;
 
+/// The kind of the event that ends a task's history.
+pub(crate) const DELETED: &str = "deleted";
+
+/// What one event does to where a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It moves the task.
+    Moved(Change),
+    /// The task is no more.
+    Deleted,
+}
+
 /// One row to append.
 pub(crate) struct NewEvent<'a> {
     pub(crate) task: &'a TaskId,
@@ -103,21 +115,22 @@ pub(crate) fn last(conn: &Connection) -> Result<EventId, Error> {
         .step("read the last event")
 }
 
-/// Hands every change of the log to `each`, oldest first.
-pub(crate) fn changes(
+/// Hands every step of the log to `each`, oldest first.
+pub(crate) fn steps(
     conn: &Connection,
-    mut each: impl FnMut(EventId, TaskId, Change) -> Result<(), Error>,
+    mut each: impl FnMut(EventId, TaskId, Step) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut statement = conn
-        .prepare("SELECT id, task_id, change FROM task_events WHERE change IS NOT NULL ORDER BY id")
+        .prepare(&format!(
+            "SELECT id, task_id, change FROM task_events WHERE change IS NOT NULL OR kind = '{DELETED}' ORDER BY id"
+        ))
         .step("read the log")?;
     let mut rows = statement.query([]).step("read the log")?;
     while let Some(row) = rows.next().step("read the log")? {
         let id = row.get("id").step("read the log")?;
         let task = row.get("task_id").step("read the log")?;
-        if let Some(change) = json(row, "change").step("read the log")? {
-            each(id, task, change)?;
-        }
+        let step = json(row, "change").step("read the log")?.map_or(Step::Deleted, Step::Moved);
+        each(id, task, step)?;
     }
     Ok(())
 }

@@ -200,6 +200,13 @@ pub(crate) fn reserve_id(conn: &Connection, id: &TaskId) -> Result<bool, Error> 
         .map(|rows| rows == 1)
 }
 
+pub(crate) fn is_reserved(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
+    conn.prepare_cached("SELECT 1 FROM task_ids WHERE id = ?1")
+        .and_then(|mut statement| statement.query_row([id], |_| Ok(())).optional())
+        .step("look for the id")
+        .map(|found| found.is_some())
+}
+
 pub(crate) fn insert(conn: &Connection, task: &NewTask, birth: &Birth<'_>) -> Result<(), Error> {
     let (kind, until) = columns(birth.state);
     let max_runtime = task.max_runtime.map(|limit| i64::try_from(limit.as_micros()).unwrap_or(i64::MAX));

@@ -177,6 +177,9 @@ fn replayed(root: &Root, name: &BoardName) -> Check {
 fn difference(difference: &Difference) -> String {
     match difference {
         Difference::Illegal { event, task, error } => format!("event {event} of {task}: {error}"),
+        Difference::Missing { task, replayed } => {
+            format!("{task} is {} in the log and not on the board", replayed.status())
+        }
         Difference::State { task, replayed: None, live } => {
             format!("{task} is {}, and the log does not know it", live.status())
         }
