@@ -107,6 +107,11 @@ impl View<'_> {
         tasks::is_reserved(self.conn, id)
     }
 
+    /// Returns the directories that tasks which are not archived name as their workspace.
+    pub fn directories_in_use(&self) -> Result<Vec<String>, Error> {
+        tasks::directories(self.conn)
+    }
+
     /// Returns one page of tasks.
     pub fn tasks(&self, filter: &Filter) -> Result<Page, Error> {
         let (tasks, next) = pages::list(self.conn, filter)?;

@@ -13,6 +13,7 @@ mod demo;
 mod exit;
 mod failpoint;
 mod failure;
+mod gc;
 mod lanes;
 mod moment;
 mod owner;

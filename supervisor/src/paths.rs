@@ -128,7 +128,12 @@ impl Root {
 
     /// The log of one run.
     pub(crate) fn log(&self, board: &BoardName, task: &TaskId, run: RunId) -> PathBuf {
-        self.state.join("logs").join(board.as_str()).join(task.as_str()).join(format!("{run}.log"))
+        self.logs(board).join(task.as_str()).join(format!("{run}.log"))
+    }
+
+    /// All logs of a board.
+    pub(crate) fn logs(&self, board: &BoardName) -> PathBuf {
+        self.state.join("logs").join(board.as_str())
     }
 
     /// Where scratch workspaces of a board are made.

@@ -10,8 +10,9 @@ use crate::name::Name;
 use crate::prepared::{Owner, Prepared};
 use crate::release::{Loss, Removal, Status};
 use crate::repository::{self, Committed, Head, Standing};
+use crate::size::Size;
 use crate::worktree::{Author, Base, Worktree};
-use crate::{directory, scratch, tree};
+use crate::{directory, scratch, size, tree};
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +46,13 @@ pub enum Job {
         /// The directory of scratch workspaces.
         base: PathBuf,
         /// The workspace's name.
+        name: Name,
+    },
+    /// See [`crate::measure`].
+    Measure {
+        /// The directory that holds the tree.
+        base: PathBuf,
+        /// The tree's name.
         name: Name,
     },
     /// See [`Worktree::remove`].
@@ -97,6 +105,8 @@ pub enum Outcome {
     Prepared(Prepared),
     /// A workspace is gone.
     Removed(Removal),
+    /// What a tree holds.
+    Measured(Size),
     /// What a worktree holds.
     Inspected(Status),
     /// Where a repository stands.
@@ -119,6 +129,7 @@ impl Job {
                 Outcome::Prepared(worktree.prepare(&base, author.as_ref())?)
             }
             Self::RemoveScratch { base, name } => Outcome::Removed(tree::remove_tree(&base, &name)?),
+            Self::Measure { base, name } => Outcome::Measured(size::measure(&base, &name)?),
             Self::RemoveWorktree { worktree, loss } => Outcome::Removed(worktree.remove(loss)?),
             Self::Inspect { worktree } => Outcome::Inspected(worktree.status()?),
             Self::ExamineRepository { path } => Outcome::Standing(repository::standing(&path)?),

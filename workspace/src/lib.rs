@@ -45,6 +45,7 @@ mod prepared;
 mod release;
 pub mod repository;
 pub mod scratch;
+mod size;
 mod spec;
 #[cfg(test)]
 mod testing;
@@ -63,6 +64,7 @@ pub use prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared};
 pub use release::{Changes, Loss, Removal, Status};
 pub use repository::RepositoryError;
 pub use scratch::ScratchError;
+pub use size::{Size, measure};
 pub use spec::{SpecError, WorkspaceSpec};
 pub use tree::{TreeError, remove_tree};
 pub use worktree::{Author, Base, Worktree, WorktreeError};

@@ -433,6 +433,14 @@ pub(crate) fn created_by_run(conn: &Connection, run: RunId) -> Result<u32, Error
         .step("count the run's tasks")
 }
 
+pub(crate) fn directories(conn: &Connection) -> Result<Vec<String>, Error> {
+    conn.prepare_cached(
+        "SELECT DISTINCT substr(workspace, 5) FROM tasks WHERE status <> 'archived' AND workspace GLOB 'dir:*'",
+    )
+    .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
+    .step("list the directories in use")
+}
+
 pub(crate) fn uid_taken(conn: &Connection, uid: u32) -> Result<bool, Error> {
     conn.prepare_cached("SELECT 1 FROM tasks WHERE worker_uid = ?1")
         .and_then(|mut statement| statement.query_row([uid], |_| Ok(())).optional())

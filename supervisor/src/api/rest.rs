@@ -19,7 +19,7 @@ pub(super) fn mount(router: Router<Shared>) -> Router<Shared> {
     router
         .route("/api/v1/board", get(board))
         .route("/api/v1/tasks", get(tasks).post(create))
-        .route("/api/v1/tasks/{id}", get(task).patch(patch))
+        .route("/api/v1/tasks/{id}", get(task).patch(patch).delete(delete))
         .route("/api/v1/tasks/{id}/comments", post(comment))
         .route("/api/v1/links", post(link).delete(unlink))
         .route("/api/v1/dispatch", post(run_pass))
@@ -121,6 +121,16 @@ async fn patch(
 ) -> Reply<Task> {
     let patch = verbs::Patch { task_id: Some(task_id(&id)?), ..taken(body)? };
     dispatch(&shared, &peer, &headers, patch).await.map(Json)
+}
+
+async fn delete(
+    State(shared): State<Shared>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Reply<<verbs::Archive as super::Verb>::Reply> {
+    let delete = verbs::Archive { rm: vec![task_id(&id)?], ..verbs::Archive::default() };
+    dispatch(&shared, &peer, &headers, delete).await.map(Json)
 }
 
 async fn comment(

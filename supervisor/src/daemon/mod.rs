@@ -44,6 +44,7 @@ pub(crate) use place::check as check_workspace;
 pub(crate) use run::{Extent, run};
 pub(crate) use stopping::StopMode;
 pub(crate) use why::ask as ask_why;
+pub(crate) use uids::uids_of;
 
 use kernel::{BoardName, TaskId};
 

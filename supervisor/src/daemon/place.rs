@@ -214,6 +214,7 @@ pub(super) fn workspace(
     match outcome {
         Outcome::Prepared(prepared) => Ok(prepared),
         Outcome::Removed(_)
+        | Outcome::Measured(_)
         | Outcome::Inspected(_)
         | Outcome::Standing(_)
         | Outcome::Provided(_)

@@ -4,6 +4,7 @@
 //! the configured range changes later: files with its uids may still be there.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -24,6 +25,13 @@ pub(super) struct Range {
     pub(super) first: u32,
     /// The last uid.
     pub(super) last: u32,
+}
+
+/// The uids that the workers of a board have had, if any.
+pub(crate) fn uids_of(root: &Root, board: BoardId) -> Result<Option<RangeInclusive<u32>>, Failure> {
+    let uids = Uids::load(root)?;
+    let ranges = uids.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(ranges.get(&board.to_string()).map(|range| range.first..=range.last))
 }
 
 /// The ranges of all boards. Only the process that owns the root changes them.

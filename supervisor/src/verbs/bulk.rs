@@ -31,6 +31,23 @@ pub(crate) struct One {
     pub(crate) code: Option<Code>,
 }
 
+impl One {
+    /// Shows it on a line.
+    pub(crate) fn show(&self, verb: &str, screen: &mut Screen) {
+        if let Some(error) = &self.error {
+            let label = screen.paint(Ink::Red, "failed:");
+            screen.line(format!("{label} {} {error}", self.id));
+            if let Some(hint) = &self.hint {
+                screen.line(format!("        hint: {hint}"));
+            }
+            return;
+        }
+        let status = self.status.map(|status| format!(" ({status})")).unwrap_or_default();
+        let note = self.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
+        screen.line(format!("{verb} {}{status}{note}", self.id));
+    }
+}
+
 /// The status that a task has now, with what its reader should know; or why nothing was done.
 pub(crate) type Attempt = Result<(kernel::Status, Option<String>), kernel::Error>;
 
@@ -86,20 +103,7 @@ impl Bulk {
     /// Shows one line per task.
     pub(crate) fn show(&self, verb: &str, screen: &mut Screen) {
         for one in &self.results {
-            match (&one.error, &one.status) {
-                (Some(error), _) => {
-                    let label = screen.paint(Ink::Red, "failed:");
-                    screen.line(format!("{label} {} {error}", one.id));
-                    if let Some(hint) = &one.hint {
-                        screen.line(format!("        hint: {hint}"));
-                    }
-                }
-                (None, Some(status)) => {
-                    let note = one.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
-                    screen.line(format!("{verb} {} ({status}){note}", one.id));
-                }
-                (None, None) => screen.line(format!("{verb} {}", one.id)),
-            }
+            one.show(verb, screen);
         }
     }
 
