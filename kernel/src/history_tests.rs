@@ -39,6 +39,7 @@ enum Act {
     Finish(usize, u8),
     FinishAgain(usize),
     Wait(u16),
+    Fold(u16, u8),
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -72,6 +73,7 @@ fn act() -> impl Strategy<Value = Act> {
         6 => (at.clone(), 0_u8..12).prop_map(|(a, cause)| Act::Finish(a, cause)),
         1 => at.prop_map(Act::FinishAgain),
         2 => (1_u16..900).prop_map(Act::Wait),
+        1 => (0_u16..900, 1_u8..40).prop_map(|(age, limit)| Act::Fold(age, limit)),
     ]
 }
 
@@ -112,6 +114,14 @@ fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) {
         Act::Wait(seconds) => {
             bench.clock.advance(Duration::from_secs(seconds.into()));
             bench.wake();
+            Ok(())
+        }
+        Act::Fold(age, limit) => {
+            let now = crate::Clock::now(&*bench.clock).as_micros();
+            let before = crate::Timestamp::from_micros(now - i64::from(age) * 1_000_000 + 1);
+            let folded = bench.call(move |board| board.fold_events(before, limit.into()));
+            assert!(folded.is_ok(), "{folded:?}");
+            bench.check();
             Ok(())
         }
         Act::Link(a, b) | Act::Unlink(a, b) => {

@@ -36,6 +36,7 @@ mod context;
 mod entropy;
 mod error;
 mod filter;
+mod fold;
 mod id;
 pub mod limits;
 mod note;
@@ -77,6 +78,7 @@ pub use context::{Context, ContextLimits};
 pub use entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use error::{Error, ErrorCode, StorageKind};
 pub use filter::{Archived, EventFilter, Filter, Page, Sort};
+pub use fold::{Folded, Horizon};
 pub use id::{BoardId, BoardName, CommentId, EventId, ParseError, Profile, RequestId, RunId, TaskId, Tenant};
 pub use note::{Attachment, Comment, Event};
 pub use outcome::{

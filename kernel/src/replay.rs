@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::id::{EventId, TaskId};
 use crate::status::State;
 use crate::store::events::{self, Step};
-use crate::store::tasks;
+use crate::store::{folded, tasks};
 use crate::transition::{IllegalChange, next};
 use crate::view::View;
 
@@ -41,10 +41,14 @@ pub enum Difference {
 }
 
 impl View<'_> {
-    /// Plays the whole log again and compares where it leads with the board. Returns every difference.
+    /// Plays the whole log again, from where folded events have left it, and compares where it leads with the board. Returns every difference.
     pub fn replay(&self) -> Result<Vec<Difference>, Error> {
         let mut states: BTreeMap<TaskId, State> = BTreeMap::new();
         let mut differences = Vec::new();
+        folded::states(self.conn, |task, state| {
+            states.insert(task, state);
+            Ok(())
+        })?;
         events::steps(self.conn, |event, task, step| {
             match step {
                 Step::Deleted => {

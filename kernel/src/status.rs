@@ -34,7 +34,8 @@ words! {
 }
 
 /// A status with the data that exists in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     /// See [`Status::Triage`].
     Triage,
@@ -43,6 +44,7 @@ pub enum State {
     /// See [`Status::Scheduled`].
     Scheduled {
         /// When it becomes ready.
+        #[serde(with = "micros")]
         until: Timestamp,
     },
     /// See [`Status::Ready`].

@@ -110,7 +110,9 @@ pub(crate) fn list(conn: &Connection, filter: &EventFilter) -> Result<Vec<Event>
 }
 
 pub(crate) fn last(conn: &Connection) -> Result<EventId, Error> {
-    conn.prepare_cached("SELECT coalesce(max(id), 0) FROM task_events")
+    conn.prepare_cached(
+        "SELECT max(ifnull((SELECT max(id) FROM task_events), 0), ifnull((SELECT event_id FROM event_horizon), 0))",
+    )
         .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
         .step("read the last event")
 }

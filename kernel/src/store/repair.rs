@@ -227,7 +227,8 @@ fn reconcile(conn: &Connection) -> rusqlite::Result<Vec<Loss>> {
     for table in tables(conn)? {
         let columns = columns(conn, &table)?;
         let referring = columns.into_iter().filter(|column| {
-            matches!(column.as_str(), "task_id" | "parent_id" | "child_id") && table != "task_events"
+            matches!(column.as_str(), "task_id" | "parent_id" | "child_id")
+                && !matches!(table.as_str(), "task_events" | "folded_states")
         });
         let referring: Vec<String> = referring.collect();
         if !referring.is_empty() {

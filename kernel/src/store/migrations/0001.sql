@@ -151,6 +151,17 @@ CREATE TABLE task_events (
 CREATE INDEX task_events_task ON task_events (task_id, id);
 CREATE INDEX task_events_tenant ON task_events (tenant, id);
 
+CREATE TABLE folded_states (
+    task_id TEXT PRIMARY KEY,
+    state TEXT NOT NULL CHECK (json_valid(state))
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE event_horizon (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    event_id INTEGER NOT NULL,
+    folded_at INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE task_runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
