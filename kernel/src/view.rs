@@ -16,7 +16,7 @@ use crate::ready::{self, Skip};
 use crate::run::Run;
 use crate::status::{Gate, Status};
 use crate::store::Connection;
-use crate::store::{attachments, comments, counts, events, links, meta, pages, queue, runs, tasks};
+use crate::store::{attachments, comments, counts, events, links, meta, pages, queue, requests, runs, tasks};
 use crate::task::Task;
 use crate::waiting::{self, Waiting};
 
@@ -110,6 +110,16 @@ impl View<'_> {
     /// Returns the directories that tasks which are not archived name as their workspace.
     pub fn directories_in_use(&self) -> Result<Vec<String>, Error> {
         tasks::directories(self.conn)
+    }
+
+    /// Returns at most `limit` archived tasks with a worktree, in the order of their ids, after one of them.
+    pub fn archived_worktrees(&self, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
+        tasks::archived_worktrees(self.conn, after, limit)
+    }
+
+    /// Returns at most `limit` requests whose replies were stored before a time, and the bytes of those.
+    pub fn old_replies(&self, before: Timestamp, limit: u32) -> Result<(Vec<String>, u64), Error> {
+        requests::before(self.conn, before, limit)
     }
 
     /// Returns one page of tasks.

@@ -15,6 +15,7 @@
 //! | `before-finish` | the end is proven, and the run's places are removed |
 //! | `after-finish` | the board knows the end |
 //! | `after-cleanup` | the run directory is removed |
+//! | `after-fold` | `gc` has folded some events |
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -62,6 +62,13 @@ pub enum Job {
         /// What may be lost.
         loss: Loss,
     },
+    /// See [`Worktree::judge`].
+    JudgeWorktree {
+        /// The worktree.
+        worktree: Worktree,
+        /// What may be lost.
+        loss: Loss,
+    },
     /// See [`Worktree::status`].
     Inspect {
         /// The worktree.
@@ -131,6 +138,7 @@ impl Job {
             Self::RemoveScratch { base, name } => Outcome::Removed(tree::remove_tree(&base, &name)?),
             Self::Measure { base, name } => Outcome::Measured(size::measure(&base, &name)?),
             Self::RemoveWorktree { worktree, loss } => Outcome::Removed(worktree.remove(loss)?),
+            Self::JudgeWorktree { worktree, loss } => Outcome::Removed(worktree.judge(loss)?),
             Self::Inspect { worktree } => Outcome::Inspected(worktree.status()?),
             Self::ExamineRepository { path } => Outcome::Standing(repository::standing(&path)?),
             Self::CloneRepository { from, to } => Outcome::Provided(repository::clone(&from, &to)?),

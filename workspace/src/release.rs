@@ -76,6 +76,25 @@ impl Worktree {
         }
     }
 
+    /// Says whether [`Worktree::remove`] would remove the worktree, by its rules, and changes nothing.
+    pub fn judge(&self, loss: Loss) -> Result<Removal, WorktreeError> {
+        let source = Source::open(&self.repository)?;
+        let directory = self.directory();
+        let links = self.links(&source, &directory);
+        match open::directory(&directory) {
+            Ok(_) => {}
+            Err(OpenError::Missing { .. }) => return Ok(Removal::Absent),
+            Err(error) => return Err(WorktreeError::OpenDirectory(error)),
+        }
+        let note = Note::take(&directory, &self.id)?;
+        let judged = self.refuse(&source, &links, &note, loss);
+        if !note.incomplete {
+            note.discard()?;
+        }
+        judged?;
+        Ok(if self.is_tracked(&source, &links)? { Removal::Removed } else { Removal::Absent })
+    }
+
     /// Removes the worktree, its metadata and, unless it is to be kept, its branch.
     ///
     /// Only for the holder of the worktree's lease. A removal that was interrupted is finished by the next one, and taken
@@ -91,23 +110,13 @@ impl Worktree {
             Err(error) => return Err(WorktreeError::OpenDirectory(error)),
         }
         let mut note = Note::take(&directory, &self.id)?;
-        let there = links.tree.symlink_metadata().is_ok();
-        let judged = if note.incomplete || loss == Loss::Accept {
-            Ok(())
-        } else if there {
-            self.refuse_loss(&source, &links, loss)
-        } else {
-            self.refuse_lost_commits(&source, loss)
-        };
-        if let Err(refusal) = judged {
-            note.discard()?;
+        if let Err(refusal) = self.refuse(&source, &links, &note, loss) {
+            if !note.incomplete {
+                note.discard()?;
+            }
             return Err(refusal);
         }
-        // An incomplete worktree holds nobody's work, but its branch may be older than the interruption.
-        if note.incomplete && loss != Loss::Accept {
-            self.refuse_lost_commits(&source, loss)?;
-        }
-        let tracked = there || links.metadata.exists() || source.tip(&branch)?.is_some();
+        let tracked = self.is_tracked(&source, &links)?;
         note.mark_incomplete()?;
         remove_tree(&directory, &self.id).map_err(WorktreeError::Clear)?;
         remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?;
@@ -116,6 +125,22 @@ impl Worktree {
         }
         note.discard()?;
         Ok(if tracked { Removal::Removed } else { Removal::Absent })
+    }
+
+    fn is_tracked(&self, source: &Source, links: &Links) -> Result<bool, WorktreeError> {
+        let there = links.tree.symlink_metadata().is_ok();
+        Ok(there || links.metadata.exists() || source.tip(&self.branch())?.is_some())
+    }
+
+    fn refuse(&self, source: &Source, links: &Links, note: &Note, loss: Loss) -> Result<(), WorktreeError> {
+        if loss == Loss::Accept {
+            return Ok(());
+        }
+        // An incomplete worktree holds nobody's work, but its branch may be older than the interruption.
+        if note.incomplete || links.tree.symlink_metadata().is_err() {
+            return self.refuse_lost_commits(source, loss);
+        }
+        self.refuse_loss(source, links, loss)
     }
 
     fn refuse_loss(&self, source: &Source, links: &Links, loss: Loss) -> Result<(), WorktreeError> {

@@ -229,7 +229,8 @@ impl Worktree {
         }
     }
 
-    pub(crate) fn directory(&self) -> PathBuf {
+    /// Returns the directory that holds the working tree.
+    pub fn directory(&self) -> PathBuf {
         self.worktrees.clone().unwrap_or_else(|| self.repository.join(".worktrees"))
     }
 

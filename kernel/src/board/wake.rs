@@ -79,4 +79,9 @@ impl Board<'_> {
     pub fn forget_requests(&mut self, before: Timestamp) -> Result<usize, Error> {
         requests::forget_before(self.conn(), before)
     }
+
+    /// Forgets the stored replies of some requests.
+    pub fn forget_replies(&mut self, ids: &[String]) -> Result<(), Error> {
+        ids.iter().try_for_each(|id| requests::forget(self.conn(), id))
+    }
 }

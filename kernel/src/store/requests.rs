@@ -41,3 +41,24 @@ pub(crate) fn insert(
 pub(crate) fn forget_before(conn: &Connection, time: Timestamp) -> Result<usize, Error> {
     conn.execute("DELETE FROM requests WHERE created_at < ?1", [time]).step("forget old requests")
 }
+
+/// Returns at most `limit` requests of before a time, and the bytes of their replies.
+pub(crate) fn before(conn: &Connection, time: Timestamp, limit: u32) -> Result<(Vec<String>, u64), Error> {
+    let rows: Vec<(String, i64)> = conn
+        .prepare_cached("SELECT id, length(reply) AS bytes FROM requests WHERE created_at < ?1 LIMIT ?2")
+        .and_then(|mut statement| {
+            statement
+                .query_map(params![time, limit], |row| Ok((row.get("id")?, row.get("bytes")?)))?
+                .collect()
+        })
+        .step("list old requests")?;
+    let bytes = rows.iter().map(|(_, bytes)| bytes.unsigned_abs()).sum();
+    Ok((rows.into_iter().map(|(id, _)| id).collect(), bytes))
+}
+
+pub(crate) fn forget(conn: &Connection, id: &str) -> Result<(), Error> {
+    conn.prepare_cached("DELETE FROM requests WHERE id = ?1")
+        .and_then(|mut statement| statement.execute([id]))
+        .step("forget a request")
+        .map(|_| ())
+}

@@ -441,6 +441,14 @@ pub(crate) fn directories(conn: &Connection) -> Result<Vec<String>, Error> {
     .step("list the directories in use")
 }
 
+pub(crate) fn archived_worktrees(conn: &Connection, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
+    conn.prepare_cached(&format!(
+        "{TASK} WHERE t.status = 'archived' AND t.workspace GLOB 'worktree:*' AND t.id > ?1 ORDER BY t.id LIMIT ?2"
+    ))
+    .and_then(|mut statement| statement.query_map(params![after, limit], read)?.collect())
+    .step("list the worktrees of archived tasks")
+}
+
 pub(crate) fn uid_taken(conn: &Connection, uid: u32) -> Result<bool, Error> {
     conn.prepare_cached("SELECT 1 FROM tasks WHERE worker_uid = ?1")
         .and_then(|mut statement| statement.query_row([uid], |_| Ok(())).optional())

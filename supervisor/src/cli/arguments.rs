@@ -119,6 +119,7 @@ pub(super) enum Command {
     Answer(verbs::Answer),
     Reclaim(verbs::Reclaim),
     Archive(verbs::Archive),
+    Gc(verbs::Gc),
     Init(verbs::Init),
     Backup(verbs::Backup),
     Restore(Restore),

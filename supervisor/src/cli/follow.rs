@@ -8,7 +8,7 @@ use super::Output;
 use crate::api::Verb as _;
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::verbs::{Events, Log, Runs, Show, Status, event_line};
+use crate::verbs::{Events, Log, Runs, Show, Status, event_line, starts_later};
 
 /// How long one question waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
@@ -81,6 +81,9 @@ pub(super) async fn tail(client: &Client, tail: Tail, output: Output) -> Result<
 async fn stream(client: &Client, mut events: Events, output: Output) -> Result<u8, Failure> {
     loop {
         let page = client.call(&events).await?;
+        if let Some(horizon) = &page.folded {
+            crate::terminal::complain(&starts_later(horizon));
+        }
         events.since = page.cursor;
         events.wait = WAIT_SECONDS;
         for event in &page.events {

@@ -6,6 +6,7 @@ mod boards;
 mod dispatch;
 mod doctor;
 mod follow;
+mod gc;
 mod paper;
 mod refused;
 mod restore;
@@ -170,6 +171,7 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Export(verb) => transfer::export(&client, &verb, output),
         Command::Import(verb) => transfer::import(&client, &verb, output),
         Command::Doctor(verb) => doctor::run(&client, &verb, output),
+        Command::Gc(verb) => gc::run(&client, verb, output).await,
         Command::Stop(verb) => stop::run(&client, verb, output).await,
         Command::Log(verb) if verb.follow => follow::log(&client, verb, output).await,
         Command::Log(verb) => call(&client, verb, output).await,

@@ -224,7 +224,8 @@ pub(super) fn workspace(
     }
 }
 
-fn system_reads() -> Vec<PathBuf> {
+/// What a program of the system reads before it does anything.
+pub(crate) fn system_reads() -> Vec<PathBuf> {
     ["/usr", "/lib", "/lib64", "/etc", "/proc", "/dev/null", "/dev/urandom"]
         .map(PathBuf::from)
         .into_iter()
@@ -276,7 +277,7 @@ fn give(path: &Path, identity: Option<Identity>) -> std::io::Result<()> {
 }
 
 /// Removes the private places of a run that is gone and whose user nobody wrote down: their owner is that user.
-pub(super) fn remove_forgotten(dir: &Path) -> Result<(), String> {
+pub(crate) fn remove_forgotten(dir: &Path) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt as _;
     let own = nix::unistd::geteuid().as_raw();
     let identity = ["home", "tmp"]

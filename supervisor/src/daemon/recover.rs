@@ -11,7 +11,7 @@ use super::live::{LiveRun, Phase};
 use super::run_task::{Context, adopt};
 use super::{TaskKey, cgroup, place};
 use crate::failure::Failure;
-use crate::rundir::{LockState, RunDir, StopReason, StopRequest, VERSION};
+use crate::rundir::{LockGuard, LockState, RunDir, StopReason, StopRequest, VERSION};
 use crate::service::BoardHandle;
 
 /// Classifies every open run of a board, and returns them. Each one gets a task that sees it to its end; nothing is
@@ -116,13 +116,18 @@ fn remove_dead(path: &Path) -> Result<(), String> {
             // The next start removes what is left when it has ended.
             Ok(())
         }
-        LockState::Free(guard) => {
-            if let Some(group) = dir.spec().ok().and_then(|spec| spec.cgroup) {
-                cgroup::kill(&group).map_err(|e| e.to_string())?;
-                cgroup::remove_run(&group);
-            }
-            dir.revoke(guard).map_err(|e| crate::lanes::with_causes(&e))?;
-            dir.remove().map_err(|e| crate::lanes::with_causes(&e))
-        }
+        LockState::Free(guard) => remove_ended(dir, guard),
     }
+}
+
+/// Removes the directory of a run that is over and whose lock is had, with whatever its cgroup still holds.
+pub(crate) fn remove_ended(dir: RunDir, guard: LockGuard) -> Result<(), String> {
+    if let Some(group) = dir.spec().ok().and_then(|spec| spec.cgroup)
+        && group.exists()
+    {
+        cgroup::kill(&group).map_err(|e| e.to_string())?;
+        cgroup::remove_run(&group);
+    }
+    dir.revoke(guard).map_err(|e| crate::lanes::with_causes(&e))?;
+    dir.remove().map_err(|e| crate::lanes::with_causes(&e))
 }

@@ -37,7 +37,7 @@ use crate::service::{Mode, Service};
 /// How many ready tasks one look at a board takes in beyond what could start at once.
 const LOOK_AHEAD: usize = 64;
 /// How long the reply of a request is kept for a repeat; a client gives up after a minute.
-const REPLY_AGE: Duration = Duration::from_hours(24);
+pub(crate) const REPLY_AGE: Duration = Duration::from_hours(24);
 /// How long a start waits for a command that holds the root.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// What a daemon writes into the lock.

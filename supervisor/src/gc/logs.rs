@@ -1,20 +1,70 @@
 //! The logs of runs that nobody reads any more.
 
-use kernel::{BoardName, TaskId};
-use workspace::Name;
+use std::path::Path;
 
+use kernel::{BoardName, Run, RunId, TaskId, Timestamp};
+use workspace::{Name, Size};
+
+use super::{Deed, Fate, Item, Kind, places};
 use crate::failure::Failure;
 use crate::paths::Root;
 
 /// Removes every log of a task that is no more.
 pub(crate) fn remove_all(root: &Root, board: &BoardName, task: &TaskId) -> Result<(), Failure> {
-    let fail = |e: &dyn std::error::Error| {
-        Failure::failed(format!("the logs of {task} are not removed: {}", crate::lanes::with_causes(e)))
-    };
-    let name = Name::new(task.as_str()).map_err(|e| fail(&e))?;
-    let base = root.logs(board);
-    if !base.is_dir() {
-        return Ok(());
+    match of_deleted(root, board, task, Deed::Remove) {
+        Fate::Absent | Fate::Gone(_) => Ok(()),
+        Fate::Foreign(why) | Fate::Stuck(why) => {
+            Err(Failure::failed(format!("the logs of {task} are not removed: {why}")))
+        }
     }
-    workspace::remove_tree(&base, &name).map(drop).map_err(|e| fail(&e))
+}
+
+/// All logs of a task that is no more. Only this program writes to their directory.
+pub(super) fn of_deleted(root: &Root, board: &BoardName, task: &TaskId, deed: Deed) -> Fate {
+    let base = root.logs(board);
+    let take = || {
+        places::directory(&base.join(task.as_str()))?;
+        let stuck = |e: &dyn std::error::Error| Fate::Stuck(crate::lanes::with_causes(e));
+        let name = Name::new(task.as_str()).map_err(|e| stuck(&e))?;
+        let size = workspace::measure(&base, &name).map_err(|e| stuck(&e))?;
+        if deed == Deed::Remove {
+            workspace::remove_tree(&base, &name).map_err(|e| stuck(&e))?;
+        }
+        Ok(Fate::Gone(Size { entries: size.entries + 1, ..size }))
+    };
+    take().unwrap_or_else(|fate| fate)
+}
+
+/// The logs of a task whose runs ended before a moment.
+pub(super) fn of_task(dir: &Path, task: &TaskId, runs: &[Run], before: Timestamp, deed: Deed) -> Vec<Item> {
+    let item = |path: &Path, fate| Item::of(Kind::Log, path, Some(task), fate);
+    if let Err(fate) = places::directory(dir) {
+        return item(dir, fate).into_iter().collect();
+    }
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.iter().filter_map(|path| item(path, of_run(path, runs, before, deed))).collect()
+}
+
+fn of_run(path: &Path, runs: &[Run], before: Timestamp, deed: Deed) -> Fate {
+    let number = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".log")?.parse().ok());
+    let Ok(meta) = std::fs::symlink_metadata(path) else { return Fate::Absent };
+    let Some(number) = number.map(RunId).filter(|_| meta.is_file()) else {
+        return Fate::Foreign("it is no log of a run".to_owned());
+    };
+    let Some(run) = runs.iter().find(|run| run.id == number) else {
+        return Fate::Foreign("its task has no such run".to_owned());
+    };
+    if run.ended_at.is_none_or(|ended| ended >= before) {
+        return Fate::Absent;
+    }
+    if deed == Deed::Remove
+        && let Err(e) = std::fs::remove_file(path)
+    {
+        return Fate::Stuck(e.to_string());
+    }
+    let blocks = std::os::unix::fs::MetadataExt::blocks(&meta);
+    // stat(2): in units of 512 bytes, whatever the block size.
+    Fate::Gone(Size { bytes: blocks * 512, entries: 1 })
 }

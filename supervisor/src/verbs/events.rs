@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Event, EventFilter, EventId, Profile, TaskId, Tenant};
+use kernel::{Event, EventFilter, EventId, Horizon, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,9 @@ pub(crate) struct EventPage {
     pub(crate) cursor: EventId,
     /// The last event of the board, whatever the filter.
     pub(crate) last_event: EventId,
+    /// Where the log starts, where that is after what was asked for: earlier events were folded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) folded: Option<Horizon>,
 }
 
 impl Events {
@@ -90,8 +93,9 @@ impl Verb for Events {
         loop {
             news.mark_unchanged();
             let filter = self.filter();
-            let (events, last) =
-                call.read(move |view| Ok((view.events(&filter)?, view.last_event()?))).await?;
+            let (events, last, horizon) = call
+                .read(move |view| Ok((view.events(&filter)?, view.last_event()?, view.horizon()?)))
+                .await?;
             let full = events.len() >= self.filter().limit as usize;
             if !events.is_empty() || tokio::time::Instant::now() >= until {
                 // An exhausted filter has seen everything up to the last event of the board.
@@ -99,7 +103,8 @@ impl Verb for Events {
                     Some(event) if full => event.id,
                     _ => last.max(self.since),
                 };
-                return Ok(EventPage { events, cursor, last_event: last });
+                let folded = horizon.filter(|horizon| self.since < horizon.through);
+                return Ok(EventPage { events, cursor, last_event: last, folded });
             }
             if call.service.daemon().is_some() {
                 // Cancel-safe: a change that is missed by the timeout is seen by the next look.
@@ -123,10 +128,22 @@ impl Verb for Events {
     }
 
     fn show(reply: &EventPage, screen: &mut Screen) {
+        if let Some(horizon) = &reply.folded {
+            screen.line(screen.paint(Ink::Dim, &starts_later(horizon)));
+        }
         for event in &reply.events {
             line(event, screen);
         }
     }
+}
+
+/// Says that the log starts later than was asked for.
+pub(crate) fn starts_later(horizon: &Horizon) -> String {
+    format!(
+        "(the log starts after event {}: earlier ones were folded on {})",
+        horizon.through,
+        moment::local(horizon.at)
+    )
 }
 
 /// One event on one line.

@@ -334,7 +334,7 @@ fn cpu_brief(time: Duration) -> String {
 }
 
 /// A size in three digits or so: `512 B`, `14 KiB`, `2.1 GiB`.
-fn bytes_brief(bytes: u64) -> String {
+pub(super) fn bytes_brief(bytes: u64) -> String {
     let mut whole = bytes;
     let mut rest = 0;
     let mut unit = "B";

@@ -1,0 +1,22 @@
+//! `gc` at the command line: asks on until all is done, and says on a terminal how far it has come.
+
+use std::io::IsTerminal as _;
+
+use super::Output;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::terminal::complain;
+use crate::verbs::Gc;
+
+pub(super) async fn run(client: &Client, mut verb: Gc, output: Output) -> Result<u8, Failure> {
+    let mut all = client.call(&verb).await?;
+    while let Some(cursor) = all.cursor.take() {
+        if std::io::stderr().is_terminal() && !output.json() {
+            let gone: u64 = all.removed.iter().map(|item| item.entries).sum();
+            complain(&format!("Working: {gone} files and rows so far …"));
+        }
+        verb.cursor = Some(cursor);
+        all.add(client.call(&verb).await?);
+    }
+    output.reply::<Gc>(&all)
+}

@@ -1,0 +1,59 @@
+//! What may be touched at all: real directories of the expected owner, and nothing that somebody holds.
+
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use policies::Identity;
+use workspace::{Failure, Job, Lease, LeaseHolder, Name, Outcome, Place, Sharing, Size};
+
+use super::Fate;
+use crate::daemon::work_as;
+
+/// Looks at what should be a directory. Anything else is nothing of ours.
+pub(super) fn directory(path: &Path) -> Result<Metadata, Fate> {
+    match std::fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_dir() => Ok(meta),
+        Ok(meta) if meta.is_symlink() => Err(Fate::Foreign("it is a symbolic link".to_owned())),
+        Ok(_) => Err(Fate::Foreign("it is no directory".to_owned())),
+        Err(e) if e.kind() == ErrorKind::NotFound => Err(Fate::Absent),
+        Err(e) => Err(Fate::Stuck(e.to_string())),
+    }
+}
+
+/// The user of this process.
+pub(super) fn own_uid() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
+
+/// The user to become for what belongs to somebody else.
+pub(super) fn identity(uid: u32, gid: u32) -> Option<Identity> {
+    (uid != own_uid()).then_some(Identity { uid, gid })
+}
+
+/// Takes the lease on a directory: nobody begins to work there meanwhile.
+pub(super) fn lease(leases: &Path, path: &Path, meta: &Metadata, board: &str) -> Result<Lease, Fate> {
+    let place = Place { device: meta.dev(), inode: meta.ino() };
+    let holder =
+        LeaseHolder { board: board.to_owned(), run: 0, task: Some("a removal of what is over".to_owned()) };
+    Lease::acquire(leases, path, place, Sharing::Exclusive, &holder)
+        .map_err(|e| Fate::Stuck(crate::lanes::with_causes(&e)))
+}
+
+/// Measures `base/name` as a user, its top included.
+pub(super) fn measure(identity: Option<Identity>, base: &Path, name: &Name) -> Result<Size, Fate> {
+    let job = Job::Measure { base: base.to_owned(), name: name.clone() };
+    match work_as(identity, Vec::new(), vec![base.join(name.as_str())], job).map_err(stuck)? {
+        Outcome::Measured(size) => Ok(Size { entries: size.entries + 1, ..size }),
+        other => Err(Fate::Stuck(format!("the helper answered another question: {other:?}"))),
+    }
+}
+
+/// Something that a helper could not do, with what its reader can do about it.
+pub(super) fn stuck(failure: Failure) -> Fate {
+    Fate::Stuck(match failure.hint {
+        Some(hint) => format!("{} ({hint})", failure.message),
+        None => failure.message,
+    })
+}

@@ -1,0 +1,76 @@
+//! Directories and homes of runs that are over: what a removal that failed, or was cut short, has left.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use kernel::Run;
+use workspace::{Name, Size};
+
+use super::{Deed, Fate, places};
+use crate::daemon::{remove_ended_run, remove_home};
+use crate::rundir::{LockState, RunDir};
+
+/// The directory of a run that the board knows to be over, or does not know.
+pub(super) fn directory(path: &Path, deed: Deed) -> Fate {
+    let take = || {
+        places::directory(path)?;
+        let stuck = |e: &dyn std::error::Error| Fate::Stuck(crate::lanes::with_causes(e));
+        let size = size_of(path)?;
+        // A name with a dot is that of a removal that was cut short: no shim can find its directory any more.
+        if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {
+            if deed == Deed::Remove {
+                std::fs::remove_dir_all(path).map_err(|e| Fate::Stuck(e.to_string()))?;
+            }
+            return Ok(Fate::Gone(size));
+        }
+        let dir = RunDir::open(path).map_err(|e| stuck(&e))?;
+        let LockState::Free(guard) = dir.lock_state().map_err(|e| stuck(&e))? else {
+            return Err(Fate::Stuck("a process of that run still lives".to_owned()));
+        };
+        if deed == Deed::Remove {
+            remove_ended_run(dir, guard).map_err(Fate::Stuck)?;
+        }
+        Ok(Fate::Gone(size))
+    };
+    take().unwrap_or_else(|fate| fate)
+}
+
+/// The home and the temporary files of such a run.
+pub(super) fn home(path: &Path, run: Option<&Run>, deed: Deed) -> Fate {
+    let take = || {
+        let meta = places::directory(path)?;
+        if meta.uid() != places::own_uid() {
+            return Err(Fate::Foreign(format!("it belongs to uid {}", meta.uid())));
+        }
+        let mut size = Size { bytes: 0, entries: 1 };
+        for part in ["home", "tmp"] {
+            let meta = match places::directory(&path.join(part)) {
+                Ok(meta) => meta,
+                Err(Fate::Absent) => continue,
+                Err(fate) => return Err(fate),
+            };
+            let expected = run.and_then(|run| run.worker_uid);
+            if meta.uid() != places::own_uid() && expected.is_some_and(|uid| uid != meta.uid()) {
+                return Err(Fate::Foreign(format!("{part} in it belongs to uid {}", meta.uid())));
+            }
+            let name = Name::new(part).map_err(|e| Fate::Stuck(e.to_string()))?;
+            let held = places::measure(places::identity(meta.uid(), meta.gid()), path, &name)?;
+            size = Size { bytes: size.bytes + held.bytes, entries: size.entries + held.entries };
+        }
+        if deed == Deed::Remove {
+            remove_home(path).map_err(Fate::Stuck)?;
+        }
+        Ok(Fate::Gone(size))
+    };
+    take().unwrap_or_else(|fate| fate)
+}
+
+/// What only this program writes to.
+fn size_of(path: &Path) -> Result<Size, Fate> {
+    let entries = std::fs::read_dir(path).map_err(|e| Fate::Stuck(e.to_string()))?;
+    let files = entries.flatten().filter_map(|entry| entry.metadata().ok());
+    Ok(files.fold(Size { bytes: 0, entries: 1 }, |size, meta| Size {
+        bytes: size.bytes + meta.blocks() * 512,
+        entries: size.entries + 1,
+    }))
+}

@@ -1,0 +1,150 @@
+//! `gc`: removes what is over and needed by nobody, and says what it left and why.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kernel::{Clock as _, SystemClock, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::status::bytes_brief;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::daemon::REPLY_AGE;
+use crate::failure::Failure;
+use crate::gc::{Ages, Cursor, Deed, Item, Sweep};
+use crate::terminal::{Ink, Screen};
+
+/// How long one call works before it tells how far it has come.
+const PATIENCE: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_hours(24);
+
+/// Remove what archived tasks and ended runs have left
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Scratch workspaces of archived tasks, their worktrees where nothing would be lost,
+logs of runs that ended long ago, and what interrupted removals have left. What is
+in use, dirty, unmerged or not of this program's making stays, and is said.
+
+Events are kept unless --event-retention-days is given: older ones are folded into
+a snapshot from which `doctor --replay` starts.
+
+Examples:
+  supervisor gc --dry-run
+  supervisor gc --log-retention-days 7
+  supervisor gc --event-retention-days 90 --json")]
+pub(crate) struct Gc {
+    /// Say what would go, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Fold events that are older than this [default: keep all]
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) event_retention_days: Option<u32>,
+    /// Remove logs of runs that ended longer ago than this
+    #[arg(long, value_name = "DAYS", default_value_t = 30)]
+    #[serde(default = "month")]
+    pub(crate) log_retention_days: u32,
+    /// Where an earlier call has stopped
+    #[arg(skip)]
+    pub(crate) cursor: Option<String>,
+}
+
+fn month() -> u32 {
+    30
+}
+
+/// What went, or would go, and what stays for a reason.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Collected {
+    /// Whether nothing was changed.
+    pub(crate) dry_run: bool,
+    /// What went.
+    pub(crate) removed: Vec<Item>,
+    /// What stays.
+    pub(crate) kept: Vec<Item>,
+    /// Bytes of what went.
+    pub(crate) freed_bytes: u64,
+    /// What to pass as `cursor` to go on; none at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cursor: Option<String>,
+}
+
+impl Collected {
+    /// Adds what the next call did.
+    pub(crate) fn add(&mut self, more: Collected) {
+        for item in more.removed {
+            // Rows that took several calls are one thing.
+            match self.removed.last_mut().filter(|last| last.kind == item.kind && item.kind.is_rows()) {
+                Some(last) => last.grow(&item),
+                None => self.removed.push(item),
+            }
+        }
+        self.kept.extend(more.kept);
+        self.freed_bytes += more.freed_bytes;
+        self.cursor = more.cursor;
+    }
+}
+
+impl Verb for Gc {
+    const NAME: &'static str = "gc";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Collected;
+
+    async fn run(self, call: Call) -> Result<Collected, Failure> {
+        let from: Cursor = self.cursor.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+        let now = SystemClock.now();
+        let days = |days: u32| before(now, DAY.saturating_mul(days));
+        let sweep = Sweep {
+            service: Arc::clone(&call.service),
+            board: Arc::clone(&call.board),
+            deed: if self.dry_run { Deed::Look } else { Deed::Remove },
+            ages: Ages {
+                logs: days(self.log_retention_days),
+                replies: before(now, REPLY_AGE),
+                events: self.event_retention_days.map(days),
+            },
+            until: Instant::now() + PATIENCE,
+        };
+        let swept = tokio::task::spawn_blocking(move || sweep.go_on(from)).await;
+        let part = swept.map_err(|e| Failure::failed(format!("the collection did not finish: {e}")))??;
+        let (removed, kept): (Vec<Item>, Vec<Item>) =
+            part.items.into_iter().partition(|item| item.why.is_none());
+        Ok(Collected {
+            dry_run: self.dry_run,
+            freed_bytes: removed.iter().map(|item| item.bytes).sum(),
+            removed,
+            kept,
+            cursor: part.next.map(|next| next.to_string()),
+        })
+    }
+
+    fn show(reply: &Collected, screen: &mut Screen) {
+        if !reply.removed.is_empty() {
+            let what = if reply.dry_run { "WOULD GO" } else { "GONE" };
+            let rows = reply
+                .removed
+                .iter()
+                .map(|item| [item.kind.name().to_owned(), bytes_brief(item.bytes), item.path.clone()]);
+            screen.table([what, "SIZE", ""], rows);
+        }
+        if !reply.kept.is_empty() {
+            screen.heading("Kept");
+            for item in &reply.kept {
+                let why = item.why.as_deref().unwrap_or_default();
+                screen.hanging(&format!("  {} {}: ", item.kind.name(), item.path), why);
+            }
+        }
+        let size = screen.paint(Ink::Bold, &bytes_brief(reply.freed_bytes));
+        match (reply.removed.is_empty(), reply.dry_run) {
+            (true, _) => screen.line("Nothing to remove."),
+            (false, true) => screen.line(format!("{size} would be freed; nothing was changed.")),
+            (false, false) => screen.line(format!("{size} freed.")),
+        }
+    }
+}
+
+fn before(now: Timestamp, age: Duration) -> Timestamp {
+    let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(now.as_micros().saturating_sub(age).max(0))
+}
