@@ -17,6 +17,7 @@ mod docs;
 mod durable;
 mod following;
 mod full;
+mod gc;
 mod help;
 mod house;
 mod journal;
