@@ -44,8 +44,8 @@ pub(crate) use place::{check as check_workspace, remove_forgotten as remove_home
 pub(crate) use recover::remove_ended as remove_ended_run;
 pub(crate) use run::{Extent, REPLY_AGE, run};
 pub(crate) use stopping::StopMode;
-pub(crate) use why::ask as ask_why;
 pub(crate) use uids::uids_of;
+pub(crate) use why::ask as ask_why;
 
 use kernel::{BoardName, TaskId};
 
