@@ -6,10 +6,9 @@ use super::Board;
 use crate::actor::Actor;
 use crate::authority;
 use crate::error::Error;
-use crate::filter::{Archived, Filter};
 use crate::store::export::{self, Rows};
 use crate::store::peer::{Adopted, PeerBoard};
-use crate::store::{adopt, runs};
+use crate::store::{adopt, runs, tasks};
 
 impl Board<'_> {
     /// Reads an exported board into this one, which has to be empty. Returns how many rows each table has got.
@@ -44,17 +43,11 @@ impl Board<'_> {
             | Error::Forbidden { .. }
             | Error::Writer { .. }) => other,
         };
-        let mut filter = Filter { archived: Archived::Show, limit: 1000, ..Filter::default() };
-        loop {
-            let page = self.tasks(&filter).map_err(readable)?;
-            for task in &page.tasks {
-                self.comments(&task.id).map_err(readable)?;
-                runs::of_task(self.conn(), &task.id).map_err(readable)?;
-            }
-            filter.cursor = page.next;
-            if filter.cursor.is_none() {
-                return self.replay().map(drop).map_err(readable);
-            }
-        }
+        tasks::each(self.conn(), |task| {
+            self.comments(&task)?;
+            runs::of_task(self.conn(), &task).map(drop)
+        })
+        .map_err(readable)?;
+        self.replay().map(drop).map_err(readable)
     }
 }

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::convert::Step as _;
 use super::repair::{columns, tables};
-use super::{meta, migrate};
+use super::{meta, migrate, open};
 use crate::error::{Error, StorageKind};
 
 const FORMAT: &str = "supervisor-board";
@@ -82,6 +82,13 @@ pub(crate) fn export(conn: &Connection, out: &mut dyn Write) -> Result<Rows, Err
 /// Reads a whole board into an empty one. What belongs to a host is forgotten: users that were allocated to workers, and
 /// the tokens of runs.
 pub(crate) fn import(conn: &Connection, lines: &mut dyn BufRead) -> Result<Rows, Error> {
+    open::cache(conn, open::BULK_CACHE).step("begin the import")?;
+    let imported = import_rows(conn, lines);
+    open::cache(conn, open::CACHE).step("end the import")?;
+    imported
+}
+
+fn import_rows(conn: &Connection, lines: &mut dyn BufRead) -> Result<Rows, Error> {
     require_empty(conn)?;
     conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")?;
     let known = exported(conn)?;

@@ -13,6 +13,11 @@ const BUSY: Duration = Duration::from_secs(5);
 /// The size of the smallest database that `SQLite` writes.
 const SMALLEST: u64 = 512;
 
+/// KiB of pages that a writer keeps: room for those that a group of writes touches.
+pub(super) const CACHE: i64 = 8 * 1024;
+/// KiB of pages that a writer keeps while it fills a whole board, whose indices it meets in random order.
+pub(super) const BULK_CACHE: i64 = 512 * 1024;
+
 /// Why a board cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -216,11 +221,16 @@ pub(crate) fn prepare(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "foreign_keys", true)?;
     // Savepoints keep what they may have to undo; a file for that would be made and removed in each transaction.
     conn.pragma_update(None, "temp_store", "MEMORY")?;
-    // KiB when negative: room for the pages that a group of writes touches.
-    conn.pragma_update(None, "cache_size", -8192)?;
+    cache(conn, CACHE)?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "trusted_schema", false)?;
     conn.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)
+}
+
+/// Sets how many KiB of pages a connection keeps.
+pub(super) fn cache(conn: &Connection, kib: i64) -> rusqlite::Result<()> {
+    // A positive number would count pages.
+    conn.pragma_update(None, "cache_size", -kib)
 }
 
 fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {

@@ -163,6 +163,19 @@ fn state(row: &Row<'_>) -> rusqlite::Result<State> {
     })
 }
 
+/// Reads every task and hands its id to `each`.
+pub(crate) fn each(
+    conn: &Connection,
+    mut each: impl FnMut(TaskId) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut statement = conn.prepare(TASK).step("read all tasks")?;
+    let mut rows = statement.query([]).step("read all tasks")?;
+    while let Some(row) = rows.next().step("read all tasks")? {
+        each(read(row).step("read all tasks")?.id)?;
+    }
+    Ok(())
+}
+
 /// Hands every task's state to `each`.
 pub(crate) fn states(
     conn: &Connection,

@@ -15,24 +15,28 @@ const ROUNDS: [(usize, usize); 3] = [(1, 500), (8, 500), (64, 250)];
 
 /// Measures.
 pub(crate) fn measure(table: &mut Table) -> Result<()> {
-    let root = Root::start(4)?;
+    rounds(table, &Root::start(4)?, "")
+}
+
+/// Measures on a root of the caller's; `on` ends the names of the rows.
+pub(crate) fn rounds(table: &mut Table, root: &Root, on: &str) -> Result<()> {
     for (clients, each) in ROUNDS {
         let target = if clients == 64 { "> 5000 a second" } else { "" };
         let created: Arc<Mutex<Vec<String>>> = Arc::default();
         let kept = Arc::clone(&created);
-        let took = writes(&root, clients, each, move |client, _| {
+        let took = writes(root, clients, each, move |client, _| {
             // Nobody is assigned, so that writes are all there is to do.
             let reply = client.call("create", &json!({ "title": "a durable write" }))?;
             let id = reply["id"].as_str().context("the reply has no id")?.to_owned();
             kept.lock().unwrap_or_else(PoisonError::into_inner).push(id);
             Ok(())
         })?;
-        table.row(&format!("creates, {clients} clients"), took.brief(clients * each), target);
+        table.row(&format!("creates, {clients} clients{on}"), took.brief(clients * each), target);
         let ids = std::mem::take(&mut *created.lock().unwrap_or_else(PoisonError::into_inner));
-        let took = writes(&root, clients, each, move |client, turn| {
+        let took = writes(root, clients, each, move |client, turn| {
             client.call("claim", &json!({ "task_id": ids[turn] })).map(drop)
         })?;
-        table.row(&format!("claims, {clients} clients"), took.brief(clients * each), target);
+        table.row(&format!("claims, {clients} clients{on}"), took.brief(clients * each), target);
     }
     Ok(())
 }

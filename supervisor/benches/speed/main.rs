@@ -13,10 +13,12 @@ mod chain;
 mod clients;
 mod command;
 mod figures;
+mod grown;
 mod http;
 mod idle;
 mod latency;
 mod root;
+mod scale;
 mod status;
 mod worker;
 
@@ -25,7 +27,7 @@ use figures::Table;
 /// A measure: its name for the command line, and what fills in its rows.
 type Measure = (&'static str, fn(&mut Table) -> Result<()>);
 
-const MEASURES: [Measure; 7] = [
+const MEASURES: [Measure; 8] = [
     ("latency", latency::measure),
     ("chain", chain::measure),
     ("idle", idle::measure),
@@ -33,6 +35,7 @@ const MEASURES: [Measure; 7] = [
     ("command", command::measure),
     ("batch", batch::measure),
     ("status", status::measure),
+    ("scale", scale::measure),
 ];
 
 fn main() -> ExitCode {

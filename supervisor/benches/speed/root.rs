@@ -14,9 +14,9 @@ use crate::http::Client;
 use crate::worker::clock;
 
 /// The program that is measured.
-const SUPERVISOR: &str = env!("CARGO_BIN_EXE_supervisor");
+pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_supervisor");
 /// How long a daemon may take to come up, and a task to end.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A temporary root and its daemon.
 #[derive(Debug)]
@@ -28,6 +28,11 @@ pub(crate) struct Root {
 impl Root {
     /// Starts a daemon that runs up to `slots` workers at once.
     pub(crate) fn start(slots: usize) -> Result<Self> {
+        Self::start_with(slots, |_| Ok(()))
+    }
+
+    /// Starts it after `fill` has made something of the root.
+    pub(crate) fn start_with(slots: usize, fill: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("sv-bench-").tempdir()?;
         let path = dir.path();
         // Workers of other uids must be able to pass through.
@@ -47,6 +52,7 @@ impl Root {
             );
             fs::write(lanes.join(format!("{lane}.toml")), text)?;
         }
+        fill(path)?;
         let daemon = Command::new(SUPERVISOR)
             .args(["daemon", "--root"])
             .arg(path)
