@@ -81,6 +81,8 @@ CREATE INDEX tasks_due ON tasks (not_before) WHERE status = 'scheduled';
 CREATE INDEX tasks_live_priority ON tasks (priority DESC, created_at, id) WHERE status <> 'archived';
 CREATE INDEX tasks_live_created ON tasks (created_at, id) WHERE status <> 'archived';
 CREATE INDEX tasks_live_updated ON tasks (updated_at, id) WHERE status <> 'archived';
+CREATE INDEX tasks_archived_created ON tasks (created_at, id) WHERE +status = 'archived';
+CREATE INDEX tasks_archived_updated ON tasks (updated_at, id) WHERE +status = 'archived';
 CREATE INDEX tasks_status ON tasks (status, priority DESC, created_at, id);
 CREATE INDEX tasks_live_tenant ON tasks (tenant, priority DESC, created_at, id) WHERE status <> 'archived';
 CREATE INDEX tasks_live_assignee ON tasks (ifnull(assignee, ''), priority DESC, created_at, id)
