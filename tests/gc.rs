@@ -246,6 +246,12 @@ fn folded_events_are_told_and_the_rest_replays_to_the_same_board() {
     replays(&fleet);
     fleet.restart();
     replays(&fleet);
+    fleet.cli(["export", "--file", "board.jsonl"]).ok();
+    fleet.cli(["boards", "create", "copy"]).ok();
+    fleet.stop(&["--wait"]);
+    fleet.cli(["--board", "copy", "import", "board.jsonl"]).ok();
+    replays(&fleet);
+    assert_eq!(fleet.json(["--board", "copy", "events"])["folded"]["through"], later["last_event"]);
     assert_eq!(fleet.json(["events", "--since", &cursor])["folded"]["through"], later["last_event"]);
 }
 

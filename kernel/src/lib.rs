@@ -62,6 +62,8 @@ mod context_tests;
 #[cfg(test)]
 mod event_snapshots;
 #[cfg(test)]
+mod fold_tests;
+#[cfg(test)]
 mod history_tests;
 #[cfg(test)]
 mod testing;

@@ -209,7 +209,13 @@ impl Sweep {
                 .readers()
                 .with(|view| Ok((view.task(&id)?, view.has_had(&id)?, view.runs(&id)?)))?;
             match task {
-                Some(_) => items.extend(logs::of_task(path, &id, &runs, self.ages.logs, self.deed)),
+                Some(task) => {
+                    items.extend(logs::of_task(path, &id, &runs, self.ages.logs, self.deed));
+                    if self.deed == Deed::Remove && task.status == kernel::Status::Archived {
+                        // It goes when it is empty; no further run of the task writes to it.
+                        std::fs::remove_dir(path).ok();
+                    }
+                }
                 None if known => {
                     let fate = logs::of_deleted(self.root(), self.board.name(), &id, self.deed);
                     items.extend(Item::of(Kind::Log, path, Some(&id), fate));
