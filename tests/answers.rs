@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Fleet, User};
+use crate::harness::{Fleet, Terminal, User};
 use crate::http::Http;
 
 fn id(created: &Value) -> String {
@@ -32,6 +32,48 @@ fn a_worker_asks_with_choices_and_goes_on_with_the_answer() {
         assert_eq!(shown["comments"][0]["body"], "which database?\nAnswer: SQLite");
         fleet.cli(["answer", &task, "2"]).refused(4, "asks nothing");
     }
+}
+
+#[test]
+fn a_person_answers_with_the_arrows_a_number_or_words_and_can_leave() {
+    let fleet = Fleet::offline();
+    let question =
+        ["--question", "which database?", "--choice", "PostgreSQL", "--choice", "SQLite", "--free-text"];
+    let ask = || {
+        let task = id(&fleet.json(["create", "store it"]));
+        fleet.cli([&["block", &task], &question[..]].concat()).ok();
+        let mut terminal = Terminal::run(&mut fleet.command(["answer", &task]));
+        terminal.until("which database?");
+        terminal.until("> 1. PostgreSQL");
+        terminal.until("3. something else");
+        (task, terminal)
+    };
+    let answered = |task: &str| fleet.show(task)["comments"][0]["body"].clone();
+
+    let (task, mut terminal) = ask();
+    terminal.press("\x1b[B");
+    terminal.until("> 2. SQLite");
+    terminal.press("\r");
+    assert!(terminal.end().success());
+    assert_eq!(answered(&task), "which database?\nAnswer: SQLite");
+
+    let (task, mut terminal) = ask();
+    terminal.press("1");
+    assert!(terminal.end().success());
+    assert_eq!(answered(&task), "which database?\nAnswer: PostgreSQL");
+
+    let (task, mut terminal) = ask();
+    terminal.press("3");
+    terminal.until("answer: ");
+    terminal.press("a file\r");
+    assert!(terminal.end().success());
+    assert_eq!(answered(&task), "which database?\nAnswer: a file");
+
+    let (task, mut terminal) = ask();
+    terminal.press("q");
+    terminal.until("the task still waits");
+    assert_eq!(terminal.end().code(), Some(2));
+    assert_eq!(fleet.status_of(&task), "blocked");
 }
 
 #[test]

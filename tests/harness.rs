@@ -11,6 +11,7 @@
 
 mod leftovers;
 mod output;
+mod terminal;
 mod user;
 
 use std::ffi::OsStr;
@@ -30,6 +31,7 @@ use tempfile::TempDir;
 
 pub(crate) use leftovers::{Process, cgroup};
 pub(crate) use output::{Output, tidy};
+pub(crate) use terminal::Terminal;
 pub(crate) use user::{User, skip};
 
 /// The built binary.
