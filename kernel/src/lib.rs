@@ -66,6 +66,8 @@ mod fold_tests;
 #[cfg(test)]
 mod history_tests;
 #[cfg(test)]
+mod rivals_tests;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod writer_tests;

@@ -1,7 +1,9 @@
 //! A board in a temporary directory, with time and randomness that tests control.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use tempfile::TempDir;
 
 use crate::{
     Actor, Board, Clock, EndCause, Ending, Error, Finished, ManualClock, NewTask, Readers, RunId,
@@ -9,7 +11,7 @@ use crate::{
 };
 
 pub(crate) struct Bench {
-    pub(crate) directory: tempfile::TempDir,
+    pub(crate) directory: TempDir,
     pub(crate) path: PathBuf,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) writer: Writer,
@@ -28,9 +30,36 @@ impl Bench {
         let entropy = Arc::new(SeededEntropy::new(7));
         create_board(&path, &"test".parse().unwrap(), &*clock, &*entropy).unwrap();
         let options = WriterOptions { clock: clock.clone(), entropy, ..WriterOptions::default() };
-        let writer = Writer::open(&path, change(options)).unwrap();
+        Self::over(directory, clock, change(options))
+    }
+
+    /// Opens the board that is in a directory already.
+    pub(crate) fn over(directory: TempDir, clock: Arc<ManualClock>, options: WriterOptions) -> Self {
+        let path = directory.path().join("board.db");
+        let writer = Writer::open(&path, options).unwrap();
         let readers = Readers::open(&path, clock.clone()).unwrap();
         Self { directory, path, clock, writer, readers }
+    }
+
+    /// Opens a board that is another bench's as well.
+    pub(crate) fn at(path: &Path, clock: Arc<ManualClock>, options: WriterOptions) -> Self {
+        let writer = Writer::open(path, options).unwrap();
+        let readers = Readers::open(path, clock.clone()).unwrap();
+        Self { directory: tempfile::tempdir().unwrap(), path: path.to_owned(), clock, writer, readers }
+    }
+
+    /// Another writer of the same board, as a second program has it.
+    pub(crate) fn beside(&self) -> Self {
+        let entropy = Arc::new(SeededEntropy::new(8));
+        let options = WriterOptions { clock: self.clock.clone(), entropy, ..WriterOptions::default() };
+        Self::at(&self.path, self.clock.clone(), options)
+    }
+
+    /// Everything in the board's tables, as text.
+    pub(crate) fn dump(&self) -> String {
+        let mut out = Vec::new();
+        self.readers.with(|view| view.export(&mut out)).unwrap();
+        String::from_utf8(out).unwrap()
     }
 
     /// Runs a write and waits for its commit.

@@ -26,6 +26,8 @@ pub(crate) mod tasks;
 pub(crate) mod transaction;
 
 #[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
 mod durable_tests;
 #[cfg(test)]
 mod open_tests;

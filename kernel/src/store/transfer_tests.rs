@@ -9,12 +9,6 @@ use rusqlite::Connection;
 use crate::testing::{Bench, alice, titled};
 use crate::{Adopted, EndCause, Error, NewAttachment, NewTask, OpenError, PeerBoard, Status, TaskId};
 
-fn exported(bench: &Bench) -> String {
-    let mut out = Vec::new();
-    bench.readers.with(|view| view.export(&mut out)).unwrap();
-    String::from_utf8(out).unwrap()
-}
-
 fn import(bench: &Bench, text: &str) -> Result<crate::Rows, Error> {
     let text = text.to_owned();
     bench.call(move |board| board.import(&mut BufReader::new(text.as_bytes()), &alice()))
@@ -66,7 +60,7 @@ fn full() -> Bench {
 #[test]
 fn an_exported_board_comes_back_the_same() {
     let from = full();
-    let text = exported(&from);
+    let text = from.dump();
     for table in [
         "tasks",
         "task_ids",
@@ -85,7 +79,7 @@ fn an_exported_board_comes_back_the_same() {
     let rows = import(&to, &text).unwrap();
 
     assert_eq!(rows["tasks"], 2);
-    let again = exported(&to);
+    let again = to.dump();
     let body = |text: &str| text.split_once('\n').unwrap().1.to_owned();
     assert_eq!(hostless(&body(&text)), hostless(&body(&again)));
     assert_eq!(to.readers.with(|view| view.replay()).unwrap(), vec![]);
@@ -107,7 +101,7 @@ fn hostless(text: &str) -> Vec<serde_json::Value> {
 
 #[test]
 fn an_import_takes_all_or_nothing_and_says_which_line_is_wrong() {
-    let text = exported(&full());
+    let text = full().dump();
     let lines: Vec<&str> = text.lines().collect();
     let cut = lines[..lines.len() - 1].join("\n");
     let without = |mark: &str| {
