@@ -96,7 +96,11 @@ fn cause(number: u8, bench: &Bench) -> EndCause {
 /// Does one thing. Returns how the board failed to; that it refused is as good as a success.
 pub(crate) fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) -> Result<(), Error> {
     let pick = |ids: &[TaskId], index: usize| ids.get(index % ids.len().max(1)).cloned();
-    let open = |id: &TaskId| bench.task(id).current_run_id;
+    // Another writer may have deleted it.
+    let open = |id: &TaskId| {
+        let task = bench.readers.with(|view| view.expect_task(id)).ok();
+        task.and_then(|task| task.current_run_id)
+    };
     let person = alice();
     let result: Result<(), Error> = match act.clone() {
         Act::Create { parents, intake, later } => {
