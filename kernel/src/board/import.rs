@@ -8,7 +8,7 @@ use crate::authority;
 use crate::error::Error;
 use crate::store::export::{self, Rows};
 use crate::store::peer::{Adopted, PeerBoard};
-use crate::store::{adopt, runs, tasks};
+use crate::store::{adopt, comments, runs, tasks};
 
 impl Board<'_> {
     /// Reads an exported board into this one, which has to be empty. Returns how many rows each table has got.
@@ -43,11 +43,9 @@ impl Board<'_> {
             | Error::Forbidden { .. }
             | Error::Writer { .. }) => other,
         };
-        tasks::each(self.conn(), |task| {
-            self.comments(&task)?;
-            runs::of_task(self.conn(), &task).map(drop)
-        })
-        .map_err(readable)?;
+        tasks::read_all(self.conn()).map_err(readable)?;
+        comments::read_all(self.conn()).map_err(readable)?;
+        runs::read_all(self.conn()).map_err(readable)?;
         self.replay().map(drop).map_err(readable)
     }
 }

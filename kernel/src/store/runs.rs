@@ -84,6 +84,13 @@ pub(crate) fn of_task(conn: &Connection, task: &TaskId) -> Result<Vec<Run>, Erro
     query(conn, "WHERE task_id = ?1 ORDER BY id", [task])
 }
 
+/// Reads every run, for what cannot be read.
+pub(crate) fn read_all(conn: &Connection) -> Result<(), Error> {
+    conn.prepare(RUN)
+        .and_then(|mut statement| statement.query_map([], read)?.try_for_each(|run| run.map(drop)))
+        .step("read all runs")
+}
+
 pub(crate) fn open(conn: &Connection) -> Result<Vec<Run>, Error> {
     query(conn, "INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL ORDER BY id", [])
 }

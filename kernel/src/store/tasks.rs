@@ -163,17 +163,11 @@ fn state(row: &Row<'_>) -> rusqlite::Result<State> {
     })
 }
 
-/// Reads every task and hands its id to `each`.
-pub(crate) fn each(
-    conn: &Connection,
-    mut each: impl FnMut(TaskId) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut statement = conn.prepare(TASK).step("read all tasks")?;
-    let mut rows = statement.query([]).step("read all tasks")?;
-    while let Some(row) = rows.next().step("read all tasks")? {
-        each(read(row).step("read all tasks")?.id)?;
-    }
-    Ok(())
+/// Reads every task, for what cannot be read.
+pub(crate) fn read_all(conn: &Connection) -> Result<(), Error> {
+    conn.prepare(TASK)
+        .and_then(|mut statement| statement.query_map([], read)?.try_for_each(|task| task.map(drop)))
+        .step("read all tasks")
 }
 
 /// Hands every task's state to `each`.
