@@ -14,7 +14,7 @@ const BUSY: Duration = Duration::from_secs(5);
 const SMALLEST: u64 = 512;
 
 /// KiB of pages that a writer keeps: room for those that a group of writes touches.
-pub(super) const CACHE: i64 = 8 * 1024;
+pub(super) const CACHE: i64 = 16 * 1024;
 /// KiB of pages that a writer keeps while it fills a whole board, whose indices it meets in random order.
 pub(super) const BULK_CACHE: i64 = 512 * 1024;
 
@@ -222,6 +222,8 @@ pub(crate) fn prepare(conn: &Connection) -> rusqlite::Result<()> {
     // Savepoints keep what they may have to undo; a file for that would be made and removed in each transaction.
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     cache(conn, CACHE)?;
+    // In pages. A page that many commits change goes back into the table once for all of them.
+    conn.pragma_update(None, "wal_autocheckpoint", 4096)?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "trusted_schema", false)?;
     conn.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)

@@ -248,9 +248,11 @@ CREATE TABLE notify_subs (
     PRIMARY KEY (task_id, platform, chat_id, thread_id)
 ) STRICT, WITHOUT ROWID;
 
+-- With rowids: long replies go to the end of the table, and only their short ids to random places.
 CREATE TABLE requests (
-    id TEXT PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     caller TEXT NOT NULL,
     reply TEXT NOT NULL CHECK (json_valid(reply)),
     created_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
+CREATE INDEX requests_created ON requests (created_at);
