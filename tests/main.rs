@@ -21,6 +21,7 @@ mod gc;
 mod help;
 mod house;
 mod journal;
+mod parity;
 mod processes;
 mod review;
 mod spine;

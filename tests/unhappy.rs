@@ -108,7 +108,7 @@ fn a_wrong_call_is_refused_with_its_code_a_hint_and_an_unharmed_board() {
             (&["create", "x", "--max-runtime", "0"], 2, "max_runtime"),
             (&["create", "x", "--max-runtime", "soon"], 2, "soon"),
             (&["create", "x", "--not-before", "tomorrow"], 2, "tomorrow"),
-            (&["create", "x", "--priority", "1000001"], 2, "priority"),
+            (&["create", "x", "--priority", "9223372036854775808"], 2, "priority"),
             (&["create", "x", "--body-file", "/no/such/file"], 2, "/no/such/file"),
             (&["create", "x", "--body", "a", "--body-file", "b"], 2, "--body-file"),
             (&["create", "x", "--initial-status", "done"], 2, "done"),

@@ -151,7 +151,7 @@ fn inside_a_run_the_command_line_speaks_for_the_run() {
 #[test]
 fn a_worker_that_blocks_asks_its_question_and_goes_on_with_the_answer() {
     let fleet = Fleet::boot();
-    let script = "if supervisor context | grep -q '^> use the left'; then echo used left; \
+    let script = "if supervisor context | grep -q '^> UNBLOCK: use the left'; then echo used left; \
                   else supervisor block 'which one?' --kind needs_input; fi";
     let task = fleet.create("asks", script, &[]);
     let shown = fleet.wait_for(&task, "blocked");

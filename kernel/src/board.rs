@@ -33,9 +33,11 @@ mod finish;
 mod import;
 mod link;
 mod note;
+mod notify;
 mod release;
 mod review;
 mod start;
+mod swarm;
 mod verdict;
 mod wake;
 

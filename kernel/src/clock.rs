@@ -12,6 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// The end of the year 9999: the moment of what waits until somebody lets it go on.
+    pub const OPEN_END: Self = Self(253_402_300_799_000_000);
+
     /// Makes a moment from microseconds since the epoch.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)

@@ -133,9 +133,11 @@ impl Error {
     /// Returns what the reader can do next.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Error::NotFound { what, .. } => {
-                what.ends_with("task").then(|| "see `supervisor list`".to_owned())
+            Error::NotFound { what, .. } if what.ends_with("task") => {
+                Some("see `supervisor list`".to_owned())
             }
+            Error::NotFound { what: "subscription", .. } => Some("see `supervisor notify-list`".to_owned()),
+            Error::NotFound { .. } => None,
             Error::Conflict { hint, .. }
             | Error::Illegal { hint, .. }
             | Error::Invalid { hint, .. }

@@ -10,6 +10,9 @@ use crate::{
     Intake, NewTask, Question, RunId, StopReason, TaskId,
 };
 
+mod chats;
+mod edits;
+
 /// One event as a snapshot shows it: ids and moments as words.
 fn told(bench: &Bench, kind: &str) -> String {
     let filter = EventFilter { kinds: vec![kind.to_owned()], limit: 1, ..EventFilter::default() };
@@ -452,30 +455,6 @@ fn commented_tells_of_a_comment_of_a_worker() {
 fn heartbeat_tells_of_a_sign_of_life() {
     let told = reported("heartbeat", |board, id, bob| board.heartbeat(id, Some("halfway"), bob).map(drop));
     insta::assert_snapshot!(told, @r#"its run: {"note":"halfway"}"#);
-}
-
-#[test]
-fn assigned_tells_of_a_new_assignee() {
-    let told = done("assigned", |board, id| board.assign(id, Some("carol".parse()?), &alice()).map(drop));
-    insta::assert_snapshot!(told, @r#"no run: {"assignee":"carol","from":"bob"}"#);
-}
-
-#[test]
-fn edited_tells_of_a_new_title() {
-    let told = done("edited", |board, id| {
-        let edit = crate::Edit { title: Some("other".to_owned()), ..crate::Edit::default() };
-        board.edit(id, &edit, &alice()).map(drop)
-    });
-    insta::assert_snapshot!(told, @r#"no run: {"fields":["title"],"result_len":0}"#);
-}
-
-#[test]
-fn reprioritized_tells_of_a_new_priority() {
-    let told = done("reprioritized", |board, id| {
-        let edit = crate::Edit { priority: Some(7), ..crate::Edit::default() };
-        board.edit(id, &edit, &alice()).map(drop)
-    });
-    insta::assert_snapshot!(told, @r#"no run: {"priority":7}"#);
 }
 
 #[test]

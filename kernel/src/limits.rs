@@ -15,8 +15,6 @@ pub const COMMENT: usize = 256 * KIB;
 pub const SUMMARY: usize = 64 * KIB;
 /// Metadata, in bytes of JSON.
 pub const METADATA: usize = 64 * KIB;
-/// The greatest priority; the least is its negative.
-pub const PRIORITY: i32 = 1_000_000;
 /// Any other short text, in bytes.
 pub const WORD: usize = 4 * KIB;
 
@@ -65,17 +63,5 @@ pub(crate) fn metadata(value: Option<&Value>) -> Result<(), Error> {
         None => Ok(()),
         Some(Value::Object(_)) => maybe("metadata", value.map(Value::to_string).as_deref(), METADATA),
         Some(_) => Err(Error::invalid("metadata", "it is not a JSON object", "send an object: {\"key\": …}")),
-    }
-}
-
-pub(crate) fn priority(priority: i32) -> Result<(), Error> {
-    if (-PRIORITY..=PRIORITY).contains(&priority) {
-        Ok(())
-    } else {
-        Err(Error::invalid(
-            "priority",
-            format!("{priority} is out of range"),
-            format!("use -{PRIORITY} to {PRIORITY}"),
-        ))
     }
 }

@@ -70,6 +70,6 @@ pub(crate) fn ready(view: &View<'_>, limit: usize, skip: &Skip) -> Result<Vec<Ca
     Ok(turns)
 }
 
-fn order(candidate: &Candidate) -> (std::cmp::Reverse<i32>, crate::Timestamp, TaskId) {
+fn order(candidate: &Candidate) -> (std::cmp::Reverse<i64>, crate::Timestamp, TaskId) {
     (std::cmp::Reverse(candidate.priority), candidate.created_at, candidate.task.clone())
 }

@@ -25,8 +25,8 @@ pub struct NewTask {
     pub parents: Vec<TaskId>,
     /// Its namespace; none means that of its parents or of the worker that makes it.
     pub tenant: Option<Tenant>,
-    /// Greater goes first; -1000000 to 1000000.
-    pub priority: i32,
+    /// Greater goes first.
+    pub priority: i64,
     /// Where it works; opaque to the board.
     pub workspace: String,
     /// The branch it works on.
@@ -137,7 +137,7 @@ pub struct Task {
     /// Where it stands.
     pub status: Status,
     /// Greater goes first.
-    pub priority: i32,
+    pub priority: i64,
     /// Its namespace.
     pub tenant: Option<Tenant>,
     /// The kind of its workspace.

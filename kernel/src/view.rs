@@ -42,7 +42,7 @@ pub struct Candidate {
     /// Its tenant.
     pub tenant: Option<Tenant>,
     /// Its priority.
-    pub priority: i32,
+    pub priority: i64,
     /// Its age.
     pub created_at: Timestamp,
     /// Its workspace as it was asked for.

@@ -194,6 +194,10 @@ fn of_task(task: &Task, known: &Known, now: Timestamp) -> Option<Waiting> {
 
 fn scheduled(task: &Task, now: Timestamp) -> Waiting {
     let Some(at) = task.not_before else { return Waiting::new(WaitingCode::Time, "waits for its time") };
+    if at >= Timestamp::OPEN_END {
+        let text = format!("waits until somebody lets it go on: `supervisor unblock {}`", task.id);
+        return Waiting::new(WaitingCode::Time, text);
+    }
     let wait = brief(at.since(now).as_secs());
     let due = at <= now;
     let why = task.last_failure_error.as_deref().filter(|_| task.consecutive_failures > 0);

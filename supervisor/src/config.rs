@@ -36,6 +36,28 @@ pub(crate) struct Limits {
     pub(crate) tenants: BTreeMap<String, usize>,
 }
 
+/// What a command line says instead of the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tuning {
+    /// Workers at once, at most; the file's cap holds as well.
+    pub(crate) max_running: Option<usize>,
+    /// Counted failures in a row until a task is blocked.
+    pub(crate) failure_limit: Option<u32>,
+}
+
+impl Tuning {
+    /// The configuration as the command line wants it.
+    pub(crate) fn applied(self, mut config: Config) -> Config {
+        if let Some(most) = self.max_running {
+            config.limits.max_running = Some(most.min(config.limits.total()));
+        }
+        if let Some(limit) = self.failure_limit {
+            config.worker.failure_limit = limit;
+        }
+        config
+    }
+}
+
 /// How workers are run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -10,6 +10,7 @@ mod config;
 mod confine;
 mod daemon;
 mod demo;
+mod details;
 mod exit;
 mod failpoint;
 mod failure;

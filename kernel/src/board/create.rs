@@ -150,7 +150,6 @@ impl Board<'_> {
 fn validate(new: &NewTask) -> Result<(), Error> {
     limits::title(&new.title)?;
     limits::maybe("body", new.body.as_deref(), limits::BODY)?;
-    limits::priority(new.priority)?;
     limits::maybe("notes", new.notes.as_deref(), limits::SUMMARY)?;
     limits::bytes("workspace", &new.workspace, limits::WORD)?;
     if new.workspace.is_empty() {

@@ -61,6 +61,20 @@ impl Board<'_> {
         })
     }
 
+    /// Keeps the reason of a move as a comment, in the words that readers of such threads know.
+    pub(super) fn keep_reason(
+        &mut self,
+        id: &TaskId,
+        word: &str,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<(), Error> {
+        match reason.filter(|reason| !reason.trim().is_empty()) {
+            Some(reason) => self.comment(id, &format!("{word}: {reason}"), None, actor).map(drop),
+            None => Ok(()),
+        }
+    }
+
     /// Notes a sign of life of the open run; renews a claim taken by hand.
     pub fn heartbeat(&mut self, id: &TaskId, note: Option<&str>, actor: &Actor) -> Result<Run, Error> {
         let task = self.admit(id, actor)?;

@@ -58,9 +58,11 @@ impl Board<'_> {
         let payload = Some(json!({ "reason": reason }));
         self.shift(id, &from, change, Telling::new("unblocked", payload, &actor.label()))?;
         self.set(id, &Field::Failures(0))?;
-        if let Some(reason) = reason {
-            self.comment(id, reason, None, actor)?;
+        if matches!(from.state, State::Scheduled { .. }) {
+            // Otherwise the next attempt would wait for the time that was just set aside.
+            self.set(id, &Field::NotBefore(None))?;
         }
+        self.keep_reason(id, "UNBLOCK", reason, actor)?;
         self.expect_task(id)
     }
 
@@ -152,7 +154,8 @@ impl Board<'_> {
         self.expect_task(id)
     }
 
-    /// Gives a task that waits another time.
+    /// Gives a task that waits another time; [`Timestamp::OPEN_END`] is that of somebody who lets it go on. The reason is
+    /// kept as a comment.
     pub fn schedule(
         &mut self,
         id: &TaskId,
@@ -162,6 +165,7 @@ impl Board<'_> {
     ) -> Result<Task, Error> {
         authority::person(actor, "schedule a task")?;
         self.admit(id, actor)?;
+        self.keep_reason(id, "SCHEDULED", reason, actor)?;
         let from = self.standing(id)?;
         let change = Change::Scheduled { gate: self.gate(id, Some(at))? };
         let payload =

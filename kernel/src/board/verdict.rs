@@ -53,7 +53,7 @@ impl Board<'_> {
         self.decide(id, Verdict::Complete(handoff), expected_run, actor)
     }
 
-    /// Decides that a task cannot go on.
+    /// Decides that a task cannot go on. The reason is kept as a comment, too.
     pub fn block(
         &mut self,
         id: &TaskId,
@@ -72,6 +72,10 @@ impl Board<'_> {
                 "gave_up is the supervisor's own",
                 "use needs_input or capability",
             ));
+        }
+        if blocking.question.is_none() {
+            // Before the verdict: it may end the run that speaks.
+            self.keep_reason(id, "BLOCKED", blocking.reason.as_deref(), actor)?;
         }
         self.decide(id, Verdict::Block(blocking), expected_run, actor)
     }

@@ -20,7 +20,6 @@ use crate::actor::Actor;
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::{RunId, TaskId, Tenant};
-use crate::limits;
 use crate::outcome::{BlockKind, Outcome};
 use crate::status::{Change, Gate, Intake, State, Then};
 use crate::transition::next;
@@ -110,7 +109,6 @@ fn task(
     let completed = moment(row, "completed_at");
     let updated = completed.or(moment(row, "started_at")).unwrap_or(created);
     let priority = number(row, "priority").unwrap_or(0);
-    let bound = i64::from(limits::PRIORITY);
     let positive = |column: &str| number(row, column).filter(|number| *number > 0);
     let runtime = positive("max_runtime_seconds").and_then(|seconds| seconds.checked_mul(1_000_000));
     let small =
@@ -131,7 +129,7 @@ fn task(
         title(row, notes),
         text(row, "body"),
         profile(row, "assignee", notes),
-        priority.clamp(-bound, bound),
+        priority,
         tenant,
         workspace(row, notes),
         word(row, "branch_name"),

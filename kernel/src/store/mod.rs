@@ -15,6 +15,7 @@ pub(crate) mod folded;
 pub(crate) mod links;
 pub(crate) mod meta;
 pub(crate) mod migrate;
+pub(crate) mod notify;
 pub(crate) mod open;
 pub(crate) mod pages;
 pub(crate) mod peer;

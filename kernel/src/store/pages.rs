@@ -202,7 +202,7 @@ mod tests {
         for turn in 0..24 {
             bench.clock.advance(std::time::Duration::from_secs(turn % 5));
             let assignee = (turn % 3 != 0).then(|| format!("profile-{}", turn % 2).parse().unwrap());
-            let priority = i32::try_from(turn % 4).unwrap();
+            let priority = i64::try_from(turn % 4).unwrap();
             let task =
                 bench.create(NewTask { assignee, priority, ..titled(&format!("task {}", turn % 7)) }).id;
             if turn % 2 == 0 {

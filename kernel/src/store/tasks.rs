@@ -341,7 +341,7 @@ pub(crate) enum Field<'a> {
     Result(Option<&'a str>),
     Artifacts(&'a [String]),
     Assignee(Option<&'a Profile>),
-    Priority(i32),
+    Priority(i64),
     Title(&'a str),
     Body(Option<&'a str>),
     NotBefore(Option<Timestamp>),
@@ -365,7 +365,7 @@ pub(crate) fn set(conn: &Connection, id: &TaskId, field: &Field<'_>, now: Timest
         Field::Assignee(profile) => {
             ("assignee", profile.map(|profile| profile.as_str().to_owned()).into(), None)
         }
-        Field::Priority(priority) => ("priority", i64::from(*priority).into(), None),
+        Field::Priority(priority) => ("priority", (*priority).into(), None),
         Field::Title(text) => ("title", (*text).to_owned().into(), None),
         Field::Body(text) => ("body", text.map(str::to_owned).into(), None),
         Field::NotBefore(time) => ("not_before", time.map(Timestamp::as_micros).into(), None),

@@ -66,7 +66,7 @@ async fn board(
     let latest_event_id = dispatch(&shared, &peer, &headers, newest).await?.last_event;
     let list =
         verbs::List { tenant: query.tenant, archived: query.include_archived, ..verbs::List::default() };
-    let tasks = dispatch(&shared, &peer, &headers, list).await?;
+    let tasks = dispatch(&shared, &peer, &headers, list).await?.into_tasks();
     let mut tenants: Vec<Tenant> = tasks.iter().filter_map(|task| task.tenant.clone()).collect();
     tenants.sort();
     tenants.dedup();
@@ -87,7 +87,7 @@ async fn tasks(
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
     query: Result<Query<verbs::List>, axum::extract::rejection::QueryRejection>,
-) -> Reply<Vec<Task>> {
+) -> Reply<<verbs::List as super::Verb>::Reply> {
     dispatch(&shared, &peer, &headers, parsed(query)?).await.map(Json)
 }
 
@@ -108,7 +108,7 @@ async fn task(
     headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Reply<<verbs::Show as super::Verb>::Reply> {
-    let show = verbs::Show { task_id: Some(task_id(&id)?) };
+    let show = verbs::Show { task_id: Some(task_id(&id)?), ..verbs::Show::default() };
     dispatch(&shared, &peer, &headers, show).await.map(Json)
 }
 

@@ -25,7 +25,7 @@ pub(super) async fn run(client: &Client, mut verb: Answer, output: Output) -> Re
 /// Shows the question and returns the answer in words: another question that came up meanwhile is not answered by its
 /// number.
 async fn ask(client: &Client, verb: &Answer) -> Result<String, Failure> {
-    let shown = client.call(&Show { task_id: verb.task_id.clone() }).await?;
+    let shown = client.call(&Show { task_id: verb.task_id.clone(), ..Show::default() }).await?;
     let task = shown.task;
     if task.block_kind != Some(BlockKind::NeedsInput) {
         let why = shown.why.map_or_else(|| task.status.to_string(), |why| why.text);

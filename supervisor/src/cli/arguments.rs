@@ -79,8 +79,28 @@ reads the configuration again.
 Examples:
   supervisor daemon
   supervisor --root /srv/fleet daemon
+  supervisor daemon --max 4 --pidfile /run/fleet.pid
   RUST_LOG=debug supervisor daemon")]
-pub(super) struct Daemon {}
+pub(super) struct Daemon {
+    /// Run at most this many workers at once, whatever the configuration allows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max: Option<u32>,
+    /// Block a task after this many counted failures in a row [default: `worker.failure_limit`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) failure_limit: Option<u32>,
+    /// Write the daemon's pid to a file while it serves
+    #[arg(long, value_name = "FILE")]
+    pub(super) pidfile: Option<PathBuf>,
+    /// Log more
+    #[arg(long, short)]
+    pub(super) verbose: bool,
+    /// Not needed: what is ready starts at once
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    pub(super) interval: Option<f64>,
+    /// Not needed: a daemon of one's own is the ordinary case
+    #[arg(long, hide = true)]
+    pub(super) force: bool,
+}
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
@@ -88,6 +108,7 @@ pub(super) enum Command {
     Daemon(Daemon),
     Status(verbs::Status),
     Create(Box<verbs::Create>),
+    Swarm(Box<verbs::Swarm>),
     List(verbs::List),
     Show(verbs::Show),
     Dispatch(verbs::Dispatch),
@@ -120,6 +141,9 @@ pub(super) enum Command {
     Reclaim(verbs::Reclaim),
     Archive(verbs::Archive),
     Gc(verbs::Gc),
+    NotifySubscribe(verbs::NotifySubscribe),
+    NotifyList(verbs::NotifyList),
+    NotifyUnsubscribe(verbs::NotifyUnsubscribe),
     Init(verbs::Init),
     Backup(verbs::Backup),
     Restore(Restore),

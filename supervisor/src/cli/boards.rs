@@ -1,25 +1,22 @@
 //! `boards` at the command line: which boards there are, what they are called, and which one is meant by default.
-//!
-//! What people say of a board is in `details.json` beside it: the board itself knows its name only.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kernel::{BoardName, Clock as _, Readers, SystemClock};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Output;
 use super::restore::{lock, refuse_worker};
 use crate::client::Client;
+use crate::details::Details;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::{Root, make_dir};
-use crate::rundir::{LockState, RunDir, write_json};
+use crate::rundir::{LockState, RunDir};
 use crate::terminal::{Cell, Screen};
 use crate::verbs::Init;
-
-const DETAILS: &str = "details.json";
 
 /// Show, make, name, choose and remove boards
 #[derive(Clone, Debug, clap::Args)]
@@ -57,12 +54,20 @@ enum Verb {
         switch: bool,
     },
     /// Remove a board; it is kept aside unless --delete says otherwise
-    #[command(visible_alias = "remove", alias = "delete")]
+    #[command(visible_alias = "remove")]
     Rm {
         /// The board
         slug: BoardName,
         /// Delete it for good
         #[arg(long)]
+        delete: bool,
+    },
+    /// Remove a board for good, as `rm --delete` does
+    Delete {
+        /// The board
+        slug: BoardName,
+        /// Said twice, it means the same
+        #[arg(long, hide = true)]
         delete: bool,
     },
     /// Let commands without --board mean this board
@@ -88,28 +93,6 @@ enum Verb {
         /// An absolute directory
         path: Option<PathBuf>,
     },
-}
-
-/// What people say of a board. Readers ignore unknown fields.
-#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
-#[serde(default)]
-struct Details {
-    /// Its title for people
-    #[arg(long)]
-    name: Option<String>,
-    /// What it is for
-    #[arg(long)]
-    description: Option<String>,
-    /// A sign for it
-    #[arg(long)]
-    icon: Option<String>,
-    /// A colour for it (`--color` is about the terminal)
-    #[arg(long)]
-    #[serde(rename = "color")]
-    colour: Option<String>,
-    /// Where its work is
-    #[arg(long, value_name = "DIR")]
-    default_workdir: Option<PathBuf>,
 }
 
 /// One board.
@@ -168,13 +151,14 @@ pub(super) async fn run(client: &Client, verb: Boards, output: Output) -> Result
             check(&details)?;
             let there = Client::new(root.clone(), slug.clone(), None);
             there.call(&Init::default()).await?;
-            write(root, &slug, &details)?;
+            details.write(&dir(root, &slug))?;
             if switch {
                 choose(root, &slug)?;
             }
             told(client, root, &slug, "Created", output)
         }
         Verb::Rm { slug, delete } => remove(root, &slug, delete, output),
+        Verb::Delete { slug, .. } => remove(root, &slug, true, output),
         Verb::Switch { slug } => {
             require(root, &slug)?;
             choose(root, &slug)?;
@@ -233,7 +217,7 @@ fn list(root: &Root, current: &BoardName, all: bool) -> Result<Vec<Line>, Failur
 }
 
 fn line(dir: &Path, slug: &str, is_current: bool, archived: bool) -> Line {
-    let details = read(dir);
+    let details = Details::read(dir);
     let db_path = dir.join("board.db");
     let stats = Readers::open(&db_path, Arc::new(SystemClock))
         .map_err(Failure::from)
@@ -352,22 +336,10 @@ fn check(details: &Details) -> Result<(), Failure> {
 
 fn change(root: &Root, slug: &BoardName, change: impl FnOnce(&mut Details)) -> Result<(), Failure> {
     require(root, slug)?;
-    let mut details = read(&dir(root, slug));
-    change(&mut details);
-    write(root, slug, &details)
-}
-
-fn read(dir: &Path) -> Details {
-    // What people say of a board is worth no refusal: a file that means nothing says nothing.
-    std::fs::read(dir.join(DETAILS))
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default()
-}
-
-fn write(root: &Root, slug: &BoardName, details: &Details) -> Result<(), Failure> {
     let dir = dir(root, slug);
-    write_json(&dir, DETAILS, details).map_err(|e| Failure::file("write", &dir.join(DETAILS), &e))
+    let mut details = Details::read(&dir);
+    change(&mut details);
+    details.write(&dir)
 }
 
 fn choose(root: &Root, slug: &BoardName) -> Result<(), Failure> {

@@ -3,10 +3,11 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use kernel::{EventId, Holder};
+use kernel::{Event, EventId, Holder};
 
 use super::Output;
 use crate::client::Client;
+use crate::config::Tuning;
 use crate::daemon::{self, Extent};
 use crate::failure::Failure;
 use crate::owner::OwnerLock;
@@ -28,11 +29,18 @@ pub(super) async fn run(client: &Client, verb: Dispatch, output: Output) -> Resu
 
 async fn pass(client: &Client, verb: Dispatch) -> Result<Dispatched, Failure> {
     if OwnerLock::holder(client.root()).is_none() {
-        return be_the_daemon(client, verb.max).await;
+        return be_the_daemon(client, &verb).await;
     }
+    if verb.failure_limit.is_some() {
+        complain("warning: the daemon that runs keeps its own limit of failures: worker.failure_limit");
+    }
+    let before = newest(client).await?;
     let mut dispatched = client.call(&verb).await?;
     for spawned in &mut dispatched.spawned {
         wait_for(client, spawned).await?;
+    }
+    for event in since(client, before).await? {
+        dispatched.count(&event);
     }
     Ok(dispatched)
 }
@@ -56,13 +64,14 @@ async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<(), Failure>
     loop {
         // The cursor is taken before the look, so that an end in between cuts the wait short.
         events.since = client.call(&events).await?.cursor;
-        let runs = client.call(&Runs { task_id: Some(spawned.task_id.clone()) }).await?;
+        let runs = client.call(&Runs { task_id: Some(spawned.task_id.clone()), ..Runs::default() }).await?;
         let run = runs.into_iter().find(|run| Some(run.id) == spawned.run_id);
         match run {
             Some(run) if run.ended_at.is_none() => events.wait = 30,
             Some(run) => {
                 spawned.outcome = run.outcome;
-                let shown = client.call(&Show { task_id: Some(spawned.task_id.clone()) }).await?;
+                let shown =
+                    client.call(&Show { task_id: Some(spawned.task_id.clone()), ..Show::default() }).await?;
                 spawned.status = Some(shown.task.status);
                 return Ok(());
             }
@@ -71,44 +80,79 @@ async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<(), Failure>
     }
 }
 
-async fn be_the_daemon(client: &Client, max: Option<usize>) -> Result<Dispatched, Failure> {
+/// The last event there is.
+async fn newest(client: &Client) -> Result<EventId, Failure> {
     let newest = Events { since: EventId(i64::MAX), limit: 1, ..Events::default() };
-    let before = client.call(&newest).await?.last_event;
-    if std::env::var_os("RUST_LOG").is_some() {
-        super::start_log(Output { json: false, colour: crate::terminal::Colour::Never });
-    }
-    daemon::run(client.root().clone(), Extent::UntilIdle(max), || {}).await?;
-    let mut dispatched = Dispatched::default();
-    let mut events =
-        Events { since: before, limit: 10_000, kinds: vec!["claimed".to_owned()], ..Events::default() };
+    Ok(client.call(&newest).await?.last_event)
+}
+
+/// What happened after an event, as far as a pass tells of it.
+async fn since(client: &Client, before: EventId) -> Result<Vec<Event>, Failure> {
+    let kinds = ["claimed", "reclaimed", "crashed", "timed_out", "stalled", "gave_up", "promoted"];
+    let kinds = kinds.map(str::to_owned).to_vec();
+    let mut events = Events { since: before, limit: 10_000, kinds, ..Events::default() };
+    let mut found = Vec::new();
     loop {
         let page = client.call(&events).await?;
         let full = page.events.len() == 10_000;
         events.since = page.cursor;
-        for event in page.events {
-            let Some(run_id) = event.run_id else { continue };
-            let runs = client.call(&Runs { task_id: Some(event.task_id.clone()) }).await?;
-            let Some(run) = runs.into_iter().find(|run| run.id == run_id && run.hand == Holder::Supervisor)
-            else {
-                continue;
-            };
-            let shown = client.call(&Show { task_id: Some(event.task_id.clone()) }).await?;
-            dispatched.spawned.push(Spawned {
-                task_id: event.task_id,
-                assignee: run.profile.map(|profile| profile.to_string()),
-                workspace: shown.task.workspace,
-                run_id: Some(run_id),
-                status: Some(shown.task.status),
-                outcome: run.outcome,
-            });
-        }
+        found.extend(page.events);
         if !full {
-            break;
+            return Ok(found);
         }
     }
-    let left = client.call(&Dispatch { dry_run: true, max: Some(0) }).await?;
+}
+
+impl Dispatched {
+    /// Counts what an event of a pass tells.
+    fn count(&mut self, event: &Event) {
+        let tasks = match event.kind.as_str() {
+            "reclaimed" => return self.reclaimed += 1,
+            "promoted" => return self.promoted += 1,
+            "crashed" => &mut self.crashed,
+            "timed_out" => &mut self.timed_out,
+            "stalled" => &mut self.stale,
+            "gave_up" => &mut self.auto_blocked,
+            _ => return,
+        };
+        if !tasks.contains(&event.task_id) {
+            tasks.push(event.task_id.clone());
+        }
+    }
+}
+
+async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, Failure> {
+    let before = newest(client).await?;
+    if std::env::var_os("RUST_LOG").is_some() {
+        super::start_log(Output { json: false, colour: crate::terminal::Colour::Never }, "info");
+    }
+    let tuning = Tuning { failure_limit: verb.failure_limit, ..Tuning::default() };
+    daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, || {}).await?;
+    let mut dispatched = Dispatched::default();
+    for event in since(client, before).await? {
+        dispatched.count(&event);
+        let Some(run_id) = event.run_id.filter(|_| event.kind == "claimed") else { continue };
+        let runs = Runs { task_id: Some(event.task_id.clone()), ..Runs::default() };
+        let runs = client.call(&runs).await?;
+        let Some(run) = runs.into_iter().find(|run| run.id == run_id && run.hand == Holder::Supervisor)
+        else {
+            continue;
+        };
+        let show = Show { task_id: Some(event.task_id.clone()), ..Show::default() };
+        let shown = client.call(&show).await?;
+        dispatched.spawned.push(Spawned {
+            task_id: event.task_id,
+            assignee: run.profile.map(|profile| profile.to_string()),
+            workspace: shown.task.workspace,
+            run_id: Some(run_id),
+            status: Some(shown.task.status),
+            outcome: run.outcome,
+        });
+    }
+    let left = client.call(&Dispatch { dry_run: true, max: Some(0), ..Dispatch::default() }).await?;
     dispatched.skipped_unassigned = left.skipped_unassigned;
     dispatched.skipped_nonspawnable = left.skipped_nonspawnable;
+    dispatched.skipped_per_profile_capped = left.skipped_per_profile_capped;
     dispatched.waiting = left.waiting;
     Ok(dispatched)
 }

@@ -30,8 +30,8 @@ pub(super) struct Watch {
     /// Only these kinds, separated by commas
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     kinds: Vec<String>,
-    /// Accepted for habit's sake: events come when they happen
-    #[arg(long, value_name = "SECONDS", hide = true)]
+    /// Not needed: events are shown as they happen
+    #[arg(long, value_name = "SECONDS")]
     interval: Option<f64>,
     /// Start after this event instead of now
     #[arg(long, value_name = "ID")]
@@ -46,8 +46,8 @@ Examples:
 pub(super) struct Tail {
     /// The task
     task_id: TaskId,
-    /// Accepted for habit's sake: events come when they happen
-    #[arg(long, value_name = "SECONDS", hide = true)]
+    /// Not needed: events are shown as they happen
+    #[arg(long, value_name = "SECONDS")]
     interval: Option<f64>,
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn watch(client: &Client, watch: Watch, output: Output) -> Resu
 }
 
 pub(super) async fn tail(client: &Client, tail: Tail, output: Output) -> Result<u8, Failure> {
-    client.call(&Show { task_id: Some(tail.task_id.clone()) }).await?;
+    client.call(&Show { task_id: Some(tail.task_id.clone()), ..Show::default() }).await?;
     let events = Events { task: Some(tail.task_id), limit: 1000, ..Events::default() };
     stream(client, events, output).await
 }
@@ -100,7 +100,7 @@ async fn stream(client: &Client, mut events: Events, output: Output) -> Result<u
 
 /// Waits until there is something to follow.
 async fn first_run(client: &Client, log: &Log) -> Result<(), Failure> {
-    let runs = Runs { task_id: log.task_id.clone() };
+    let runs = Runs { task_id: log.task_id.clone(), ..Runs::default() };
     let mut events = Events { task: log.task_id.clone(), limit: 1000, ..Events::default() };
     while client.call(&runs).await?.is_empty() {
         if events.wait == 0 {

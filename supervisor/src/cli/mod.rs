@@ -7,6 +7,7 @@ mod dispatch;
 mod doctor;
 mod follow;
 mod gc;
+mod habit;
 mod paper;
 mod refused;
 mod restore;
@@ -15,11 +16,12 @@ mod transfer;
 
 use std::process::ExitCode;
 
-use arguments::{Cli, Command, Global};
+use arguments::{Cli, Command, Daemon, Global};
 use clap::Parser as _;
 
 use crate::api::Verb;
 use crate::client::{Client, WorkerSelf};
+use crate::config::Tuning;
 use crate::daemon::{self, Extent};
 use crate::demo;
 use crate::failure::{Failure, Problem};
@@ -29,11 +31,7 @@ use crate::verbs;
 
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {
-    let words: Vec<_> = std::env::args_os()
-        .enumerate()
-        .filter(|(at, word)| *at != 1 || word != "kanban")
-        .map(|(_, word)| word)
-        .collect();
+    let words = habit::translated(std::env::args_os());
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(error) => return refused::answer(&error, &words),
@@ -138,7 +136,14 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Init(verb) => call(&client, verb, output).await,
         Command::Create(verb) if verb.quiet => created_id(&client, *verb, output).await,
         Command::Create(verb) => call(&client, *verb, output).await,
-        Command::List(verb) => call(&client, verb, output).await,
+        // A person is told that there is more; a script gets an array unless it asks for pages.
+        Command::List(verb) => {
+            call(&client, verbs::List { page: verb.page || !output.json, ..verb }, output).await
+        }
+        Command::Swarm(verb) => call(&client, *verb, output).await,
+        Command::NotifySubscribe(verb) => call(&client, verb, output).await,
+        Command::NotifyList(verb) => call(&client, verb, output).await,
+        Command::NotifyUnsubscribe(verb) => call(&client, verb, output).await,
         Command::Show(verb) => call(&client, verb, output).await,
         Command::Assign(verb) => call(&client, verb, output).await,
         Command::Reassign(verb) => call(&client, verb, output).await,
@@ -180,7 +185,7 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Tail(tail) => follow::tail(&client, tail, output).await,
         Command::Watch(watch) => follow::watch(&client, watch, output).await,
         Command::Dispatch(verb) => dispatch::run(&client, verb, output).await,
-        Command::Daemon(_) => serve(root, output).await,
+        Command::Daemon(verb) => serve(root, verb, output).await,
         Command::Demo(demo) => demo::run(demo, output).await,
         Command::Completions { .. } | Command::Man { .. } => Ok(0),
     }
@@ -204,9 +209,15 @@ async fn call<V: Verb>(client: &Client, mut verb: V, output: Output) -> Result<u
     output.reply::<V>(&reply)
 }
 
-async fn serve(root: Root, output: Output) -> Result<u8, Failure> {
-    start_log(output);
+async fn serve(root: Root, verb: Daemon, output: Output) -> Result<u8, Failure> {
+    start_log(output, if verb.verbose { "debug" } else { "info" });
     let place = root.dir().to_owned();
+    let tuning = Tuning {
+        max_running: verb.max.and_then(|max| usize::try_from(max).ok()),
+        failure_limit: verb.failure_limit,
+    };
+    tracing::debug!(?tuning, "command_line");
+    let pidfile = verb.pidfile.clone();
     let announce = move || {
         complain(&format!(
             "supervisor {} serves {} (pid {}); stop it with Ctrl-C",
@@ -214,16 +225,25 @@ async fn serve(root: Root, output: Output) -> Result<u8, Failure> {
             place.display(),
             std::process::id()
         ));
+        if let Some(path) = &pidfile
+            && let Err(e) = std::fs::write(path, format!("{}\n", std::process::id()))
+        {
+            complain(&format!("warning: {}", Failure::file("write", path, &e)));
+        }
     };
-    daemon::run(root, Extent::Forever, announce).await?;
-    Ok(0)
+    let ended = daemon::run(root, Extent::Forever, tuning, announce).await;
+    if let Some(path) = &verb.pidfile {
+        // Whoever reads it looks for a daemon that is there.
+        drop(std::fs::remove_file(path));
+    }
+    ended.map(|()| 0)
 }
 
-/// Logs to standard error; `RUST_LOG` chooses what.
-pub(crate) fn start_log(output: Output) {
+/// Logs to standard error from a level on; `RUST_LOG` chooses otherwise.
+pub(crate) fn start_log(output: Output, level: &str) {
     use std::io::IsTerminal as _;
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
     let colour = output.colour == Colour::Always
         || (output.colour == Colour::Auto
             && std::io::stderr().is_terminal()

@@ -25,7 +25,7 @@ use super::timer::WallTimer;
 use super::uids::Uids;
 use super::{Event, TaskKey, recover};
 use crate::api::{Listeners, OperatorKey, Sockets, router};
-use crate::config::Config;
+use crate::config::{Config, Tuning};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::lanes::Lanes;
@@ -55,12 +55,17 @@ pub(crate) enum Extent {
 }
 
 /// Runs the daemon of a root. Returns when every task of its own has ended; shims may go on.
-pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Result<(), Failure> {
+pub(crate) async fn run(
+    root: Root,
+    extent: Extent,
+    tuning: Tuning,
+    ready: impl FnOnce(),
+) -> Result<(), Failure> {
     root.create()?;
     let root = root.canonical()?;
     root.check_reachable()?;
     let lock = own_root(&root, extent).await?;
-    let config = Config::load(&root)?;
+    let config = tuning.applied(Config::load(&root)?);
     install_binary(&root)?;
     let support = detect_support().await?;
     let (events, mut inbox) = mpsc::unbounded_channel();
@@ -94,6 +99,7 @@ pub(crate) async fn run(root: Root, extent: Extent, ready: impl FnOnce()) -> Res
         events: events.clone(),
         tasks: tasks.clone(),
         uids: Uids::load(&root)?,
+        tuning,
     });
     let horizon = match extent {
         Extent::Forever => Horizon::Forever,
@@ -353,7 +359,7 @@ fn limit_drain(context: &Arc<Context>) {
 
 fn reload(context: &Context) -> Result<(Arc<Config>, Arc<Lanes>), Failure> {
     let root = context.service.root();
-    context.service.reconfigure(Config::load(root)?, Lanes::load(root)?);
+    context.service.reconfigure(context.tuning.applied(Config::load(root)?), Lanes::load(root)?);
     tracing::info!("reloaded");
     Ok((context.service.config(), context.service.lanes()?))
 }

@@ -18,6 +18,7 @@ use super::uids::Uids;
 use super::watch::Watched;
 use super::{Event, TaskKey};
 use crate::api::{hash_token, hex};
+use crate::config::Tuning;
 use crate::exit::Code;
 use crate::failpoint;
 use crate::failure::Failure;
@@ -38,6 +39,8 @@ pub(super) struct Context {
     pub(super) events: UnboundedSender<Event>,
     pub(super) tasks: TaskTracker,
     pub(super) uids: Uids,
+    /// What the command line says instead of the configuration, however often that is read.
+    pub(super) tuning: Tuning,
 }
 
 impl Context {

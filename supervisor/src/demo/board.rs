@@ -49,7 +49,7 @@ impl Board {
 
     /// A task with its runs.
     pub(super) async fn show(&self, id: &TaskId) -> Result<<Show as Verb>::Reply, Failure> {
-        self.call(&Show { task_id: Some(id.clone()) }).await
+        self.call(&Show { task_id: Some(id.clone()), ..Show::default() }).await
     }
 
     /// Looks at all tasks whenever an event has come, until `look` finds what it looks for.
@@ -61,7 +61,7 @@ impl Board {
         let deadline = Instant::now() + PATIENCE;
         loop {
             // The cursor is older than the look, so that what comes after the look is waited for.
-            let tasks = self.call(&List { archived: true, ..List::default() }).await?;
+            let tasks = self.call(&List { archived: true, ..List::default() }).await?.into_tasks();
             if let Some(found) = look(&tasks) {
                 return Ok(found);
             }

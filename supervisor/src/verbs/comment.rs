@@ -15,6 +15,7 @@ use crate::terminal::Screen;
 #[command(after_help = "\
 Examples:
   supervisor comment t_0123abcd 'use the new endpoint'
+  supervisor comment t_0123abcd 'a long report' --max-len 4000
   supervisor comment 'halfway there'            (inside a run: the run's own task)")]
 pub(crate) struct Comment {
     /// The task, then the text; inside a run the task may be left out
@@ -30,6 +31,24 @@ pub(crate) struct Comment {
     /// Sign as somebody else
     #[arg(long, value_name = "NAME")]
     pub(crate) author: Option<String>,
+    /// Cut a longer text to this many characters, and say so in it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_len: Option<u32>,
+}
+
+/// A text of at most so many characters. One that was cut says so, where there is room for it.
+fn trimmed(text: String, most: u32) -> String {
+    let most_chars = usize::try_from(most).unwrap_or(usize::MAX);
+    if text.chars().count() <= most_chars {
+        return text;
+    }
+    let note = format!("\n\n[cut to {most} characters by --max-len]");
+    let room = most_chars.saturating_sub(note.chars().count());
+    if room == 0 {
+        return text.chars().take(most_chars).collect();
+    }
+    let head: String = text.chars().take(room).collect();
+    format!("{}{note}", head.trim_end())
 }
 
 impl Verb for Comment {
@@ -56,10 +75,29 @@ impl Verb for Comment {
     async fn run(self, call: Call) -> Result<kernel::Comment, Failure> {
         let id = super::texts::named(self.task_id)?;
         let author = if call.actor.kind == ActorKind::Worker { None } else { self.author };
-        call.write(move |board, actor| board.comment(&id, &self.body, author.as_deref(), actor)).await
+        let body = match self.max_len {
+            Some(most) => trimmed(self.body, most),
+            None => self.body,
+        };
+        call.write(move |board, actor| board.comment(&id, &body, author.as_deref(), actor)).await
     }
 
     fn show(reply: &kernel::Comment, screen: &mut Screen) {
         screen.line(format!("Comment {} added to {}", reply.id, reply.task_id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut_and_says_so_and_never_gets_longer() {
+        assert_eq!(trimmed("short".to_owned(), 5), "short");
+        let long = "ü".repeat(100);
+        let cut = trimmed(long.clone(), 60);
+        assert!(cut.starts_with('ü') && cut.ends_with("[cut to 60 characters by --max-len]"), "{cut}");
+        assert_eq!(cut.chars().count(), 60);
+        assert_eq!(trimmed(long, 3), "üüü");
     }
 }

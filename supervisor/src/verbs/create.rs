@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
+use crate::details;
 use crate::failure::Failure;
 use crate::span::Span;
 use crate::terminal::{Ink, Screen, printable};
@@ -26,6 +27,7 @@ Examples:
       --parent t_0123abcd --parent t_4567cdef
   supervisor create 'nightly report' --assignee shell --body ./report \\
       --idempotency-key nightly-2026-11-21 --json")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Create {
     /// What is to be done, in a line
     pub(crate) title: String,
@@ -49,8 +51,8 @@ pub(crate) struct Create {
     #[arg(
         long,
         value_name = "WHERE",
-        help = "Where the worker works: scratch, dir:/path, worktree:/repository, or worktree for the repository around \
-                the current directory [default: scratch]"
+        help = "Where the worker works: scratch, dir:/path, worktree:/repository, or worktree for the board's default \
+                workdir, else the repository around the current directory [default: scratch]"
     )]
     pub(crate) workspace: Option<String>,
     /// The branch that a worktree is based on, instead of HEAD
@@ -60,8 +62,8 @@ pub(crate) struct Create {
     #[arg(long, value_name = "NAME")]
     pub(crate) project: Option<String>,
     /// Higher goes first
-    #[arg(long, allow_negative_numbers = true, default_value_t = 0)]
-    pub(crate) priority: i32,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = texts::priority)]
+    pub(crate) priority: i64,
     /// Park it in triage until somebody specifies it
     #[arg(long)]
     pub(crate) triage: bool,
@@ -95,6 +97,21 @@ pub(crate) struct Create {
     /// What the approval is about: `spend`, `book`, `send_as_me` or `destructive`
     #[arg(long, value_name = "CLASS", requires = "require_approval")]
     pub(crate) approval_class: Option<ApprovalClass>,
+    /// The worker goes on turn by turn until the goal is reached
+    #[arg(long)]
+    pub(crate) goal: bool,
+    /// At most so many turns
+    #[arg(long, value_name = "N")]
+    pub(crate) goal_max_turns: Option<u32>,
+    /// The session of a client that it belongs to
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// The workflow of a client that it belongs to
+    #[arg(long, value_name = "ID")]
+    pub(crate) workflow_template_id: Option<String>,
+    /// The step of that workflow
+    #[arg(long, value_name = "KEY")]
+    pub(crate) step_key: Option<String>,
     /// `blocked` holds the task for a person to release
     #[arg(long, value_name = "STATUS", value_parser = ["running", "blocked"])]
     pub(crate) initial_status: Option<String>,
@@ -155,6 +172,11 @@ impl Create {
             require_approval: self.require_approval,
             approver: self.approver,
             approval_class: self.approval_class,
+            goal_mode: self.goal,
+            goal_max_turns: self.goal_max_turns,
+            session_id: self.session,
+            workflow_template_id: self.workflow_template_id,
+            current_step_key: self.step_key,
             ..NewTask::default()
         })
     }
@@ -166,12 +188,16 @@ impl Verb for Create {
     const EFFECT: Effect = Effect::Write;
     type Reply = Created;
 
-    fn localize(&mut self, _client: &Client) -> Result<(), Failure> {
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
         if let Some(path) = self.body_file.take() {
             self.body = Some(texts::read_text(&path)?);
         }
         if let Some(text) = &self.workspace {
-            self.workspace = Some(texts::localized_workspace(text)?);
+            // The board's own word comes before the directory that the caller happens to be in.
+            self.workspace = match details::workspace(client.root(), client.board(), text) {
+                Some(place) => Some(place),
+                None => Some(texts::localized_workspace(text)?),
+            };
         }
         Ok(())
     }
@@ -179,6 +205,9 @@ impl Verb for Create {
     async fn run(mut self, call: Call) -> Result<Created, Failure> {
         if call.actor.kind == ActorKind::Worker {
             self.created_by = None;
+        } else if let Some(said) = &self.workspace {
+            let place = details::workspace(call.service.root(), call.board.name(), said);
+            self.workspace = place.or(self.workspace);
         }
         let place = self.place()?;
         // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
@@ -189,23 +218,7 @@ impl Verb for Create {
         if let Some(policy) = &self.policy {
             lanes.policy(policy)?;
         }
-        let mut warnings = Vec::new();
-        match &self.assignee {
-            None => warnings
-                .push("nobody is assigned, so nothing runs it: supervisor assign <id> <profile>".to_owned()),
-            Some(assignee) if lanes.get(assignee).is_none() => warnings.push(format!(
-                "no lane or profile `{assignee}` exists here, so the task waits for a worker that claims it; \
-                 the lanes are: {}",
-                lanes.names().join(", ")
-            )),
-            Some(_) if call.service.daemon().is_none() => {
-                warnings.push(
-                    "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch"
-                        .to_owned(),
-                );
-            }
-            Some(_) => {}
-        }
+        let warnings = Vec::from_iter(hindrance(self.assignee.as_ref(), &call)?);
         let now = kernel::Clock::now(&kernel::SystemClock);
         let new = self.into_new_task(now)?;
         call.write(move |board, actor| {
@@ -224,4 +237,22 @@ impl Verb for Create {
             screen.line(format!("{label} {warning}"));
         }
     }
+}
+
+/// What will keep a task of this assignee from running as things are.
+pub(super) fn hindrance(assignee: Option<&Profile>, call: &Call) -> Result<Option<String>, Failure> {
+    let lanes = call.service.lanes()?;
+    Ok(match assignee {
+        None => Some("nobody is assigned, so nothing runs it: supervisor assign <id> <profile>".to_owned()),
+        Some(assignee) if lanes.get(assignee).is_none() => Some(format!(
+            "no lane or profile `{assignee}` exists here, so the task waits for a worker that claims it; the lanes \
+             are: {}",
+            lanes.names().join(", ")
+        )),
+        Some(_) if call.service.daemon().is_none() => Some(
+            "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch"
+                .to_owned(),
+        ),
+        Some(_) => None,
+    })
 }

@@ -1,5 +1,7 @@
 //! `dispatch`: one pass over the board that waits for what it started.
 
+use std::collections::BTreeMap;
+
 use kernel::{Filter, RunId, Status, TaskId, WaitingCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +25,7 @@ runs. Without one it is the daemon, until nothing is left to do.
 Examples:
   supervisor dispatch
   supervisor dispatch --dry-run
-  supervisor dispatch --max 5 --json")]
+  supervisor dispatch --max 5 --failure-limit 2 --json")]
 pub(crate) struct Dispatch {
     /// Only say what would be started
     #[arg(long)]
@@ -31,6 +33,9 @@ pub(crate) struct Dispatch {
     /// Start at most this many tasks
     #[arg(long, value_name = "N")]
     pub(crate) max: Option<usize>,
+    /// Block a task after this many counted failures in a row; a daemon that runs keeps its own limit
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) failure_limit: Option<u32>,
 }
 
 /// A task that was or would be started.
@@ -50,15 +55,50 @@ pub(crate) struct Spawned {
     pub(crate) outcome: Option<kernel::Outcome>,
 }
 
+/// A task that waits for its profile.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Capped {
+    /// The task.
+    pub(crate) task_id: TaskId,
+    /// Its profile.
+    pub(crate) assignee: String,
+    /// How many of the profile's tasks run.
+    pub(crate) current: usize,
+}
+
 /// What a pass did.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Dispatched {
+    /// How many claims were taken back.
+    #[serde(default)]
+    pub(crate) reclaimed: usize,
+    /// Tasks with a run that crashed.
+    #[serde(default)]
+    pub(crate) crashed: Vec<TaskId>,
+    /// Tasks with a run that took too long.
+    #[serde(default)]
+    pub(crate) timed_out: Vec<TaskId>,
+    /// Tasks with a run that got nowhere.
+    #[serde(default)]
+    pub(crate) stale: Vec<TaskId>,
+    /// Tasks that were given up.
+    #[serde(default)]
+    pub(crate) auto_blocked: Vec<TaskId>,
+    /// How many tasks became ready.
+    #[serde(default)]
+    pub(crate) promoted: usize,
     /// What was started, or would be.
     pub(crate) spawned: Vec<Spawned>,
     /// Tasks without an assignee.
     pub(crate) skipped_unassigned: Vec<TaskId>,
     /// Tasks whose assignee nothing here can run.
     pub(crate) skipped_nonspawnable: Vec<TaskId>,
+    /// Tasks whose profile has as much to do as it may.
+    #[serde(default)]
+    pub(crate) skipped_per_profile_capped: Vec<Capped>,
+    /// Tasks that got the default assignee: none, there is no such thing here.
+    #[serde(default)]
+    pub(crate) auto_assigned_default: Vec<TaskId>,
     /// Ready tasks that wait, and what for.
     pub(crate) waiting: Vec<Waiting>,
 }
@@ -115,6 +155,13 @@ impl Verb for Dispatch {
             });
             screen.list(["TASK", "ASSIGNEE", "OUTCOME", "STATUS", "WORKSPACE"], rows);
         }
+        for capped in &reply.skipped_per_profile_capped {
+            let why = format!(
+                "waits for {}, who has {} to do: the limit of the profile",
+                capped.assignee, capped.current
+            );
+            screen.hanging(&format!("{}  ", capped.task_id), &printable(&why));
+        }
         for waiting in &reply.waiting {
             screen.hanging(&format!("{}  ", waiting.task), &printable(&crate::why::line(&waiting.why)));
         }
@@ -134,12 +181,27 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
         .await?;
     let free = limits.total().saturating_sub(open.len());
     let room = max.unwrap_or(usize::MAX).min(free);
+    let mut busy: BTreeMap<String, usize> = BTreeMap::new();
+    for profile in open.iter().filter_map(|run| run.profile.as_ref()) {
+        *busy.entry(profile.to_string()).or_default() += 1;
+    }
     let mut plan = Dispatched { skipped_unassigned: unassigned, ..Dispatched::default() };
     for candidate in ready {
         let assignee = &candidate.assignee;
         if lanes.get(assignee).is_none() {
             plan.skipped_nonspawnable.push(candidate.task);
+            continue;
+        }
+        let current = busy.get(assignee.as_str()).copied().unwrap_or_default();
+        let cap = limits.profiles.get(assignee.as_str()).copied().or(limits.per_profile);
+        if cap.is_some_and(|cap| current >= cap) {
+            plan.skipped_per_profile_capped.push(Capped {
+                assignee: assignee.to_string(),
+                current,
+                task_id: candidate.task,
+            });
         } else if plan.spawned.len() < room {
+            *busy.entry(assignee.to_string()).or_default() += 1;
             plan.spawned.push(Spawned {
                 assignee: Some(assignee.to_string()),
                 task_id: candidate.task,

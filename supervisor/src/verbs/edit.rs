@@ -37,9 +37,9 @@ pub(crate) struct Edit {
     #[serde(skip)]
     pub(crate) body_file: Option<PathBuf>,
     /// Higher goes first
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = texts::priority)]
     #[serde(default)]
-    pub(crate) priority: Option<i32>,
+    pub(crate) priority: Option<i64>,
     /// Counted failures in a row until the task is blocked
     #[arg(long, value_name = "N")]
     #[serde(default)]

@@ -1,10 +1,10 @@
-//! `list`: the tasks of a board, filtered and sorted.
+//! `list`: the tasks of a board, filtered and sorted, all of them or page by page.
 
-use kernel::{Archived, Filter, Profile, Sort, Status, Task, Tenant};
+use kernel::{Archived, Filter, Page, Profile, Sort, Status, Task, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::{cursor, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 use crate::terminal::{Cell, Ink, Screen, printable};
@@ -18,12 +18,17 @@ const PAGE: u32 = 1000;
 #[command(
     visible_alias = "ls",
     after_help = "\
+JSON is an array of tasks, and with --page or --cursor an object with a page of them:
+{\"tasks\": […], \"next\": \"…\"}, where `next` is the cursor of the next page, or null.
+
 Examples:
   supervisor list
   supervisor list --status ready --assignee shell
   supervisor list --status ready --why
-  supervisor list --tenant acme --sort updated --json"
+  supervisor list --tenant acme --sort updated --json
+  supervisor list --limit 100 --page --json"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct List {
     /// Only tasks assigned to the caller's own name
     #[arg(long)]
@@ -37,6 +42,15 @@ pub(crate) struct List {
     /// Only tasks of this tenant
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<Tenant>,
+    /// Only tasks of this session of a client
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only tasks of this workflow of a client
+    #[arg(long, value_name = "ID")]
+    pub(crate) workflow_template_id: Option<String>,
+    /// Only tasks at this step of a workflow
+    #[arg(long, value_name = "KEY")]
+    pub(crate) step_key: Option<String>,
     /// Archived tasks too
     #[arg(long)]
     pub(crate) archived: bool,
@@ -44,76 +58,132 @@ pub(crate) struct List {
     #[arg(long, value_name = "ORDER", value_parser = texts::word::<Sort>(Sort::ALL.iter().map(|word| word.as_str())))]
     pub(crate) sort: Option<Sort>,
     /// At most this many [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
     /// Say of each task that is not running what it waits for
     #[arg(long)]
     pub(crate) why: bool,
+    /// Say where the next page starts
+    #[arg(long)]
+    pub(crate) page: bool,
+    /// Go on where a page ended: its `next`
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
+}
+
+/// Tasks, with or without the place where the next ones are.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Listed {
+    /// As scripts of the established board expect them.
+    Tasks(Vec<Task>),
+    /// A page.
+    Page(Page),
+}
+
+impl Listed {
+    /// The tasks.
+    pub(crate) fn into_tasks(self) -> Vec<Task> {
+        match self {
+            Listed::Tasks(tasks) | Listed::Page(Page { tasks, .. }) => tasks,
+        }
+    }
+
+    fn parts(&self) -> (&[Task], Option<&str>) {
+        match self {
+            Listed::Tasks(tasks) => (tasks, None),
+            Listed::Page(page) => (&page.tasks, page.next.as_deref()),
+        }
+    }
 }
 
 impl Verb for List {
     const NAME: &'static str = "list";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
-    type Reply = Vec<Task>;
+    type Reply = Listed;
 
-    async fn run(self, call: Call) -> Result<Vec<Task>, Failure> {
+    async fn run(self, call: Call) -> Result<Listed, Failure> {
         let assignee = if self.mine {
             Some(call.actor.name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?)
         } else {
             self.assignee
         };
-        let filter = Filter {
+        if self.limit == Some(0) {
+            return Err(
+                Failure::usage("a list of no tasks says nothing").hint("leave the limit out to see all")
+            );
+        }
+        let paged = self.page || self.cursor.is_some();
+        let mut filter = Filter {
             assignee,
             status: self.status,
             tenant: self.tenant,
             archived: if self.archived { Archived::Show } else { Archived::Hide },
+            session: self.session,
+            workflow: self.workflow_template_id,
+            step: self.step_key,
             sort: self.sort.unwrap_or(Sort::Priority),
-            limit: PAGE,
+            cursor: self.cursor.as_deref().map(cursor::opened).transpose()?,
             ..Filter::default()
         };
-        let limit = self.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let tasks = call
+        let mut left = self.limit.unwrap_or(u32::MAX);
+        let page = call
             .read(move |view| {
-                let mut filter = filter;
                 let mut tasks = Vec::new();
                 loop {
+                    filter.limit = left.min(PAGE);
                     let page = view.tasks(&filter)?;
+                    left = left.saturating_sub(u32::try_from(page.tasks.len()).unwrap_or(u32::MAX));
                     tasks.extend(page.tasks);
                     filter.cursor = page.next;
-                    if filter.cursor.is_none() || tasks.len() >= limit {
-                        tasks.truncate(limit);
-                        return Ok(tasks);
+                    if filter.cursor.is_none() || left == 0 {
+                        return Ok(Page { tasks, next: filter.cursor.as_deref().map(cursor::sealed) });
                     }
                 }
             })
             .await?;
-        if self.why { crate::why::explain(&call, tasks).await } else { Ok(tasks) }
+        let page = if self.why {
+            Page { tasks: crate::why::explain(&call, page.tasks).await?, ..page }
+        } else {
+            page
+        };
+        Ok(if paged { Listed::Page(page) } else { Listed::Tasks(page.tasks) })
     }
 
-    fn show(reply: &Vec<Task>, screen: &mut Screen) {
-        if reply.is_empty() {
+    fn show(reply: &Listed, screen: &mut Screen) {
+        let (tasks, next) = reply.parts();
+        if tasks.is_empty() {
             screen.line("No tasks. Put one on the board with: supervisor create '<title>' --assignee shell --body '<script>'");
             return;
         }
-        if reply.iter().any(|task| task.why.is_some()) {
-            return show_why(reply, screen);
-        }
-        let rows = reply.iter().map(|task| {
-            [
-                Cell::from(task.id.to_string()),
-                Cell::inked(ink(task.status), task.status.as_str()),
-                Cell::or_dash(task.assignee.as_ref()),
-                Cell::or_dash(task.tenant.as_ref()),
-                Cell::from(task.title.clone()),
-            ]
-        });
-        if reply.iter().any(|task| task.tenant.is_some()) {
-            screen.list(["ID", "STATUS", "ASSIGNEE", "TENANT", "TITLE"], rows);
+        if tasks.iter().any(|task| task.why.is_some()) {
+            show_why(tasks, screen);
         } else {
-            let rows = rows.map(|[id, status, assignee, _, title]| [id, status, assignee, title]);
-            screen.list(["ID", "STATUS", "ASSIGNEE", "TITLE"], rows);
+            show_plain(tasks, screen);
         }
+        if let Some(next) = next {
+            screen.line(format!("There are more: the same command with --cursor {next}"));
+        }
+    }
+}
+
+/// The tasks, a line each.
+fn show_plain(tasks: &[Task], screen: &mut Screen) {
+    let rows = tasks.iter().map(|task| {
+        [
+            Cell::from(task.id.to_string()),
+            Cell::inked(ink(task.status), task.status.as_str()),
+            Cell::or_dash(task.assignee.as_ref()),
+            Cell::or_dash(task.tenant.as_ref()),
+            Cell::from(task.title.clone()),
+        ]
+    });
+    if tasks.iter().any(|task| task.tenant.is_some()) {
+        screen.list(["ID", "STATUS", "ASSIGNEE", "TENANT", "TITLE"], rows);
+    } else {
+        let rows = rows.map(|[id, status, assignee, _, title]| [id, status, assignee, title]);
+        screen.list(["ID", "STATUS", "ASSIGNEE", "TITLE"], rows);
     }
 }
 

@@ -4,10 +4,11 @@ use kernel::{Board, Force, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::Bulk;
+use super::bulk::{Bulk, One};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
@@ -39,39 +40,101 @@ pub(crate) struct Promote {
     pub(crate) dry_run: bool,
 }
 
+/// What became of one task.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Promotion {
+    task_id: TaskId,
+    /// Whether it was promoted, or would be.
+    promoted: bool,
+    dry_run: bool,
+    forced: bool,
+    /// Its status now, or as it would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<kernel::Status>,
+    /// The reason that was given.
+    reason: Option<String>,
+    /// Why not.
+    error: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// The class of the refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<Code>,
+}
+
+/// One task's for one task, and a list where `--ids` named more.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Promoted {
+    One(Box<Promotion>),
+    Many(Vec<Promotion>),
+}
+
+impl Promoted {
+    fn each(&self) -> &[Promotion] {
+        match self {
+            Promoted::One(one) => std::slice::from_ref(one),
+            Promoted::Many(many) => many,
+        }
+    }
+}
+
 impl Verb for Promote {
     const NAME: &'static str = "promote";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
-    type Reply = Bulk;
+    type Reply = Promoted;
 
     fn localize(&mut self, client: &Client) -> Result<(), Failure> {
         self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
         Ok(())
     }
 
-    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+    async fn run(self, call: Call) -> Result<Promoted, Failure> {
         let reason = texts::sentence(&self.reason);
         let force = if self.force { Force::Yes } else { Force::No };
+        let single = self.ids.is_empty();
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
         call.write(move |board, actor| {
-            Bulk::each(board, ids, |board, id| {
+            let bulk = Bulk::each(board, ids, |board, id| {
                 let promote = |board: &mut Board<'_>| board.promote(id, reason.as_deref(), force, actor);
-                if self.dry_run {
-                    let task = board.rehearse(promote)?;
-                    return Ok((task.status, Some("nothing was done".to_owned())));
-                }
-                promote(board).map(|task| (task.status, None))
+                let task = if self.dry_run { board.rehearse(promote)? } else { promote(board)? };
+                Ok((task.status, None))
+            })?;
+            let mut promotions = bulk.results.into_iter().map(|one| Promotion {
+                task_id: one.id,
+                promoted: one.ok,
+                dry_run: self.dry_run,
+                forced: self.force,
+                status: one.status,
+                reason: reason.clone(),
+                error: one.error,
+                hint: one.hint,
+                code: one.code,
+            });
+            Ok(match promotions.next() {
+                Some(only) if single => Promoted::One(Box::new(only)),
+                first => Promoted::Many(first.into_iter().chain(promotions).collect()),
             })
         })
         .await
     }
 
-    fn show(reply: &Bulk, screen: &mut Screen) {
-        reply.show("Promoted", screen);
+    fn show(reply: &Promoted, screen: &mut Screen) {
+        let results = reply.each().iter().map(|one| One {
+            id: one.task_id.clone(),
+            ok: one.promoted,
+            status: one.status,
+            note: one.dry_run.then(|| "nothing was done".to_owned()),
+            error: one.error.clone(),
+            hint: one.hint.clone(),
+            code: one.code,
+        });
+        Bulk { results: results.collect() }.show("Promoted", screen);
     }
 
-    fn verdict(reply: &Bulk) -> u8 {
-        reply.verdict()
+    fn verdict(reply: &Promoted) -> u8 {
+        reply.each().iter().find_map(|one| one.code).map_or(0, Code::exit)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Run, TaskId};
+use kernel::{Outcome, Run, RunStatus, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,10 +20,68 @@ use crate::terminal::{Cell, Ink, Screen};
 #[command(after_help = "\
 Examples:
   supervisor runs t_0123abcd
-  supervisor runs t_0123abcd --json")]
+  supervisor runs t_0123abcd --state-type outcome --state-name crashed --json")]
 pub(crate) struct Runs {
     /// The task
     pub(crate) task_id: Option<TaskId>,
+    /// Only runs whose status or outcome is that of --state-name
+    #[arg(long, value_name = "WHICH", value_enum, requires = "state_name")]
+    pub(crate) state_type: Option<StateType>,
+    /// The status or outcome
+    #[arg(long, value_name = "WORD", requires = "state_type")]
+    pub(crate) state_name: Option<String>,
+}
+
+/// What a state of runs is a state of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StateType {
+    Status,
+    Outcome,
+}
+
+/// Words of the established board for states that runs do not have here.
+const FOREIGN: [&str; 5] = ["stale", "gave_up", "scheduled", "failed", "released"];
+
+/// The state in which runs are asked for.
+pub(super) struct RunState {
+    kind: StateType,
+    name: String,
+}
+
+impl RunState {
+    /// The state that a request names, if it names one.
+    pub(super) fn of(kind: Option<StateType>, name: Option<String>) -> Result<Option<Self>, Failure> {
+        let (kind, name) = match (kind, name) {
+            (None, None) => return Ok(None),
+            (Some(kind), Some(name)) => (kind, name),
+            (Some(_), None) | (None, Some(_)) => {
+                return Err(Failure::usage("state_type and state_name go together")
+                    .hint("such as --state-type outcome --state-name completed"));
+            }
+        };
+        let words: Vec<&str> = match kind {
+            StateType::Status => RunStatus::ALL.iter().map(|word| word.as_str()).collect(),
+            StateType::Outcome => Outcome::ALL.iter().map(|word| word.as_str()).collect(),
+        };
+        if !words.contains(&name.as_str()) && !FOREIGN.contains(&name.as_str()) {
+            let what = if kind == StateType::Status { "status" } else { "outcome" };
+            return Err(Failure::usage(format!("no run has the {what} `{name}`"))
+                .hint(format!("it is one of {}", words.join(", "))));
+        }
+        Ok(Some(RunState { kind, name }))
+    }
+
+    /// The runs that are in a state; all where none is asked for.
+    pub(super) fn among(state: Option<&Self>, mut runs: Vec<Run>) -> Vec<Run> {
+        if let Some(state) = state {
+            runs.retain(|run| match state.kind {
+                StateType::Status => run.status.as_str() == state.name,
+                StateType::Outcome => run.outcome.is_some_and(|outcome| outcome.as_str() == state.name),
+            });
+        }
+        runs
+    }
 }
 
 impl Verb for Runs {
@@ -40,9 +98,10 @@ impl Verb for Runs {
     async fn run(self, call: Call) -> Result<Vec<Run>, Failure> {
         let id = texts::named(self.task_id)?;
         let actor = call.actor.clone();
+        let state = RunState::of(self.state_type, self.state_name)?;
         call.read(move |view| {
             view.task_for(&id, &actor)?;
-            view.runs(&id)
+            Ok(RunState::among(state.as_ref(), view.runs(&id)?))
         })
         .await
     }

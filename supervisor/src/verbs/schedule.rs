@@ -1,6 +1,6 @@
 //! `schedule`: tasks that are not to start before a time.
 
-use kernel::{Clock as _, TaskId};
+use kernel::{Clock as _, TaskId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,7 @@ use crate::terminal::Screen;
 #[command(after_help = "\
 Examples:
   supervisor schedule t_0123abcd --at 2h
+  supervisor schedule t_0123abcd 'waits for the customer'
   supervisor schedule t_0123abcd 'after the release' --at 1800000000 --ids t_4567cdef")]
 pub(crate) struct Schedule {
     /// The task
@@ -25,9 +26,9 @@ pub(crate) struct Schedule {
     /// Why
     #[arg(value_name = "REASON", num_args = 0..)]
     pub(crate) reason: Vec<String>,
-    /// When: epoch seconds, or a span from now such as 10m
-    #[arg(long, value_name = "WHEN", required = true)]
-    pub(crate) at: String,
+    /// When: epoch seconds, or a span from now such as 10m [default: when somebody unblocks them]
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) at: Option<String>,
     /// Further tasks
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) ids: Vec<TaskId>,
@@ -40,13 +41,20 @@ impl Verb for Schedule {
     type Reply = Bulk;
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
-        let at = texts::moment(&self.at, kernel::SystemClock.now())?;
+        let at = match &self.at {
+            Some(at) => texts::moment(at, kernel::SystemClock.now())?,
+            None => Timestamp::OPEN_END,
+        };
         let reason = texts::sentence(&self.reason);
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
         call.write(move |board, actor| {
             Bulk::each(board, ids, |board, id| {
                 let task = board.schedule(id, at, reason.as_deref(), actor)?;
-                let note = task.not_before.map(|at| format!("starts at {}", moment::local(at)));
+                let note = match task.not_before {
+                    Some(Timestamp::OPEN_END) => Some(format!("until: supervisor unblock {}", task.id)),
+                    Some(at) => Some(format!("starts at {}", moment::local(at))),
+                    None => None,
+                };
                 Ok((task.status, note))
             })
         })

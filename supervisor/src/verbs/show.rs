@@ -4,7 +4,8 @@ use kernel::{Comment, Event, EventFilter, Run, Task, TaskId, Waiting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{runs, texts};
+use super::runs::{self, RunState, StateType};
+use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
 use crate::failure::Failure;
@@ -21,10 +22,17 @@ const EVENTS: u32 = 50;
 Examples:
   supervisor show t_0123abcd
   supervisor show t_0123abcd --json
+  supervisor show t_0123abcd --state-type outcome --state-name crashed
   supervisor show                (inside a run: the run's own task)")]
 pub(crate) struct Show {
     /// The task; inside a run, the run's own task if none is named
     pub(crate) task_id: Option<TaskId>,
+    /// Only runs whose status or outcome is that of --state-name
+    #[arg(long, value_name = "WHICH", value_enum, requires = "state_name")]
+    pub(crate) state_type: Option<StateType>,
+    /// The status or outcome
+    #[arg(long, value_name = "WORD", requires = "state_type")]
+    pub(crate) state_name: Option<String>,
 }
 
 /// A task with all that belongs to it.
@@ -62,6 +70,7 @@ impl Verb for Show {
     async fn run(self, call: Call) -> Result<Shown, Failure> {
         let id = texts::named(self.task_id)?;
         let actor = call.actor.clone();
+        let state = RunState::of(self.state_type, self.state_name)?;
         let mut shown = call
             .read(move |view| {
                 let task = view.task_for(&id, &actor)?;
@@ -79,7 +88,7 @@ impl Verb for Show {
                     children: view.children(&id)?,
                     comments: view.comments(&id)?,
                     events: view.events(&filter)?,
-                    runs,
+                    runs: RunState::among(state.as_ref(), runs),
                     task,
                 })
             })

@@ -105,6 +105,12 @@ fn expand_home(workspace: &str) -> String {
     workspace.to_owned()
 }
 
+/// A priority: any whole number.
+pub(super) fn priority(text: &str) -> Result<i64, String> {
+    text.parse()
+        .map_err(|_| "it is no whole number: write one such as 10 or -5; greater goes first".to_owned())
+}
+
 /// A JSON object, as `--metadata` takes it.
 pub(super) fn json_object(text: &str) -> Result<serde_json::Value, String> {
     match serde_json::from_str(text) {

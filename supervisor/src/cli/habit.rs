@@ -1,0 +1,65 @@
+//! Words that fingers know from `hermes kanban`, where this program's grammar is another.
+
+use std::ffi::{OsStr, OsString};
+
+/// Returns a command line in this program's words. `kanban` in front of the verb says nothing, and the `--color` of
+/// `boards create` is the board's, not the terminal's.
+pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.into_iter().collect();
+    let verb = first_verb(&words);
+    if words.get(verb).is_some_and(|word| word == "kanban") {
+        words.remove(verb);
+    }
+    let create =
+        words.windows(2).position(|pair| pair[0] == "boards" && (pair[1] == "create" || pair[1] == "new"));
+    for word in words.iter_mut().skip(create.map_or(usize::MAX, |at| at.saturating_add(2))) {
+        if let Some(meant) = of_the_board(word) {
+            *word = meant;
+        }
+    }
+    words
+}
+
+/// Where the first word stands that is neither an option nor the value of one.
+fn first_verb(words: &[OsString]) -> usize {
+    let mut at = 1;
+    while let Some(word) = words.get(at).filter(|word| word.as_encoded_bytes().starts_with(b"--")) {
+        let takes_value = ["--root", "--board", "--color"].iter().any(|option| word == option);
+        at += if takes_value { 2 } else { 1 };
+    }
+    at
+}
+
+fn of_the_board(word: &OsStr) -> Option<OsString> {
+    let value = word.to_str()?.strip_prefix("--color")?;
+    (value.is_empty() || value.starts_with('=')).then(|| format!("--colour{value}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> String {
+        let words = translated(line.split(' ').map(OsString::from));
+        words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_name_of_the_other_program_says_nothing() {
+        assert_eq!(words("supervisor kanban list kanban"), "supervisor list kanban");
+        assert_eq!(words("supervisor --json --root /r kanban list"), "supervisor --json --root /r list");
+        assert_eq!(words("supervisor --board kanban list"), "supervisor --board kanban list");
+    }
+
+    #[test]
+    fn a_colour_is_the_terminals_except_behind_boards_create() {
+        assert_eq!(
+            words("supervisor --color never boards create x --color #fff"),
+            "supervisor --color never boards create x --colour #fff"
+        );
+        assert_eq!(words("supervisor boards new x --color=#fff"), "supervisor boards new x --colour=#fff");
+        for line in ["supervisor boards list --color never", "supervisor create boards --color never"] {
+            assert_eq!(words(line), line);
+        }
+    }
+}

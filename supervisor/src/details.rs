@@ -1,0 +1,60 @@
+//! What people say of a board: its title, its colour, where its work is. It is in `details.json` beside the board, which
+//! knows its name only.
+
+use std::path::{Path, PathBuf};
+
+use kernel::BoardName;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::paths::Root;
+use crate::rundir::write_json;
+
+const FILE: &str = "details.json";
+
+/// What people say of a board. Readers ignore unknown fields.
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Details {
+    /// Its title for people
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// What it is for
+    #[arg(long)]
+    pub(crate) description: Option<String>,
+    /// A sign for it
+    #[arg(long)]
+    pub(crate) icon: Option<String>,
+    /// A colour for it; here, `--color` says the same
+    #[arg(long)]
+    #[serde(rename = "color")]
+    pub(crate) colour: Option<String>,
+    /// Where its work is: what `--workspace worktree` and `--workspace dir` mean on it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) default_workdir: Option<PathBuf>,
+}
+
+impl Details {
+    /// Reads what is said of the board in a directory.
+    pub(crate) fn read(board: &Path) -> Self {
+        // What people say of a board is worth no refusal: a file that means nothing says nothing.
+        std::fs::read(board.join(FILE))
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default()
+    }
+
+    /// Keeps it for the board in a directory.
+    pub(crate) fn write(&self, board: &Path) -> Result<(), Failure> {
+        write_json(board, FILE, self).map_err(|e| Failure::file("write", &board.join(FILE), &e))
+    }
+}
+
+/// The workspace that a kind without a path stands for on a board that says where its work is.
+pub(crate) fn workspace(root: &Root, board: &BoardName, said: &str) -> Option<String> {
+    if !matches!(said, "worktree" | "dir") {
+        return None;
+    }
+    let details = Details::read(&root.boards().join(board.as_str()));
+    details.default_workdir.map(|dir| format!("{said}:{}", dir.display()))
+}

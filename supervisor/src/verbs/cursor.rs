@@ -1,0 +1,38 @@
+//! Where a page ended, as one word that no shell changes and nobody is tempted to read.
+
+use crate::failure::Failure;
+
+/// The word for a position of the kernel's.
+pub(super) fn sealed(position: &str) -> String {
+    let digits = position.bytes().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+}
+
+/// The position that a word stands for.
+pub(super) fn opened(word: &str) -> Result<String, Failure> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let pairs = word.as_bytes().chunks(2);
+    let bytes: Option<Vec<u8>> = pairs
+        .map(|pair| match pair {
+            [high, low] => u8::try_from(digit(high)? * 16 + digit(low)?).ok(),
+            _ => None,
+        })
+        .collect();
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(|| {
+        Failure::usage("the cursor is not one that a list returned").hint("start again without --cursor")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_comes_back_as_it_was_and_nothing_else_is_taken_for_one() {
+        let position = r#"["grün",5,"t_01234567"]"#;
+        assert_eq!(opened(&sealed(position)).unwrap(), position);
+        for wrong in ["5b3", "xy", "ff", "é"] {
+            assert!(opened(wrong).is_err(), "{wrong}");
+        }
+    }
+}

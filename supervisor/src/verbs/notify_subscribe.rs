@@ -1,0 +1,74 @@
+//! `notify-subscribe`: a chat that is told of a task.
+
+use kernel::{Subscription, SubscriptionKey, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::{Screen, printable};
+
+/// Tell a chat of a task
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+The chat is told of everything from the task's first event on. The same chat and
+thread again is the same subscription. It goes by itself when the task is over
+and all was told.
+
+Examples:
+  supervisor notify-subscribe t_0123abcd --platform telegram --chat-id 12345678
+  supervisor notify-subscribe t_0123abcd --platform slack --chat-id C024BE91L \\
+      --thread-id 1700000000.000100 --user-id U023BECGF")]
+pub(crate) struct NotifySubscribe {
+    /// The task
+    pub(crate) task_id: TaskId,
+    /// The platform, such as telegram
+    #[arg(long, value_name = "NAME")]
+    pub(crate) platform: String,
+    /// The chat on it
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) chat_id: String,
+    /// The thread in the chat
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    #[serde(default)]
+    pub(crate) thread_id: Option<String>,
+    /// Who asks for it
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    #[serde(default)]
+    pub(crate) user_id: Option<String>,
+    /// The profile in whose name the chat is told
+    #[arg(long, value_name = "PROFILE")]
+    #[serde(default)]
+    pub(crate) notifier_profile: Option<String>,
+}
+
+impl Verb for NotifySubscribe {
+    const NAME: &'static str = "notify-subscribe";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Subscription;
+
+    async fn run(self, call: Call) -> Result<Subscription, Failure> {
+        let key = SubscriptionKey {
+            task_id: self.task_id,
+            platform: self.platform,
+            chat_id: self.chat_id,
+            thread_id: self.thread_id.unwrap_or_default(),
+        };
+        call.write(move |board, actor| {
+            board.subscribe(&key, self.user_id.as_deref(), self.notifier_profile.as_deref(), actor)
+        })
+        .await
+    }
+
+    fn show(reply: &Subscription, screen: &mut Screen) {
+        screen.line(format!("Subscribed {} to {}", printable(&chat(&reply.key)), reply.key.task_id));
+    }
+}
+
+/// A chat as people read it: `telegram 12345678, thread 7`.
+pub(super) fn chat(key: &SubscriptionKey) -> String {
+    let thread = if key.thread_id.is_empty() { String::new() } else { format!(", thread {}", key.thread_id) };
+    format!("{} {}{thread}", key.platform, key.chat_id)
+}

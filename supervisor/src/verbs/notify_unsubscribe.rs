@@ -1,0 +1,52 @@
+//! `notify-unsubscribe`: a chat that is no longer told of a task.
+
+use kernel::{Subscription, SubscriptionKey, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::notify_subscribe::chat;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::{Screen, printable};
+
+/// No longer tell a chat of a task
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+Examples:
+  supervisor notify-unsubscribe t_0123abcd --platform telegram --chat-id 12345678")]
+pub(crate) struct NotifyUnsubscribe {
+    /// The task
+    pub(crate) task_id: TaskId,
+    /// The platform, such as telegram
+    #[arg(long, value_name = "NAME")]
+    pub(crate) platform: String,
+    /// The chat on it
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) chat_id: String,
+    /// The thread in the chat
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    #[serde(default)]
+    pub(crate) thread_id: Option<String>,
+}
+
+impl Verb for NotifyUnsubscribe {
+    const NAME: &'static str = "notify-unsubscribe";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Subscription;
+
+    async fn run(self, call: Call) -> Result<Subscription, Failure> {
+        let key = SubscriptionKey {
+            task_id: self.task_id,
+            platform: self.platform,
+            chat_id: self.chat_id,
+            thread_id: self.thread_id.unwrap_or_default(),
+        };
+        call.write(move |board, actor| board.unsubscribe(&key, actor)).await
+    }
+
+    fn show(reply: &Subscription, screen: &mut Screen) {
+        screen.line(format!("Unsubscribed {} from {}", printable(&chat(&reply.key)), reply.key.task_id));
+    }
+}

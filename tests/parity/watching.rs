@@ -1,0 +1,70 @@
+//! What runs and what is seen of it: `dispatch`, `log`, `tail`, `watch`, `daemon`.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use serde_json::json;
+
+use super::{Desk, id};
+
+pub(super) fn walk(desk: &Desk) {
+    let task = id(&desk.json("create hello --assignee shell --body 'echo hello'"));
+    let broken = id(&desk.json("create broken --assignee shell --body false"));
+    let plan = desk.json("dispatch --dry-run");
+    let would: Vec<_> = plan["spawned"].as_array().unwrap().iter().map(|one| &one["task_id"]).collect();
+    assert!(would.contains(&&json!(task)) && would.contains(&&json!(broken)), "{plan}");
+    assert_eq!(desk.json("dispatch --dry-run --max 1")["spawned"].as_array().map(Vec::len), Some(1));
+
+    let pass = desk.json("dispatch --failure-limit 1");
+
+    assert_eq!((&pass["auto_blocked"], &pass["crashed"]), (&json!([broken]), &json!([broken])), "{pass}");
+    assert_eq!((desk.status(&task), desk.status(&broken)), ("done".to_owned(), "blocked".to_owned()));
+    assert_eq!(desk.ok(&format!("log {task}")), "hello\n");
+    assert_eq!(desk.ok(&format!("log {task} --tail 3")), "lo\n");
+    assert!(first_line(desk, &format!("tail {task} --interval 0.5")).contains("created"));
+    let late = desk.task("--assignee walter --tenant seen");
+    let events = desk.json("list --tenant seen");
+    assert_eq!(events[0]["id"], late);
+    let seen = first_line(
+        desk,
+        "watch --assignee walter --tenant seen --kinds created,completed --interval 0.5 --since 0",
+    );
+    assert!(seen.contains(&late) && seen.contains("created"), "{seen}");
+    desk.ok("gc --event-retention-days 30 --log-retention-days 30");
+    assert_eq!(desk.ok(&format!("log {task}")), "hello\n", "nothing is that old");
+    daemon(desk);
+}
+
+/// The first line of a command that goes on until it is ended.
+fn first_line(desk: &Desk, line: &str) -> String {
+    let mut command = desk.fleet.command(desk.note(line));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    first
+}
+
+fn daemon(desk: &Desk) {
+    let fleet = &desk.fleet;
+    let pidfile = fleet.home().join("daemon.pid");
+    let line = format!(
+        "daemon --interval 5 --max 1 --failure-limit 1 --pidfile {} --verbose --force",
+        pidfile.display()
+    );
+    let log = std::fs::File::create(fleet.log_file()).unwrap();
+    let mut command = fleet.command(desk.note(&line));
+    command.stdout(log.try_clone().unwrap()).stderr(log);
+    fleet.adopt(command.spawn().unwrap());
+    let pid = fleet.eventually("the pid is written", || {
+        std::fs::read_to_string(&pidfile).ok().filter(|text| text.ends_with('\n'))
+    });
+    assert_eq!(pid.trim_end(), fleet.daemon_pid().to_string());
+    let broken = desk.task("--assignee shell --body false");
+    let shown = fleet.wait_for(&broken, "blocked");
+    assert_eq!(shown["runs"].as_array().map(Vec::len), Some(1), "one failure was enough");
+    assert!(fleet.log().contains("DEBUG"), "--verbose says more");
+    assert!(fleet.stop(&["--wait"]).success());
+    assert!(!pidfile.exists(), "a daemon that has gone has no pid");
+}
