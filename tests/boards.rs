@@ -1,5 +1,8 @@
 //! Boards are made, named, chosen and removed.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::harness::{Fleet, Output};
@@ -66,7 +69,6 @@ fn a_removed_board_is_kept_aside_and_a_deleted_one_is_gone() {
     fleet.cli(["boards", "create", "old", "--switch"]).ok();
     let id = fleet.create("a", "true", &[]);
     fleet.wait_for(&id, "done");
-    fleet.cli(["boards", "rm", "old"]).refused(4, "in use");
     fleet.stop(&["--wait"]);
 
     let removed = fleet.json(["boards", "rm", "old"]);
@@ -79,6 +81,60 @@ fn a_removed_board_is_kept_aside_and_a_deleted_one_is_gone() {
     assert_eq!(fleet.json(["boards", "delete", "gone", "--delete"])["kept"], Value::Null);
     assert_eq!(fleet.json(["boards", "list", "--all"]).as_array().unwrap().len(), 2);
     fleet.cli(["--board", "old", "list"]).refused(3, "no board `old`");
+}
+
+#[test]
+fn a_running_daemon_gives_a_board_away_and_takes_a_new_one_of_its_name() {
+    let fleet = Fleet::boot();
+    fleet.cli(["boards", "create", "old", "--switch"]).ok();
+    let id = fleet.create("a", "true", &[]);
+    fleet.wait_for(&id, "done");
+    let mut watch = fleet.command(["watch", "--since", "0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    lines.find(|line| line.as_ref().unwrap().contains("completed")).unwrap().unwrap();
+
+    let removed = fleet.json(["boards", "rm", "old"]);
+
+    let kept = std::path::Path::new(removed["kept"].as_str().unwrap());
+    assert!(kept.join("board.db").is_file());
+    let open = std::fs::read_dir(format!("/proc/{}/fd", fleet.daemon_pid())).unwrap();
+    let open = open.filter_map(|fd| std::fs::read_link(fd.unwrap().path()).ok());
+    let open: Vec<_> = open.filter(|file| file.to_string_lossy().contains("old")).collect();
+    assert!(open.is_empty(), "closed before it was moved: {open:?}");
+    assert!(!watch.wait().unwrap().success(), "there is nothing to watch any more");
+    fleet.cli(["--board", "old", "list"]).refused(3, "no board `old`");
+    fleet.cli(["boards", "create", "old"]).ok();
+    let again = fleet.create("b", "echo new", &["--board", "old"]);
+    fleet.eventually("the new board is served", || {
+        let shown = fleet.json(["--board", "old", "show", &again]);
+        (shown["latest_summary"] == "new").then_some(())
+    });
+    assert_eq!(fleet.json(["--board", "old", "list"]).as_array().unwrap().len(), 1);
+    let log = fleet.log();
+    assert!(!log.contains("WARN") && !log.contains("ERROR"), "{log}");
+}
+
+#[test]
+fn a_running_daemon_keeps_a_board_with_a_worker_or_a_claim() {
+    let fleet = Fleet::boot();
+    fleet.cli(["boards", "create", "busy", "--switch"]).ok();
+    let id = fleet.create("a", "sleep 600", &[]);
+    fleet.wait_for(&id, "running");
+
+    fleet.cli(["boards", "rm", "busy"]).refused(4, "has a worker");
+
+    let after = fleet.create("b", "true", &[]);
+    fleet.wait_for(&after, "done");
+    fleet.cli(["archive", &id]).ok();
+    fleet.wait_for(&id, "archived");
+    let pull = fleet.json(["create", "elsewhere", "--assignee", "nobody-here"])["id"].clone();
+    let pull = pull.as_str().unwrap();
+    fleet.cli(["claim", pull]).ok();
+    fleet.cli(["boards", "rm", "busy"]).refused(4, "is open");
+    fleet.cli(["complete", pull]).ok();
+    let last = fleet.create("c", "true", &[]);
+    fleet.wait_for(&last, "done");
+    fleet.cli(["boards", "rm", "busy"]).ok();
 }
 
 #[test]

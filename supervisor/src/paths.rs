@@ -111,6 +111,16 @@ impl Root {
         self.boards().join(board.as_str()).join("board.db")
     }
 
+    /// The file with the name of the board that commands mean.
+    pub(crate) fn board_choice(&self) -> PathBuf {
+        self.state.join("current-board")
+    }
+
+    /// Boards that were removed and are kept.
+    pub(crate) fn removed_boards(&self) -> PathBuf {
+        self.state.join("removed-boards")
+    }
+
     /// The lock that says who owns every board of this root.
     pub(crate) fn owner_lock(&self) -> PathBuf {
         self.state.join("board.lock")

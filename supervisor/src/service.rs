@@ -1,8 +1,8 @@
 //! The boards of one root, open: what every verb works on, in the daemon and offline alike.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kernel::{BoardId, BoardName, Readers, SystemClock, SystemEntropy, Writer, WriterOptions};
 use tokio::sync::{mpsc, watch};
@@ -34,9 +34,22 @@ pub(crate) struct BoardHandle {
     readers: Readers,
     changed: watch::Sender<i64>,
     commits: Arc<AtomicU64>,
+    closing: AtomicBool,
+    /// Says that the handle is gone. The last field: the others are closed before it.
+    gone: watch::Sender<()>,
 }
 
 impl BoardHandle {
+    /// Whether the board is being taken away: nobody should wait for news of it.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    fn set_closing(&self, closing: bool) {
+        self.closing.store(closing, Ordering::Release);
+        self.changed.send_modify(|_| {});
+    }
+
     /// The board's identity.
     pub(crate) fn id(&self) -> BoardId {
         self.id
@@ -65,6 +78,21 @@ impl BoardHandle {
     /// How many commits this process has made that changed the board: writes share them.
     pub(crate) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
+    }
+}
+
+/// A board that is served no more.
+#[derive(Debug)]
+pub(crate) struct Withdrawn {
+    handle: Weak<BoardHandle>,
+    gone: watch::Receiver<()>,
+}
+
+impl Withdrawn {
+    /// Returns when nobody has the board open any more.
+    pub(crate) async fn closed(&mut self) {
+        // Nothing is ever sent: the wait ends with the sender.
+        while self.gone.changed().await.is_ok() {}
     }
 }
 
@@ -137,6 +165,27 @@ impl Service {
         let message = format!("the board `{name}` is not served: {}", failure.message);
         let failure = Failure { message, ..failure };
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(name, failure);
+    }
+
+    /// Takes a board out of service, with a word for whoever asks for it meanwhile. What comes back is whoever still has
+    /// it open, and a channel that closes when nobody has any more.
+    pub(crate) fn withdraw(&self, name: &BoardName, failure: Failure) -> Option<Withdrawn> {
+        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), failure);
+        let handle = boards.remove(name)?;
+        handle.set_closing(true);
+        let gone = handle.gone.subscribe();
+        Some(Withdrawn { handle: Arc::downgrade(&handle), gone })
+    }
+
+    /// Serves a board again, or one of its name.
+    pub(crate) fn readmit(&self, name: &BoardName, withdrawn: Option<&Withdrawn>) {
+        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        if let Some(handle) = withdrawn.and_then(|withdrawn| withdrawn.handle.upgrade()) {
+            handle.set_closing(false);
+            boards.insert(name.clone(), handle);
+        }
     }
 
     /// A board that is open, for what concerns none in particular.
@@ -219,6 +268,7 @@ impl Service {
             }
         };
         let readers = Readers::open(&path, clock)?;
-        Ok(BoardHandle { id, name: name.clone(), writer, readers, changed, commits })
+        let (closing, gone) = (AtomicBool::new(false), watch::Sender::new(()));
+        Ok(BoardHandle { id, name: name.clone(), writer, readers, changed, commits, closing, gone })
     }
 }

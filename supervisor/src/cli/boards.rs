@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kernel::{BoardName, Clock as _, Readers, SystemClock};
+use kernel::{BoardName, Readers, SystemClock};
 use serde::Serialize;
 
 use super::Output;
@@ -13,10 +13,10 @@ use crate::client::Client;
 use crate::details::Details;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::paths::{Root, make_dir};
-use crate::rundir::{LockState, RunDir};
+use crate::owner::OwnerLock;
+use crate::paths::Root;
 use crate::terminal::{Cell, Screen};
-use crate::verbs::Init;
+use crate::verbs::{Init, RemoveBoard};
 
 /// Show, make, name, choose and remove boards
 #[derive(Clone, Debug, clap::Args)]
@@ -122,7 +122,7 @@ pub(super) fn current(root: &Root, said: Option<BoardName>) -> Result<BoardName,
     if let Some(name) = std::env::var("HERMES_KANBAN_BOARD").ok().filter(|name| !name.is_empty()) {
         return name.parse().map_err(|e| Failure::usage(format!("HERMES_KANBAN_BOARD: {e}")));
     }
-    Ok(std::fs::read_to_string(choice(root))
+    Ok(std::fs::read_to_string(root.board_choice())
         .ok()
         .and_then(|name| name.trim().parse().ok())
         .unwrap_or_default())
@@ -157,8 +157,8 @@ pub(super) async fn run(client: &Client, verb: Boards, output: Output) -> Result
             }
             told(client, root, &slug, "Created", output)
         }
-        Verb::Rm { slug, delete } => remove(root, &slug, delete, output),
-        Verb::Delete { slug, .. } => remove(root, &slug, true, output),
+        Verb::Rm { slug, delete } => remove(client, slug, delete, output).await,
+        Verb::Delete { slug, .. } => remove(client, slug, true, output).await,
         Verb::Switch { slug } => {
             require(root, &slug)?;
             choose(root, &slug)?;
@@ -194,7 +194,7 @@ fn told(client: &Client, root: &Root, slug: &BoardName, what: &str, output: Outp
 
 fn list(root: &Root, current: &BoardName, all: bool) -> Result<Vec<Line>, Failure> {
     let mut lines = Vec::new();
-    for (base, archived) in [(root.boards(), false), (archive(root), true)] {
+    for (base, archived) in [(root.boards(), false), (root.removed_boards(), true)] {
         if archived && !all {
             continue;
         }
@@ -268,52 +268,19 @@ fn table(lines: &[Line], screen: &mut Screen) {
     screen.list(["BOARD", "CURRENT", "TASKS", "NAME"], rows);
 }
 
-/// Takes a board away. The daemon is stopped meanwhile: it has the boards open.
-fn remove(root: &Root, slug: &BoardName, delete: bool, output: Output) -> Result<u8, Failure> {
-    require(root, slug)?;
-    if *slug == BoardName::default() {
-        return Err(Failure::new(Code::Conflict, "the default board stays").hint("archive its tasks instead"));
+/// Takes a board away: the daemon does it, or this process where none runs.
+async fn remove(client: &Client, slug: BoardName, delete: bool, output: Output) -> Result<u8, Failure> {
+    let root = client.root();
+    require(root, &slug)?;
+    let verb = RemoveBoard { slug, delete };
+    if OwnerLock::holder(root).is_some() {
+        let there = Client::new(root.clone(), BoardName::default(), None);
+        let removed = there.call(&verb).await?;
+        return output.reply::<RemoveBoard>(&removed);
     }
     let _lock = lock(root)?;
-    refuse_live(root, slug)?;
-    let from = dir(root, slug);
-    let fail = |e: std::io::Error| Failure::file("remove the board", &from, &e);
-    let base = archive(root);
-    make_dir(&base, 0o700)?;
-    // Out of sight in one step, whatever becomes of the rest.
-    let kept = base.join(format!("{slug}-{}", SystemClock.now().as_micros()));
-    std::fs::rename(&from, &kept).map_err(fail)?;
-    if std::fs::read_to_string(choice(root)).is_ok_and(|name| name.trim() == slug.as_str()) {
-        std::fs::remove_file(choice(root)).map_err(fail)?;
-    }
-    if delete {
-        std::fs::remove_dir_all(&kept).map_err(fail)?;
-    }
-    let kept = (!delete).then_some(kept);
-    if output.json() {
-        output.value(&serde_json::json!({ "slug": slug, "deleted": delete, "kept": kept }))?;
-    } else {
-        let place = kept.map_or_else(|| "deleted".to_owned(), |kept| format!("kept in {}", kept.display()));
-        output.text(&format!("Removed board {slug}: {place}\n"))?;
-    }
-    Ok(0)
-}
-
-/// Refuses a board whose workers go on without a daemon.
-fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
-    let entries = std::fs::read_dir(root.runs(slug)).into_iter().flatten().flatten();
-    for entry in entries {
-        let held = RunDir::open(&entry.path()).and_then(|run| run.lock_state());
-        if matches!(held, Ok(LockState::Held)) {
-            let run = entry.file_name();
-            return Err(Failure::new(
-                Code::Conflict,
-                format!("run {} of board `{slug}` is still going on", run.display()),
-            )
-            .hint("start the daemon, reclaim or complete the task, and stop the daemon again"));
-        }
-    }
-    Ok(())
+    let removed = verb.take_away(root)?;
+    output.reply::<RemoveBoard>(&removed)
 }
 
 fn require(root: &Root, slug: &BoardName) -> Result<(), Failure> {
@@ -343,19 +310,11 @@ fn change(root: &Root, slug: &BoardName, change: impl FnOnce(&mut Details)) -> R
 }
 
 fn choose(root: &Root, slug: &BoardName) -> Result<(), Failure> {
-    let path = choice(root);
+    let path = root.board_choice();
     let fail = |e: std::io::Error| Failure::file("write", &path, &e);
     let draft = tempfile::NamedTempFile::new_in(root.dir()).map_err(fail)?;
     std::fs::write(draft.path(), slug.as_str()).map_err(fail)?;
     draft.persist(&path).map(drop).map_err(|e| fail(e.error))
-}
-
-fn choice(root: &Root) -> PathBuf {
-    root.dir().join("current-board")
-}
-
-fn archive(root: &Root) -> PathBuf {
-    root.dir().join("removed-boards")
 }
 
 fn dir(root: &Root, slug: &BoardName) -> PathBuf {

@@ -15,6 +15,7 @@ use super::stopping::{StopMode, shim_reason, urgency};
 use super::{Event, TaskKey};
 use crate::config::Config;
 use crate::exit::Code;
+use crate::failure::Failure;
 use crate::rundir::StopRequest;
 
 #[derive(Debug)]
@@ -113,19 +114,14 @@ impl Dispatcher {
         self.wakeups += u64::from(!matches!(event, Event::Why(..)));
         let mut actions = match event {
             Event::BoardChanged(board) => self.read(board).into_iter().collect(),
-            Event::Woken(board, outcome) => {
-                if let Err(failure) = outcome {
-                    self.patience.pause(failure.to_string(), now);
-                }
-                self.boards.entry(board.clone()).or_default().waking = false;
-                // A wake-up that changed nothing commits nothing, and the next moment must be asked for all the same.
-                self.read(board).into_iter().collect()
+            Event::Forget(board, reply) => {
+                // An asker that is gone wants no answer.
+                drop(reply.send(self.forget(&board)));
+                Vec::new()
             }
+            Event::Woken(board, outcome) => self.woken(board, outcome, now),
             Event::BoardRead(board, Ok(work)) => self.board_read(&board, *work, now),
-            Event::BoardRead(board, Err(failure)) => {
-                self.patience.pause(failure.to_string(), now);
-                self.board_done(board)
-            }
+            Event::BoardRead(board, Err(failure)) => self.unreadable(board, &failure, now),
             Event::Claimed(key, live) => {
                 if let Some(slot) = self.slots.get_mut(&key) {
                     slot.live = Some(*live);
@@ -221,6 +217,46 @@ impl Dispatcher {
         }
         state.look = Look::UnderWay;
         Some(Action::Read(board))
+    }
+
+    fn woken(&mut self, board: BoardName, outcome: Result<(), Failure>, now: Timestamp) -> Vec<Action> {
+        if let Err(failure) = outcome {
+            if failure.code == Code::NotFound {
+                return self.unreadable(board, &failure, now);
+            }
+            self.patience.pause(failure.to_string(), now);
+        }
+        self.boards.entry(board.clone()).or_default().waking = false;
+        // A wake-up that changed nothing commits nothing, and the next moment must be asked for all the same.
+        self.read(board).into_iter().collect()
+    }
+
+    fn unreadable(&mut self, board: BoardName, failure: &Failure, now: Timestamp) -> Vec<Action> {
+        if failure.code == Code::NotFound {
+            // It was taken away, and is no trouble of the host's.
+            self.boards.remove(&board);
+            return Vec::new();
+        }
+        self.patience.pause(failure.to_string(), now);
+        self.board_done(board)
+    }
+
+    /// Forgets a board, unless a run of it is live or being started.
+    fn forget(&mut self, board: &BoardName) -> Result<(), Failure> {
+        if let Some(key) = self.slots.keys().find(|key| key.board == *board) {
+            return Err(Failure::new(
+                Code::Conflict,
+                format!("{} of board `{board}` has a worker", key.task),
+            )
+            .hint(format!(
+                "wait for its end, or take it back: supervisor --board {board} reclaim {}",
+                key.task
+            )));
+        }
+        self.boards.remove(board);
+        self.nonspawnable.retain(|key, _| key.board != *board);
+        self.patience.retain(board, |_| false);
+        Ok(())
     }
 
     fn read_all(&mut self) -> Vec<Action> {

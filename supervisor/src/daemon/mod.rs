@@ -108,6 +108,8 @@ pub(crate) enum Event {
         Vec<admission::Claim>,
         tokio::sync::oneshot::Sender<std::collections::BTreeMap<TaskId, kernel::Waiting>>,
     ),
+    /// A board is to be served no more, where none of its runs is live.
+    Forget(BoardName, tokio::sync::oneshot::Sender<Result<(), crate::failure::Failure>>),
     /// Somebody asks for a pass now.
     Dispatch(tokio::sync::oneshot::Sender<DispatchReport>),
 }

@@ -97,7 +97,7 @@ impl Verb for Events {
                 .read(move |view| Ok((view.events(&filter)?, view.last_event()?, view.horizon()?)))
                 .await?;
             let full = events.len() >= self.filter().limit as usize;
-            if !events.is_empty() || tokio::time::Instant::now() >= until {
+            if !events.is_empty() || call.board.is_closing() || tokio::time::Instant::now() >= until {
                 // An exhausted filter has seen everything up to the last event of the board.
                 let cursor = match events.last() {
                     Some(event) if full => event.id,

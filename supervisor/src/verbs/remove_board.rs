@@ -1,0 +1,168 @@
+//! `boards rm` where a daemon runs: it closes the board, when no run of it is open, and takes it away.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kernel::{BoardName, Clock as _, Readers, SystemClock};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::daemon::Event;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::paths::{Root, make_dir};
+use crate::rundir::{LockState, RunDir};
+use crate::terminal::Screen;
+
+/// How long the last readers of a board may take. Watchers leave at once.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Takes a board out of its root.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RemoveBoard {
+    /// The board.
+    #[schemars(with = "String")]
+    pub(crate) slug: BoardName,
+    /// Whether nothing of it is kept.
+    #[serde(default)]
+    pub(crate) delete: bool,
+}
+
+/// A board that is gone.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Removed {
+    /// The board.
+    pub(crate) slug: BoardName,
+    /// Whether nothing of it is kept.
+    pub(crate) deleted: bool,
+    /// Where it is kept.
+    pub(crate) kept: Option<PathBuf>,
+}
+
+impl Verb for RemoveBoard {
+    const NAME: &'static str = "remove-board";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Daemon;
+    type Reply = Removed;
+
+    async fn run(self, call: Call) -> Result<Removed, Failure> {
+        let Call { service, board, .. } = call;
+        // This call would keep open what it is to close.
+        drop(board);
+        self.refuse_default()?;
+        let slug = self.slug.clone();
+        let being = Failure::new(Code::NotFound, format!("the board `{slug}` is being removed"))
+            .hint("supervisor boards list shows the others");
+        let mut withdrawn = service.withdraw(&slug, being);
+        // From here on nothing new comes to the board; what has come is known to the daemon's owner loop.
+        let forgotten = match service.daemon() {
+            None => Ok(()),
+            Some(events) => {
+                let gone = || Failure::new(Code::TryAgain, "the daemon is stopping");
+                let (reply, answer) = tokio::sync::oneshot::channel();
+                match events.send(Event::Forget(slug.clone(), reply)) {
+                    Ok(()) => answer.await.unwrap_or_else(|_| Err(gone())),
+                    Err(_) => Err(gone()),
+                }
+            }
+        };
+        let closed = match (forgotten, withdrawn.as_mut()) {
+            (Ok(()), Some(withdrawn)) => {
+                tokio::time::timeout(PATIENCE, withdrawn.closed()).await.map_err(|_| {
+                    Failure::new(Code::TryAgain, format!("somebody still reads the board `{slug}`"))
+                        .hint("try again in a moment")
+                })
+            }
+            (forgotten, _) => forgotten,
+        };
+        let removed = match closed {
+            Ok(()) => {
+                let shared = std::sync::Arc::clone(&service);
+                let taken = tokio::task::spawn_blocking(move || self.take_away(shared.root())).await;
+                taken.map_err(|e| Failure::failed(format!("the board was not removed: {e}"))).flatten()
+            }
+            Err(failure) => Err(failure),
+        };
+        service.readmit(&slug, withdrawn.as_ref());
+        if removed.is_err()
+            && let Some(events) = service.daemon()
+        {
+            // A daemon that stops has no more use for it.
+            drop(events.send(Event::BoardChanged(slug)));
+        }
+        removed
+    }
+
+    fn show(reply: &Removed, screen: &mut Screen) {
+        let place = match &reply.kept {
+            Some(kept) => format!("kept in {}", kept.display()),
+            None => "deleted".to_owned(),
+        };
+        screen.line(format!("Removed board {}: {place}", reply.slug));
+    }
+}
+
+impl RemoveBoard {
+    fn refuse_default(&self) -> Result<(), Failure> {
+        if self.slug == BoardName::default() {
+            return Err(
+                Failure::new(Code::Conflict, "the default board stays").hint("archive its tasks instead")
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes a board away that nobody has open. Blocking.
+    pub(crate) fn take_away(self, root: &Root) -> Result<Removed, Failure> {
+        self.refuse_default()?;
+        let RemoveBoard { slug, delete } = self;
+        refuse_live(root, &slug)?;
+        let from = root.boards().join(slug.as_str());
+        let fail = |e: std::io::Error| Failure::file("remove the board", &from, &e);
+        let base = root.removed_boards();
+        make_dir(&base, 0o700)?;
+        // Out of sight in one step, whatever becomes of the rest.
+        let kept = base.join(format!("{slug}-{}", SystemClock.now().as_micros()));
+        std::fs::rename(&from, &kept).map_err(fail)?;
+        let choice = root.board_choice();
+        if std::fs::read_to_string(&choice).is_ok_and(|name| name.trim() == slug.as_str()) {
+            std::fs::remove_file(&choice).map_err(fail)?;
+        }
+        if delete {
+            std::fs::remove_dir_all(&kept).map_err(fail)?;
+        }
+        Ok(Removed { slug, deleted: delete, kept: (!delete).then_some(kept) })
+    }
+}
+
+/// Refuses a board with a run that is open, or whose worker goes on without a daemon.
+fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
+    let entries = std::fs::read_dir(root.runs(slug)).into_iter().flatten().flatten();
+    let held = entries.into_iter().find(|entry| {
+        let state = RunDir::open(&entry.path()).and_then(|run| run.lock_state());
+        matches!(state, Ok(LockState::Held))
+    });
+    if let Some(entry) = held {
+        let run = entry.file_name();
+        return Err(Failure::new(
+            Code::Conflict,
+            format!("run {} of board `{slug}` is still going on", run.display()),
+        )
+        .hint("start a daemon, and reclaim or complete the task"));
+    }
+    // A board that cannot be read has nobody who could say that he works on it.
+    let open = Readers::open(&root.board(slug), std::sync::Arc::new(SystemClock))
+        .ok()
+        .and_then(|readers| readers.with(|view| view.open_runs()).ok())
+        .unwrap_or_default();
+    match open.first() {
+        None => Ok(()),
+        Some(run) => Err(Failure::new(
+            Code::Conflict,
+            format!("run {} of {} is open on board `{slug}`", run.id, run.task_id),
+        )
+        .hint(format!("supervisor --board {slug} reclaim {}", run.task_id))),
+    }
+}
