@@ -1,5 +1,6 @@
 //! The owner's state and its decisions: an event in, actions out. No input or output happens here.
 
+mod boards;
 mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,6 @@ use super::stopping::{StopMode, shim_reason, urgency};
 use super::{Event, TaskKey};
 use crate::config::Config;
 use crate::exit::Code;
-use crate::failure::Failure;
 use crate::rundir::StopRequest;
 
 #[derive(Debug)]
@@ -217,46 +217,6 @@ impl Dispatcher {
         }
         state.look = Look::UnderWay;
         Some(Action::Read(board))
-    }
-
-    fn woken(&mut self, board: BoardName, outcome: Result<(), Failure>, now: Timestamp) -> Vec<Action> {
-        if let Err(failure) = outcome {
-            if failure.code == Code::NotFound {
-                return self.unreadable(board, &failure, now);
-            }
-            self.patience.pause(failure.to_string(), now);
-        }
-        self.boards.entry(board.clone()).or_default().waking = false;
-        // A wake-up that changed nothing commits nothing, and the next moment must be asked for all the same.
-        self.read(board).into_iter().collect()
-    }
-
-    fn unreadable(&mut self, board: BoardName, failure: &Failure, now: Timestamp) -> Vec<Action> {
-        if failure.code == Code::NotFound {
-            // It was taken away, and is no trouble of the host's.
-            self.boards.remove(&board);
-            return Vec::new();
-        }
-        self.patience.pause(failure.to_string(), now);
-        self.board_done(board)
-    }
-
-    /// Forgets a board, unless a run of it is live or being started.
-    fn forget(&mut self, board: &BoardName) -> Result<(), Failure> {
-        if let Some(key) = self.slots.keys().find(|key| key.board == *board) {
-            return Err(Failure::new(
-                Code::Conflict,
-                format!("{} of board `{board}` has a worker", key.task),
-            )
-            .hint(format!(
-                "wait for its end, or take it back: supervisor --board {board} reclaim {}",
-                key.task
-            )));
-        }
-        self.boards.remove(board);
-        self.nonspawnable.retain(|key, _| key.board != *board);
-        self.patience.retain(board, |_| false);
-        Ok(())
     }
 
     fn read_all(&mut self) -> Vec<Action> {
