@@ -1,5 +1,5 @@
 total=$(awk -F , '{ sum += $2 } END { printf "%d", sum }' ledger.csv)
-currency=$(supervisor context | sed -n 's/^> currency: //p' | tail -n 1)
+currency=$(supervisor context | sed -n 's/^> UNBLOCK: currency: //p' | tail -n 1)
 if [ -z "$currency" ]; then
   supervisor block --kind needs_input 'Which currency is this ledger in?'
   exit 0
