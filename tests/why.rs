@@ -102,3 +102,81 @@ fn the_table_with_reasons_fits_a_terminal_of_eighty_columns() {
     }
     assert!(table.contains(&format!("waits for {parent}")), "{table}");
 }
+
+#[test]
+fn a_hold_keeps_what_it_is_on_from_starting_across_a_restart_until_it_is_released() {
+    let fleet = Fleet::boot();
+    fleet.cli(["hold", "--profile", "shell", "--reason", "under repair", "--until", "2h"]).ok();
+    let task = fleet.create("work", "true", &[]);
+    fleet.restart();
+
+    let told = fleet.show(&task)["why"].clone();
+    assert_eq!(told["code"], "hold");
+    assert!(told["until"].is_i64() && told["text"].as_str().unwrap().contains("under repair"), "{told}");
+    fleet.cli(["claim", &task]).refused(4, "under repair");
+    let table = fleet.cli(["holds"]).ok().stdout;
+    assert!(table.contains("profile shell") && table.contains("under repair"), "{table}");
+
+    fleet.cli(["release", "--profile", "shell"]).ok();
+    fleet.wait_for(&task, "done");
+    assert_eq!(fleet.json(["holds"]).as_array().unwrap().len(), 0);
+    fleet.cli(["release", "--profile", "shell"]).refused(4, "not held");
+    assert_eq!(fleet.cli(["hold", "--reason", "x"]).code, 2, "nothing is named");
+    let kinds = fleet.json(["events"])["events"].as_array().unwrap().clone();
+    let told = |kind: &str| kinds.iter().any(|event| event["kind"] == kind && event["task_id"].is_null());
+    assert!(told("held") && told("released"), "{kinds:#?}");
+}
+
+#[test]
+fn a_worker_that_exits_with_75_waits_and_so_do_the_others_of_its_account() {
+    let fleet = Fleet::offline();
+    let lane = "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\non_clean_exit = \"complete\"\n\
+                account = \"main\"\nrate_limit_pause = \"1h\"\n";
+    fleet.lane("first", lane);
+    fleet.lane("second", lane);
+    fleet.start();
+    let create =
+        |profile: &str, body: &str| id(&fleet.json(["create", "x", "--assignee", profile, "--body", body]));
+    let refused = create("first", "exit 75");
+    fleet.wait_for(&refused, "scheduled");
+    let sibling = create("second", "true");
+    let other = create("shell", "true");
+
+    fleet.wait_for(&other, "done");
+    let why = fleet.show(&sibling)["why"].clone();
+    assert_eq!(why["code"], "rate_limit", "{why}");
+    assert!(why["text"].as_str().unwrap().contains("account main"), "{why}");
+    let shown = fleet.show(&refused);
+    assert_eq!(
+        (&shown["runs"][0]["outcome"], &shown["task"]["consecutive_failures"]),
+        (&"rate_limited".into(), &0.into())
+    );
+    assert_eq!(shown["why"]["code"], "rate_limit");
+
+    fleet.cli(["release", "--account", "main"]).ok();
+    fleet.wait_for(&sibling, "done");
+}
+
+#[test]
+fn a_worker_says_how_long_its_service_refuses_it() {
+    let fleet = Fleet::offline();
+    fleet.lane("limited", "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\n");
+    fleet.start();
+    let body = "supervisor hold --until 3h --reason 'quota of the day'; exit 75";
+    let task = id(&fleet.json(["create", "x", "--assignee", "limited", "--body", body]));
+
+    let shown = fleet.wait_for(&task, "scheduled");
+
+    let held = fleet.json(["holds"])[0].clone();
+    assert_eq!((&held["scope"], &held["reason"]), (&"profile".into(), &"quota of the day".into()));
+    assert_eq!(held["until"], shown["task"]["not_before"]);
+}
+
+#[test]
+fn a_script_that_exits_with_75_holds_nobody_else() {
+    let fleet = Fleet::boot();
+    let refused = fleet.create("refused", "exit 75", &[]);
+    fleet.wait_for(&refused, "scheduled");
+    let other = fleet.create("other", "true", &[]);
+    fleet.wait_for(&other, "done");
+}

@@ -30,6 +30,7 @@ mod claim;
 mod create;
 mod edit;
 mod finish;
+mod hold;
 mod import;
 mod link;
 mod note;
@@ -123,7 +124,7 @@ impl<'a> Board<'a> {
         events::append(
             self.conn(),
             &NewEvent {
-                task: id,
+                task: Some(id),
                 run: telling.run,
                 tenant: &from.tenant,
                 kind: telling.kind,
@@ -150,7 +151,7 @@ impl<'a> Board<'a> {
     ) -> Result<(), Error> {
         let tenant = task.tenant.as_ref().map_or("", |tenant| tenant.as_str());
         let now = self.now();
-        let event = NewEvent { task: &task.id, run, tenant, kind, payload, change: None, actor, now };
+        let event = NewEvent { task: Some(&task.id), run, tenant, kind, payload, change: None, actor, now };
         events::append(self.conn(), &event).map(|_| ())
     }
 
@@ -240,6 +241,8 @@ fn completed_payload(handoff: Option<&crate::verdict::Handoff>) -> Value {
 mod approval_tests;
 #[cfg(test)]
 mod delete_tests;
+#[cfg(test)]
+mod hold_tests;
 #[cfg(test)]
 mod review_tests;
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod chats;
 mod edits;
 
 /// One event as a snapshot shows it: ids and moments as words.
-fn told(bench: &Bench, kind: &str) -> String {
+pub(crate) fn told(bench: &Bench, kind: &str) -> String {
     let filter = EventFilter { kinds: vec![kind.to_owned()], limit: 1, ..EventFilter::default() };
     let event = bench.readers.with(|view| view.events(&filter)).unwrap().remove(0);
     let run = if event.run_id.is_some() { "its run" } else { "no run" };

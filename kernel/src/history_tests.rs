@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use crate::testing::{Bench, alice, start, titled};
 use crate::{
-    Actor, BlockKind, Blocking, Destination, Detach, EndCause, Ending, Error, Handoff, Intake, NewTask,
-    OnCleanExit, RunId, StopReason, TaskId,
+    Actor, BlockKind, Blocking, Destination, Detach, EndCause, Ending, Error, Handoff, HoldKind, HoldOn,
+    HoldScope, Intake, NewHold, NewTask, OnCleanExit, RunId, StopReason, TaskId,
 };
 
 #[derive(Clone, Debug)]
@@ -40,6 +40,8 @@ pub(crate) enum Act {
     FinishAgain(usize),
     Wait(u16),
     Fold(u16, u8),
+    Hold(usize, bool),
+    Release(usize, bool),
 }
 
 pub(crate) fn act() -> impl Strategy<Value = Act> {
@@ -71,6 +73,8 @@ pub(crate) fn act() -> impl Strategy<Value = Act> {
         1 => at.clone().prop_map(Act::Deny),
         1 => at.clone().prop_map(Act::Schedule),
         6 => (at.clone(), 0_u8..12).prop_map(|(a, cause)| Act::Finish(a, cause)),
+        1 => (at.clone(), any::<bool>()).prop_map(|(a, profile)| Act::Hold(a, profile)),
+        1 => (at.clone(), any::<bool>()).prop_map(|(a, profile)| Act::Release(a, profile)),
         1 => at.prop_map(Act::FinishAgain),
         2 => (1_u16..900).prop_map(Act::Wait),
         1 => (0_u16..900, 1_u8..40).prop_map(|(age, limit)| Act::Fold(age, limit)),
@@ -180,6 +184,8 @@ pub(crate) fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) -> Result
         | Act::Promote(index, _)
         | Act::Answer(index)
         | Act::Deny(index)
+        | Act::Hold(index, _)
+        | Act::Release(index, _)
         | Act::Schedule(index) => {
             let Some(id) = pick(ids, index) else { return Ok(()) };
             let worker = open(&id).map(|run| Actor::worker("bob", run, id.clone(), None));
@@ -249,6 +255,19 @@ fn single(
         (Act::Schedule(_), _) => {
             let at = board.now().after(Duration::from_mins(2));
             board.schedule(id, at, None, &person).map(drop)
+        }
+        (Act::Hold(_, profile) | Act::Release(_, profile), _) => {
+            let on = if *profile {
+                HoldOn { scope: HoldScope::Profile, name: "bob".to_owned() }
+            } else {
+                HoldOn { scope: HoldScope::Task, name: id.to_string() }
+            };
+            if matches!(act, Act::Release(..)) {
+                return board.release(&on, None, &person).map(drop);
+            }
+            let until = profile.then(|| board.now().after(Duration::from_mins(1)));
+            let new = NewHold { kind: HoldKind::Manual, reason: "random".to_owned(), until };
+            board.hold(&on, &new, &person).map(drop)
         }
         (_, _) => Ok(()),
     }

@@ -37,6 +37,7 @@ mod entropy;
 mod error;
 mod filter;
 mod fold;
+mod hold;
 mod id;
 pub mod limits;
 mod note;
@@ -85,13 +86,15 @@ pub use entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use error::{Error, ErrorCode, StorageKind};
 pub use filter::{Archived, EventFilter, Filter, Page, Sort};
 pub use fold::{Folded, Horizon};
+pub use hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold};
 pub use id::{BoardId, BoardName, CommentId, EventId, ParseError, Profile, RequestId, RunId, TaskId, Tenant};
 pub use note::{Attachment, Comment, Event};
 pub use outcome::{
-    Approval, ApprovalClass, BlockKind, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome, StopReason,
+    Approval, ApprovalClass, BlockKind, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome, Siblings,
+    StopReason,
 };
 pub use readers::Readers;
-pub use ready::Skip;
+pub use ready::{Accounts, Skip};
 pub use replay::Difference;
 pub use retry::{DEFAULT_FAILURE_LIMIT, counts, pause};
 pub use run::{Holder, Purpose, Run, RunStatus};

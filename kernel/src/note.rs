@@ -13,8 +13,8 @@ use crate::id::{CommentId, EventId, RunId, TaskId, Tenant};
 pub struct Event {
     /// Its id; later events have greater ones.
     pub id: EventId,
-    /// The task.
-    pub task_id: TaskId,
+    /// The task; none where it is about more than one, such as a hold on a profile.
+    pub task_id: Option<TaskId>,
     /// The run it belongs to.
     pub run_id: Option<RunId>,
     /// The tenant of the task.

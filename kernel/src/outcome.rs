@@ -209,6 +209,17 @@ pub enum OnCleanExit {
     Unreported,
 }
 
+words! {
+    /// What the rate limit of one run means for the other tasks of its account or profile.
+    "siblings"
+    Siblings {
+        /// They wait as well.
+        Hold => "hold",
+        /// They have nothing to do with it.
+        Spare => "spare",
+    }
+}
+
 /// Everything that is known about the end of a run.
 #[derive(Clone, Debug)]
 pub struct Ending {
@@ -226,6 +237,8 @@ pub struct Ending {
     pub stderr_tail: Option<String>,
     /// How many counted failures in a row block a task that has no limit of its own.
     pub failure_limit: u32,
+    /// What a rate limit means for others.
+    pub siblings: Siblings,
 }
 
 impl Ending {
@@ -252,6 +265,7 @@ impl Ending {
             usage: None,
             stderr_tail: None,
             failure_limit: crate::retry::DEFAULT_FAILURE_LIMIT,
+            siblings: Siblings::Hold,
         }
     }
 }

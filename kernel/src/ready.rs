@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::error::Error;
+use crate::hold::{HoldScope, Stance};
 use crate::id::{Profile, TaskId, Tenant};
 use crate::store::queue;
 use crate::view::{Candidate, View};
@@ -16,32 +17,50 @@ pub struct Skip {
     pub tenants: BTreeSet<Option<Tenant>>,
     /// Single tasks.
     pub tasks: BTreeSet<TaskId>,
+    /// Which profiles share the limits of an account, so that a hold on it is a hold on them.
+    pub accounts: Accounts,
 }
+
+/// The account of each profile that has one.
+pub type Accounts = BTreeMap<Profile, String>;
 
 pub(crate) fn ready(view: &View<'_>, limit: usize, skip: &Skip) -> Result<Vec<Candidate>, Error> {
     let mut queues: BTreeMap<String, Vec<Candidate>> = BTreeMap::new();
+    let holds = Closed::read(view)?;
     let mut after = (String::new(), String::new());
     while let Some(lane) = queue::next_lane(view.conn, (&after.0, &after.1))? {
         after.clone_from(&lane);
-        if skip.assignees.iter().any(|profile| profile.as_str() == lane.1) {
+        if skip.assignees.iter().any(|profile| profile.as_str() == lane.1)
+            || holds.lane(&lane.0, &lane.1, &skip.accounts)
+        {
             continue;
         }
-        let fetched = queue::ready(view.conn, (&lane.0, &lane.1), limit.saturating_add(skip.tasks.len()))?;
+        let fetched = queue::ready(
+            view.conn,
+            (&lane.0, &lane.1),
+            limit.saturating_add(skip.tasks.len() + holds.tasks.len()),
+        )?;
         let allowed = fetched.into_iter().filter(|candidate| {
-            !skip.tenants.contains(&candidate.tenant) && !skip.tasks.contains(&candidate.task)
+            !skip.tenants.contains(&candidate.tenant)
+                && !skip.tasks.contains(&candidate.task)
+                && !holds.tasks.contains(candidate.task.as_str())
         });
         queues.entry(lane.0.clone()).or_default().extend(allowed);
     }
     after = (String::new(), String::new());
     while let Some(lane) = queue::next_review_lane(view.conn, (&after.0, &after.1))? {
         after.clone_from(&lane);
-        if skip.assignees.iter().any(|profile| profile.as_str() == lane.1) {
+        if skip.assignees.iter().any(|profile| profile.as_str() == lane.1)
+            || holds.lane(&lane.0, &lane.1, &skip.accounts)
+        {
             continue;
         }
-        let most = limit.saturating_add(skip.tasks.len());
+        let most = limit.saturating_add(skip.tasks.len() + holds.tasks.len());
         let fetched = queue::in_review(view.conn, (&lane.0, &lane.1), most, view.now())?;
         let allowed = fetched.into_iter().filter(|candidate| {
-            !skip.tenants.contains(&candidate.tenant) && !skip.tasks.contains(&candidate.task)
+            !skip.tenants.contains(&candidate.tenant)
+                && !skip.tasks.contains(&candidate.task)
+                && !holds.tasks.contains(candidate.task.as_str())
         });
         queues.entry(lane.0.clone()).or_default().extend(allowed);
     }
@@ -68,6 +87,41 @@ pub(crate) fn ready(view: &View<'_>, limit: usize, skip: &Skip) -> Result<Vec<Ca
         turns.extend(queue.pop_front());
     }
     Ok(turns)
+}
+
+/// What the holds of this moment keep from starting.
+#[derive(Default)]
+struct Closed {
+    tasks: BTreeSet<String>,
+    profiles: BTreeSet<String>,
+    tenants: BTreeSet<String>,
+    accounts: BTreeSet<String>,
+}
+
+impl Closed {
+    fn read(view: &View<'_>) -> Result<Self, Error> {
+        let mut closed = Closed::default();
+        for hold in view.holds()? {
+            if hold.stance(view.now()) == Stance::Closed {
+                let names = match hold.scope {
+                    HoldScope::Task => &mut closed.tasks,
+                    HoldScope::Profile => &mut closed.profiles,
+                    HoldScope::Tenant => &mut closed.tenants,
+                    HoldScope::Account => &mut closed.accounts,
+                };
+                names.insert(hold.name);
+            }
+        }
+        Ok(closed)
+    }
+
+    fn lane(&self, tenant: &str, profile: &str, accounts: &Accounts) -> bool {
+        let account =
+            accounts.iter().find(|(known, _)| known.as_str() == profile).map(|(_, account)| account);
+        self.profiles.contains(profile)
+            || self.tenants.contains(tenant)
+            || account.is_some_and(|account| self.accounts.contains(account))
+    }
 }
 
 fn order(candidate: &Candidate) -> (std::cmp::Reverse<i64>, crate::Timestamp, TaskId) {

@@ -175,4 +175,7 @@ pub struct Run {
     pub boot_id: Option<String>,
     /// The end of what it wrote to stderr.
     pub stderr_tail: Option<String>,
+    /// The account whose limits it counts against.
+    #[serde(default)]
+    pub account: Option<String>,
 }

@@ -138,7 +138,7 @@ impl Bench {
                 assert_eq!(crate::store::counts::wrong(view.conn).unwrap(), 0, "the tasks are counted wrong");
                 let open: Vec<_> = view.open_runs()?.into_iter().map(|run| (run.task_id, run.id)).collect();
                 let tasks = view.tasks(&crate::Filter { limit: 10_000, ..crate::Filter::default() })?.tasks;
-                for (task, why) in tasks.iter().zip(view.waiting_all(&tasks)?) {
+                for (task, why) in tasks.iter().zip(view.waiting_all(&tasks, &crate::Accounts::new())?) {
                     let over = [crate::Status::Running, crate::Status::Done, crate::Status::Archived];
                     let silent = over.contains(&task.status)
                         || (task.status == crate::Status::Ready && task.assignee.is_some());
@@ -187,6 +187,7 @@ pub(crate) fn start(clock: &dyn Clock) -> Start {
         },
         nonce: "nonce".to_owned(),
         policy: None,
+        account: None,
         log_path: None,
         max_runtime: None,
         boot_id: clock.boot_id(),

@@ -10,13 +10,16 @@ use crate::clock::{Clock, Timestamp};
 use crate::context::{self, Context, ContextLimits};
 use crate::error::Error;
 use crate::filter::{EventFilter, Filter, Page};
+use crate::hold::Hold;
 use crate::id::{BoardId, BoardName, EventId, Profile, RunId, TaskId, Tenant};
 use crate::note::{Attachment, Comment, Event};
-use crate::ready::{self, Skip};
+use crate::ready::{self, Accounts, Skip};
 use crate::run::Run;
 use crate::status::{Gate, Status};
 use crate::store::Connection;
-use crate::store::{attachments, comments, counts, events, links, meta, pages, queue, requests, runs, tasks};
+use crate::store::{
+    attachments, comments, counts, events, holds, links, meta, pages, queue, requests, runs, tasks,
+};
 use crate::task::Task;
 use crate::waiting::{self, Waiting};
 
@@ -218,7 +221,8 @@ impl View<'_> {
         let due = queue::next_due(self.conn)?;
         let expiry = runs::next_expiry(self.conn)?;
         let review = queue::next_review(self.conn, self.now())?;
-        Ok(due.into_iter().chain(expiry).chain(review).min())
+        let hold = holds::next_end(self.conn, self.now())?;
+        Ok(due.into_iter().chain(expiry).chain(review).chain(hold).min())
     }
 
     /// Returns how many tasks there are.
@@ -253,12 +257,18 @@ impl View<'_> {
 
     /// Returns what a task waits for, as far as the board knows; none when it could run or is over.
     pub fn waiting(&self, id: &TaskId) -> Result<Option<Waiting>, Error> {
-        Ok(self.waiting_all(std::slice::from_ref(&self.expect_task(id)?))?.pop().flatten())
+        Ok(self.waiting_all(std::slice::from_ref(&self.expect_task(id)?), &Accounts::new())?.pop().flatten())
     }
 
     /// Returns what each of these tasks waits for, as far as the board knows, in their order: a few reads for all.
-    pub fn waiting_all(&self, tasks: &[Task]) -> Result<Vec<Option<Waiting>>, Error> {
-        waiting::waiting(self, tasks)
+    /// `accounts` tells which profiles share the limits of an account.
+    pub fn waiting_all(&self, tasks: &[Task], accounts: &Accounts) -> Result<Vec<Option<Waiting>>, Error> {
+        waiting::waiting(self, tasks, accounts)
+    }
+
+    /// Returns the holds that have not ended, oldest first.
+    pub fn holds(&self) -> Result<Vec<Hold>, Error> {
+        holds::live(self.conn)
     }
 
     /// Returns the run that completed a task last.

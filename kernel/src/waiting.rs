@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::error::Error;
+use crate::hold::{Hold, Stance, Target};
 use crate::id::{RunId, TaskId};
 use crate::outcome::BlockKind;
+use crate::ready::Accounts;
 use crate::status::Status;
 use crate::store::{links, runs, tasks};
 use crate::task::Task;
@@ -45,6 +47,10 @@ words! {
         Ending => "ending",
         /// No daemon runs that would start it.
         NoDaemon => "no_daemon",
+        /// Somebody holds it back, or its profile, tenant or account.
+        Hold => "hold",
+        /// Its account or profile has met a limit of its service.
+        RateLimit => "rate_limit",
         /// It is being started.
         Starting => "starting",
         /// Those before it are looked at first.
@@ -111,19 +117,26 @@ struct Open {
 }
 
 /// What the board knows of several tasks beside their rows, read for all of them at once.
-#[derive(Default)]
-struct Known {
+struct Known<'a> {
     parents: BTreeMap<TaskId, Open>,
     nonspawnable: BTreeMap<TaskId, String>,
     ending: BTreeMap<TaskId, RunId>,
+    holds: Vec<Hold>,
+    accounts: &'a Accounts,
 }
 
-impl Known {
-    fn read(view: &View<'_>, tasks: &[Task]) -> Result<Self, Error> {
+impl<'a> Known<'a> {
+    fn read(view: &View<'_>, tasks: &[Task], accounts: &'a Accounts) -> Result<Self, Error> {
         let with = |statuses: &[Status]| -> Vec<&TaskId> {
             tasks.iter().filter(|task| statuses.contains(&task.status)).map(|task| &task.id).collect()
         };
-        let mut known = Known::default();
+        let mut known = Known {
+            parents: BTreeMap::new(),
+            nonspawnable: BTreeMap::new(),
+            ending: BTreeMap::new(),
+            holds: view.holds()?,
+            accounts,
+        };
         let (waiting, spawnable, running) =
             (with(&[Status::Todo]), with(&[Status::Ready, Status::Review]), with(&[Status::Running]));
         if !waiting.is_empty() {
@@ -145,6 +158,17 @@ impl Known {
         }
         Ok(known)
     }
+
+    /// The hold that keeps a task from starting, if one does: that which lasts longest.
+    fn hold(&self, task: &Task, now: Timestamp) -> Option<&Hold> {
+        let profile = if task.status == Status::Review { &task.reviewer } else { &task.assignee };
+        let account = profile.as_ref().and_then(|profile| self.accounts.get(profile)).map(String::as_str);
+        let (profile, tenant) = (profile.as_ref(), task.tenant.as_ref());
+        let target = Target { task: &task.id, profile, tenant, account };
+        let holds =
+            self.holds.iter().filter(|hold| hold.concerns(target) && hold.stance(now) == Stance::Closed);
+        holds.max_by_key(|hold| hold.until.map_or(i64::MAX, Timestamp::as_micros))
+    }
 }
 
 fn shortened(title: &str) -> String {
@@ -154,12 +178,16 @@ fn shortened(title: &str) -> String {
     }
 }
 
-pub(crate) fn waiting(view: &View<'_>, tasks: &[Task]) -> Result<Vec<Option<Waiting>>, Error> {
-    let known = Known::read(view, tasks)?;
+pub(crate) fn waiting(
+    view: &View<'_>,
+    tasks: &[Task],
+    accounts: &Accounts,
+) -> Result<Vec<Option<Waiting>>, Error> {
+    let known = Known::read(view, tasks, accounts)?;
     Ok(tasks.iter().map(|task| of_task(task, &known, view.now())).collect())
 }
 
-fn of_task(task: &Task, known: &Known, now: Timestamp) -> Option<Waiting> {
+fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<Waiting> {
     match task.status {
         Status::Triage => Some(Waiting::new(
             WaitingCode::Triage,
@@ -173,7 +201,13 @@ fn of_task(task: &Task, known: &Known, now: Timestamp) -> Option<Waiting> {
             };
             Some(Waiting::new(WaitingCode::Parents, text))
         }
-        Status::Scheduled => Some(scheduled(task, now)),
+        Status::Scheduled => Some(match known.hold(task, now) {
+            Some(hold) if hold.until.is_none() || hold.until >= task.not_before => hold.waiting(now),
+            Some(_) | None => scheduled(task, now),
+        }),
+        Status::Ready if known.hold(task, now).is_some() => {
+            known.hold(task, now).map(|hold| hold.waiting(now))
+        }
         Status::Ready => match (&task.assignee, known.nonspawnable.get(&task.id)) {
             (None, _) => Some(Waiting::new(
                 WaitingCode::Unassigned,
@@ -186,6 +220,9 @@ fn of_task(task: &Task, known: &Known, now: Timestamp) -> Option<Waiting> {
             .ending
             .get(&task.id)
             .map(|run| Waiting::new(WaitingCode::Ending, format!("run {run} is being ended"))),
+        Status::Review if task.reviewer.is_some() && known.hold(task, now).is_some() => {
+            known.hold(task, now).map(|hold| hold.waiting(now))
+        }
         Status::Review => Some(in_review(task, known.nonspawnable.get(&task.id), now)),
         Status::Blocked => Some(blocked(task)),
         Status::Done | Status::Archived => None,
@@ -260,7 +297,7 @@ fn blocked(task: &Task) -> Waiting {
 }
 
 /// Seconds in two units at most: `45 s`, `5 min`, `2 h 10 min`, `3 d 4 h`.
-fn brief(seconds: u64) -> String {
+pub(crate) fn brief(seconds: u64) -> String {
     let two = |big: u64, name: &str, small: u64, rest: &str| match small {
         0 => format!("{big} {name}"),
         _ => format!("{big} {name} {small} {rest}"),

@@ -13,6 +13,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub(crate) struct Span(Duration);
 
 impl Span {
+    /// A span of so many seconds.
+    pub(crate) const fn from_secs(seconds: u64) -> Self {
+        Span(Duration::from_secs(seconds))
+    }
+
     /// The span as a duration.
     pub(crate) fn duration(self) -> Duration {
         self.0

@@ -14,10 +14,12 @@ use crate::moment;
 
 /// Puts into each of these tasks why it is not running.
 pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
+    let lanes = call.service.lanes()?;
+    let accounts = lanes.accounts();
     let mut tasks = call
         .read(move |view| {
             let mut tasks = tasks;
-            let told = view.waiting_all(&tasks)?;
+            let told = view.waiting_all(&tasks, &accounts)?;
             for (task, why) in tasks.iter_mut().zip(told) {
                 task.why = why;
             }
@@ -28,7 +30,6 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
     if open.is_empty() {
         return Ok(tasks);
     }
-    let lanes = call.service.lanes()?;
     let nonspawnable: BTreeMap<TaskId, String> = open
         .iter()
         .filter_map(|(task, profile)| {

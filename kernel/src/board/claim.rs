@@ -8,6 +8,7 @@ use super::{Board, Telling};
 use crate::actor::Actor;
 use crate::authority;
 use crate::error::Error;
+use crate::hold::Target;
 use crate::id::{RunId, TaskId};
 use crate::run::{Holder, Purpose, Run};
 use crate::status::{Change, State};
@@ -49,6 +50,12 @@ impl Board<'_> {
         if purpose == Purpose::Review {
             super::review::distinct(&task, actor)?;
         }
+        let profile = match purpose {
+            Purpose::Work => task.assignee.as_ref(),
+            Purpose::Review => task.reviewer.as_ref(),
+        };
+        let target = Target { task: id, profile, tenant: task.tenant.as_ref(), account: None };
+        let probes = self.pass_holds(target)?;
         let now = self.now();
         let lock = format!("hand:{}:{}", actor.name, self.draw_mark());
         let lease = Lease { ttl, expires: now.after(ttl), expires_boottime: self.clock.boottime() + ttl };
@@ -57,10 +64,7 @@ impl Board<'_> {
             &NewRun {
                 task: id,
                 tenant: &from.tenant,
-                profile: match purpose {
-                    Purpose::Work => task.assignee.as_ref(),
-                    Purpose::Review => task.reviewer.as_ref(),
-                },
+                profile,
                 step_key: task.current_step_key.as_deref(),
                 holder: Holder::Hand,
                 purpose,
@@ -69,6 +73,7 @@ impl Board<'_> {
                 token_hash,
                 nonce: None,
                 policy: None,
+                account: None,
                 log_path: None,
                 max_runtime: None,
                 boot_id: &self.clock.boot_id(),
@@ -80,6 +85,7 @@ impl Board<'_> {
         let label = actor.label();
         let telling = Telling { run: Some(run), ..Telling::new("claimed", Some(payload), &label) };
         self.shift(id, &from, Change::Started { run }, telling)?;
+        self.begin_probes(&task, run, probes)?;
         Ok(Claimed { task: self.expect_task(id)?, run: self.expect_run(run)? })
     }
 

@@ -73,7 +73,7 @@ impl Board<'_> {
         events::append(
             self.conn(),
             &NewEvent {
-                task: &id,
+                task: Some(&id),
                 run,
                 tenant: &tenant,
                 kind: "created",

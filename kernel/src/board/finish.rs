@@ -18,7 +18,6 @@ const SYSTEM: &str = "system:supervisor";
 impl Board<'_> {
     /// Closes a run whose end is proven, and moves its task on: the recorded verdict wins, then the reason it was
     /// stopped, then what ended it. A second call for the same run returns what the first did.
-    #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn finish_run(&mut self, id: RunId, ending: Ending) -> Result<Finished, Error> {
         let run = self.expect_run(id)?;
         if run.ended_at.is_some() {
@@ -34,6 +33,7 @@ impl Board<'_> {
             gate: self.gate(&run.task_id, from.not_before)?,
             review: run.purpose == Purpose::Review,
         };
+        let ending = self.as_told_by_worker(&run, ending)?;
         let decision = retry::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision);
@@ -58,6 +58,7 @@ impl Board<'_> {
         };
         self.close(&run, &decision, &ending, &finished)?;
         self.follow(&run, &from, &decision)?;
+        self.settle_holds(&run, decision.outcome, &ending)?;
         Ok(finished)
     }
 

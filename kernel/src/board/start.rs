@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Board, Telling};
 use crate::error::Error;
+use crate::hold::Target;
 use crate::id::{Profile, RunId, TaskId};
 use crate::run::{Holder, Purpose, Run};
 use crate::status::{Change, State};
@@ -27,6 +28,8 @@ pub struct Start {
     pub nonce: String,
     /// The policy that it runs under, which bounds the tasks that its worker makes.
     pub policy: Option<String>,
+    /// The account whose limits it counts against.
+    pub account: Option<String>,
     /// Where its output is kept.
     pub log_path: Option<String>,
     /// Its limit.
@@ -72,6 +75,9 @@ impl Board<'_> {
                 "look again at what is ready",
             ));
         }
+        let target =
+            Target { task: id, profile, tenant: task.tenant.as_ref(), account: start.account.as_deref() };
+        let probes = self.pass_holds(target)?;
         let tenant = from.tenant.clone();
         let run = runs::insert(
             self.conn(),
@@ -87,6 +93,7 @@ impl Board<'_> {
                 token_hash: Some(start.token_hash),
                 nonce: Some(&start.nonce),
                 policy: start.policy.as_deref(),
+                account: start.account.as_deref(),
                 log_path: start.log_path.as_deref(),
                 max_runtime: start.max_runtime,
                 boot_id: &start.boot_id,
@@ -104,6 +111,7 @@ impl Board<'_> {
         let payload = json!({ "lock": start.claim_lock, "expires": null, "run_id": run });
         let telling = Telling { run: Some(run), ..Telling::new("claimed", Some(payload), SYSTEM) };
         self.shift(id, &from, Change::Started { run }, telling)?;
+        self.begin_probes(&task, run, probes)?;
         self.expect_run(run)
     }
 

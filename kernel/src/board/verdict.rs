@@ -284,6 +284,7 @@ impl Board<'_> {
                 token_hash: None,
                 nonce: None,
                 policy: None,
+                account: None,
                 log_path: None,
                 max_runtime: None,
                 boot_id: &self.clock.boot_id(),

@@ -30,6 +30,7 @@ impl Board<'_> {
             self.finish_run(run.id, Ending::new(EndCause::Stopped(StopReason::Reclaimed)))?;
             woken.push(run.task_id);
         }
+        self.end_holds()?;
         Ok(woken)
     }
 

@@ -455,7 +455,7 @@ fn enter(
         events::append(
             conn,
             &NewEvent {
-                task: id,
+                task: Some(id),
                 run,
                 tenant,
                 kind: "imported",

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::actor::ActorKind;
 use crate::clock::Timestamp;
 use crate::error::{Error, StorageKind};
+use crate::hold::{HoldKind, HoldScope};
 use crate::id::{BoardId, BoardName, CommentId, EventId, Profile, RunId, TaskId};
 use crate::outcome::{Approval, ApprovalClass, BlockKind, Outcome, StopReason};
 use crate::run::{Holder, Purpose, RunStatus};
@@ -66,7 +67,9 @@ text_columns!(
     Holder,
     Purpose,
     RunStatus,
-    ActorKind
+    ActorKind,
+    HoldKind,
+    HoldScope
 );
 from_text!(BoardId);
 number_columns!(RunId, EventId, CommentId);

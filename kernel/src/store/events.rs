@@ -26,7 +26,7 @@ pub(crate) enum Step {
 
 /// One row to append.
 pub(crate) struct NewEvent<'a> {
-    pub(crate) task: &'a TaskId,
+    pub(crate) task: Option<&'a TaskId>,
     pub(crate) run: Option<RunId>,
     pub(crate) tenant: &'a str,
     pub(crate) kind: &'a str,

@@ -12,6 +12,7 @@ pub(crate) mod create;
 pub(crate) mod events;
 pub(crate) mod export;
 pub(crate) mod folded;
+pub(crate) mod holds;
 pub(crate) mod links;
 pub(crate) mod meta;
 pub(crate) mod migrate;

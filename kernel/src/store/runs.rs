@@ -18,7 +18,7 @@ const RUN: &str = "SELECT max_runtime_us, id, task_id, profile, purpose, step_ke
     metadata, worker_pid, started_at, spawned_at, ended_at, claim_lock, claim_expires, \
     last_heartbeat_at, exit_code, signal, log_path, workspace_path, sandbox, usage, verdict, \
     ending_since, stop_reason, holder, nonce, policy, tenant, branch_name, worker_uid, boot_id, \
-    stderr_tail FROM task_runs";
+    stderr_tail, account FROM task_runs";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
     let row = Columns::of(row);
@@ -61,6 +61,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
         worker_uid: row.get("worker_uid")?,
         boot_id: row.get("boot_id")?,
         stderr_tail: row.get("stderr_tail")?,
+        account: row.get("account")?,
     })
 }
 
@@ -164,6 +165,7 @@ pub(crate) struct NewRun<'a> {
     pub(crate) token_hash: Option<[u8; 32]>,
     pub(crate) nonce: Option<&'a str>,
     pub(crate) policy: Option<&'a str>,
+    pub(crate) account: Option<&'a str>,
     pub(crate) log_path: Option<&'a str>,
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) boot_id: &'a str,
@@ -187,8 +189,8 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun<'_>) -> Result<RunId, Error
     conn.prepare_cached(
         "INSERT INTO task_runs (task_id, tenant, profile, step_key, status, holder, purpose, claim_lock, \
            claim_expires, claim_expires_boottime_us, claim_ttl_us, token_hash, nonce, log_path, max_runtime_us, \
-           boot_id, deadline_boottime_us, started_at, policy) \
-         VALUES (?1, ?2, ?3, ?4, 'running', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+           boot_id, deadline_boottime_us, started_at, policy, account) \
+         VALUES (?1, ?2, ?3, ?4, 'running', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
     )
     .and_then(|mut statement| {
         statement.execute(params![
@@ -210,6 +212,7 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun<'_>) -> Result<RunId, Error
             run.deadline_boottime.map(micros),
             run.now,
             run.policy,
+            run.account,
         ])
     })
     .step("open the run")?;

@@ -464,5 +464,6 @@ pub(crate) fn uid_taken(conn: &Connection, uid: u32) -> Result<bool, Error> {
 }
 
 pub(crate) fn delete(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
+    conn.execute("DELETE FROM holds WHERE scope = 'task' AND name = ?1", [id]).step("delete its holds")?;
     conn.execute("DELETE FROM tasks WHERE id = ?1", [id]).step("delete the task").map(|rows| rows == 1)
 }

@@ -115,9 +115,7 @@ impl Dispatched {
             "gave_up" => &mut self.auto_blocked,
             _ => return,
         };
-        if !tasks.contains(&event.task_id) {
-            tasks.push(event.task_id.clone());
-        }
+        tasks.extend(event.task_id.clone().filter(|task| !tasks.contains(task)));
     }
 }
 
@@ -131,17 +129,19 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
     let mut dispatched = Dispatched::default();
     for event in since(client, before).await? {
         dispatched.count(&event);
-        let Some(run_id) = event.run_id.filter(|_| event.kind == "claimed") else { continue };
-        let runs = Runs { task_id: Some(event.task_id.clone()), ..Runs::default() };
+        let (Some(run_id), Some(task_id), "claimed") = (event.run_id, event.task_id, event.kind.as_str()) else {
+            continue;
+        };
+        let runs = Runs { task_id: Some(task_id.clone()), ..Runs::default() };
         let runs = client.call(&runs).await?;
         let Some(run) = runs.into_iter().find(|run| run.id == run_id && run.hand == Holder::Supervisor)
         else {
             continue;
         };
-        let show = Show { task_id: Some(event.task_id.clone()), ..Show::default() };
+        let show = Show { task_id: Some(task_id.clone()), ..Show::default() };
         let shown = client.call(&show).await?;
         dispatched.spawned.push(Spawned {
-            task_id: event.task_id,
+            task_id,
             assignee: run.profile.map(|profile| profile.to_string()),
             workspace: shown.task.workspace,
             run_id: Some(run_id),

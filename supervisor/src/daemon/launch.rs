@@ -15,7 +15,7 @@ use super::place::{self, LaunchError};
 use super::spare::{Spare, Spares};
 use crate::config::Config;
 use crate::failpoint;
-use crate::lanes::{CleanExit, Lane, Prompt};
+use crate::lanes::{CleanExit, Lane, Prompt, RateLimit};
 use crate::paths::Root;
 use crate::rundir::{LeaseSpec, RunDir, RunSpec, Stdin, VERSION, boottime_us, write_json};
 
@@ -68,6 +68,12 @@ pub(super) struct Note {
     pub(super) exclusive_uid: bool,
     /// Counted failures in a row until the task is blocked.
     pub(super) failure_limit: u32,
+    /// Whom the limit of a service holds up.
+    #[serde(default)]
+    pub(super) rate_limit: RateLimit,
+    /// How long, in seconds, where the worker does not say it.
+    #[serde(default)]
+    pub(super) rate_limit_pause: u64,
 }
 
 const NOTE: &str = "daemon.json";
@@ -141,6 +147,8 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
         failure_limit: order.config.worker.failure_limit,
+        rate_limit: order.lane.rate_limit,
+        rate_limit_pause: order.lane.rate_limit_pause.duration().as_secs(),
     };
     write_json(&path, NOTE, &note).map_err(|e| LaunchError::system(STEP, &e))?;
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, spare })

@@ -275,18 +275,19 @@ fn read_board(context: &Arc<Context>, lanes: &Lanes, name: BoardName) {
     let context = Arc::clone(context);
     let limit = context.service.config().limits.total().saturating_mul(4).saturating_add(LOOK_AHEAD);
     let shared = Arc::clone(&context);
+    let accounts = lanes.accounts();
     let spawnable: BTreeSet<String> = lanes.names().into_iter().map(str::to_owned).collect();
     shared.tasks.spawn_blocking(move || {
         let work = context.service.board(&name).and_then(|board| {
             let read = board.readers().with(|view| {
-                let mut ready = view.ready(limit, &Skip::default())?;
+                let mut ready = view.ready(limit, &Skip { accounts: accounts.clone(), ..Skip::default() })?;
                 let foreign = |candidate: &Candidate| !spawnable.contains(candidate.assignee.as_str());
                 let nonspawnable: Vec<Candidate> =
                     ready.extract_if(.., |candidate| foreign(candidate)).collect();
                 if !nonspawnable.is_empty() {
                     // Tasks that nothing here can run must not stand in the way of those that can.
                     let assignees = nonspawnable.iter().map(|candidate| candidate.assignee.clone()).collect();
-                    ready = view.ready(limit, &Skip { assignees, ..Skip::default() })?;
+                    ready = view.ready(limit, &Skip { assignees, accounts, ..Skip::default() })?;
                     ready.retain(|candidate| !foreign(candidate));
                 }
                 let (to_stop, next_wake) = (view.runs_to_stop()?, view.next_wake()?);

@@ -244,6 +244,7 @@ async fn claim(
         token_hash: hash_token(&token),
         nonce,
         policy: Some(policy_name),
+        account: lane.account.clone(),
         log_path: None,
         max_runtime: None,
         boot_id: context.host.boot_id.clone(),

@@ -4,12 +4,16 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kernel::{EndCause, Ending, Fault, OnCleanExit};
+use kernel::{Clock as _, EndCause, Ending, Fault, OnCleanExit, Siblings};
 
 use super::cgroup;
 use super::launch::Note;
-use crate::lanes::CleanExit;
+use crate::lanes::{CleanExit, RateLimit};
 use crate::rundir::{Cause, ExitRecord, LockState, RunDir, RunDirError, StopReason};
+
+/// The exit code of a worker whose service refuses it for a while: `EX_TEMPFAIL` of sysexits.h, which workers of
+/// `hermes kanban` use for it.
+const RATE_LIMITED: i32 = 75;
 
 /// How long a look kills before it says what withstands SIGKILL. The next look goes on.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -166,6 +170,10 @@ fn from_record(record: &ExitRecord, note: Option<&Note>) -> Ending {
         }
         Cause::Exited => match (record.code, record.signal) {
             (_, Some(signal)) => EndCause::Signaled { signal },
+            (Some(RATE_LIMITED), None) => {
+                let pause = note.map_or(Duration::ZERO, |note| Duration::from_secs(note.rate_limit_pause));
+                EndCause::RateLimited { until: kernel::SystemClock.now().after(pause) }
+            }
             (code, None) => EndCause::Exited { code: code.unwrap_or(-1) },
         },
     };
@@ -176,6 +184,9 @@ fn from_record(record: &ExitRecord, note: Option<&Note>) -> Ending {
     ending.stderr_tail = Some(record.stderr_tail.clone()).filter(|tail| !tail.is_empty());
     if let Some(note) = note {
         ending.failure_limit = note.failure_limit;
+        if note.rate_limit == RateLimit::Task {
+            ending.siblings = Siblings::Spare;
+        }
         if note.on_clean_exit == CleanExit::Complete {
             let summary = Some(record.stdout_tail.trim().to_owned()).filter(|tail| !tail.is_empty());
             ending.result_policy = OnCleanExit::Complete { summary };

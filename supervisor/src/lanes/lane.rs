@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::span::Span;
 
 /// How a worker is started and how its ending is read.
 #[derive(Clone, Debug, Deserialize)]
@@ -21,6 +22,30 @@ pub(crate) struct Lane {
     /// The policy of tasks that name none, instead of the configured one.
     #[serde(default)]
     pub(crate) policy: Option<String>,
+    /// The account whose limits its workers share with those of other lanes that name it.
+    #[serde(default)]
+    pub(crate) account: Option<String>,
+    /// Whom the limit of a service that one worker met holds up.
+    #[serde(default)]
+    pub(crate) rate_limit: RateLimit,
+    /// How long, where the worker does not say it.
+    #[serde(default = "rate_limit_pause")]
+    pub(crate) rate_limit_pause: Span,
+}
+
+fn rate_limit_pause() -> Span {
+    Span::from_secs(300)
+}
+
+/// Whom the limit of a service that one worker met holds up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RateLimit {
+    /// All tasks of the account, or of the lane where it names none.
+    #[default]
+    Account,
+    /// That task alone.
+    Task,
 }
 
 /// How a worker gets its prompt.

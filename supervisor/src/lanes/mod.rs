@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use kernel::Profile;
-pub(crate) use lane::{CleanExit, Lane, Prompt};
+pub(crate) use lane::{CleanExit, Lane, Prompt, RateLimit};
 use policies::Policy;
 
 use crate::exit::Code;
@@ -59,6 +59,13 @@ impl Lanes {
     /// The names of all lanes.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.lanes.keys().map(String::as_str).collect()
+    }
+
+    /// The account of each lane that names one.
+    pub(crate) fn accounts(&self) -> kernel::Accounts {
+        let named =
+            self.lanes.iter().filter_map(|(name, lane)| Some((name.parse().ok()?, lane.account.clone()?)));
+        named.collect()
     }
 
     /// The policy of a name.

@@ -171,12 +171,17 @@ impl Verb for Dispatch {
 async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
     let lanes = call.service.lanes()?;
     let limits = call.service.config().limits.clone();
+    let accounts = lanes.accounts();
     let (ready, open, unassigned) = call
-        .read(|view| {
+        .read(move |view| {
             let idle = Filter { status: Some(Status::Ready), limit: LOOK, ..Filter::default() };
             let unassigned = view.tasks(&idle)?.tasks.into_iter().filter(|task| task.assignee.is_none());
             let unassigned: Vec<TaskId> = unassigned.map(|task| task.id).collect();
-            Ok((view.ready(LOOK as usize, &kernel::Skip::default())?, view.open_runs()?, unassigned))
+            Ok((
+                view.ready(LOOK as usize, &kernel::Skip { accounts, ..kernel::Skip::default() })?,
+                view.open_runs()?,
+                unassigned,
+            ))
         })
         .await?;
     let free = limits.total().saturating_sub(open.len());

@@ -157,8 +157,9 @@ pub(crate) fn line(event: &Event, screen: &mut Screen) {
     let kind = screen.paint(ink, &format!("{:<12}", event.kind));
     let time = screen.paint(Ink::Dim, &moment::clock(event.created_at));
     let run = event.run_id.map(|run| format!("run {run}")).unwrap_or_default();
+    let task = event.task_id.as_ref().map_or("-", kernel::TaskId::as_str);
     let told = event.payload.as_ref().map(told).unwrap_or_default();
-    screen.line_cut(&format!("{time}  {}  {kind}  {run:<7}  ", event.task_id), &printable(&told));
+    screen.line_cut(&format!("{time}  {task:<10}  {kind}  {run:<7}  "), &printable(&told));
 }
 
 /// What an event says, in one line: its text if it has one, else its facts. JSON carries all of it.

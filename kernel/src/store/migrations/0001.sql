@@ -141,7 +141,7 @@ CREATE INDEX task_comments_task ON task_comments (task_id, id);
 
 CREATE TABLE task_events (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    task_id TEXT NOT NULL,
+    task_id TEXT,
     run_id INTEGER,
     tenant TEXT NOT NULL DEFAULT '',
     kind TEXT NOT NULL CHECK (kind <> ''),
@@ -211,6 +211,7 @@ CREATE TABLE task_runs (
     usage TEXT CHECK (usage IS NULL OR json_valid(usage)),
     stderr_tail TEXT,
     finished TEXT CHECK (finished IS NULL OR json_valid(finished)),
+    account TEXT,
     CHECK ((ended_at IS NULL) = (status IN ('running', 'ending'))),
     CHECK ((ended_at IS NULL) = (outcome IS NULL)),
     CHECK (status <> 'ending' OR ending_since IS NOT NULL),
@@ -235,6 +236,25 @@ CREATE TABLE task_attachments (
     created_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX task_attachments_task ON task_attachments (task_id, id);
+
+CREATE TABLE holds (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL CHECK (kind IN ('manual', 'rate_limit')),
+    scope TEXT NOT NULL CHECK (scope IN ('task', 'profile', 'tenant', 'account')),
+    name TEXT NOT NULL CHECK (name <> ''),
+    reason TEXT NOT NULL,
+    placed_by TEXT NOT NULL,
+    run_id INTEGER,
+    probe_run INTEGER,
+    until INTEGER,
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    ended_by TEXT,
+    CHECK (kind <> 'rate_limit' OR until IS NOT NULL),
+    CHECK (probe_run IS NULL OR kind = 'rate_limit'),
+    CHECK ((ended_at IS NULL) = (ended_by IS NULL))
+) STRICT;
+CREATE UNIQUE INDEX holds_live ON holds (scope, name, kind) WHERE ended_at IS NULL;
 
 CREATE TABLE notify_subs (
     task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,

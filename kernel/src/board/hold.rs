@@ -1,0 +1,244 @@
+//! Placing, probing and ending holds.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Board;
+use crate::actor::Actor;
+use crate::authority;
+use crate::clock::Timestamp;
+use crate::error::Error;
+use crate::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Stance, Target};
+use crate::id::{RunId, TaskId, Tenant};
+use crate::limits;
+use crate::outcome::{EndCause, Ending, Outcome, Siblings};
+use crate::run::Run;
+use crate::store::events::{self, NewEvent};
+use crate::store::holds;
+use crate::task::Task;
+
+const SYSTEM: &str = "system:supervisor";
+/// A run that tries whether a limit is over and is not refused for so long is served.
+const SERVED: Duration = Duration::from_mins(1);
+/// No limit of a service that a worker tells of is believed to last longer.
+const LONGEST: Duration = Duration::from_hours(7 * 24);
+
+impl Board<'_> {
+    /// Keeps a task, or the tasks of a profile, a tenant or an account, from starting. What runs goes on.
+    pub fn hold(&mut self, on: &HoldOn, new: &NewHold, actor: &Actor) -> Result<Hold, Error> {
+        authority::person(actor, "hold tasks")?;
+        self.check_hold(on, new)?;
+        if on.scope == HoldScope::Task {
+            self.admit(&task_of(on)?, actor)?;
+        }
+        self.place(on, new, &actor.label(), None)
+    }
+
+    /// Tells of a limit that the service of a worker's account, or of its profile where it has none, has met it with.
+    /// The worker should end then; its task is tried again when the limit is over.
+    pub fn hold_own(&mut self, reason: &str, until: Timestamp, actor: &Actor) -> Result<Hold, Error> {
+        let Some(run) = authority::live_run(self, actor)? else {
+            return Err(Error::invalid(
+                "hold",
+                "nothing is named",
+                "name tasks, or --profile, --tenant or --account",
+            ));
+        };
+        let latest = self.now().after(LONGEST);
+        let new =
+            NewHold { kind: HoldKind::RateLimit, reason: reason.to_owned(), until: Some(until.min(latest)) };
+        let on = account_of(&run).ok_or_else(|| {
+            Error::conflict("the run has neither an account nor a profile", "end with exit code 75 instead")
+        })?;
+        self.check_hold(&on, &new)?;
+        self.place(&on, &new, &actor.label(), Some(&run))
+    }
+
+    /// Ends the holds on something. Returns them.
+    pub fn release(&mut self, on: &HoldOn, reason: Option<&str>, actor: &Actor) -> Result<Vec<Hold>, Error> {
+        authority::person(actor, "release what is held")?;
+        if on.scope == HoldScope::Task {
+            self.admit(&task_of(on)?, actor)?;
+        }
+        let live: Vec<Hold> = self.holds()?.into_iter().filter(|hold| hold.on() == *on).collect();
+        if live.is_empty() {
+            return Err(Error::conflict(format!("{on} is not held"), "see what is: `supervisor holds`"));
+        }
+        for hold in &live {
+            self.end_hold(hold, reason.unwrap_or("released"), None, &actor.label())?;
+        }
+        Ok(live)
+    }
+
+    fn check_hold(&self, on: &HoldOn, new: &NewHold) -> Result<(), Error> {
+        limits::bytes("reason", &new.reason, limits::WORD)?;
+        if on.name.trim().is_empty() {
+            return Err(Error::invalid("hold", "nothing is named", "name what is to be held"));
+        }
+        if new.until.is_some_and(|until| until <= self.now()) {
+            return Err(Error::invalid("until", "that is over", "name a moment in the future, such as 2h"));
+        }
+        Ok(())
+    }
+
+    fn place(&self, on: &HoldOn, new: &NewHold, by: &str, run: Option<&Run>) -> Result<Hold, Error> {
+        holds::place(self.conn(), on, new, (by, run.map(|run| run.id)), self.now())?;
+        let placed = self.holds()?.into_iter().find(|hold| hold.on() == *on && hold.kind == new.kind);
+        let hold = placed.ok_or_else(|| Error::missing("hold", on))?;
+        self.tell_hold("held", &hold, run, json!({}), by)?;
+        Ok(hold)
+    }
+
+    /// Refuses a start that a hold is on. Returns the limits that it is to probe.
+    pub(super) fn pass_holds(&self, target: Target<'_>) -> Result<Vec<Hold>, Error> {
+        let now = self.now();
+        let mut probes = Vec::new();
+        for hold in self.holds()?.into_iter().filter(|hold| hold.concerns(target)) {
+            match hold.stance(now) {
+                Stance::Closed => {
+                    return Err(Error::conflict(
+                        format!("{} is not to start: {}", target.task, hold.waiting(now).text),
+                        format!("wait, or `supervisor release {}`", hold.release_arguments()),
+                    ));
+                }
+                Stance::Probe => probes.push(hold),
+                Stance::Open => {}
+            }
+        }
+        Ok(probes)
+    }
+
+    /// Notes which run tries whether these limits are over.
+    pub(super) fn begin_probes(&self, task: &Task, run: RunId, probes: Vec<Hold>) -> Result<(), Error> {
+        for hold in probes {
+            holds::set_probe(self.conn(), hold.id, Some(run), self.now().after(SERVED))?;
+            let payload = facts(&hold, json!({}));
+            self.tell(task, Some(run), "hold_probed", Some(payload), SYSTEM)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the time of a limit from what the worker has told of it.
+    pub(super) fn as_told_by_worker(&self, run: &Run, ending: Ending) -> Result<Ending, Error> {
+        let EndCause::RateLimited { .. } = ending.cause else { return Ok(ending) };
+        let told = self.holds()?.into_iter().find(|hold| hold.run_id == Some(run.id));
+        Ok(match told.and_then(|hold| hold.until) {
+            Some(until) => Ending { cause: EndCause::RateLimited { until }, ..ending },
+            None => ending,
+        })
+    }
+
+    /// What the end of a run means for limits: it has met one, or has found one to be over.
+    pub(super) fn settle_holds(&self, run: &Run, outcome: Outcome, ending: &Ending) -> Result<(), Error> {
+        let now = self.now();
+        let limit = match (outcome, &ending.cause) {
+            (Outcome::RateLimited, EndCause::RateLimited { until }) if *until > now => Some(*until),
+            _ => None,
+        };
+        for hold in self.holds()?.into_iter().filter(|hold| hold.probe_run == Some(run.id)) {
+            match outcome {
+                Outcome::RateLimited => holds::set_probe(self.conn(), hold.id, None, limit.unwrap_or(now))?,
+                // It did not come far enough to say anything: another one tries.
+                Outcome::Reclaimed
+                | Outcome::Preempted
+                | Outcome::Cancelled
+                | Outcome::Lost
+                | Outcome::SpawnFailed => holds::set_probe(self.conn(), hold.id, None, now)?,
+                Outcome::Completed
+                | Outcome::Blocked
+                | Outcome::ReviewRequested
+                | Outcome::Approved
+                | Outcome::ChangesRequested
+                | Outcome::Crashed
+                | Outcome::TimedOut
+                | Outcome::Stalled
+                | Outcome::OutOfMemory
+                | Outcome::Unreported => self.end_hold(&hold, "a run was served again", Some(run), SYSTEM)?,
+            }
+        }
+        let Some(until) = limit else { return Ok(()) };
+        let told = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id));
+        if let (Siblings::Hold, false, Some(on)) = (ending.siblings, told, account_of(run)) {
+            let reason = format!("run {} was refused", run.id);
+            let new = NewHold { kind: HoldKind::RateLimit, reason, until: Some(until) };
+            self.place(&on, &new, SYSTEM, Some(run))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the holds whose time has come; a limit only where a run has been served meanwhile.
+    pub(super) fn end_holds(&self) -> Result<(), Error> {
+        let now = self.now();
+        for hold in self.holds()?.into_iter().filter(|hold| hold.stance(now) == Stance::Open) {
+            let reason = match hold.kind {
+                HoldKind::Manual => "its time has come",
+                HoldKind::RateLimit => "a run is served again",
+            };
+            self.end_hold(&hold, reason, None, SYSTEM)?;
+        }
+        Ok(())
+    }
+
+    fn end_hold(&self, hold: &Hold, reason: &str, run: Option<&Run>, by: &str) -> Result<(), Error> {
+        holds::end(self.conn(), hold.id, by, self.now())?;
+        self.tell_hold("released", hold, run, json!({ "ended": reason }), by)
+    }
+
+    /// Tells of a hold: on the task it is on, or that of the run which met or tried the limit; else of the board.
+    fn tell_hold(
+        &self,
+        kind: &str,
+        hold: &Hold,
+        run: Option<&Run>,
+        more: Value,
+        by: &str,
+    ) -> Result<(), Error> {
+        let task = match hold.scope {
+            HoldScope::Task => Some(task_of(&hold.on())?),
+            HoldScope::Profile | HoldScope::Tenant | HoldScope::Account => run.map(|run| run.task_id.clone()),
+        };
+        let known = task.as_ref().map(|id| self.expect_task(id)).transpose()?.and_then(|task| task.tenant);
+        let tenant = match hold.scope {
+            HoldScope::Tenant => hold.name.clone(),
+            HoldScope::Task | HoldScope::Profile | HoldScope::Account => {
+                known.as_ref().map_or("", Tenant::as_str).to_owned()
+            }
+        };
+        let event = NewEvent {
+            task: task.as_ref(),
+            run: run.map(|run| run.id),
+            tenant: &tenant,
+            kind,
+            payload: Some(facts(hold, more)),
+            change: None,
+            actor: by,
+            now: self.now(),
+        };
+        events::append(self.conn(), &event).map(|_| ())
+    }
+}
+
+fn facts(hold: &Hold, more: Value) -> Value {
+    let mut facts = json!({
+        "hold": hold.id, "kind": hold.kind, "scope": hold.scope, "name": hold.name, "reason": hold.reason,
+        "until": hold.until,
+    });
+    if let (Some(facts), Value::Object(more)) = (facts.as_object_mut(), more) {
+        facts.extend(more);
+    }
+    facts
+}
+
+/// Whose limits a run counts against.
+fn account_of(run: &Run) -> Option<HoldOn> {
+    match (&run.account, &run.profile) {
+        (Some(account), _) => Some(HoldOn { scope: HoldScope::Account, name: account.clone() }),
+        (None, Some(profile)) => Some(HoldOn { scope: HoldScope::Profile, name: profile.to_string() }),
+        (None, None) => None,
+    }
+}
+
+fn task_of(on: &HoldOn) -> Result<TaskId, Error> {
+    on.name.parse().map_err(|_| Error::missing("task", &on.name))
+}

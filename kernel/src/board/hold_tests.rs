@@ -1,0 +1,247 @@
+//! Holds: what they keep from starting, how limits are probed, and what the log tells of them.
+
+use std::time::Duration;
+
+use crate::event_snapshots::told;
+use crate::testing::{Bench, alice, start, titled};
+use crate::{
+    Accounts, Actor, EndCause, Error, Hold, HoldKind, HoldOn, HoldScope, NewHold, NewTask, Outcome, RunId,
+    Skip, Start, Status, TaskId, Timestamp, WaitingCode,
+};
+
+fn on(scope: HoldScope, name: &str) -> HoldOn {
+    HoldOn { scope, name: name.to_owned() }
+}
+
+fn by_hand(until: Option<Timestamp>) -> NewHold {
+    NewHold { kind: HoldKind::Manual, reason: "not now".to_owned(), until }
+}
+
+fn later(bench: &Bench, seconds: u64) -> Timestamp {
+    crate::Clock::now(&*bench.clock).after(Duration::from_secs(seconds))
+}
+
+fn hold(bench: &Bench, on: HoldOn, new: NewHold) -> Hold {
+    bench.call(move |board| board.hold(&on, &new, &alice())).unwrap()
+}
+
+fn release(bench: &Bench, on: HoldOn) -> Result<Vec<Hold>, Error> {
+    bench.call(move |board| board.release(&on, None, &alice()))
+}
+
+fn ready(bench: &Bench) -> Vec<TaskId> {
+    let accounts = Accounts::from([("bob".parse().unwrap(), "main".to_owned())]);
+    let skip = Skip { accounts, ..Skip::default() };
+    bench.readers.with(|view| view.ready(10, &skip)).unwrap().into_iter().map(|one| one.task).collect()
+}
+
+fn why(bench: &Bench, id: &TaskId) -> WaitingCode {
+    bench.readers.with(|view| view.waiting(id)).unwrap().unwrap().code
+}
+
+/// Starts a task for the account `main`.
+fn try_start(bench: &Bench, id: &TaskId) -> Result<RunId, Error> {
+    let start = Start { account: Some("main".to_owned()), ..start(&*bench.clock) };
+    let id = id.clone();
+    bench.call(move |board| board.start_run(&id, start)).map(|run| run.id)
+}
+
+fn limited(bench: &Bench, run: RunId, seconds: u64) {
+    let until = later(bench, seconds);
+    assert_eq!(bench.finish(run, EndCause::RateLimited { until }).outcome, Outcome::RateLimited);
+}
+
+fn holds(bench: &Bench) -> Vec<Hold> {
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the bare path is not general over lifetimes"
+    )]
+    bench.readers.with(|view| view.holds()).unwrap()
+}
+
+#[test]
+fn whatever_a_hold_is_on_does_not_start_until_it_is_released() {
+    let bench = Bench::new();
+    let task = bench.create(NewTask { tenant: Some("acme".parse().unwrap()), ..titled("work") }).id;
+    let scopes = [
+        (HoldScope::Task, task.as_str().to_owned()),
+        (HoldScope::Profile, "bob".to_owned()),
+        (HoldScope::Tenant, "acme".to_owned()),
+        (HoldScope::Account, "main".to_owned()),
+    ];
+    for (scope, name) in scopes {
+        hold(&bench, on(scope, &name), by_hand(None));
+
+        assert_eq!(ready(&bench), Vec::new(), "{scope}");
+        let refused = try_start(&bench, &task).unwrap_err();
+        assert!(refused.hint().unwrap().contains("supervisor release"), "{refused:?}");
+
+        assert_eq!(release(&bench, on(scope, &name)).unwrap().len(), 1);
+        assert_eq!(ready(&bench), std::slice::from_ref(&task), "{scope}");
+    }
+    assert!(matches!(release(&bench, on(HoldScope::Task, task.as_str())), Err(Error::Conflict { .. })));
+    bench.check();
+}
+
+#[test]
+fn a_held_task_says_so_with_the_reason_and_the_way_out() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    let until = later(&bench, 60);
+    hold(&bench, on(HoldScope::Task, task.as_str()), by_hand(Some(until)));
+    let told = bench.readers.with(|view| view.waiting(&task)).unwrap().unwrap();
+    assert_eq!((told.code, told.until), (WaitingCode::Hold, Some(until)));
+    assert_eq!(told.text, format!("held by alice (not now): `supervisor release {task}`"));
+}
+
+#[test]
+fn a_hold_by_hand_ends_when_its_time_comes() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    hold(&bench, on(HoldScope::Profile, "bob"), by_hand(Some(later(&bench, 60))));
+    assert_eq!(bench.next_wake(), Some(later(&bench, 60)));
+
+    bench.clock.advance(Duration::from_mins(1));
+    bench.wake();
+
+    assert_eq!((ready(&bench), holds(&bench), bench.next_wake()), (vec![task], Vec::new(), None));
+}
+
+#[test]
+fn a_limit_that_one_run_meets_holds_its_siblings_and_costs_no_failure() {
+    let bench = Bench::new();
+    let (first, second) = (bench.ready(), bench.ready());
+    let run = try_start(&bench, &first).unwrap();
+
+    limited(&bench, run, 300);
+
+    let task = bench.task(&first);
+    assert_eq!((task.status, task.consecutive_failures), (Status::Scheduled, 0));
+    let held = holds(&bench).remove(0);
+    assert_eq!((held.on().to_string(), held.until), ("account main".to_owned(), Some(later(&bench, 300))));
+    assert_eq!(ready(&bench), Vec::new(), "{second} waits for the account as well");
+}
+
+#[test]
+fn when_a_limit_is_over_one_run_tries_and_the_others_follow_when_it_is_served() {
+    let bench = Bench::new();
+    let (first, second) = (bench.ready(), bench.ready());
+    limited(&bench, bench_start(&bench, &first), 300);
+    bench.clock.advance(Duration::from_mins(5));
+    bench.wake();
+    assert_eq!(ready(&bench).len(), 2, "either may be the one that tries");
+    assert_eq!(bench.next_wake(), None, "nothing comes of time alone");
+
+    let probe = try_start(&bench, &second).unwrap();
+    assert!(matches!(try_start(&bench, &first), Err(Error::Conflict { .. })), "one at a time");
+    assert_eq!(ready(&bench), Vec::new());
+
+    bench.finish(probe, EndCause::Exited { code: 1 });
+    assert_eq!(holds(&bench), Vec::new(), "it was served, whatever came of it");
+    assert!(ready(&bench).contains(&first));
+    bench.check();
+}
+
+fn bench_start(bench: &Bench, id: &TaskId) -> RunId {
+    try_start(bench, id).unwrap()
+}
+
+#[test]
+fn a_run_that_tries_and_goes_on_for_a_minute_is_served() {
+    let bench = Bench::new();
+    let (first, second) = (bench.ready(), bench.ready());
+    limited(&bench, bench_start(&bench, &first), 300);
+    bench.clock.advance(Duration::from_mins(5));
+    bench.wake();
+    try_start(&bench, &first).unwrap();
+    assert_eq!(bench.next_wake(), Some(later(&bench, 60)));
+
+    bench.clock.advance(Duration::from_mins(1));
+    bench.wake();
+
+    assert_eq!((holds(&bench), ready(&bench)), (Vec::new(), vec![second]));
+}
+
+#[test]
+fn a_run_that_tries_and_is_refused_renews_the_limit_and_one_that_never_came_so_far_does_not_end_it() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    limited(&bench, bench_start(&bench, &task), 300);
+    bench.clock.advance(Duration::from_mins(5));
+    bench.wake();
+    bench.finish(bench_start(&bench, &task), EndCause::NeverStarted);
+    assert_eq!(holds(&bench).len(), 1);
+    assert_eq!(ready(&bench), std::slice::from_ref(&task), "another run may try at once");
+
+    limited(&bench, bench_start(&bench, &task), 600);
+
+    assert_eq!(holds(&bench)[0].until, Some(later(&bench, 600)));
+    assert_eq!(why(&bench, &task), WaitingCode::Time);
+    assert_eq!(ready(&bench), Vec::new());
+}
+
+#[test]
+fn a_worker_tells_how_long_its_service_refuses_it_and_may_hold_nothing_else() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    let run = bench_start(&bench, &task);
+    let worker = Actor::worker("bob", run, task.clone(), None);
+    let until = later(&bench, 1200);
+    let other = worker.clone();
+    bench.call(move |board| board.hold_own("429", until, &worker)).unwrap();
+    let refused = bench.call(move |board| board.hold(&on(HoldScope::Profile, "eve"), &by_hand(None), &other));
+    assert!(matches!(refused, Err(Error::Forbidden { .. })));
+
+    limited(&bench, run, 300);
+
+    assert_eq!(bench.task(&task).not_before, Some(until), "the worker knows better");
+    let held = holds(&bench);
+    assert_eq!((held.len(), held[0].until), (1, Some(until)));
+}
+
+#[test]
+fn a_hold_outlives_the_process_that_placed_it_and_not_the_task_it_is_on() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    hold(&bench, on(HoldScope::Task, task.as_str()), by_hand(None));
+    let again = crate::Readers::open(&bench.path, bench.clock.clone()).unwrap();
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the bare path is not general over lifetimes"
+    )]
+    let seen = again.with(|view| view.holds()).unwrap();
+    assert_eq!(seen.len(), 1);
+    bench
+        .call(move |board| {
+            board.archive(&task, crate::Detach::Refuse, &alice())?;
+            board.delete(&task, &alice())
+        })
+        .unwrap();
+    assert_eq!(holds(&bench), Vec::new());
+}
+
+#[test]
+fn held_tells_of_a_hold() {
+    let bench = Bench::new();
+    hold(&bench, on(HoldScope::Profile, "bob"), by_hand(None));
+    insta::assert_snapshot!(told(&bench, "held"), @r#"no run: {"hold":1,"kind":"manual","name":"bob","reason":"not now","scope":"profile","until":null}"#);
+}
+
+#[test]
+fn released_tells_of_the_end_of_a_hold() {
+    let bench = Bench::new();
+    hold(&bench, on(HoldScope::Profile, "bob"), by_hand(None));
+    release(&bench, on(HoldScope::Profile, "bob")).unwrap();
+    insta::assert_snapshot!(told(&bench, "released"), @r#"no run: {"ended":"released","hold":1,"kind":"manual","name":"bob","reason":"not now","scope":"profile","until":null}"#);
+}
+
+#[test]
+fn hold_probed_tells_of_the_run_that_tries() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    limited(&bench, bench_start(&bench, &task), 300);
+    bench.clock.advance(Duration::from_mins(5));
+    bench.wake();
+    bench_start(&bench, &task);
+    insta::assert_snapshot!(told(&bench, "hold_probed"), @r#"its run: {"hold":1,"kind":"rate_limit","name":"main","reason":"run 1 was refused","scope":"account","until":"moment"}"#);
+}

@@ -1,0 +1,86 @@
+//! The holds. What has ended stays, with its end.
+
+use rusqlite::{Connection, Row, params};
+
+use super::convert::Step as _;
+use crate::clock::Timestamp;
+use crate::error::Error;
+use crate::hold::{Hold, HoldOn, NewHold};
+use crate::id::RunId;
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Hold> {
+    Ok(Hold {
+        id: row.get("id")?,
+        kind: row.get("kind")?,
+        scope: row.get("scope")?,
+        name: row.get("name")?,
+        reason: row.get("reason")?,
+        placed_by: row.get("placed_by")?,
+        run_id: row.get("run_id")?,
+        probe_run: row.get("probe_run")?,
+        until: row.get("until")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+/// Lists the holds that have not ended, oldest first.
+pub(crate) fn live(conn: &Connection) -> Result<Vec<Hold>, Error> {
+    conn.prepare_cached(
+        "SELECT id, kind, scope, name, reason, placed_by, run_id, probe_run, until, created_at \
+         FROM holds INDEXED BY holds_live WHERE ended_at IS NULL ORDER BY id",
+    )
+    .and_then(|mut statement| statement.query_map([], read)?.collect())
+    .step("list holds")
+}
+
+/// Places a hold. One of the same kind on the same thing is renewed.
+pub(crate) fn place(
+    conn: &Connection,
+    on: &HoldOn,
+    hold: &NewHold,
+    by: (&str, Option<RunId>),
+    now: Timestamp,
+) -> Result<(), Error> {
+    conn.prepare_cached(
+        "INSERT INTO holds (kind, scope, name, reason, placed_by, run_id, until, created_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+         ON CONFLICT (scope, name, kind) WHERE ended_at IS NULL DO UPDATE SET reason = excluded.reason, \
+           placed_by = excluded.placed_by, run_id = excluded.run_id, probe_run = NULL, until = excluded.until",
+    )
+    .and_then(|mut statement| {
+        statement.execute(params![hold.kind, on.scope, on.name, hold.reason, by.0, by.1, hold.until, now])
+    })
+    .step("place the hold")
+    .map(|_| ())
+}
+
+/// Notes that a run tries whether a limit is over, or none does any more.
+pub(crate) fn set_probe(
+    conn: &Connection,
+    id: i64,
+    run: Option<RunId>,
+    until: Timestamp,
+) -> Result<(), Error> {
+    conn.prepare_cached("UPDATE holds SET probe_run = ?2, until = ?3 WHERE id = ?1 AND ended_at IS NULL")
+        .and_then(|mut statement| statement.execute(params![id, run, until]))
+        .step("note the probe")
+        .map(|_| ())
+}
+
+pub(crate) fn end(conn: &Connection, id: i64, by: &str, now: Timestamp) -> Result<(), Error> {
+    conn.prepare_cached("UPDATE holds SET ended_at = ?2, ended_by = ?3 WHERE id = ?1 AND ended_at IS NULL")
+        .and_then(|mut statement| statement.execute(params![id, now, by]))
+        .step("end the hold")
+        .map(|_| ())
+}
+
+/// Returns when the next hold ends, or may be probed.
+pub(crate) fn next_end(conn: &Connection, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    // A limit whose time has come and that nobody probes yet waits for a start, not for a time.
+    conn.prepare_cached(
+        "SELECT min(until) FROM holds INDEXED BY holds_live \
+         WHERE ended_at IS NULL AND (until > ?1 OR kind = 'manual' OR probe_run IS NOT NULL)",
+    )
+    .and_then(|mut statement| statement.query_row([now], |row| row.get(0)))
+    .step("read the next end of a hold")
+}

@@ -1,0 +1,105 @@
+//! `hold`: tasks, or all tasks of a profile, a tenant or an account, that are not to start for a while.
+
+use kernel::{ActorKind, Clock as _, HoldKind, HoldOn, HoldScope, NewHold, Profile, TaskId, Tenant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::{Screen, printable};
+
+/// Keep tasks from starting until a time, or until they are released
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+What runs goes on. Inside a run, without anything named: the service of the run's account refuses it until then; the
+worker should exit with 75 afterwards, and its task is tried again when the time has come.
+
+Examples:
+  supervisor hold t_0123abcd --reason 'not before the release' --until 2h
+  supervisor hold --profile reviewer --reason 'its model is being replaced'
+  supervisor hold --account main --reason 'the invoice is open' --until 1d
+  supervisor hold --until 15m --reason '429'   (inside a run)")]
+pub(crate) struct Hold {
+    /// The tasks
+    #[arg(value_name = "TASK", num_args = 0..)]
+    pub(crate) task_ids: Vec<TaskId>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) on: On,
+    /// Why
+    #[arg(long, value_name = "TEXT", required = true)]
+    pub(crate) reason: String,
+    /// Until when: epoch seconds, or a span from now such as 2h [default: until it is released]
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) until: Option<String>,
+}
+
+/// What is held, where it is not a task.
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct On {
+    /// All tasks of this profile
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) profile: Option<Profile>,
+    /// All tasks of this tenant
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<Tenant>,
+    /// All tasks of the lanes that share this account
+    #[arg(long, value_name = "NAME")]
+    pub(crate) account: Option<String>,
+}
+
+impl On {
+    /// Everything that is named, tasks first.
+    pub(super) fn all(self, tasks: Vec<TaskId>) -> Vec<HoldOn> {
+        let on = |scope: HoldScope| move |name: String| HoldOn { scope, name };
+        let tasks = tasks.into_iter().map(|id| id.to_string()).map(on(HoldScope::Task));
+        let profile = self.profile.map(|name| name.to_string()).map(on(HoldScope::Profile));
+        let tenant = self.tenant.map(|name| name.to_string()).map(on(HoldScope::Tenant));
+        let account = self.account.map(on(HoldScope::Account));
+        tasks.chain(profile).chain(tenant).chain(account).collect()
+    }
+}
+
+impl Verb for Hold {
+    const NAME: &'static str = "hold";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Vec<kernel::Hold>;
+
+    async fn run(self, call: Call) -> Result<Vec<kernel::Hold>, Failure> {
+        let now = kernel::SystemClock.now();
+        let until = self.until.as_deref().map(|text| texts::moment(text, now)).transpose()?;
+        let named = self.on.all(self.task_ids);
+        let new = NewHold { kind: HoldKind::Manual, reason: self.reason, until };
+        if !named.is_empty() {
+            return call
+                .write(move |board, actor| named.iter().map(|on| board.hold(on, &new, actor)).collect())
+                .await;
+        }
+        if call.actor.kind != ActorKind::Worker {
+            return Err(Failure::usage("nothing to hold is named")
+                .hint("name tasks, or --profile, --tenant or --account"));
+        }
+        let until = until.ok_or_else(|| {
+            Failure::usage("it is not said until when").hint("add --until, such as --until 15m")
+        })?;
+        call.write(move |board, actor| Ok(vec![board.hold_own(&new.reason, until, actor)?])).await
+    }
+
+    fn show(reply: &Vec<kernel::Hold>, screen: &mut Screen) {
+        for hold in reply {
+            let until = match hold.until {
+                Some(at) => format!("until {}", crate::moment::local(at)),
+                None => format!("until `supervisor release {}`", hold.release_arguments()),
+            };
+            screen.line(format!(
+                "Held {} {until}: {}",
+                printable(&hold.on().to_string()),
+                printable(&hold.reason)
+            ));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `release`: what is held may start again.
+
+use kernel::TaskId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::hold::On;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::{Screen, printable};
+
+/// End holds, by hand or of a rate limit, before their time
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Exit code: 4 if something named is not held; then nothing is released.
+
+Examples:
+  supervisor release t_0123abcd
+  supervisor release --profile reviewer
+  supervisor release --account main --reason 'the invoice is paid'")]
+pub(crate) struct Release {
+    /// The tasks
+    #[arg(value_name = "TASK", num_args = 0..)]
+    pub(crate) task_ids: Vec<TaskId>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) on: On,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+}
+
+impl Verb for Release {
+    const NAME: &'static str = "release";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Vec<kernel::Hold>;
+
+    async fn run(self, call: Call) -> Result<Vec<kernel::Hold>, Failure> {
+        let named = self.on.all(self.task_ids);
+        if named.is_empty() {
+            return Err(Failure::usage("nothing to release is named").hint(
+                "name tasks, or --profile, --tenant or --account; `supervisor holds` lists what is held",
+            ));
+        }
+        let reason = self.reason;
+        call.write(move |board, actor| {
+            let mut released = Vec::new();
+            for on in &named {
+                released.extend(board.release(on, reason.as_deref(), actor)?);
+            }
+            Ok(released)
+        })
+        .await
+    }
+
+    fn show(reply: &Vec<kernel::Hold>, screen: &mut Screen) {
+        for hold in reply {
+            screen.line(format!("Released {}", printable(&hold.on().to_string())));
+        }
+    }
+}
