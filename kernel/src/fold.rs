@@ -48,21 +48,21 @@ impl Board<'_> {
         for event in old {
             done.events += 1;
             done.bytes += event.bytes;
-            let Some(step) = event.step else { continue };
-            let from = match states.get(&event.task) {
+            let Some((task, step)) = event.step else { continue };
+            let from = match states.get(&task) {
                 Some(state) => *state,
-                None => folded::state(self.conn, &event.task)?,
+                None => folded::state(self.conn, &task)?,
             };
             let to = match step {
                 Step::Deleted => None,
                 Step::Moved(change) => Some(next(from, change).map_err(|error| {
                     Error::conflict(
-                        format!("event {} of {} makes no sense: {error}", event.id, event.task),
+                        format!("event {} of {task} makes no sense: {error}", event.id),
                         "it was not folded; `supervisor doctor --replay` says where log and board differ",
                     )
                 })?),
             };
-            states.insert(event.task, to);
+            states.insert(task, to);
         }
         for (task, state) in states {
             folded::store(self.conn, &task, state)?;

@@ -77,9 +77,8 @@ pub(crate) fn states(
 /// One event that is to be folded.
 pub(crate) struct Old {
     pub(crate) id: EventId,
-    pub(crate) task: TaskId,
-    /// What it does to where its task stands, if anything.
-    pub(crate) step: Option<Step>,
+    /// The task that it moves, if it moves one, and what it does to it.
+    pub(crate) step: Option<(TaskId, Step)>,
     /// Its length, without what holds it together.
     pub(crate) bytes: u64,
 }
@@ -90,7 +89,7 @@ pub(crate) fn oldest(conn: &Connection, before: Timestamp, limit: u32) -> Result
     let mut statement = conn
         .prepare_cached(
             "SELECT id, task_id, kind = 'deleted' AS deleted, change, created_at, \
-               length(task_id) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0) AS bytes \
+               ifnull(length(task_id), 0) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0) AS bytes \
              FROM task_events ORDER BY id LIMIT ?1",
         )
         .step("read the oldest events")?;
@@ -103,11 +102,12 @@ pub(crate) fn oldest(conn: &Connection, before: Timestamp, limit: u32) -> Result
         }
         let deleted: bool = row.get("deleted").step("read the oldest events")?;
         let change = json(row, "change").step("read the oldest events")?;
+        let task: Option<TaskId> = row.get("task_id").step("read the oldest events")?;
+        let step = change.map(Step::Moved).or(deleted.then_some(Step::Deleted));
         let bytes: i64 = row.get("bytes").step("read the oldest events")?;
         old.push(Old {
             id: row.get("id").step("read the oldest events")?,
-            task: row.get("task_id").step("read the oldest events")?,
-            step: change.map(Step::Moved).or(deleted.then_some(Step::Deleted)),
+            step: task.zip(step),
             bytes: u64::try_from(bytes).unwrap_or(0),
         });
     }
@@ -118,7 +118,7 @@ pub(crate) fn oldest(conn: &Connection, before: Timestamp, limit: u32) -> Result
 pub(crate) fn count(conn: &Connection, before: Timestamp) -> Result<(u64, u64), Error> {
     conn.query_row(
         "SELECT count(*) AS events, \
-           ifnull(sum(length(task_id) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0)), 0) AS bytes \
+           ifnull(sum(ifnull(length(task_id), 0) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0)), 0) AS bytes \
          FROM task_events \
          WHERE id < ifnull((SELECT min(id) FROM task_events WHERE created_at >= ?1), 9223372036854775807)",
         [before],
