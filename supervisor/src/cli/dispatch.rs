@@ -129,7 +129,8 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
     let mut dispatched = Dispatched::default();
     for event in since(client, before).await? {
         dispatched.count(&event);
-        let (Some(run_id), Some(task_id), "claimed") = (event.run_id, event.task_id, event.kind.as_str()) else {
+        let (Some(run_id), Some(task_id), "claimed") = (event.run_id, event.task_id, event.kind.as_str())
+        else {
             continue;
         };
         let runs = Runs { task_id: Some(task_id.clone()), ..Runs::default() };
