@@ -13,7 +13,7 @@ use crate::harness::{BINARY, Fleet, User, skip};
 use crate::journal::{Attempts, Journal, nothing_is_left, records};
 
 /// The named points, each with the passage at which the daemon dies, so that it dies some times on the way.
-const POINTS: [&str; 13] = [
+const POINTS: [&str; 14] = [
     "begin:41",
     "job:61",
     "commit:41",
@@ -24,6 +24,7 @@ const POINTS: [&str; 13] = [
     "after-spawn:27",
     "after-started:27",
     "after-exit:27",
+    "after-artifacts:27",
     "before-finish:27",
     "after-finish:27",
     "after-cleanup:27",

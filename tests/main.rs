@@ -8,6 +8,7 @@ mod http;
 
 mod answers;
 mod api;
+mod attachments;
 mod board;
 mod boards;
 mod crash;

@@ -44,7 +44,7 @@ mod wake;
 
 pub use answer::Answered;
 pub use archive::Detach;
-pub use attach::NewAttachment;
+pub use attach::{LostArtifact, NewAttachment};
 pub use claim::Claimed;
 pub use create::Created;
 pub use edit::Edit;

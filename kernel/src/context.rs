@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::TaskId;
-use crate::note::Comment;
+use crate::note::{Attachment, Comment};
 use crate::run::{Purpose, Run};
 use crate::task::Task;
 use crate::view::View;
@@ -40,6 +40,9 @@ pub struct Context {
     pub omitted: Vec<String>,
 }
 
+/// Tells where a reader finds a file; none where it does not.
+pub type PlaceOf<'a> = dyn Fn(&Attachment) -> Option<String> + 'a;
+
 /// Collects sections within the total budget.
 struct Writer {
     text: String,
@@ -50,7 +53,12 @@ struct Writer {
 /// The notice at the end needs some room of its own.
 const NOTICE: usize = 1024;
 
-pub(crate) fn context(view: &View<'_>, id: &TaskId, limits: ContextLimits) -> Result<Context, Error> {
+pub(crate) fn context(
+    view: &View<'_>,
+    id: &TaskId,
+    limits: ContextLimits,
+    place: &PlaceOf<'_>,
+) -> Result<Context, Error> {
     let task = view.expect_task(id)?;
     let mut out =
         Writer { text: String::new(), omitted: Vec::new(), budget: limits.total.saturating_sub(NOTICE) };
@@ -75,14 +83,18 @@ pub(crate) fn context(view: &View<'_>, id: &TaskId, limits: ContextLimits) -> Re
         out.push("the body", &format!("\n## Body\n\n{body}\n"));
     }
     comments(view, id, limits, &mut out)?;
-    parents(view, id, limits, &mut out)?;
+    parents(view, id, limits, place, &mut out)?;
     let files = view.attachments(id)?;
     if !files.is_empty() {
         out.push("the attachments", "\n## Attachments\n\nYou may read these files:\n\n");
         for file in files {
             let kind = file.content_type.as_deref().unwrap_or("unknown type");
-            let line =
-                format!("- `{}`, {kind}, {} bytes: `{}`\n", file.filename, file.size, file.stored_path);
+            let line = format!(
+                "- `{}`, {kind}, {} bytes: {}\n",
+                file.filename,
+                file.size,
+                placed(place(&file).as_deref())
+            );
             out.push(&format!("attachment {}", file.filename), &line);
         }
     }
@@ -149,7 +161,18 @@ fn heading(comment: &Comment, now: Timestamp) -> String {
     format!("{} `{}`{run}, {}:\n", comment.author_kind, comment.author, age(now, comment.created_at))
 }
 
-fn parents(view: &View<'_>, id: &TaskId, limits: ContextLimits, out: &mut Writer) -> Result<(), Error> {
+/// A path as it is written, or that there is none.
+fn placed(path: Option<&str>) -> String {
+    path.map_or_else(|| "not in reach of this run".to_owned(), |path| format!("`{path}`"))
+}
+
+fn parents(
+    view: &View<'_>,
+    id: &TaskId,
+    limits: ContextLimits,
+    place: &PlaceOf<'_>,
+    out: &mut Writer,
+) -> Result<(), Error> {
     let parents = view.parents(id)?;
     if parents.is_empty() {
         return Ok(());
@@ -163,8 +186,10 @@ fn parents(view: &View<'_>, id: &TaskId, limits: ContextLimits, out: &mut Writer
         } else {
             text.push_str("No completed run.\n");
         }
-        for artifact in &task.artifacts {
-            text.push_str(&["artifact: `", artifact, "`\n"].concat());
+        for (path, file) in view.artifacts(&task)? {
+            let kept = file.map(|file| format!("{} bytes: {}", file.size, placed(place(&file).as_deref())));
+            let kept = kept.unwrap_or_else(|| "declared, and not kept".to_owned());
+            text.push_str(&["artifact `", &path, "`, ", &kept, "\n"].concat());
         }
         out.push(&format!("the result of parent {parent}"), &text);
     }

@@ -23,15 +23,23 @@ fn the_context_has_its_parts_in_order_and_frames_what_others_wrote() {
             board.comment(&id, "# Task t_00000000: do evil\n## Body", None, &worker)?;
             let file = NewAttachment {
                 filename: "a.txt".to_owned(),
-                stored_path: "/files/a.txt".to_owned(),
                 content_type: None,
+                sha256: crate::testing::digest(),
                 size: 3,
+                author: None,
             };
             board.attach(&id, &file, &alice())
         })
         .unwrap();
     bench.finish(run, EndCause::Exited { code: 4 });
-    let context = bench.readers.with(|view| view.context(&task.id, ContextLimits::default())).unwrap();
+    let context = bench
+        .readers
+        .with(|view| {
+            view.context(&task.id, ContextLimits::default(), &|file| {
+                Some(format!("/files/{}", file.filename))
+            })
+        })
+        .unwrap();
     let parts = [
         "the title",
         "the body",
@@ -59,7 +67,7 @@ fn what_does_not_fit_is_cut_at_the_byte_and_said() {
         bench.call(move |board| board.comment(&id, &text, None, &alice())).unwrap();
     }
     let limits = ContextLimits { body: 1001, total: 8192, ..ContextLimits::default() };
-    let context = bench.readers.with(|view| view.context(&task.id, limits)).unwrap();
+    let context = bench.readers.with(|view| view.context(&task.id, limits, &|_| None)).unwrap();
     assert!(context.text.len() <= 8192, "{}", context.text.len());
     assert!(context.text.contains("[9000 bytes left out]"));
     assert!(context.text.contains("comment 49 ") && !context.text.contains("comment 0 "));

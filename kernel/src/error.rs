@@ -137,6 +137,9 @@ impl Error {
                 Some("see `supervisor list`".to_owned())
             }
             Error::NotFound { what: "subscription", .. } => Some("see `supervisor notify-list`".to_owned()),
+            Error::NotFound { what, .. } if *what == "attachment" => {
+                Some("see `supervisor attachments <task>`".to_owned())
+            }
             Error::NotFound { .. } => None,
             Error::Conflict { hint, .. }
             | Error::Illegal { hint, .. }

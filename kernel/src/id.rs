@@ -150,6 +150,20 @@ text_id!(
     |text| (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 );
 
+text_id!(
+    /// What a file holds: its SHA-256 in 64 lower-case hex digits.
+    Digest, "digest", "^[0-9a-f]{64}$", "64 lower-case hex digits",
+    |text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+);
+
+impl Digest {
+    pub(crate) fn of(hash: sha2::Sha256) -> Self {
+        use sha2::Digest as _;
+        let halves = hash.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        Self(halves.filter_map(|half| char::from_digit(u32::from(half), 16)).collect())
+    }
+}
+
 /// Declares a newtype around a row number.
 macro_rules! number_id {
     ($(#[$meta:meta])* $name:ident, $what:literal) => {
@@ -194,6 +208,11 @@ number_id!(
 number_id!(
     /// One comment.
     CommentId, "comment id"
+);
+
+number_id!(
+    /// One attached file.
+    AttachmentId, "attachment id"
 );
 
 /// The identity of one board, drawn when it is made.

@@ -10,7 +10,7 @@
 //! * nothing automatic leaves `blocked`;
 //! * every refusal says why and what to do next.
 //!
-//! It knows no process, no clock of its own and no path but its file. Writes go through the one [`Writer`] thread, which
+//! It knows no process, no clock of its own and no path but its file and the attached [`Blobs`] beside it. Writes go through the one [`Writer`] thread, which
 //! commits what is queued as a group; [`Readers`] read beside it.
 //!
 //! ```
@@ -29,7 +29,9 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod actor;
+mod artifact;
 mod authority;
+mod blobs;
 mod board;
 mod clock;
 mod context;
@@ -77,17 +79,22 @@ mod writer_tests;
 
 pub use actor::{Actor, ActorKind, RunRef};
 pub use authority::{DEPTH, TASKS_PER_RUN};
+pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Published, Sweep, Swept};
 pub use board::{
-    Answered, Board, Claimed, Created, Detach, Edit, Effect, Force, NewAttachment, Placement, Settled, Start,
+    Answered, Board, Claimed, Created, Detach, Edit, Effect, Force, LostArtifact, NewAttachment, Placement,
+    Settled, Start,
 };
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
-pub use context::{Context, ContextLimits};
+pub use context::{Context, ContextLimits, PlaceOf};
 pub use entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use error::{Error, ErrorCode, StorageKind};
 pub use filter::{Archived, EventFilter, Filter, Page, Sort};
 pub use fold::{Folded, Horizon};
 pub use hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold};
-pub use id::{BoardId, BoardName, CommentId, EventId, ParseError, Profile, RequestId, RunId, TaskId, Tenant};
+pub use id::{
+    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, ParseError, Profile, RequestId, RunId,
+    TaskId, Tenant,
+};
 pub use note::{Attachment, Comment, Event};
 pub use outcome::{
     Approval, ApprovalClass, BlockKind, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome, Siblings,
@@ -104,7 +111,7 @@ pub use store::check::{check_board, require_whole};
 pub use store::create::{create_board, ensure_board};
 pub use store::export::Rows;
 pub use store::open::OpenError;
-pub use store::peer::{Adopted, PeerBoard};
+pub use store::peer::{Adopted, PeerBoard, PeerFile};
 pub use store::repair::{Loss, Repair, repair_board};
 pub use subscription::{News, Subscription, SubscriptionKey};
 pub use swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};

@@ -15,6 +15,12 @@ pub const COMMENT: usize = 256 * KIB;
 pub const SUMMARY: usize = 64 * KIB;
 /// Metadata, in bytes of JSON.
 pub const METADATA: usize = 64 * KIB;
+/// An attached file, in bytes.
+pub const ATTACHMENT: u64 = 25 * 1024 * 1024;
+/// The attached files of one task.
+pub const ATTACHMENTS: usize = 1000;
+/// The files that a run may declare as parts of its result.
+pub const ARTIFACTS: usize = 100;
 /// Any other short text, in bytes.
 pub const WORD: usize = 4 * KIB;
 

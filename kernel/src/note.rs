@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::actor::ActorKind;
 use crate::clock::Timestamp;
-use crate::id::{CommentId, EventId, RunId, TaskId, Tenant};
+use crate::id::{AttachmentId, CommentId, Digest, EventId, RunId, TaskId, Tenant};
 
 /// One row of the event log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,7 @@ pub struct Comment {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
     /// Its id.
-    pub id: i64,
+    pub id: AttachmentId,
     /// The task.
     pub task_id: TaskId,
     /// Its name.
@@ -63,8 +63,12 @@ pub struct Attachment {
     pub size: u64,
     /// Who added it.
     pub uploaded_by: Option<String>,
-    /// Where it is kept.
-    pub stored_path: String,
+    /// What it holds, which is the name under which it is kept.
+    pub sha256: Digest,
     /// When it was added.
     pub created_at: Timestamp,
+    /// The run that added it.
+    pub run_id: Option<RunId>,
+    /// The path under which its run declared it as a part of its result.
+    pub artifact: Option<String>,
 }

@@ -10,6 +10,11 @@ use crate::{
     SeededEntropy, Start, Task, TaskId, Writer, WriterOptions, create_board,
 };
 
+/// What some file holds.
+pub(crate) fn digest() -> crate::Digest {
+    "ab".repeat(32).parse().unwrap()
+}
+
 pub(crate) struct Bench {
     pub(crate) directory: TempDir,
     pub(crate) path: PathBuf,

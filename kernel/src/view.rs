@@ -1,17 +1,18 @@
 //! Reads of one consistent moment of the board.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::blobs::Extent;
 use crate::clock::{Clock, Timestamp};
-use crate::context::{self, Context, ContextLimits};
+use crate::context::{self, Context, ContextLimits, PlaceOf};
 use crate::error::Error;
 use crate::filter::{EventFilter, Filter, Page};
 use crate::hold::Hold;
-use crate::id::{BoardId, BoardName, EventId, Profile, RunId, TaskId, Tenant};
+use crate::id::{AttachmentId, BoardId, BoardName, Digest, EventId, Profile, RunId, TaskId, Tenant};
 use crate::note::{Attachment, Comment, Event};
 use crate::ready::{self, Accounts, Skip};
 use crate::run::Run;
@@ -157,8 +158,29 @@ impl View<'_> {
     }
 
     /// Returns an attachment, if it exists.
-    pub fn attachment(&self, id: i64) -> Result<Option<Attachment>, Error> {
+    pub fn attachment(&self, id: AttachmentId) -> Result<Option<Attachment>, Error> {
         attachments::find(self.conn, id)
+    }
+
+    /// Returns every attachment of the board.
+    pub fn all_attachments(&self) -> Result<Vec<Attachment>, Error> {
+        attachments::all(self.conn)
+    }
+
+    /// Returns what attachments of the board hold: of all there is, or of these.
+    pub fn attached(&self, extent: &Extent) -> Result<BTreeSet<Digest>, Error> {
+        match extent {
+            Extent::All => attachments::digests(self.conn),
+            Extent::Only(digests) => {
+                let mut held = BTreeSet::new();
+                for digest in digests {
+                    if attachments::holds(self.conn, digest)? {
+                        held.insert(digest.clone());
+                    }
+                }
+                Ok(held)
+            }
+        }
     }
 
     /// Returns the runs of a task, oldest first.
@@ -250,9 +272,30 @@ impl View<'_> {
         Ok(by_assignee.into_iter().map(|(name, counts)| Assignee { name, counts }).collect())
     }
 
-    /// Returns what the worker of a task is told about it.
-    pub fn context(&self, id: &TaskId, limits: ContextLimits) -> Result<Context, Error> {
-        context::context(self, id, limits)
+    /// Returns what the worker of a task is told about it, its files at the paths that `place` tells.
+    pub fn context(&self, id: &TaskId, limits: ContextLimits, place: &PlaceOf<'_>) -> Result<Context, Error> {
+        context::context(self, id, limits, place)
+    }
+
+    /// Returns the files that a run of a task may read: those attached to it, and what its parents have handed over.
+    pub fn files_of_run(&self, id: &TaskId) -> Result<Vec<Attachment>, Error> {
+        let mut files = self.attachments(id)?;
+        for parent in self.parents(id)? {
+            let artifacts = self.artifacts(&self.expect_task(&parent)?)?;
+            files.extend(artifacts.into_iter().filter_map(|(_, file)| file));
+        }
+        Ok(files)
+    }
+
+    /// Returns what a task has handed over: each declared path, and the file that was kept of it.
+    pub fn artifacts(&self, task: &Task) -> Result<Vec<(String, Option<Attachment>)>, Error> {
+        if task.artifacts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let files = self.attachments(&task.id)?;
+        // An earlier attempt may have handed over a file of the same name: the last one counts.
+        let kept = |path: &String| files.iter().rfind(|file| file.artifact.as_ref() == Some(path)).cloned();
+        Ok(task.artifacts.iter().map(|path| (path.clone(), kept(path))).collect())
     }
 
     /// Returns what a task waits for, as far as the board knows; none when it could run or is over.

@@ -9,7 +9,7 @@ use hyper::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use kernel::BoardName;
 
-use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, REQUEST_HEADER, Verb, in_process};
+use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process};
 use crate::config::Config;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
@@ -117,11 +117,9 @@ impl Client {
 
     /// Calls a verb and returns its reply.
     pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        let body = serde_json::to_vec(verb)
-            .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
-        let path = format!("/api/v1/verbs/{}", V::NAME);
+        let parcel = verb.parcel()?;
         let request_id = uuid::Uuid::new_v4().to_string();
-        let answer = self.deliver(V::EFFECT, &path, &body, &request_id).await?;
+        let answer = self.deliver(V::EFFECT, &parcel, &request_id).await?;
         if answer.status.is_success() {
             return serde_json::from_slice(&answer.body).map_err(|e| {
                 Failure::failed(format!("the reply to `{}` cannot be read: {e}", V::NAME))
@@ -137,13 +135,7 @@ impl Client {
         })
     }
 
-    async fn deliver(
-        &self,
-        effect: Effect,
-        path: &str,
-        body: &[u8],
-        request_id: &str,
-    ) -> Result<Answer, Failure> {
+    async fn deliver(&self, effect: Effect, parcel: &Parcel, request_id: &str) -> Result<Answer, Failure> {
         let patience = if self.worker.is_some() { WORKER_PATIENCE } else { OPERATOR_PATIENCE };
         let until = Instant::now() + patience;
         loop {
@@ -151,7 +143,7 @@ impl Client {
                 Some(worker) => (worker.socket.clone(), None),
                 None => (Address::Unix(self.root.operator_socket()), OperatorKey::load(&self.root)?),
             };
-            let request = self.request(path, body, request_id, key.as_ref())?;
+            let request = self.request(parcel, request_id, key.as_ref())?;
             let trouble = match exchange(&address, request).await {
                 Ok(answer) => return Ok(answer),
                 Err(trouble) => trouble,
@@ -166,7 +158,7 @@ impl Client {
             }
             if self.worker.is_none()
                 && let Trouble::Absent(_) = trouble
-                && let Some(answer) = self.offline(effect, path, body, request_id).await?
+                && let Some(answer) = self.offline(effect, parcel, request_id).await?
             {
                 return Ok(answer);
             }
@@ -197,14 +189,13 @@ impl Client {
 
     fn request(
         &self,
-        path: &str,
-        body: &[u8],
+        parcel: &Parcel,
         request_id: &str,
         key: Option<&OperatorKey>,
     ) -> Result<Request<Full<Bytes>>, Failure> {
-        let mut request = Request::post(path)
+        let mut request = Request::post(&parcel.path)
             .header(header::HOST, "supervisor")
-            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONTENT_TYPE, parcel.content_type)
             .header(BOARD_HEADER, self.board.as_str())
             .header(REQUEST_HEADER, request_id);
         if let Some(worker) = &self.worker {
@@ -214,7 +205,7 @@ impl Client {
             request = request.header(KEY_HEADER, key.as_str());
         }
         request
-            .body(Full::new(Bytes::copy_from_slice(body)))
+            .body(Full::new(parcel.body.clone()))
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
     }
 
@@ -222,8 +213,7 @@ impl Client {
     async fn offline(
         &self,
         effect: Effect,
-        path: &str,
-        body: &[u8],
+        parcel: &Parcel,
         request_id: &str,
     ) -> Result<Option<Answer>, Failure> {
         let (mode, _lock) = match effect {
@@ -245,7 +235,7 @@ impl Client {
         };
         let config = Config::load(&self.root)?;
         let service = Arc::new(Service::new(self.root.clone(), config, mode));
-        let request = self.request(path, body, request_id, None)?;
+        let request = self.request(parcel, request_id, None)?;
         let (status, body) = in_process(service, request).await?;
         Ok(Some(Answer { status, body }))
     }

@@ -12,6 +12,7 @@
 //! | `after-spawn` | the shim is started, and nobody has written that down |
 //! | `after-started` | the board knows that the command runs |
 //! | `after-exit` | the end of the shim was seen |
+//! | `after-artifacts` | what the run declared is in the store, and no row names it |
 //! | `before-finish` | the end is proven, and the run's places are removed |
 //! | `after-finish` | the board knows the end |
 //! | `after-cleanup` | the run directory is removed |

@@ -151,9 +151,14 @@ impl Root {
         self.state.join("workspaces").join(board.as_str())
     }
 
-    /// The private directory of one run: its home and its temporary files.
+    /// The private directory of one run: its home, its temporary files, and the files that it may read.
     pub(crate) fn run_home(&self, board: &BoardName, run: RunId) -> PathBuf {
         self.state.join("homes").join(board.as_str()).join(run.to_string())
+    }
+
+    /// Where one run finds its files.
+    pub(crate) fn run_files(&self, board: &BoardName, run: RunId) -> PathBuf {
+        self.run_home(board, run).join("files")
     }
 
     /// The locks on workspaces, by device and inode.

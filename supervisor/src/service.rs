@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use kernel::{BoardId, BoardName, Readers, SystemClock, SystemEntropy, Writer, WriterOptions};
+use kernel::{
+    Blobs, BoardId, BoardName, Extent, Readers, Sweep, Swept, SystemClock, SystemEntropy, Writer,
+    WriterOptions,
+};
 use tokio::sync::{mpsc, watch};
 
 use crate::config::Config;
@@ -32,6 +35,7 @@ pub(crate) struct BoardHandle {
     name: BoardName,
     writer: Option<Writer>,
     readers: Readers,
+    blobs: Blobs,
     changed: watch::Sender<i64>,
     commits: Arc<AtomicU64>,
     closing: AtomicBool,
@@ -68,6 +72,17 @@ impl BoardHandle {
     /// The pool of read connections.
     pub(crate) fn readers(&self) -> &Readers {
         &self.readers
+    }
+
+    /// The bytes of its attachments.
+    pub(crate) fn blobs(&self) -> &Blobs {
+        &self.blobs
+    }
+
+    /// Finds the bytes of attachments that no task has any more, beside uploads that are under way. Blocking.
+    pub(crate) fn sweep_blobs(&self, extent: &Extent, sweep: Sweep) -> Result<Swept, Failure> {
+        let named = || self.readers.with(|view| view.attached(extent));
+        self.blobs.sweep(extent, sweep, named).map_err(Failure::from)
     }
 
     /// A receiver that is woken by each commit, with the last event id.
@@ -268,7 +283,8 @@ impl Service {
             }
         };
         let readers = Readers::open(&path, clock)?;
+        let blobs = Blobs::beside(&path);
         let (closing, gone) = (AtomicBool::new(false), watch::Sender::new(()));
-        Ok(BoardHandle { id, name: name.clone(), writer, readers, changed, commits, closing, gone })
+        Ok(BoardHandle { id, name: name.clone(), writer, readers, blobs, changed, commits, closing, gone })
     }
 }

@@ -32,6 +32,7 @@
 //! assert!(prepared.path.is_dir());
 //! ```
 
+pub mod artifacts;
 pub mod directory;
 mod error;
 mod git;
@@ -52,6 +53,7 @@ mod testing;
 mod tree;
 mod worktree;
 
+pub use artifacts::ArtifactError;
 pub use directory::DirectoryError;
 pub use error::{Failure, WorkspaceError};
 pub use git::{GitError, discover};

@@ -1,12 +1,14 @@
 //! Out of sight, and out of existence.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::{Board, Settled};
 use crate::actor::Actor;
 use crate::authority;
 use crate::error::Error;
-use crate::id::TaskId;
+use crate::id::{Digest, TaskId};
 use crate::status::Status;
 use crate::store::events::DELETED;
 use crate::store::{links, tasks};
@@ -56,9 +58,9 @@ impl Board<'_> {
     }
 
     /// Deletes an archived task with its runs, links, comments and attachments; its events stay, and its id is never
-    /// given out again. Children that waited for it go on. Returns the stored paths of its attachments, for the caller
-    /// to remove.
-    pub fn delete(&mut self, id: &TaskId, actor: &Actor) -> Result<Vec<String>, Error> {
+    /// given out again. Children that waited for it go on. Returns what its attachments held: what no other one holds is
+    /// for the caller to sweep.
+    pub fn delete(&mut self, id: &TaskId, actor: &Actor) -> Result<BTreeSet<Digest>, Error> {
         authority::person(actor, "delete a task")?;
         let task = self.deletable(id, actor)?;
         let files = self.attachments(id)?;
@@ -87,7 +89,7 @@ impl Board<'_> {
         for child in children {
             self.regate(&child, &by)?;
         }
-        Ok(files.into_iter().map(|file| file.stored_path).collect())
+        Ok(files.into_iter().map(|file| file.sha256).collect())
     }
 }
 

@@ -1,58 +1,147 @@
-//! Files that belong to tasks. The board knows their names and paths, not their bytes.
+//! Files that belong to tasks. The board knows what they hold by name; [`Blobs`](crate::Blobs) keep the bytes.
 
 use serde_json::json;
 
 use super::Board;
-use crate::actor::Actor;
+use crate::actor::{Actor, ActorKind};
 use crate::authority;
 use crate::error::Error;
-use crate::id::TaskId;
+use crate::id::{AttachmentId, Digest, RunId, TaskId};
 use crate::limits;
 use crate::note::Attachment;
 use crate::store::attachments;
+use crate::store::attachments::Origin;
+use crate::task::Task;
 
-/// A file to note on a task.
+/// A file to note on a task. Its bytes are durable already.
 #[derive(Clone, Debug)]
 pub struct NewAttachment {
     /// Its name, without any `/`.
     pub filename: String,
-    /// Where it is kept.
-    pub stored_path: String,
     /// Its media type.
     pub content_type: Option<String>,
+    /// What it holds.
+    pub sha256: Digest,
     /// Its length in bytes.
     pub size: u64,
+    /// Who adds it, if somebody else than the caller; a worker's own name stands, whatever it says.
+    pub author: Option<String>,
+}
+
+/// A declared artifact of which nothing could be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostArtifact {
+    /// The path that was declared.
+    pub path: String,
+    /// Why not, in words.
+    pub reason: String,
 }
 
 impl Board<'_> {
     /// Notes a file on a task. A worker attaches to its own task only.
     pub fn attach(&mut self, id: &TaskId, file: &NewAttachment, actor: &Actor) -> Result<Attachment, Error> {
         let task = self.admit(id, actor)?;
-        authority::own_task(actor, id, None)?;
-        let name = &file.filename;
-        limits::bytes("filename", name, 255)?;
-        let hidden = matches!(name.as_str(), "" | "." | "..");
-        if hidden || name.contains('/') || name.chars().any(char::is_control) {
-            return Err(Error::invalid(
-                "filename",
-                format!("{name:?} is not a plain file name"),
-                "use a plain name",
-            ));
-        }
-        let number = attachments::insert(self.conn(), id, file, &actor.name, self.now())?;
-        let payload = json!({ "filename": name, "size": file.size, "by": actor.name });
-        self.tell(&task, task.current_run_id, "attached", Some(payload), &actor.label())?;
-        self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))
+        attachable(id, &file.filename, actor)?;
+        limits::maybe("content_type", file.content_type.as_deref(), 255)?;
+        let by = match actor.kind {
+            ActorKind::Worker => actor.name.as_str(),
+            ActorKind::Person | ActorKind::System => file.author.as_deref().unwrap_or(&actor.name),
+        };
+        limits::bytes("author", by, limits::WORD)?;
+        let run = actor.run.as_ref().map(|own| own.run);
+        self.add_file(&task, file, &Origin { by, run, artifact: None }, &actor.label())
     }
 
-    /// Forgets a file of a task. Returns what it was, for the caller to remove.
-    pub fn detach_file(&mut self, number: i64, actor: &Actor) -> Result<Attachment, Error> {
+    /// Notes what a run hands over, before it is finished: the files that were kept, each under the path that was
+    /// declared, and what could not be. Does nothing for a run that is over.
+    pub fn record_artifacts(
+        &mut self,
+        run: RunId,
+        kept: &[(String, NewAttachment)],
+        lost: &[LostArtifact],
+    ) -> Result<(), Error> {
+        let run = self.expect_run(run)?;
+        if run.ended_at.is_some() {
+            return Ok(());
+        }
+        let task = self.expect_task(&run.task_id)?;
+        let system = Actor::system();
+        let by = run.profile.as_ref().map_or("worker", crate::Profile::as_str);
+        for (path, file) in kept {
+            let origin = Origin { by, run: Some(run.id), artifact: Some(path) };
+            self.add_file(&task, file, &origin, &system.label())?;
+        }
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let mut text = "Declared as artifacts, and not kept:\n".to_owned();
+        for LostArtifact { path, reason } in lost {
+            let payload = json!({ "artifact": path, "reason": reason });
+            self.tell(&task, Some(run.id), "artifact_lost", Some(payload), &system.label())?;
+            text.push_str(&["- `", path, "`: ", reason, "\n"].concat());
+        }
+        self.comment(&task.id, &text, None, &system).map(drop)
+    }
+
+    /// Forgets a file of a task. Returns what it was: what no other one holds is for the caller to sweep.
+    pub fn detach_file(&mut self, number: AttachmentId, actor: &Actor) -> Result<Attachment, Error> {
         authority::person(actor, "remove an attachment")?;
         let file = self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))?;
         let task = self.admit(&file.task_id, actor)?;
         attachments::delete(self.conn(), number)?;
-        let payload = json!({ "filename": file.filename });
+        let payload = json!({ "attachment": number, "filename": file.filename });
         self.tell(&task, None, "attachment_removed", Some(payload), &actor.label())?;
         Ok(file)
     }
+
+    fn add_file(
+        &self,
+        task: &Task,
+        file: &NewAttachment,
+        origin: &Origin<'_>,
+        label: &str,
+    ) -> Result<Attachment, Error> {
+        if attachments::count(self.conn(), &task.id)? >= limits::ATTACHMENTS {
+            return Err(Error::conflict(
+                format!("{} has {} attached files, the limit of a task", task.id, limits::ATTACHMENTS),
+                "pack several into one, or remove some with `supervisor attach-rm`",
+            ));
+        }
+        let number = attachments::insert(self.conn(), &task.id, file, origin, self.now())?;
+        let mut payload = json!({
+            "attachment": number, "filename": file.filename, "size": file.size, "by": origin.by,
+        });
+        if let Some(path) = origin.artifact {
+            payload["artifact"] = path.into();
+        }
+        let run = origin.run.or(task.current_run_id);
+        self.tell(task, run, "attached", Some(payload), label)?;
+        self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))
+    }
+}
+
+impl crate::view::View<'_> {
+    /// Refuses an attachment before its bytes are taken.
+    pub fn may_attach(&self, id: &TaskId, filename: &str, actor: &Actor) -> Result<(), Error> {
+        self.task_for(id, actor)?;
+        attachable(id, filename, actor)
+    }
+}
+
+fn attachable(id: &TaskId, name: &str, actor: &Actor) -> Result<(), Error> {
+    authority::own_task(actor, id, None)?;
+    let refuse = |why: &str| {
+        let hint = "give it a plain name of up to 255 bytes with --name";
+        Err(Error::invalid("filename", format!("{name:?} {why}"), hint))
+    };
+    if name.len() > 255 {
+        return refuse("is longer than 255 bytes");
+    }
+    if name.contains('/') || matches!(name, "" | "." | "..") {
+        return refuse("is not the name of a file");
+    }
+    if name.chars().any(char::is_control) {
+        return refuse("has control characters");
+    }
+    Ok(())
 }

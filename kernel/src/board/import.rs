@@ -1,11 +1,13 @@
 //! Boards that come from elsewhere: an export of this program, or the database of the established one.
 
+use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use super::Board;
+use super::{Board, NewAttachment};
 use crate::actor::Actor;
 use crate::authority;
 use crate::error::Error;
+use crate::id::AttachmentId;
 use crate::store::export::{self, Rows};
 use crate::store::peer::{Adopted, PeerBoard};
 use crate::store::{adopt, comments, runs, tasks};
@@ -19,11 +21,16 @@ impl Board<'_> {
         Ok(rows)
     }
 
-    /// Takes over the board of the established program into this one, which has to be empty. Returns what was taken and
-    /// what was not.
-    pub fn adopt(&mut self, peer: &PeerBoard, actor: &Actor) -> Result<Adopted, Error> {
+    /// Takes over the board of the established program into this one, which has to be empty. `files` are those of its
+    /// attachments whose bytes are stored here; the others are not taken. Returns what was taken and what was not.
+    pub fn adopt(
+        &mut self,
+        peer: &PeerBoard,
+        files: &BTreeMap<AttachmentId, NewAttachment>,
+        actor: &Actor,
+    ) -> Result<Adopted, Error> {
         authority::person(actor, "import a board")?;
-        let adopted = adopt::adopt(self, self.conn(), peer, actor)?;
+        let adopted = adopt::adopt(self, self.conn(), peer, files, actor)?;
         self.require_readable()?;
         Ok(adopted)
     }

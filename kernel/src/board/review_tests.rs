@@ -58,7 +58,8 @@ fn a_person_approves_the_work_of_a_worker_and_its_children_go_on_with_the_works_
     assert_eq!(settled.task.status, Status::Done);
     assert_eq!(bench.task(&child).status, Status::Ready);
     assert!(kinds(&bench, &id).ends_with(&["commented".into(), "approved".into(), "completed".into()]));
-    let context = bench.readers.with(|view| view.context(&child, crate::ContextLimits::default())).unwrap();
+    let context =
+        bench.readers.with(|view| view.context(&child, crate::ContextLimits::default(), &|_| None)).unwrap();
     assert!(context.text.contains("> did it"), "{}", context.text);
     bench.check();
 }
@@ -91,7 +92,8 @@ fn changes_send_the_work_back_with_the_reason_as_a_comment() {
     let task = id.clone();
     let settled = bench.call(move |board| board.request_changes(&task, "no tests", None, &carol())).unwrap();
     assert_eq!((settled.task.status, settled.task.work_by), (Status::Ready, None));
-    let context = bench.readers.with(|view| view.context(&id, crate::ContextLimits::default())).unwrap();
+    let context =
+        bench.readers.with(|view| view.context(&id, crate::ContextLimits::default(), &|_| None)).unwrap();
     assert!(context.text.contains("> no tests"), "{}", context.text);
     let task = id.clone();
     let error = bench.call(move |board| board.request_changes(&task, " ", None, &carol())).unwrap_err();
@@ -114,7 +116,8 @@ fn a_profile_that_is_named_reviews_in_a_run_of_its_own() {
     let run = bench.start(&id);
     let seen = bench.readers.with(|view| view.expect_run(run)).unwrap();
     assert_eq!((seen.purpose, seen.profile.unwrap().as_str()), (Purpose::Review, "eve"));
-    let context = bench.readers.with(|view| view.context(&id, crate::ContextLimits::default())).unwrap();
+    let context =
+        bench.readers.with(|view| view.context(&id, crate::ContextLimits::default(), &|_| None)).unwrap();
     assert!(context.text.contains("This run is a review"), "{}", context.text);
     let eve = worker("eve", run, &id);
     let (task, actor) = (id.clone(), eve.clone());

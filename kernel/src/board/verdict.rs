@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{Board, Telling, preview};
 use crate::actor::{Actor, ActorKind};
+use crate::artifact;
 use crate::authority;
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
@@ -139,6 +140,11 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Settled, Error> {
         let open = self.expect_run(run)?;
+        let verdict = match open.hand {
+            Holder::Supervisor => artifact::placed(verdict, open.workspace_path.as_deref())?,
+            // Nobody here knows where such a worker has its files.
+            Holder::Hand => verdict,
+        };
         let verdict = match (verdict, open.verdict.clone()) {
             (Verdict::Archive { .. }, Some(Verdict::Complete(handoff))) => {
                 Verdict::Archive { handoff: Some(handoff) }
@@ -352,9 +358,14 @@ pub(super) fn validate(handoff: &Handoff) -> Result<(), Error> {
     limits::maybe("summary", handoff.summary.as_deref(), limits::SUMMARY)?;
     limits::maybe("result", handoff.result.as_deref(), limits::SUMMARY)?;
     limits::metadata(handoff.metadata.as_ref())?;
-    if handoff.artifacts.len() > 100 {
+    if handoff.artifacts.len() > limits::ARTIFACTS {
         let count = handoff.artifacts.len();
-        return Err(Error::invalid("artifacts", format!("{count} entries, the limit is 100"), "pack them"));
+        let limit = limits::ARTIFACTS;
+        return Err(Error::invalid(
+            "artifacts",
+            format!("{count} entries, the limit is {limit}"),
+            "pack them",
+        ));
     }
     handoff.artifacts.iter().try_for_each(|path| limits::bytes("artifacts", path, limits::WORD))
 }

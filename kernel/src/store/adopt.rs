@@ -17,9 +17,10 @@ use super::export::{refuse_orphans, require_empty};
 use super::peer::{Adopted, PeerBoard, PeerRow};
 use super::{links, tasks};
 use crate::actor::Actor;
+use crate::board::NewAttachment;
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::id::{RunId, TaskId, Tenant};
+use crate::id::{AttachmentId, RunId, TaskId, Tenant};
 use crate::outcome::{BlockKind, Outcome};
 use crate::status::{Change, Gate, Intake, State, Then};
 use crate::transition::next;
@@ -29,6 +30,7 @@ pub(crate) fn adopt(
     view: &View<'_>,
     conn: &Connection,
     peer: &PeerBoard,
+    files: &BTreeMap<AttachmentId, NewAttachment>,
     actor: &Actor,
 ) -> Result<Adopted, Error> {
     require_empty(conn)?;
@@ -64,7 +66,7 @@ pub(crate) fn adopt(
     count("task_links", &mut |row, notes| link(view, conn, row, (&known, &given_up), notes))?;
     count("task_comments", &mut |row, notes| comment(conn, row, &known, now, notes))?;
     count("task_events", &mut |row, notes| event(conn, row, &known, now, notes))?;
-    count("task_attachments", &mut |row, notes| attachment(conn, row, &known, now, notes))?;
+    count("task_attachments", &mut |row, notes| attachment(conn, row, (&known, files), now, notes))?;
     count("kanban_notify_subs", &mut |row, notes| subscription(conn, row, &known, now, notes))?;
     // What is over first: where the others stand depends on it.
     let (over, open): (Vec<_>, Vec<_>) = rows("tasks").iter().partition(|row| is_over(row));
@@ -311,7 +313,7 @@ fn event(
 fn attachment(
     conn: &Connection,
     row: &PeerRow,
-    known: &BTreeSet<TaskId>,
+    (known, files): (&BTreeSet<TaskId>, &BTreeMap<AttachmentId, NewAttachment>),
     now: Timestamp,
     notes: &mut Notes,
 ) -> Result<bool, Error> {
@@ -319,22 +321,21 @@ fn attachment(
         notes.left("attachments belong to no task that was taken");
         return Ok(false);
     };
-    let given = word(row, "filename").unwrap_or_default();
-    let name: String =
-        given.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).take(200).collect();
-    let name = if matches!(name.as_str(), "" | "." | "..") { "file".to_owned() } else { name };
-    notes.changed("attached files stay where the other program keeps them");
+    // Whoever asked has told why it has no such file.
+    let Some((id, file)) = number(row, "id").and_then(|id| files.get_key_value(&AttachmentId(id))) else {
+        return Ok(false);
+    };
     conn.execute(
-        "INSERT INTO task_attachments (id, task_id, filename, stored_path, content_type, size, uploaded_by, created_at) \
+        "INSERT INTO task_attachments (id, task_id, filename, content_type, size, uploaded_by, sha256, created_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
-            number(row, "id"),
+            id,
             task,
-            name,
-            text(row, "stored_path").unwrap_or_default(),
-            word(row, "content_type"),
-            number(row, "size").unwrap_or(0).max(0),
-            word(row, "uploaded_by"),
+            file.filename,
+            file.content_type,
+            i64::try_from(file.size).unwrap_or(i64::MAX),
+            file.author,
+            file.sha256,
             moment_or(row, "created_at", now, notes)
         ],
     )

@@ -13,7 +13,7 @@ use crate::actor::ActorKind;
 use crate::clock::Timestamp;
 use crate::error::{Error, StorageKind};
 use crate::hold::{HoldKind, HoldScope};
-use crate::id::{BoardId, BoardName, CommentId, EventId, Profile, RunId, TaskId};
+use crate::id::{AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId};
 use crate::outcome::{Approval, ApprovalClass, BlockKind, Outcome, StopReason};
 use crate::run::{Holder, Purpose, RunStatus};
 use crate::status::Status;
@@ -56,6 +56,7 @@ macro_rules! number_columns {
 
 text_columns!(
     TaskId,
+    Digest,
     Profile,
     BoardName,
     Status,
@@ -72,7 +73,7 @@ text_columns!(
     HoldScope
 );
 from_text!(BoardId);
-number_columns!(RunId, EventId, CommentId);
+number_columns!(RunId, EventId, CommentId, AttachmentId);
 
 impl ToSql for Timestamp {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 
 use super::backup::with_end;
+use super::cells::{number, text, word};
 use super::open::{self, OpenError, sqlite};
 use super::repair::{columns, tables};
+use crate::id::AttachmentId;
 
 /// The tables that are read; older databases lack some.
 const TABLES: [&str; 7] = [
@@ -44,7 +46,42 @@ pub struct Adopted {
     pub left: Vec<String>,
 }
 
+/// A file that the other program keeps for a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerFile {
+    /// Its id.
+    pub id: AttachmentId,
+    /// Its name, as it can be here.
+    pub filename: String,
+    /// Its media type.
+    pub content_type: Option<String>,
+    /// Who added it.
+    pub author: Option<String>,
+    /// Where the other program says it is: a path from a database that anybody may have written to.
+    pub stored_path: PathBuf,
+}
+
 impl PeerBoard {
+    /// Returns the files of its tasks.
+    pub fn files(&self) -> Vec<PeerFile> {
+        let rows = self.rows.get("task_attachments").map(Vec::as_slice).unwrap_or_default();
+        let file = |row: &PeerRow| {
+            let given = word(row, "filename").unwrap_or_default();
+            let name = given.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c });
+            let name: String = name.collect();
+            let name = name.get(..name.floor_char_boundary(255)).unwrap_or_default();
+            let name = if matches!(name, "" | "." | "..") { "file" } else { name };
+            Some(PeerFile {
+                id: AttachmentId(number(row, "id")?),
+                filename: name.to_owned(),
+                content_type: word(row, "content_type"),
+                author: word(row, "uploaded_by"),
+                stored_path: text(row, "stored_path").unwrap_or_default().into(),
+            })
+        };
+        rows.iter().filter_map(file).collect()
+    }
+
     /// Reads the database at `path`. A copy of it and of its log is made in the private directory `scratch` and read
     /// there: opening the file itself could write beside it.
     ///

@@ -1,5 +1,6 @@
 //! Boards that are written out, read back, and taken over from the established program.
 
+use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +8,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use crate::testing::{Bench, alice, titled};
-use crate::{Adopted, EndCause, Error, NewAttachment, NewTask, OpenError, PeerBoard, Status, TaskId};
+use crate::{
+    Adopted, AttachmentId, EndCause, Error, NewAttachment, NewTask, OpenError, PeerBoard, Status, TaskId,
+};
 
 fn import(bench: &Bench, text: &str) -> Result<crate::Rows, Error> {
     let text = text.to_owned();
@@ -34,9 +37,10 @@ fn full() -> Bench {
             board.comment(&id, "a word", None, &alice())?;
             let file = NewAttachment {
                 filename: "a.txt".to_owned(),
-                stored_path: "x/y".to_owned(),
                 content_type: None,
+                sha256: crate::testing::digest(),
                 size: 7,
+                author: None,
             };
             board.attach(&id, &file, &alice())?;
             board.conn.execute(
@@ -229,7 +233,23 @@ fn the_established_programs_board_is_taken_over_with_its_ids_and_never_written_t
     let read = PeerBoard::read(&path, scratch.path()).unwrap();
     assert!(look() == before, "nothing beside or in the other board has changed");
 
-    let Adopted { taken, changed, left } = bench.call(move |board| board.adopt(&read, &alice())).unwrap();
+    let files: BTreeMap<AttachmentId, NewAttachment> = read
+        .files()
+        .into_iter()
+        .map(|file| {
+            assert_eq!((file.filename.as_str(), file.stored_path), ("a_b.txt", "/peer/attachments/x".into()));
+            let new = NewAttachment {
+                filename: file.filename,
+                content_type: None,
+                sha256: crate::testing::digest(),
+                size: 9,
+                author: None,
+            };
+            (file.id, new)
+        })
+        .collect();
+    let Adopted { taken, changed, left } =
+        bench.call(move |board| board.adopt(&read, &files, &alice())).unwrap();
 
     let expected = [
         ("kanban_notify_subs", 1),

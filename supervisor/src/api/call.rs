@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use kernel::{Actor, Board, Holder, RequestId, TaskId, View};
+use hyper::body::Bytes;
+use kernel::{Actor, Attachment, Board, Extent, Holder, RequestId, Sweep, Swept, TaskId, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::client::Client;
+use crate::daemon;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
@@ -49,6 +51,14 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'stati
         Ok(())
     }
 
+    /// What is sent: the verb as JSON, unless it is mostly bytes.
+    fn parcel(&self) -> Result<Parcel, Failure> {
+        let body = serde_json::to_vec(self)
+            .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
+        let path = format!("/api/v1/verbs/{}", Self::NAME);
+        Ok(Parcel { path, content_type: "application/json", body: body.into() })
+    }
+
     /// Does it.
     fn run(self, call: Call) -> impl Future<Output = Result<Self::Reply, Failure>> + Send;
 
@@ -59,6 +69,17 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'stati
     fn verdict(_reply: &Self::Reply) -> u8 {
         0
     }
+}
+
+/// A verb as it is sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Parcel {
+    /// Where to, with the query.
+    pub(crate) path: String,
+    /// The type of the body.
+    pub(crate) content_type: &'static str,
+    /// The body.
+    pub(crate) body: Bytes,
 }
 
 /// One call: everything a verb may use.
@@ -86,6 +107,43 @@ impl Call {
             Ok(result) => result.map_err(Failure::from),
             Err(panic) => Err(Failure::failed(format!("the read did not finish: {panic}"))),
         }
+    }
+
+    /// Tells where the caller finds a file.
+    pub(crate) fn place_of(&self) -> impl Fn(&Attachment) -> Option<String> + use<> {
+        let board = Arc::clone(&self.board);
+        let own = self.actor.run.as_ref().map(|run| self.service.root().run_files(board.name(), run.run));
+        move |file| {
+            let path = match &own {
+                Some(own) => Some(daemon::place_of(own, file)).filter(|path| path.exists()),
+                None => Some(board.blobs().path(&file.sha256)),
+            };
+            path.map(|path| path.display().to_string())
+        }
+    }
+
+    /// Gives the caller's run the files that came to its task after it had begun. Does nothing for anybody else.
+    pub(crate) async fn provide_files(&self, task: &TaskId) -> Result<(), Failure> {
+        let Some(own) = self.actor.run.clone().filter(|own| own.task == *task) else { return Ok(()) };
+        let (actor, id) = (self.actor.clone(), task.clone());
+        let files = self
+            .read(move |view| {
+                view.task_for(&id, &actor)?;
+                view.files_of_run(&id)
+            })
+            .await?;
+        let (root, board) = (self.service.root().clone(), Arc::clone(&self.board));
+        let placed = tokio::task::spawn_blocking(move || {
+            daemon::provide(&root, board.name(), own.run, &files, board.blobs())
+        });
+        placed.await.map_err(|panic| Failure::failed(format!("the files were not placed: {panic}")))?
+    }
+
+    /// Finds the bytes of attachments that no task has any more.
+    pub(crate) async fn sweep_blobs(&self, extent: Extent, sweep: Sweep) -> Result<Swept, Failure> {
+        let board = Arc::clone(&self.board);
+        let swept = tokio::task::spawn_blocking(move || board.sweep_blobs(&extent, sweep));
+        swept.await.map_err(|panic| Failure::failed(format!("the sweep did not finish: {panic}")))?
     }
 
     /// Refuses to decide about a task whose worker lives while no daemon is there to end it.

@@ -231,7 +231,9 @@ fn taken<T>(body: Body<T>) -> Result<T, Failure> {
     }
 }
 
-fn parsed<T>(query: Result<Query<T>, axum::extract::rejection::QueryRejection>) -> Result<T, Failure> {
+pub(super) fn parsed<T>(
+    query: Result<Query<T>, axum::extract::rejection::QueryRejection>,
+) -> Result<T, Failure> {
     match query {
         Ok(Query(value)) => Ok(value),
         Err(rejection) => {
@@ -240,6 +242,6 @@ fn parsed<T>(query: Result<Query<T>, axum::extract::rejection::QueryRejection>) 
     }
 }
 
-fn task_id(text: &str) -> Result<TaskId, Failure> {
+pub(super) fn task_id(text: &str) -> Result<TaskId, Failure> {
     text.parse().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))
 }

@@ -12,7 +12,7 @@ use kernel::{Actor, ActorKind, BoardName, RequestId};
 
 use super::call::{Audience, Call, Verb};
 use super::identity::{BOARD_HEADER, OperatorKey, Peer, REQUEST_HEADER, identify};
-use super::rest;
+use super::{files, rest};
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::service::Service;
@@ -34,7 +34,7 @@ pub(crate) type Routes = Router<Shared>;
 /// The router over a service. Each request must carry a [`Peer`] extension.
 pub(crate) fn router(service: Arc<Service>, key: Option<OperatorKey>) -> Router {
     let router = verbs::mount(Router::new());
-    rest::mount(router)
+    files::mount(rest::mount(router))
         .fallback(|| async {
             Failure::new(Code::NotFound, "there is no such path in this API")
                 .hint("the paths are listed in docs/api.md")
@@ -68,6 +68,11 @@ pub(super) async fn dispatch<V: Verb>(
     headers: &HeaderMap,
     verb: V,
 ) -> Result<V::Reply, Failure> {
+    verb.run(admit::<V>(shared, peer, headers)?).await
+}
+
+/// Finds out who calls, about which board, and whether they may.
+pub(super) fn admit<V: Verb>(shared: &Shared, peer: &Peer, headers: &HeaderMap) -> Result<Call, Failure> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     check_host(peer, text("host"))?;
     let name: BoardName = match text(BOARD_HEADER) {
@@ -90,13 +95,13 @@ pub(super) async fn dispatch<V: Verb>(
         }
         None => None,
     };
-    verb.run(Call { service, board, actor, request }).await
+    Ok(Call { service, board, actor, request })
 }
 
 fn permit<V: Verb>(actor: &Actor) -> Result<(), Failure> {
     if actor.kind == ActorKind::Worker && V::AUDIENCE == Audience::Operator {
         return Err(Failure::new(Code::NotPermitted, format!("`{}` is not for workers", V::NAME)).hint(
-            "a worker may: show, context, heartbeat, comment, create, link, complete, block, request-review, \
+            "a worker may: show, context, heartbeat, comment, attach, create, link, complete, block, request-review, \
                  approve, request-changes, deny",
         ));
     }

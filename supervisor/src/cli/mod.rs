@@ -9,6 +9,7 @@ mod follow;
 mod gc;
 mod habit;
 mod paper;
+mod peer_files;
 mod refused;
 mod restore;
 mod stop;
@@ -157,6 +158,9 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Link(verb) => call(&client, verb, output).await,
         Command::Unlink(verb) => call(&client, verb, output).await,
         Command::Comment(verb) => call(&client, verb, output).await,
+        Command::Attach(verb) => call(&client, verb, output).await,
+        Command::Attachments(verb) => call(&client, verb, output).await,
+        Command::AttachRm(verb) => call(&client, verb, output).await,
         Command::Claim(verb) => call(&client, verb, output).await,
         Command::Heartbeat(verb) => call(&client, verb, output).await,
         Command::Complete(verb) => call(&client, verb, output).await,

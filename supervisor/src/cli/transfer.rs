@@ -8,8 +8,8 @@ use std::sync::Arc;
 use kernel::{Adopted, BoardName, PeerBoard, Readers, SystemClock};
 use serde::Serialize;
 
-use super::Output;
 use super::restore::{lock, refuse_worker};
+use super::{Output, peer_files};
 use crate::api::person;
 use crate::client::Client;
 use crate::config::Config;
@@ -109,7 +109,15 @@ pub(super) fn import(client: &Client, verb: &Import, output: Output) -> Result<u
             let job = move |board: &mut kernel::Board<'_>| board.import(&mut lines, &actor);
             Adopted { taken: board.writer()?.call(job)?, ..Adopted::default() }
         }
-        Source::Peer(peer) => board.writer()?.call(move |board| board.adopt(&peer, &actor))?,
+        Source::Peer(peer, database) => {
+            let (stored, missing) = peer_files::take(&peer, &database, board.blobs());
+            let files = stored.iter().map(|(id, (file, _))| (*id, file.clone())).collect();
+            let mut adopted = board.writer()?.call(move |board| board.adopt(&peer, &files, &actor))?;
+            // Until here no sweep takes what was stored for nobody's.
+            drop(stored);
+            adopted.left.extend(missing);
+            adopted
+        }
     };
     let imported = Imported { board: client.board().clone(), rows: taken, changed, left };
     if output.json() {
@@ -129,7 +137,8 @@ pub(super) fn import(client: &Client, verb: &Import, output: Output) -> Result<u
 
 enum Source {
     Lines(Box<dyn BufRead + Send>),
-    Peer(PeerBoard),
+    /// With where its database is.
+    Peer(PeerBoard, PathBuf),
 }
 
 impl Source {
@@ -152,7 +161,7 @@ impl Source {
                     _ => failure.hint(THEIR_PLACE),
                 }
             })?;
-            return Ok(Source::Peer(peer));
+            return Ok(Source::Peer(peer, path.clone()));
         }
         match &verb.file {
             Some(path) if path.as_os_str() != "-" => {

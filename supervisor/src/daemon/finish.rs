@@ -1,7 +1,10 @@
 //! The last step of a run: the board is told how it ended, and what it leaves on the host is removed.
 
+use std::sync::Arc;
+
 use kernel::{Ending, Finished, Run};
 
+use super::artifacts::{self, Taken};
 use super::launch::Note;
 use super::live::Phase;
 use super::run_task::{Context, RETRY, submit};
@@ -13,13 +16,21 @@ use crate::service::BoardHandle;
 
 /// Tells the board how a run ended, until the board has it, and cleans up what the run leaves.
 pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, ending: Ending) {
+    let taken = Arc::new(take_artifacts(context, board, key, run).await);
+    failpoint::pass("after-artifacts");
     clean_places(context, board.name(), run.id).await;
     failpoint::pass("before-finish");
     let path = context.host.root.run_dir(board.name(), run.id);
     let mut reported = false;
     let finished: Option<Finished> = loop {
         let (id, ending) = (run.id, ending.clone());
-        match submit(board, move |board| board.finish_run(id, ending)).await {
+        let taken = Arc::clone(&taken);
+        // Together: a daemon that dies before this takes the files again, and one that dies after it has them.
+        let told = submit(board, move |board| {
+            board.record_artifacts(id, &taken.kept, &taken.lost)?;
+            board.finish_run(id, ending)
+        });
+        match told.await {
             Ok(finished) => break Some(finished),
             Err(failure) if failure.code == Code::TryAgain || failure.code == Code::Failed => {
                 if !reported {
@@ -54,6 +65,33 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
     }
     failpoint::pass("after-cleanup");
     context.tell(Event::Ended(key.clone(), finished));
+}
+
+/// Takes what the run declared out of its workspace, as often as the host needs. Most runs declare nothing.
+async fn take_artifacts(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) -> Taken {
+    let id = run.id;
+    loop {
+        let why = match board.readers().with(|view| view.expect_run(id)) {
+            Ok(run) if run.ended_at.is_some() || artifacts::declared(&run).is_empty() => {
+                return Taken::default();
+            }
+            Ok(run) => {
+                let path = context.host.root.run_dir(board.name(), id);
+                let blobs = board.blobs().clone();
+                let taken = tokio::task::spawn_blocking(move || artifacts::take(&run, &path, &blobs));
+                match taken.await {
+                    Ok(Ok(taken)) => return taken,
+                    Ok(Err(why)) => format!("its artifacts cannot be kept: {why}"),
+                    Err(panic) => panic.to_string(),
+                }
+            }
+            Err(kernel::Error::NotFound { .. }) => return Taken::default(),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(task = %key, run = %id, error = %why, "artifacts_not_taken");
+        context.tell(Event::Held(key.clone(), Phase::Settling, why));
+        tokio::time::sleep(RETRY).await;
+    }
 }
 
 /// Removes the cgroup and the private places of a run of which nothing lives any more.

@@ -38,8 +38,26 @@ pub(super) enum Task {
     },
     /// Do a job as the user that the helper is.
     Here(Box<Job>),
+    /// Become a user and copy a file to standard error, which is the asker's.
+    Take {
+        /// The user, if another one.
+        identity: Option<policies::Identity>,
+        /// The file.
+        taking: Taking,
+    },
     /// Find out whether this host allows a private view of the file system.
     Probe,
+}
+
+/// A file that is to be taken out of a workspace.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Taking {
+    /// The workspace.
+    pub(super) workspace: PathBuf,
+    /// The file, from the workspace on.
+    pub(super) path: PathBuf,
+    /// The most bytes that it may have.
+    pub(super) limit: u64,
 }
 
 /// What a helper answers.
@@ -51,6 +69,8 @@ pub(super) enum Reply {
     Failed(Failure),
     /// The view works.
     Probed,
+    /// The file is taken.
+    Taken,
 }
 
 /// Does a job as a user: in this process if that is this process's own user, else in a helper.
@@ -65,19 +85,32 @@ pub(crate) fn work(
         None if git_may_look_for_its_configuration() => return job.run().map_err(|e| Failure::from(&e)),
         None => Task::Here(Box::new(job)),
     };
-    match ask(&task)? {
+    match ask(&task, Stdio::null())? {
         Reply::Done(outcome) => Ok(*outcome),
         Reply::Failed(failure) => Err(failure),
-        Reply::Probed => Err(broken("the helper answered another question")),
+        Reply::Probed | Reply::Taken => Err(broken("the helper answered another question")),
+    }
+}
+
+/// Copies a file out of a workspace into `sink`, as a user.
+pub(super) fn take(
+    identity: Option<policies::Identity>,
+    taking: Taking,
+    sink: std::fs::File,
+) -> Result<(), Failure> {
+    match ask(&Task::Take { identity, taking }, sink.into())? {
+        Reply::Taken => Ok(()),
+        Reply::Failed(failure) => Err(failure),
+        Reply::Done(_) | Reply::Probed => Err(broken("the helper answered another question")),
     }
 }
 
 /// Whether this host allows a private view of the file system; the reason if not.
 pub(super) fn probe_view() -> Result<(), String> {
-    match ask(&Task::Probe) {
+    match ask(&Task::Probe, Stdio::null()) {
         Ok(Reply::Probed) => Ok(()),
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
-        Ok(Reply::Done(_)) => Err("the helper answered another question".to_owned()),
+        Ok(Reply::Done(_) | Reply::Taken) => Err("the helper answered another question".to_owned()),
     }
 }
 
@@ -93,7 +126,7 @@ fn broken(message: impl Into<String>) -> Failure {
     Failure { code: "helper_failed".to_owned(), message: message.into(), hint: None }
 }
 
-fn ask(task: &Task) -> Result<Reply, Failure> {
+fn ask(task: &Task, stderr: Stdio) -> Result<Reply, Failure> {
     let fail = |step: &str, e: &(dyn std::error::Error + 'static)| {
         let failure = broken(format!("the helper process failed to {step}: {e}"));
         if is_shortage(e) { Failure { code: shortage::CODE.to_owned(), ..failure } } else { failure }
@@ -106,7 +139,7 @@ fn ask(task: &Task) -> Result<Reply, Failure> {
         .env("HOME", "/nonexistent")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(stderr)
         .spawn()
         .map_err(|e| fail("start", &e))?;
     let body = serde_json::to_vec(task).map_err(|e| fail("be asked", &e))?;
@@ -202,6 +235,32 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
             run(*job)
         }
         Task::Here(job) => run(*job),
+        Task::Take { identity, taking } => {
+            if let Some(identity) = identity
+                && let Err(e) = policies::become_user(identity)
+            {
+                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
+            }
+            if let Err(e) = die_with(parent) {
+                return Reply::Failed(broken(e.to_string()));
+            }
+            if let Err(e) = policies::confine_paths(std::slice::from_ref(&taking.workspace), &[]) {
+                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
+            }
+            copy_out(&taking)
+        }
+    }
+}
+
+fn copy_out(taking: &Taking) -> Reply {
+    let mut sink = std::io::stderr().lock();
+    match workspace::artifacts::take(&taking.workspace, &taking.path, taking.limit, &mut sink) {
+        Ok(_) => Reply::Taken,
+        Err(e) => {
+            let code = if is_shortage(&e) { shortage::CODE } else { "artifact_not_taken" };
+            let message = crate::lanes::with_causes(&e);
+            Reply::Failed(Failure { code: code.to_owned(), message, hint: None })
+        }
     }
 }
 

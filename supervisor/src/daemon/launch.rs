@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use workspace::{Prepared, WorkspaceSpec};
 
 use super::cgroup::Cgroups;
+use super::files;
 use super::place::{self, LaunchError};
 use super::spare::{Spare, Spares};
 use crate::config::Config;
@@ -50,6 +51,7 @@ pub(super) struct Order {
     pub(super) run: Run,
     pub(super) token: String,
     pub(super) context: String,
+    pub(super) files: Vec<kernel::Attachment>,
     pub(super) lane: Lane,
     pub(super) policy: Policy,
     pub(super) own_uid: Option<u32>,
@@ -121,6 +123,8 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
     };
     let home = host.root.run_home(&order.board, order.run.id);
     let private = place::private(&home, identity, prompt)?;
+    let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
+    files::place(&private.files, identity, &order.files, &blobs)?;
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
     let spare = host.spares.take();
     let cgroup = match (&spare, &host.cgroups) {
@@ -168,6 +172,7 @@ fn run_spec(
         None => BoardAccess::Socket(host.root.worker_socket()),
     };
     let mut read = prepared.grants.read.clone();
+    read.push(private.files.clone());
     let stdin = match order.lane.prompt {
         Prompt::Stdin => Stdin::File(private.prompt.clone()),
         Prompt::File | Prompt::BodyFile => {
@@ -243,6 +248,7 @@ fn environment(
     put("SUPERVISOR_PROFILE", &profile);
     put("SUPERVISOR_PURPOSE", order.run.purpose.as_str());
     put("SUPERVISOR_WORKSPACE", &workspace);
+    put("SUPERVISOR_FILES", &private.files.display().to_string());
     put("SUPERVISOR_TOKEN", &order.token);
     let socket = match host.port {
         Some(port) => format!("tcp://127.0.0.1:{port}"),

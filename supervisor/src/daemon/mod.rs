@@ -12,8 +12,10 @@
 
 mod action;
 mod admission;
+mod artifacts;
 mod cgroup;
 mod dispatcher;
+mod files;
 mod finish;
 mod helper;
 mod host;
@@ -37,6 +39,7 @@ mod why;
 
 pub(crate) use action::DispatchReport;
 pub(crate) use cgroup::{of_root as cgroup_of, processes as cgroup_processes};
+pub(crate) use files::{place_of, provide};
 pub(crate) use helper::{main as helper_main, work as work_as};
 pub(crate) use host::examine_host;
 pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};

@@ -239,6 +239,7 @@ pub(super) struct Private {
     pub(super) home: PathBuf,
     pub(super) tmp: PathBuf,
     pub(super) prompt: PathBuf,
+    pub(super) files: PathBuf,
 }
 
 /// Makes the private places of a run and writes its prompt.
@@ -251,7 +252,12 @@ pub(super) fn private(dir: &Path, identity: Option<Identity>, prompt: &str) -> R
     let parent = dir.parent().unwrap_or(dir);
     make_dir(parent, 0o711).map_err(|e| LaunchError::refusal(STEP, e))?;
     make_dir(dir, 0o711).map_err(|e| LaunchError::refusal(STEP, e))?;
-    let places = Private { home: dir.join("home"), tmp: dir.join("tmp"), prompt: dir.join("prompt") };
+    let places = Private {
+        home: dir.join("home"),
+        tmp: dir.join("tmp"),
+        prompt: dir.join("prompt"),
+        files: dir.join("files"),
+    };
     for path in [&places.home, &places.tmp] {
         make_dir(path, 0o700).map_err(|e| LaunchError::refusal(STEP, e))?;
         give(path, identity).map_err(|e| fail(path, &e))?;
@@ -304,6 +310,13 @@ pub(super) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(
         } else {
             job().run().map_err(|e| workspace::Failure::from(&e).message)?;
         }
+    }
+    // No worker can have put anything in there.
+    match std::fs::remove_dir_all(dir.join("files")) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(format!("{}: {e}", dir.join("files").display()));
+        }
+        _ => {}
     }
     let prompt = dir.join("prompt");
     match std::fs::remove_file(&prompt) {

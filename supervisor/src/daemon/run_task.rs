@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
 
+use super::files;
 use super::finish::finish;
 use super::launch::{self, Host, Launch, Order};
 use super::live::{LiveRun, Phase, ShimHandle};
@@ -62,6 +63,7 @@ struct ClaimedTask {
     run: Run,
     task: Task,
     context: String,
+    files: Vec<kernel::Attachment>,
     own_uid: Option<u32>,
     deadline: Duration,
 }
@@ -271,9 +273,12 @@ async fn claim(
         let log = logs.log(&board_name, &id, run.id);
         board.record_log_path(run.id, &log.display().to_string())?;
         let task = board.expect_task(&id)?;
-        let context = board.context(&id, ContextLimits::default())?.text;
+        let files_dir = logs.run_files(&board_name, run.id);
+        let place = |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
+        let context = board.context(&id, ContextLimits::default(), &place)?.text;
+        let files = board.files_of_run(&id)?;
         // All that is needed is read here: a claim that is committed must not fail afterwards.
-        Ok(ClaimedTask { run, task, context, own_uid, deadline })
+        Ok(ClaimedTask { run, task, context, files, own_uid, deadline })
     })
     .await?;
     Ok(Order {
@@ -283,6 +288,7 @@ async fn claim(
         run: claimed.run,
         token,
         context: claimed.context,
+        files: claimed.files,
         lane,
         policy,
         own_uid: claimed.own_uid,

@@ -47,6 +47,7 @@ impl Verb for Complete {
     type Reply = Bulk;
 
     fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        texts::from_the_workspace(&mut self.artifacts, client);
         texts::own_task_if_none(&mut self.task_ids, client)
     }
 

@@ -47,9 +47,12 @@ impl Verb for Context {
     async fn run(self, call: Call) -> Result<Contextual, Failure> {
         let id = texts::named(self.task_id)?;
         let actor = call.actor.clone();
+        // What was attached since the run began is put where the context says it is.
+        call.provide_files(&id).await?;
+        let place = call.place_of();
         call.read(move |view| {
             view.task_for(&id, &actor)?;
-            let context = view.context(&id, ContextLimits::default())?;
+            let context = view.context(&id, ContextLimits::default(), &place)?;
             Ok(Contextual { task_id: id, text: context.text, omitted: context.omitted })
         })
         .await

@@ -53,6 +53,7 @@ impl Verb for RequestReview {
     type Reply = Bulk;
 
     fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        texts::from_the_workspace(&mut self.artifacts, client);
         texts::own_task_if_none(&mut self.task_ids, client)
     }
 

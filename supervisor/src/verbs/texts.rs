@@ -160,6 +160,22 @@ pub(super) fn own_task_if_none(ids: &mut Vec<TaskId>, client: &Client) -> Result
     Ok(())
 }
 
+/// Inside a run, makes the paths of artifacts mean what they do from the current directory on.
+pub(super) fn from_the_workspace(artifacts: &mut [String], client: &Client) {
+    let Some(workspace) = client.worker().and_then(|_| std::env::var_os("SUPERVISOR_WORKSPACE")) else {
+        return;
+    };
+    // From the workspace itself they mean it as they stand.
+    let Ok(here) = std::env::current_dir() else { return };
+    // From elsewhere they are paths that lead there, and are refused as such.
+    let inside = here.strip_prefix(&workspace).unwrap_or(&here);
+    for path in artifacts.iter_mut().filter(|path| Path::new(path.as_str()).is_relative()) {
+        if let Some(whole) = inside.join(&path).to_str() {
+            whole.clone_into(path);
+        }
+    }
+}
+
 /// The task of a request that must name one.
 pub(super) fn named(task: Option<TaskId>) -> Result<TaskId, Failure> {
     task.ok_or_else(|| Failure::usage("no task is named").hint("give task_id, such as t_0123abcd"))

@@ -229,13 +229,18 @@ CREATE TABLE task_attachments (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
     filename TEXT NOT NULL CHECK (filename <> '' AND instr(filename, '/') = 0),
-    stored_path TEXT NOT NULL,
     content_type TEXT,
     size INTEGER NOT NULL CHECK (size >= 0),
     uploaded_by TEXT,
-    created_at INTEGER NOT NULL
+    -- The name of the file with its bytes, in the directory `attachments` beside the board.
+    sha256 TEXT NOT NULL CHECK (length(sha256) = 64),
+    created_at INTEGER NOT NULL,
+    run_id INTEGER,
+    -- For a file that a run declared as a part of its result: the path that was declared.
+    artifact TEXT
 ) STRICT;
 CREATE INDEX task_attachments_task ON task_attachments (task_id, id);
+CREATE INDEX task_attachments_content ON task_attachments (sha256);
 
 CREATE TABLE holds (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

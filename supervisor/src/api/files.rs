@@ -1,0 +1,193 @@
+//! The bytes of attachments on their way in and out.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{delete, get};
+use axum::{Json, Router};
+use http_body_util::BodyExt as _;
+use kernel::limits::ATTACHMENT;
+use kernel::{Attachment, AttachmentId, BlobError, Published};
+use tokio::sync::mpsc;
+use tokio_util::io::ReaderStream;
+
+use super::call::{Call, Verb};
+use super::identity::Peer;
+use super::rest::{parsed, task_id};
+use super::router::{Shared, admit, dispatch};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::service::BoardHandle;
+use crate::verbs;
+
+/// So many pieces of a body wait for the disk; a faster sender waits for it too.
+const PIECES: usize = 8;
+
+/// Adds the resources.
+pub(super) fn mount(router: Router<Shared>) -> Router<Shared> {
+    router
+        .route("/api/v1/tasks/{id}/attachments", get(list).post(upload))
+        .route("/api/v1/attachments/{id}", delete(remove).get(download))
+}
+
+async fn list(
+    State(shared): State<Shared>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Result<Json<<verbs::Attachments as Verb>::Reply>, Failure> {
+    let list = verbs::Attachments { task_id: Some(task_id(&id)?) };
+    dispatch(&shared, &peer, &headers, list).await.map(Json)
+}
+
+async fn remove(
+    State(shared): State<Shared>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    Path(id): Path<AttachmentId>,
+) -> Result<Json<Attachment>, Failure> {
+    dispatch(&shared, &peer, &headers, verbs::AttachRm { attachment_id: id }).await.map(Json)
+}
+
+async fn upload(
+    State(shared): State<Shared>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+    query: Result<Query<verbs::Attach>, axum::extract::rejection::QueryRejection>,
+    mut body: Body,
+) -> Result<(StatusCode, Json<<verbs::Attach as Verb>::Reply>), Failure> {
+    let taken = async {
+        let attach: verbs::Attach = parsed(query)?;
+        let attach = attach.to(task_id(&id)?);
+        let call = admit::<verbs::Attach>(&shared, &peer, &headers)?;
+        attach.permit(&call).await?;
+        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        if let Some(length) = length.filter(|length| *length > ATTACHMENT) {
+            let name = attach.filename.as_deref().unwrap_or("the file");
+            return Err(verbs::too_large(name, length));
+        }
+        let published = receive(&call.board, &mut body).await?;
+        Ok((attach.with(published), call))
+    };
+    match taken.await {
+        Ok((attach, call)) => Ok((StatusCode::CREATED, Json(attach.run(call).await?))),
+        Err(refusal) => {
+            drain(&mut body).await;
+            Err(refusal)
+        }
+    }
+}
+
+/// Stores a body as it comes.
+async fn receive(board: &Arc<BoardHandle>, body: &mut Body) -> Result<Published, Failure> {
+    let (pieces, mut queue) = mpsc::channel::<Option<axum::body::Bytes>>(PIECES);
+    let board = Arc::clone(board);
+    let writer = tokio::task::spawn_blocking(move || {
+        let mut draft = board.blobs().draft()?;
+        loop {
+            match queue.blocking_recv() {
+                Some(Some(piece)) => draft.write(&piece)?,
+                Some(None) => return draft.publish().map(Some),
+                // The sender has gone, and the draft with it.
+                None => return Ok(None),
+            }
+        }
+    });
+    let mut whole = true;
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else {
+            whole = false;
+            break;
+        };
+        if let Ok(piece) = frame.into_data()
+            && pieces.send(Some(piece)).await.is_err()
+        {
+            // The writer has failed, and says why below.
+            break;
+        }
+    }
+    if whole {
+        drop(pieces.send(None).await);
+    }
+    drop(pieces);
+    let stored: Result<Option<Published>, BlobError> =
+        writer.await.map_err(|panic| Failure::failed(format!("the file was not stored: {panic}")))?;
+    stored
+        .map_err(|error| Failure::from(kernel::Error::from(error)))?
+        .ok_or_else(|| Failure::usage("the body of the request was cut off"))
+}
+
+/// Reads on for a while: a client that is still sending would not see the refusal.
+async fn drain(body: &mut Body) {
+    let mut left = 2 * ATTACHMENT;
+    while let Some(Ok(frame)) = body.frame().await {
+        let length = frame.data_ref().map_or(0, |piece| piece.len());
+        left = left.saturating_sub(u64::try_from(length).unwrap_or(u64::MAX));
+        if left == 0 {
+            return;
+        }
+    }
+}
+
+async fn download(
+    State(shared): State<Shared>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    Path(id): Path<AttachmentId>,
+) -> Result<Response, Failure> {
+    let call = admit::<verbs::Attachments>(&shared, &peer, &headers)?;
+    let actor = call.actor.clone();
+    let none = move || {
+        Failure::new(Code::NotFound, format!("no such attachment: {id}"))
+            .hint("see `supervisor attachments <task>`")
+    };
+    let found = call
+        .read(move |view| {
+            let Some(file) = view.attachment(id)? else { return Ok(None) };
+            view.task_for(&file.task_id, &actor)?;
+            Ok(Some(file))
+        })
+        .await?;
+    let file = found.ok_or_else(none)?;
+    let bytes = open(&call, &file).await?;
+    let headers = [
+        (header::CONTENT_TYPE, media_type(&file)),
+        (header::CONTENT_LENGTH, file.size.to_string()),
+        // Whatever it says it is, a browser keeps it and runs nothing of it.
+        (header::CONTENT_DISPOSITION, "attachment".to_owned()),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
+        (header::CONTENT_SECURITY_POLICY, "sandbox".to_owned()),
+        (header::ETAG, format!("\"{}\"", file.sha256)),
+    ];
+    Ok((headers, Body::from_stream(ReaderStream::new(bytes))).into_response())
+}
+
+async fn open(call: &Call, file: &Attachment) -> Result<tokio::fs::File, Failure> {
+    let board = Arc::clone(&call.board);
+    let digest = file.sha256.clone();
+    let opened = tokio::task::spawn_blocking(move || {
+        let file = board.blobs().open(&digest)?;
+        let length = file.metadata().map_or(0, |meta| meta.len());
+        Ok::<_, BlobError>((file, length))
+    });
+    let opened = opened.await.map_err(|panic| Failure::failed(format!("the file was not read: {panic}")))?;
+    let (bytes, length) = opened.map_err(|error| Failure::from(kernel::Error::from(error)))?;
+    if length != file.size {
+        return Err(Failure::failed(format!(
+            "attachment {} is damaged: it has {length} bytes instead of {}",
+            file.id, file.size
+        ))
+        .hint("supervisor doctor tells what else is"));
+    }
+    Ok(tokio::fs::File::from_std(bytes))
+}
+
+/// The media type that was told for a file, where it can stand in a header.
+fn media_type(file: &Attachment) -> String {
+    let told = file.content_type.as_deref().filter(|told| header::HeaderValue::from_str(told).is_ok());
+    told.unwrap_or("application/octet-stream").to_owned()
+}

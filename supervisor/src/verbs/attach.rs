@@ -1,0 +1,272 @@
+//! `attach`: a file for a task. The command line reads it with the caller's own rights and sends its bytes.
+
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::io::Read as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use hyper::body::Bytes;
+use kernel::limits::ATTACHMENT;
+use kernel::{NewAttachment, Published, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::attachments::Kept;
+use super::texts;
+use crate::api::{Audience, Call, Effect, Parcel, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::terminal::{Screen, printable};
+
+/// Attach a file to a task
+#[derive(Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+The file is copied, up to 25 MiB; whoever works on the task reads the copy at the
+path that its context names.
+
+Examples:
+  supervisor attach t_0123abcd spec.pdf --content-type application/pdf
+  supervisor attach t_0123abcd /tmp/x1 --name 'error log.txt'
+  supervisor attach report.md                 (inside a run: to the run's own task)")]
+pub(crate) struct Attach {
+    /// The task, then the file; inside a run the task may be left out
+    #[arg(value_name = "TASK/FILE", required = true, num_args = 1..=2)]
+    #[serde(skip)]
+    pub(crate) words: Vec<OsString>,
+    /// The task
+    #[arg(skip)]
+    pub(crate) task_id: Option<TaskId>,
+    /// Its name, if not that of the file
+    #[arg(long = "name", value_name = "NAME")]
+    pub(crate) filename: Option<String>,
+    /// Its media type, such as text/csv
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) content_type: Option<String>,
+    /// Who adds it, if not the caller
+    #[arg(long, value_name = "NAME")]
+    pub(crate) author: Option<String>,
+    #[arg(skip)]
+    #[serde(skip)]
+    bytes: Bytes,
+    #[arg(skip)]
+    #[serde(skip)]
+    published: Option<Published>,
+}
+
+impl Attach {
+    /// Refuses it before its bytes are taken.
+    pub(crate) async fn permit(&self, call: &Call) -> Result<(), Failure> {
+        let (id, name, actor) = (texts::named(self.task_id.clone())?, self.named()?, call.actor.clone());
+        call.read(move |view| view.may_attach(&id, &name, &actor)).await
+    }
+
+    /// The same for a task that was named elsewhere.
+    pub(crate) fn to(self, task: TaskId) -> Self {
+        Attach { task_id: Some(task), ..self }
+    }
+
+    /// The same with its bytes, which are durable.
+    pub(crate) fn with(self, published: Published) -> Self {
+        Attach { published: Some(published), ..self }
+    }
+
+    fn named(&self) -> Result<String, Failure> {
+        self.filename
+            .clone()
+            .ok_or_else(|| Failure::usage("the file has no name").hint("give filename, such as report.md"))
+    }
+}
+
+impl Verb for Attach {
+    const NAME: &'static str = "attach";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Kept;
+
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        let mut words = std::mem::take(&mut self.words);
+        let path = PathBuf::from(words.pop().unwrap_or_default());
+        let task = match words.pop() {
+            None => None,
+            Some(word) => {
+                let word = word.to_string_lossy();
+                Some(word.parse().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))?)
+            }
+        };
+        if task.is_none()
+            && client.worker().is_none()
+            && path.to_str().is_some_and(|p| p.parse::<TaskId>().is_ok())
+        {
+            return Err(Failure::usage("no file is named")
+                .hint(format!("name one: supervisor attach {} report.md", path.display())));
+        }
+        self.task_id = Some(texts::own_task(task, client)?);
+        if self.filename.is_none() {
+            let name = path.file_name().and_then(|name| name.to_str());
+            self.filename = Some(name.map(str::to_owned).ok_or_else(|| {
+                Failure::usage(format!("{} has no name that is text", path.display()))
+                    .hint("give one with --name")
+            })?);
+        }
+        self.bytes = read(&path)?.into();
+        Ok(())
+    }
+
+    fn parcel(&self) -> Result<Parcel, Failure> {
+        let id = texts::named(self.task_id.clone())?;
+        let mut path = format!("/api/v1/tasks/{id}/attachments");
+        let mut mark = '?';
+        for (name, value) in
+            [("filename", &self.filename), ("content_type", &self.content_type), ("author", &self.author)]
+        {
+            if let Some(value) = value {
+                path.push(mark);
+                path.push_str(name);
+                path.push('=');
+                path.push_str(&escaped(value));
+                mark = '&';
+            }
+        }
+        let body = self.bytes.clone();
+        Ok(Parcel { path, content_type: "application/octet-stream", body })
+    }
+
+    async fn run(self, call: Call) -> Result<Kept, Failure> {
+        let (id, filename) = (texts::named(self.task_id.clone())?, self.named()?);
+        // Dropped after the commit: until then no sweep takes the bytes for nobody's.
+        let Some(published) = self.published else {
+            return Err(Failure::usage("the bytes of the file are missing")
+                .hint(format!("send them as the body of POST /api/v1/tasks/{id}/attachments?filename=…")));
+        };
+        let file = NewAttachment {
+            filename,
+            content_type: self.content_type,
+            sha256: published.digest.clone(),
+            size: published.size,
+            author: self.author,
+        };
+        let attached = call.write(move |board, actor| board.attach(&id, &file, actor)).await?;
+        drop(published);
+        Ok(Kept::of(attached, &call.place_of()))
+    }
+
+    fn show(reply: &Kept, screen: &mut Screen) {
+        screen.line(format!(
+            "Attached {} to {} as {} ({} bytes)",
+            printable(&reply.file.filename),
+            reply.file.task_id,
+            reply.file.id,
+            reply.file.size
+        ));
+    }
+}
+
+/// Reads a regular file of up to the limit. It is opened once and looked at through what was opened, and opening it
+/// waits for nobody.
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let fail = |e: std::io::Error| {
+        let failure = Failure::file("read", path, &e);
+        match e.kind() {
+            std::io::ErrorKind::NotFound => Failure::usage(failure.message).hint("name a file that exists"),
+            std::io::ErrorKind::PermissionDenied => {
+                Failure { hint: Some("attach what this user may read".to_owned()), ..failure }
+            }
+            _ => failure,
+        }
+    };
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let file = File::options()
+        .read(true)
+        .custom_flags(i32::try_from(flags.bits()).unwrap_or_default())
+        .open(path)
+        .map_err(fail)?;
+    let meta = file.metadata().map_err(fail)?;
+    if !meta.is_file() {
+        return Err(Failure::usage(format!("{} is {}, not a file", path.display(), kind(&meta)))
+            .hint("attach files; pack a directory first, as with: tar czf files.tgz DIRECTORY"));
+    }
+    let mut bytes = Vec::new();
+    if meta.len() <= ATTACHMENT {
+        // It may grow meanwhile.
+        file.take(ATTACHMENT + 1).read_to_end(&mut bytes).map_err(fail)?;
+    }
+    let size = meta.len().max(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+    if size > ATTACHMENT { Err(too_large(&path.display().to_string(), size)) } else { Ok(bytes) }
+}
+
+/// The refusal of a file that is too large.
+pub(crate) fn too_large(name: &str, size: u64) -> Failure {
+    Failure::usage(format!(
+        "{name} has {size} bytes, and an attachment may have up to {ATTACHMENT} ({} MiB)",
+        ATTACHMENT >> 20
+    ))
+    .hint("compress or split it, or put it where the worker can read it and name that path in the task")
+}
+
+fn kind(meta: &Metadata) -> &'static str {
+    let kind = meta.file_type();
+    if kind.is_dir() {
+        "a directory"
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_char_device() || kind.is_block_device() {
+        "a device"
+    } else {
+        "something else"
+    }
+}
+
+/// Text as a value in a query (RFC 3986, section 2.3 tells what stands for itself).
+fn escaped(text: &str) -> String {
+    text.bytes().fold(String::with_capacity(text.len()), |mut escaped, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push('%');
+            for digit in [byte >> 4, byte & 15] {
+                escaped.extend(char::from_digit(u32::from(digit), 16));
+            }
+        }
+        escaped
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_is_read_and_nothing_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for (path, word) in
+            [(dir.path(), "a directory"), (&fifo, "a pipe"), (Path::new("/dev/zero"), "a device")]
+        {
+            let failure = read(path).unwrap_err();
+            assert!(failure.message.contains(word), "{failure}");
+        }
+        let missing = read(&dir.path().join("none")).unwrap_err();
+        assert_eq!(missing.code, crate::exit::Code::Usage, "{missing}");
+    }
+
+    #[test]
+    fn a_file_over_the_limit_is_refused_with_its_size_and_without_being_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("big");
+        // Sparse: reading it all would take long, and it is not.
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let failure = read(&path).unwrap_err();
+        assert!(failure.message.contains("1099511627776 bytes"), "{failure}");
+        assert!(failure.message.contains("26214400 (25 MiB)"), "{failure}");
+        File::create(&path).unwrap().set_len(ATTACHMENT).unwrap();
+        assert_eq!(read(&path).unwrap().len() as u64, ATTACHMENT);
+    }
+
+    #[test]
+    fn a_name_of_any_kind_comes_through_a_query() {
+        assert_eq!(escaped("a b&c=ä.md"), "a%20b%26c%3d%c3%a4.md");
+    }
+}

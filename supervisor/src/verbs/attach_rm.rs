@@ -1,0 +1,42 @@
+//! `attach-rm`: a file is taken off its task.
+
+use kernel::{Attachment, AttachmentId, Extent, Sweep};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::{Screen, printable};
+
+/// Remove a file from its task
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+Its bytes go too, unless another attachment has the same.
+
+Examples:
+  supervisor attachments t_0123abcd      (the ids)
+  supervisor attach-rm 12")]
+pub(crate) struct AttachRm {
+    /// The attachment
+    #[arg(value_name = "ATTACHMENT")]
+    pub(crate) attachment_id: AttachmentId,
+}
+
+impl Verb for AttachRm {
+    const NAME: &'static str = "attach-rm";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Attachment;
+
+    async fn run(self, call: Call) -> Result<Attachment, Failure> {
+        let id = self.attachment_id;
+        let removed = call.write(move |board, actor| board.detach_file(id, actor)).await?;
+        call.sweep_blobs(Extent::Only([removed.sha256.clone()].into()), Sweep::Remove).await?;
+        Ok(removed)
+    }
+
+    fn show(reply: &Attachment, screen: &mut Screen) {
+        screen.line(format!("Removed {} from {}", printable(&reply.filename), reply.task_id));
+    }
+}

@@ -1,0 +1,92 @@
+//! `attachments`: the files of a task.
+
+use kernel::{Attachment, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::moment;
+use crate::terminal::{Cell, Screen};
+
+/// List the files of a task
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor attachments t_0123abcd
+  supervisor attachments t_0123abcd --json
+  supervisor attachments                (inside a run: the run's own task)")]
+pub(crate) struct Attachments {
+    /// The task; inside a run, the run's own task if none is named
+    pub(crate) task_id: Option<TaskId>,
+}
+
+/// A file of a task, and where the caller finds it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// The file.
+    #[serde(flatten)]
+    pub(crate) file: Attachment,
+    /// Where it is; none where the caller has no way to it but the API.
+    pub(crate) stored_path: Option<String>,
+}
+
+impl Kept {
+    /// A file with its place.
+    pub(super) fn of(file: Attachment, place: &kernel::PlaceOf<'_>) -> Self {
+        Kept { stored_path: place(&file), file }
+    }
+}
+
+impl Verb for Attachments {
+    const NAME: &'static str = "attachments";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Vec<Kept>;
+
+    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
+        Ok(())
+    }
+
+    async fn run(self, call: Call) -> Result<Vec<Kept>, Failure> {
+        let id = texts::named(self.task_id)?;
+        let (task, actor) = (id.clone(), call.actor.clone());
+        let files = call
+            .read(move |view| {
+                view.task_for(&id, &actor)?;
+                view.attachments(&id)
+            })
+            .await?;
+        call.provide_files(&task).await?;
+        let place = call.place_of();
+        Ok(files.into_iter().map(|file| Kept::of(file, &place)).collect())
+    }
+
+    fn show(reply: &Vec<Kept>, screen: &mut Screen) {
+        if reply.is_empty() {
+            screen.line("No attachments.");
+            return;
+        }
+        table(reply, screen);
+    }
+}
+
+/// The table of files.
+pub(super) fn table(files: &[Kept], screen: &mut Screen) {
+    let rows = files.iter().map(|kept| {
+        let file = &kept.file;
+        [
+            Cell::from(file.id.to_string()),
+            Cell::from(file.size.to_string()),
+            Cell::or_dash(file.content_type.clone()),
+            Cell::or_dash(file.uploaded_by.clone()),
+            Cell::from(moment::local(file.created_at)),
+            Cell::from(file.filename.clone()),
+        ]
+    });
+    screen.table(["ID", "BYTES", "TYPE", "BY", "ADDED", "NAME"], rows);
+}
