@@ -312,7 +312,23 @@ fn an_attached_file_outlives_a_daemon_that_is_killed() {
     fleet.kill_daemon();
     // A draft that was cut short with it.
     fs::write(fleet.root().join("boards/default/attachments/.new-dead"), "ha").unwrap();
+    fs::write(fleet.root().join("boards/default/attachments").join("0".repeat(64)), "nobody's").unwrap();
     fleet.start();
     let path = fleet.json(["attachments", &task])[0]["stored_path"].as_str().unwrap().to_owned();
-    assert_eq!(fs::read(path).unwrap(), b"abc");
+    assert_eq!(fs::read(&path).unwrap(), b"abc");
+    assert_eq!(blobs(&fleet).len(), 3);
+    fleet.cli(["gc"]).ok();
+    assert_eq!(blobs(&fleet).len(), 1);
+    assert_eq!(fs::read(&path).unwrap(), b"abc");
+    assert_eq!(fleet.cli(["doctor"]).code, 0);
+    fs::write(&path, "xyz").unwrap();
+    let sick = fleet.cli(["doctor"]);
+    assert_eq!(sick.code, 1, "{}", sick.stdout);
+    assert!(sick.stdout.contains("not those that were attached"), "{}", sick.stdout);
+    file(&fleet, "a", "abc");
+    fleet.cli(["attach", &task, "a"]).ok();
+    assert_eq!(fleet.cli(["doctor"]).code, 0, "the same file attached again mends it");
+    fleet.cli(["archive", &task]).ok();
+    fleet.cli(["archive", "--rm", &task]).ok();
+    assert_eq!(blobs(&fleet), Vec::<String>::new());
 }

@@ -54,13 +54,18 @@ impl From<BlobError> for Error {
                 );
             }
             BlobError::Source(_) => StorageKind::Io,
-            BlobError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StorageKind::Full,
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StorageKind::ReadOnly,
-                _ => StorageKind::Io,
-            },
+            BlobError::Io { source, .. } => trouble(source.kind()),
         };
         Error::Storage { kind, step: "keep the attached file", source: Arc::new(error) }
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
+fn trouble(kind: io::ErrorKind) -> StorageKind {
+    match kind {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StorageKind::Full,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StorageKind::ReadOnly,
+        _ => StorageKind::Io,
     }
 }
 
@@ -100,10 +105,8 @@ pub enum Sweep {
 /// What a sweep has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// The files that no row names.
-    pub files: Vec<PathBuf>,
-    /// Their length together.
-    pub bytes: u64,
+    /// The files that no row names, each with its length in bytes.
+    pub files: Vec<(PathBuf, u64)>,
 }
 
 impl Blobs {
@@ -221,8 +224,7 @@ impl Blobs {
                     source,
                 })?;
             }
-            swept.bytes += meta.len();
-            swept.files.push(path);
+            swept.files.push((path, meta.len()));
         }
         Ok(swept)
     }
@@ -378,7 +380,7 @@ mod tests {
         std::fs::write(blobs.directory().join("README"), "a person's").unwrap();
         let named = || Ok::<_, BlobError>(BTreeSet::from([kept.clone()]));
         let seen = blobs.sweep(&Extent::All, Sweep::Look, named).unwrap();
-        assert_eq!((seen.files.as_slice(), seen.bytes), ([blobs.path(&lost)].as_slice(), 4));
+        assert_eq!(seen.files, [(blobs.path(&lost), 4)]);
         assert!(blobs.path(&lost).exists());
         assert_eq!(blobs.sweep(&Extent::All, Sweep::Remove, named).unwrap(), seen);
         assert!(blobs.path(&kept).exists() && !blobs.path(&lost).exists());
@@ -409,7 +411,7 @@ mod tests {
         let dead = blobs.directory().join(".new-dead");
         std::fs::write(&dead, "half").unwrap();
         let swept = blobs.sweep(&Extent::All, Sweep::Remove, || Ok::<_, BlobError>(BTreeSet::new())).unwrap();
-        assert_eq!(swept.files, [dead]);
+        assert_eq!(swept.files, [(dead, 4)]);
         assert_eq!(living.publish().unwrap().size, 4);
     }
 

@@ -470,7 +470,7 @@ fn attached_tells_of_a_file() {
 #[test]
 fn attached_tells_of_what_a_run_hands_over() {
     let told = done("attached", |board, id| {
-        let run = board.start_run(id, start(&*board.clock))?.id;
+        let run = board.start_run(id, start(board.clock))?.id;
         board.record_artifacts(run, &[("out/a.txt".to_owned(), file())], &[])
     });
     insta::assert_snapshot!(told, @r#"its run: {"artifact":"out/a.txt","attachment":1,"by":"bob","filename":"a.txt","size":3}"#);
@@ -479,7 +479,7 @@ fn attached_tells_of_what_a_run_hands_over() {
 #[test]
 fn artifact_lost_tells_which_and_why() {
     let told = done("artifact_lost", |board, id| {
-        let run = board.start_run(id, start(&*board.clock))?.id;
+        let run = board.start_run(id, start(board.clock))?.id;
         let lost = crate::LostArtifact { path: "out.md".to_owned(), reason: "no such file".to_owned() };
         board.record_artifacts(run, &[], &[lost])
     });

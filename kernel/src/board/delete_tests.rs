@@ -1,7 +1,9 @@
 //! Deletion: what goes, what stays, and who goes on.
 
+use std::collections::BTreeSet;
+
 use crate::testing::{Bench, alice, titled};
-use crate::{Detach, Error, EventFilter, Handoff, NewTask, Status, TaskId};
+use crate::{Detach, Digest, Error, EventFilter, Handoff, NewTask, Status, TaskId};
 
 fn archived(bench: &Bench, id: &TaskId) {
     let id = id.clone();
@@ -13,7 +15,7 @@ fn complete(bench: &Bench, id: &TaskId) {
     bench.call(move |board| board.complete(&id, Handoff::default(), None, &alice())).unwrap();
 }
 
-fn delete(bench: &Bench, id: &TaskId) -> Result<Vec<String>, Error> {
+fn delete(bench: &Bench, id: &TaskId) -> Result<BTreeSet<Digest>, Error> {
     let id = id.clone();
     bench.call(move |board| board.delete(&id, &alice()))
 }

@@ -112,7 +112,8 @@ const HISTORY: [&[Write]; 14] = [
         |board, _| {
             let file = NewAttachment {
                 filename: "a.txt".to_owned(),
-                stored_path: "x/y".to_owned(),
+                sha256: crate::testing::digest(),
+                author: None,
                 content_type: None,
                 size: 7,
             };

@@ -3,8 +3,8 @@
 use kernel::{BoardName, Clock as _, Difference, Loss, Readers, Repair, SystemClock};
 use serde::Serialize;
 
-use super::Output;
 use super::restore::{lock, refuse_worker};
+use super::{Output, attached};
 use crate::client::Client;
 use crate::daemon;
 use crate::exit::Code;
@@ -41,7 +41,7 @@ pub(super) struct Doctor {
 /// How one check went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Verdict {
+pub(super) enum Verdict {
     Ok,
     Warning,
     Error,
@@ -49,7 +49,7 @@ enum Verdict {
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
-struct Check {
+pub(super) struct Check {
     #[serde(rename = "check")]
     subject: String,
     verdict: Verdict,
@@ -59,15 +59,15 @@ struct Check {
 }
 
 impl Check {
-    fn new(subject: impl Into<String>, verdict: Verdict, detail: impl Into<String>) -> Self {
+    pub(super) fn new(subject: impl Into<String>, verdict: Verdict, detail: impl Into<String>) -> Self {
         Check { subject: subject.into(), verdict, detail: detail.into(), hint: None }
     }
 
-    fn failed(subject: impl Into<String>, failure: Failure) -> Self {
+    pub(super) fn failed(subject: impl Into<String>, failure: Failure) -> Self {
         Check { hint: failure.hint, ..Check::new(subject, Verdict::Error, failure.message) }
     }
 
-    fn hint(self, hint: impl Into<String>) -> Self {
+    pub(super) fn hint(self, hint: impl Into<String>) -> Self {
         Check { hint: Some(hint.into()), ..self }
     }
 }
@@ -92,6 +92,7 @@ pub(super) fn run(client: &Client, verb: &Doctor, output: Output) -> Result<u8, 
         if verb.replay {
             checks.push(replayed(root, name));
         }
+        checks.push(attached::check(root, name));
         checks.extend(kept(root, name));
     }
     checks.extend(host());

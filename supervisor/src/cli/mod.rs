@@ -2,6 +2,7 @@
 
 mod answer;
 mod arguments;
+mod attached;
 mod boards;
 mod dispatch;
 mod doctor;

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use kernel::{BoardName, Clock as _, RunId, SystemClock};
 use serde::Serialize;
 
-use super::Output;
+use super::{Output, attached};
 use crate::client::Client;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::owner::OwnerLock;
 use crate::paths::{Root, make_dir};
+use crate::terminal::complain;
 
 /// Put a backup in the place of the board
 #[derive(Clone, Debug, clap::Args)]
@@ -33,6 +34,8 @@ struct Restored {
     board_id: kernel::BoardId,
     path: PathBuf,
     replaced: Option<PathBuf>,
+    /// Attached files whose bytes are not there.
+    missing: Vec<String>,
 }
 
 pub(super) fn run(client: &Client, verb: &Restore, output: Output) -> Result<u8, Failure> {
@@ -51,8 +54,14 @@ pub(super) fn run(client: &Client, verb: &Restore, output: Output) -> Result<u8,
             let failure = Failure::from(error);
             if missing { failure.hint("name a file that `supervisor backup` has written") } else { failure }
         })?;
-    let restored =
-        Restored { board: board.clone(), board_id: restored.board, path, replaced: restored.replaced };
+    let (_, missing) = attached::flaws(root, board)?;
+    let restored = Restored {
+        board: board.clone(),
+        board_id: restored.board,
+        path,
+        replaced: restored.replaced,
+        missing,
+    };
     if output.json() {
         output.value(&restored)?;
         return Ok(0);
@@ -64,6 +73,10 @@ pub(super) fn run(client: &Client, verb: &Restore, output: Output) -> Result<u8,
         text.push('\n');
     }
     output.text(&text)?;
+    if !restored.missing.is_empty() {
+        complain(&format!("warning: {}", attached::listed(&restored.missing)));
+        complain("hint: put boards/<board>/attachments back as it was when the backup was made");
+    }
     Ok(0)
 }
 

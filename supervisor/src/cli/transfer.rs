@@ -9,7 +9,7 @@ use kernel::{Adopted, BoardName, PeerBoard, Readers, SystemClock};
 use serde::Serialize;
 
 use super::restore::{lock, refuse_worker};
-use super::{Output, peer_files};
+use super::{Output, attached, peer_files};
 use crate::api::person;
 use crate::client::Client;
 use crate::config::Config;
@@ -25,7 +25,8 @@ const THEIR_PLACE: &str = "its boards are kanban.db in its home, and kanban/boar
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Every row of every table, as of one moment; the board may be in use. `import`
-reads it into an empty board.
+reads it into an empty board. The bytes of attached files are not in it: copy
+boards/<board>/attachments beside the new board.
 
 Examples:
   supervisor export > board.jsonl
@@ -44,7 +45,7 @@ pub(super) struct Export {
 #[command(after_help = "\
 The daemon has to be stopped. All is taken or nothing. The board is made if it
 does not exist. A database of `hermes kanban` is read from a copy and never
-written to; what means something else here, and what was not taken, is told.
+written to, its attached files are copied; what means something else here, and what was not taken, is told.
 
 Examples:
   supervisor --board copy import board.jsonl
@@ -119,6 +120,8 @@ pub(super) fn import(client: &Client, verb: &Import, output: Output) -> Result<u
             adopted
         }
     };
+    let mut left = left;
+    left.extend(attached::flaws(root, client.board())?.1);
     let imported = Imported { board: client.board().clone(), rows: taken, changed, left };
     if output.json() {
         output.value(&imported)?;

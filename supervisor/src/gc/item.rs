@@ -42,6 +42,8 @@ pub(crate) enum Kind {
     RunDirectory,
     /// The private directories of a run that is over.
     Home,
+    /// The bytes of attachments that no task has any more.
+    Attachment,
     /// Stored replies to requests that nobody repeats any more.
     Replies,
     /// Events, folded into a snapshot.
@@ -62,6 +64,7 @@ impl Kind {
             Kind::Log => "log",
             Kind::RunDirectory => "run directory",
             Kind::Home => "home",
+            Kind::Attachment => "attachment",
             Kind::Replies => "old replies",
             Kind::Events => "old events",
         }

@@ -57,8 +57,16 @@ impl std::str::FromStr for Cursor {
 }
 
 /// One kind of thing after the other.
-const STAGES: [Kind; 7] =
-    [Kind::Workspace, Kind::Worktree, Kind::Log, Kind::RunDirectory, Kind::Home, Kind::Replies, Kind::Events];
+const STAGES: [Kind; 8] = [
+    Kind::Workspace,
+    Kind::Worktree,
+    Kind::Log,
+    Kind::RunDirectory,
+    Kind::Home,
+    Kind::Attachment,
+    Kind::Replies,
+    Kind::Events,
+];
 
 /// A piece of a sweep.
 #[derive(Debug)]
@@ -96,6 +104,7 @@ impl Sweep {
                 Kind::Log => self.logs(&after, &mut items)?,
                 Kind::RunDirectory => self.run_directories(&after, &mut items)?,
                 Kind::Home => self.homes(&after, &mut items)?,
+                Kind::Attachment => self.attachments(&mut items)?,
                 Kind::Replies => self.replies(&mut items)?,
                 Kind::Events => self.events(&mut items)?,
             };
@@ -263,6 +272,18 @@ impl Sweep {
             items.extend(Item::of(Kind::Home, path, None, runs::home(path, run.as_ref(), self.deed)));
             Ok(())
         })
+    }
+
+    fn attachments(&self, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
+        let sweep = match self.deed {
+            Deed::Look => kernel::Sweep::Look,
+            Deed::Remove => kernel::Sweep::Remove,
+        };
+        for (path, bytes) in self.board.sweep_blobs(&kernel::Extent::All, sweep)?.files {
+            let fate = Fate::Gone(workspace::Size { bytes, entries: 1 });
+            items.extend(Item::of(Kind::Attachment, &path, None, fate));
+        }
+        Ok(None)
     }
 
     fn is_open(&self, id: RunId) -> Result<bool, Failure> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::{Detach, TaskId};
+use kernel::{Detach, Digest, Extent, Sweep, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,7 @@ impl Verb for Archive {
         call.refuse_live_without_daemon(&self.task_ids).await?;
         let detach = if self.detach { Detach::Unlink } else { Detach::Refuse };
         let kept = remove_workspaces(&call, &self.rm).await?;
+        let held = held(&call, self.rm.clone()).await?;
         let archived = self.task_ids.len();
         let ids: Vec<TaskId> = self.task_ids.into_iter().chain(self.rm).collect();
         let mut bulk = call
@@ -86,6 +87,9 @@ impl Verb for Archive {
             deleted.push(one.id.clone());
         }
         remove_logs(&call, deleted).await;
+        if !held.is_empty() {
+            call.sweep_blobs(Extent::Only(held), Sweep::Remove).await?;
+        }
         Ok(bulk)
     }
 
@@ -98,6 +102,21 @@ impl Verb for Archive {
     fn verdict(reply: &Bulk) -> u8 {
         reply.verdict()
     }
+}
+
+/// What the attachments of tasks hold. Of an unknown task nothing: the deletion says so.
+async fn held(call: &Call, tasks: Vec<TaskId>) -> Result<BTreeSet<Digest>, Failure> {
+    if tasks.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    call.read(move |view| {
+        let mut held = BTreeSet::new();
+        for task in &tasks {
+            held.extend(view.attachments(task)?.into_iter().map(|file| file.sha256));
+        }
+        Ok(held)
+    })
+    .await
 }
 
 /// Removes the scratch workspaces of archived tasks that are to be deleted. Before their rows: the user of a task that

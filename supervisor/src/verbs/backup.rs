@@ -18,7 +18,7 @@ use crate::terminal::Screen;
 #[command(after_help = "\
 The copy is one SQLite file with the board as of one moment, checked and durable
 before it has its name. `supervisor restore` puts it back. Attached files are not
-in it: they lie beside the board, in boards/<board>/attachments.
+in it: copy boards/<board>/attachments too, after it.
 
 Examples:
   supervisor backup /var/backups/board.db

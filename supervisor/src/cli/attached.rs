@@ -1,0 +1,62 @@
+//! Whether every attachment of a board has its bytes: what `doctor` says of them, and `import` and `restore` too.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kernel::{Attachment, Blobs, BoardName, Digest, Flaw, Readers, SystemClock};
+
+use super::doctor::{Check, Verdict};
+use crate::failure::Failure;
+use crate::paths::Root;
+
+/// So many files are named.
+const TOLD: usize = 10;
+
+/// What is wrong with the attachments of a board: each file in words. Reads every byte of them.
+pub(super) fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String>), Failure> {
+    let path = root.board(board);
+    let readers = Readers::open(&path, Arc::new(SystemClock))?;
+    let files = readers.with(|view| view.all_attachments())?;
+    let blobs = Blobs::beside(&path);
+    let mut seen: BTreeMap<Digest, Option<Flaw>> = BTreeMap::new();
+    let mut flaws = Vec::new();
+    for file in &files {
+        let flaw = match seen.get(&file.sha256) {
+            Some(flaw) => *flaw,
+            None => blobs.examine(&file.sha256).map_err(kernel::Error::from)?,
+        };
+        seen.insert(file.sha256.clone(), flaw);
+        flaws.extend(flaw.map(|flaw| told(file, flaw)));
+    }
+    Ok((files.len(), flaws))
+}
+
+/// Flaws in one line.
+pub(super) fn listed(flaws: &[String]) -> String {
+    let more = flaws.len().saturating_sub(TOLD);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{}{more}", flaws.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join("; "))
+}
+
+fn told(file: &Attachment, flaw: Flaw) -> String {
+    let what = match flaw {
+        Flaw::Missing => "its bytes are missing",
+        Flaw::Altered => "its bytes are not those that were attached",
+    };
+    format!("attachment {} ({}) of {}: {what}", file.id, file.filename, file.task_id)
+}
+
+/// The check of `doctor`.
+pub(super) fn check(root: &Root, board: &BoardName) -> Check {
+    let subject = format!("attachments {board}");
+    match flaws(root, board) {
+        Ok((count, flaws)) if flaws.is_empty() => {
+            Check::new(subject, Verdict::Ok, format!("{count}, each with the bytes that were attached"))
+        }
+        Ok((_, flaws)) => Check::new(subject, Verdict::Error, listed(&flaws)).hint(
+            "attach the same files again, which mends them, put boards/<board>/attachments back from a copy, or \
+             `supervisor attach-rm`",
+        ),
+        Err(failure) => Check::failed(subject, failure),
+    }
+}
