@@ -225,7 +225,7 @@ fn what_a_worker_hands_over_reaches_the_next_one_and_nothing_leads_out() {
         let read = "supervisor context > context
             path=$(sed -n 's/^artifact `out.deep.report.md`.*: `\\(.*\\)`$/\\1/p' context)
             supervisor complete --summary \"$(cat \"$path\")\"";
-        let child = fleet.create("reads", &read, &["--parent", &parent]);
+        let child = fleet.create("reads", read, &["--parent", &parent]);
 
         let done = fleet.wait_for(&child, "done");
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::testing::{Bench, alice, start, titled};
+use crate::testing::{Bench, alice, titled};
 use crate::{
     Actor, ApprovalClass, BlockKind, Blocking, Destination, Detach, EndCause, EventFilter, Force, Handoff,
     Intake, NewTask, Question, RunId, StopReason, TaskId,
@@ -12,6 +12,7 @@ use crate::{
 
 mod chats;
 mod edits;
+mod files;
 
 /// One event as a snapshot shows it: ids and moments as words.
 pub(crate) fn told(bench: &Bench, kind: &str) -> String {
@@ -90,20 +91,6 @@ fn asks() -> Blocking {
 
 fn guarded() -> NewTask {
     NewTask { require_approval: true, approval_class: Some(ApprovalClass::Spend), ..titled("buy") }
-}
-
-fn attach(board: &mut crate::Board<'_>, id: &TaskId) -> Result<crate::Attachment, crate::Error> {
-    board.attach(id, &file(), &alice())
-}
-
-fn file() -> crate::NewAttachment {
-    crate::NewAttachment {
-        filename: "a.txt".to_owned(),
-        content_type: Some("text/plain".to_owned()),
-        sha256: crate::testing::digest(),
-        size: 3,
-        author: None,
-    }
 }
 
 #[test]
@@ -459,40 +446,6 @@ fn commented_tells_of_a_comment_of_a_worker() {
 fn heartbeat_tells_of_a_sign_of_life() {
     let told = reported("heartbeat", |board, id, bob| board.heartbeat(id, Some("halfway"), bob).map(drop));
     insta::assert_snapshot!(told, @r#"its run: {"note":"halfway"}"#);
-}
-
-#[test]
-fn attached_tells_of_a_file() {
-    let told = done("attached", |board, id| attach(board, id).map(drop));
-    insta::assert_snapshot!(told, @r#"no run: {"attachment":1,"by":"alice","filename":"a.txt","size":3}"#);
-}
-
-#[test]
-fn attached_tells_of_what_a_run_hands_over() {
-    let told = done("attached", |board, id| {
-        let run = board.start_run(id, start(board.clock))?.id;
-        board.record_artifacts(run, &[("out/a.txt".to_owned(), file())], &[])
-    });
-    insta::assert_snapshot!(told, @r#"its run: {"artifact":"out/a.txt","attachment":1,"by":"bob","filename":"a.txt","size":3}"#);
-}
-
-#[test]
-fn artifact_lost_tells_which_and_why() {
-    let told = done("artifact_lost", |board, id| {
-        let run = board.start_run(id, start(board.clock))?.id;
-        let lost = crate::LostArtifact { path: "out.md".to_owned(), reason: "no such file".to_owned() };
-        board.record_artifacts(run, &[], &[lost])
-    });
-    insta::assert_snapshot!(told, @r#"its run: {"artifact":"out.md","reason":"no such file"}"#);
-}
-
-#[test]
-fn attachment_removed_tells_of_a_file() {
-    let told = done("attachment_removed", |board, id| {
-        let file = attach(board, id)?;
-        board.detach_file(file.id, &alice()).map(drop)
-    });
-    insta::assert_snapshot!(told, @r#"no run: {"attachment":1,"filename":"a.txt"}"#);
 }
 
 #[test]

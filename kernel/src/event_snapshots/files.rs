@@ -1,0 +1,53 @@
+//! What the log says of attached files.
+
+use super::done;
+use crate::TaskId;
+use crate::testing::{alice, start};
+
+fn attach(board: &mut crate::Board<'_>, id: &TaskId) -> Result<crate::Attachment, crate::Error> {
+    board.attach(id, &file(), &alice())
+}
+
+fn file() -> crate::NewAttachment {
+    crate::NewAttachment {
+        filename: "a.txt".to_owned(),
+        content_type: Some("text/plain".to_owned()),
+        sha256: crate::testing::digest(),
+        size: 3,
+        author: None,
+    }
+}
+
+#[test]
+fn attached_tells_of_a_file() {
+    let told = done("attached", |board, id| attach(board, id).map(drop));
+    insta::assert_snapshot!(told, @r#"no run: {"attachment":1,"by":"alice","filename":"a.txt","size":3}"#);
+}
+
+#[test]
+fn attached_tells_of_what_a_run_hands_over() {
+    let told = done("attached", |board, id| {
+        let run = board.start_run(id, start(board.clock))?.id;
+        board.record_artifacts(run, &[("out/a.txt".to_owned(), file())], &[])
+    });
+    insta::assert_snapshot!(told, @r#"its run: {"artifact":"out/a.txt","attachment":1,"by":"bob","filename":"a.txt","size":3}"#);
+}
+
+#[test]
+fn artifact_lost_tells_which_and_why() {
+    let told = done("artifact_lost", |board, id| {
+        let run = board.start_run(id, start(board.clock))?.id;
+        let lost = crate::LostArtifact { path: "out.md".to_owned(), reason: "no such file".to_owned() };
+        board.record_artifacts(run, &[], &[lost])
+    });
+    insta::assert_snapshot!(told, @r#"its run: {"artifact":"out.md","reason":"no such file"}"#);
+}
+
+#[test]
+fn attachment_removed_tells_of_a_file() {
+    let told = done("attachment_removed", |board, id| {
+        let file = attach(board, id)?;
+        board.detach_file(file.id, &alice()).map(drop)
+    });
+    insta::assert_snapshot!(told, @r#"no run: {"attachment":1,"filename":"a.txt"}"#);
+}
