@@ -180,3 +180,25 @@ fn a_script_that_exits_with_75_holds_nobody_else() {
     let other = fleet.create("other", "true", &[]);
     fleet.wait_for(&other, "done");
 }
+
+#[test]
+fn diagnostics_tell_what_is_wrong_with_a_command_that_works_as_it_is_pasted() {
+    let fleet = Fleet::boot();
+    assert_eq!(fleet.cli(["diag"]).ok().stdout.trim(), "Nothing is wrong.");
+    let task = fleet.create("fails", "exit 3", &["--max-retries", "2"]);
+    fleet.wait_for(&task, "blocked");
+
+    let found = fleet.json(["diagnostics"]);
+
+    assert_eq!((&found[0]["task_id"], &found[0]["status"]), (&task.clone().into(), &"blocked".into()));
+    let diagnostics = found[0]["diagnostics"].as_array().unwrap();
+    let first = &diagnostics[0];
+    assert_eq!((&first["kind"], &first["severity"]), (&"repeated_failures".into(), &"critical".into()));
+    assert!(first["first_seen_at"].as_i64().unwrap() <= first["last_seen_at"].as_i64().unwrap());
+    for action in diagnostics.iter().flat_map(|one| one["actions"].as_array().unwrap()) {
+        let command: Vec<&str> = action["payload"]["command"].as_str().unwrap().split(' ').skip(1).collect();
+        fleet.cli(command).ok();
+    }
+    assert!(fleet.json(["diagnostics", "--severity", "critical", "--task", &task]).is_array());
+    fleet.cli(["diagnostics", "--task", "t_00000000"]).refused(3, "no such task");
+}

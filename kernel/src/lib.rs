@@ -35,6 +35,7 @@ mod blobs;
 mod board;
 mod clock;
 mod context;
+mod diagnose;
 mod entropy;
 mod error;
 mod filter;
@@ -65,6 +66,8 @@ mod writer;
 #[cfg(test)]
 mod context_tests;
 #[cfg(test)]
+mod diagnose_tests;
+#[cfg(test)]
 mod event_snapshots;
 #[cfg(test)]
 mod fold_tests;
@@ -86,6 +89,7 @@ pub use board::{
 };
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use context::{Context, ContextLimits, PlaceOf};
+pub use diagnose::{Diagnosed, Diagnostic, Remedy, Severity};
 pub use entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use error::{Error, ErrorCode, StorageKind};
 pub use filter::{Archived, EventFilter, Filter, Page, Sort};

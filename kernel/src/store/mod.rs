@@ -24,6 +24,7 @@ pub(crate) mod queue;
 pub(crate) mod repair;
 pub(crate) mod requests;
 pub(crate) mod runs;
+pub(crate) mod suspects;
 pub(crate) mod tasks;
 pub(crate) mod transaction;
 

@@ -124,6 +124,7 @@ pub(super) enum Command {
     Edit(verbs::Edit),
     Promote(verbs::Promote),
     Schedule(verbs::Schedule),
+    Diagnostics(verbs::Diagnostics),
     Hold(verbs::Hold),
     Release(verbs::Release),
     Holds(verbs::Holds),

@@ -152,6 +152,7 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Edit(verb) => call(&client, verb, output).await,
         Command::Promote(verb) => call(&client, verb, output).await,
         Command::Schedule(verb) => call(&client, verb, output).await,
+        Command::Diagnostics(verb) => call(&client, verb, output).await,
         Command::Hold(verb) => call(&client, verb, output).await,
         Command::Release(verb) => call(&client, verb, output).await,
         Command::Holds(verb) => call(&client, verb, output).await,

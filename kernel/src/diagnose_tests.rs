@@ -1,0 +1,109 @@
+//! What is found to be wrong, how bad, and since when.
+
+use std::time::Duration;
+
+use crate::testing::{Bench, alice, titled};
+use crate::{
+    BlockKind, Blocking, Clock as _, Diagnostic, EndCause, HoldKind, HoldOn, HoldScope, NewHold, NewTask,
+    Severity, TaskId,
+};
+
+fn found(bench: &Bench, id: &TaskId) -> Vec<Diagnostic> {
+    let all = bench.readers.with(|view| view.diagnose(Some(id))).unwrap();
+    all.into_iter().flat_map(|one| one.diagnostics).collect()
+}
+
+fn kinds(bench: &Bench, id: &TaskId) -> Vec<(String, Severity)> {
+    found(bench, id).into_iter().map(|one| (one.kind, one.severity)).collect()
+}
+
+#[test]
+fn a_ready_task_is_stranded_after_half_an_hour_and_worse_as_time_goes_by() {
+    let bench = Bench::new();
+    let since = bench.clock.now();
+    let task = bench.ready();
+    let mut told = Vec::new();
+    for minutes in [29, 1, 30, 120] {
+        bench.clock.advance(Duration::from_mins(minutes));
+        told.push(kinds(&bench, &task).pop().map(|(_, severity)| severity));
+    }
+    assert_eq!(told, [None, Some(Severity::Warning), Some(Severity::Error), Some(Severity::Critical)]);
+    // A remark changes the task, and not since when it is ready.
+    let id = task.clone();
+    bench.call(move |board| board.comment(&id, "still there", None, &alice())).unwrap();
+    let stranded = found(&bench, &task).remove(0);
+    assert_eq!((stranded.first_seen_at, stranded.last_seen_at), (since, bench.clock.now()));
+}
+
+#[test]
+fn what_is_held_on_purpose_is_not_stranded() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    let on = HoldOn { scope: HoldScope::Profile, name: "bob".to_owned() };
+    let new = NewHold { kind: HoldKind::Manual, reason: "later".to_owned(), until: None };
+    bench.call(move |board| board.hold(&on, &new, &alice())).unwrap();
+    bench.clock.advance(Duration::from_hours(5));
+    assert_eq!(kinds(&bench, &task), []);
+}
+
+#[test]
+fn failures_in_a_row_are_told_with_the_first_and_the_last_of_them() {
+    let bench = Bench::new();
+    let task = bench.create(NewTask { max_retries: Some(2), ..titled("fails") }).id;
+    bench.finish(bench.start(&task), EndCause::Exited { code: 3 });
+    let first = bench.clock.now();
+    assert_eq!(kinds(&bench, &task), [], "one failure may be an accident");
+    bench.clock.advance(Duration::from_mins(1));
+    let run = bench.start(&task);
+    bench.finish(run, EndCause::Exited { code: 3 });
+    let last = bench.clock.now();
+    bench.clock.advance(Duration::from_mins(1));
+
+    let told = found(&bench, &task);
+
+    assert_eq!(
+        kinds(&bench, &task),
+        [
+            ("repeated_failures".to_owned(), Severity::Critical),
+            ("repeated_crashes".to_owned(), Severity::Error)
+        ]
+    );
+    for one in told {
+        assert_eq!((one.first_seen_at, one.last_seen_at, one.count), (first, last, 2));
+        assert_eq!(one.run_id, Some(run));
+        assert_eq!(one.actions.iter().filter(|action| action.suggested).count(), 1);
+    }
+}
+
+#[test]
+fn a_task_that_is_blocked_for_a_day_or_over_and_over_is_told() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    // Each time for another reason, or the board itself sends it to triage.
+    for kind in [BlockKind::Capability, BlockKind::Transient, BlockKind::Capability] {
+        let id = task.clone();
+        bench
+            .call(move |board| {
+                board.block(&id, Blocking { kind, ..Blocking::default() }, None, &alice())?;
+                board.unblock(&id, None, &alice())
+            })
+            .unwrap();
+    }
+    assert_eq!(kinds(&bench, &task), [("block_unblock_cycling".to_owned(), Severity::Warning)]);
+    let id = task.clone();
+    bench.call(move |board| board.block(&id, Blocking::default(), None, &alice())).unwrap();
+    bench.clock.advance(Duration::from_hours(24));
+    assert!(kinds(&bench, &task).contains(&("stuck_in_blocked".to_owned(), Severity::Warning)));
+}
+
+#[test]
+fn a_scheduled_task_that_nobody_woke_is_told() {
+    let bench = Bench::new();
+    let at = bench.clock.now().after(Duration::from_mins(1));
+    let task = bench.create(NewTask { not_before: Some(at), ..titled("later") }).id;
+    bench.clock.advance(Duration::from_mins(5));
+    assert_eq!(kinds(&bench, &task), []);
+    bench.clock.advance(Duration::from_mins(1));
+    assert_eq!(kinds(&bench, &task), [("overdue".to_owned(), Severity::Error)]);
+    assert_eq!(found(&bench, &task)[0].first_seen_at, at);
+}

@@ -1,0 +1,65 @@
+//! The tasks that something may be wrong about.
+
+use rusqlite::{Connection, params};
+
+use super::convert::Step as _;
+use crate::clock::Timestamp;
+use crate::error::Error;
+use crate::id::{Profile, TaskId};
+use crate::status::Status;
+
+/// So many are looked at.
+const MOST: u32 = 10_000;
+
+/// A task that something may be wrong about.
+pub(crate) struct Suspect {
+    pub(crate) id: TaskId,
+    pub(crate) title: String,
+    pub(crate) status: Status,
+    pub(crate) assignee: Option<Profile>,
+    pub(crate) failures: u32,
+    pub(crate) error: Option<String>,
+    pub(crate) block_reason: Option<String>,
+    pub(crate) nonspawnable: Option<String>,
+    pub(crate) not_before: Option<Timestamp>,
+    pub(crate) was_blocked: bool,
+    /// When it came to stand where it stands.
+    pub(crate) since: Timestamp,
+}
+
+/// Lists them: one, or all.
+pub(crate) fn list(conn: &Connection, task: Option<&TaskId>, now: Timestamp) -> Result<Vec<Suspect>, Error> {
+    // The last transition says since when; where it was folded, the last change of the row is the best there is.
+    conn.prepare_cached(
+        "SELECT t.id, t.title, t.status, t.assignee, t.consecutive_failures, t.last_failure_error, t.block_reason, \
+           t.nonspawnable, t.not_before, \
+           t.last_block_kind IS NOT NULL OR t.status IN ('blocked', 'ready', 'triage') AS was_blocked, \
+           coalesce((SELECT max(e.created_at) FROM task_events e WHERE e.task_id = t.id AND e.change IS NOT NULL), \
+             t.updated_at) AS since \
+         FROM tasks t WHERE t.status IN ('triage', 'todo', 'scheduled', 'ready', 'running', 'review', 'blocked') \
+           AND (?1 IS NULL OR t.id = ?1) \
+           AND (t.consecutive_failures > 1 OR t.last_block_kind IS NOT NULL OR t.status IN ('blocked', 'ready') \
+             OR (t.status = 'scheduled' AND t.not_before <= ?2)) \
+         ORDER BY t.id LIMIT ?3",
+    )
+    .and_then(|mut statement| {
+        statement
+            .query_map(params![task, now, MOST], |row| {
+                Ok(Suspect {
+                    id: row.get("id")?,
+                    title: row.get("title")?,
+                    status: row.get("status")?,
+                    assignee: row.get("assignee")?,
+                    failures: row.get("consecutive_failures")?,
+                    error: row.get("last_failure_error")?,
+                    block_reason: row.get("block_reason")?,
+                    nonspawnable: row.get("nonspawnable")?,
+                    not_before: row.get("not_before")?,
+                    was_blocked: row.get("was_blocked")?,
+                    since: row.get("since")?,
+                })
+            })?
+            .collect()
+    })
+    .step("look for what is wrong")
+}

@@ -1,0 +1,103 @@
+//! `diagnostics`: what is wrong, since when, and what to do about it.
+
+use kernel::{BoardName, Diagnosed, Severity, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::texts;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::moment;
+use crate::terminal::{Ink, Screen, printable};
+
+/// Show what is wrong, since when, and what to do about it
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(
+    visible_alias = "diag",
+    after_help = "\
+Examples:
+  supervisor diagnostics
+  supervisor diagnostics --severity error
+  supervisor diagnostics --task t_0123abcd --json"
+)]
+pub(crate) struct Diagnostics {
+    /// Only what is at least so bad
+    #[arg(long, value_name = "SEVERITY", value_parser = texts::word::<Severity>(Severity::ALL.iter().map(|word| word.as_str())))]
+    pub(crate) severity: Option<Severity>,
+    /// Only of this task
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<TaskId>,
+}
+
+impl Verb for Diagnostics {
+    const NAME: &'static str = "diagnostics";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Vec<Diagnosed>;
+
+    async fn run(self, call: Call) -> Result<Vec<Diagnosed>, Failure> {
+        let board = call.board.name().clone();
+        let task = self.task.clone();
+        let mut found = call
+            .read(move |view| {
+                if let Some(task) = &task {
+                    view.expect_task(task)?;
+                }
+                view.diagnose(task.as_ref())
+            })
+            .await?;
+        let least = self.severity.unwrap_or(Severity::Warning);
+        for one in &mut found {
+            one.diagnostics.retain(|diagnostic| diagnostic.severity >= least);
+            // A command works as it is pasted, whichever board is the default.
+            if board != BoardName::default() {
+                let actions = one.diagnostics.iter_mut().flat_map(|diagnostic| &mut diagnostic.actions);
+                for action in actions {
+                    if let Some(rest) =
+                        action.payload["command"].as_str().and_then(|text| text.strip_prefix("supervisor "))
+                    {
+                        action.payload["command"] = format!("supervisor --board {board} {rest}").into();
+                    }
+                }
+            }
+        }
+        found.retain(|one| !one.diagnostics.is_empty());
+        Ok(found)
+    }
+
+    fn show(reply: &Vec<Diagnosed>, screen: &mut Screen) {
+        if reply.is_empty() {
+            screen.line("Nothing is wrong.");
+            return;
+        }
+        for (severity, ink) in
+            [(Severity::Critical, Ink::Red), (Severity::Error, Ink::Red), (Severity::Warning, Ink::Yellow)]
+        {
+            let of_it = |one: &&Diagnosed| one.diagnostics.iter().any(|found| found.severity == severity);
+            if !reply.iter().any(|one| of_it(&one)) {
+                continue;
+            }
+            let heading = screen.paint(ink, severity.as_str());
+            screen.heading(&heading);
+            for one in reply.iter().filter(of_it) {
+                for found in one.diagnostics.iter().filter(|found| found.severity == severity) {
+                    let head = format!("{} ({}): {}", one.title, found.kind, found.title);
+                    screen.hanging(&format!("{}  ", one.task_id), &printable(&head));
+                    if !found.detail.is_empty() {
+                        screen.hanging("            ", &printable(&found.detail));
+                    }
+                    let since = moment::local(found.first_seen_at);
+                    screen.line(format!(
+                        "            since {since}, last {}",
+                        moment::local(found.last_seen_at)
+                    ));
+                    for action in found.actions.iter().filter(|action| action.suggested) {
+                        let command = action.payload["command"].as_str().unwrap_or_default();
+                        screen.line(format!("            {}: {}", action.label, printable(command)));
+                    }
+                }
+            }
+        }
+    }
+}
