@@ -1,0 +1,210 @@
+//! A text of sections within a budget of bytes: what matters most gets its room first, and what has none is named.
+
+use std::collections::BTreeSet;
+
+use super::Context;
+
+/// The list of what was left out has this much room of its own.
+const NOTICE: usize = 1024;
+
+/// What is given room before what, the most important first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// What the task is.
+    Task,
+    /// The last word of people and other workers, and how the last attempt ended.
+    Latest,
+    /// What the tasks before this one have left.
+    Parents,
+    /// The files at hand.
+    Files,
+    /// What was said earlier.
+    Comments,
+    /// The attempts before the last one.
+    Attempts,
+}
+
+impl Rank {
+    /// Whether parts of this rank follow one another in time.
+    fn is_of_series(self) -> bool {
+        match self {
+            Rank::Latest | Rank::Comments | Rank::Attempts => true,
+            Rank::Task | Rank::Parents | Rank::Files => false,
+        }
+    }
+}
+
+/// A piece that is told whole or not at all.
+#[derive(Debug)]
+struct Part {
+    /// The section it stands in.
+    section: usize,
+    rank: Rank,
+    /// What it is called where it is left out.
+    name: String,
+    text: String,
+}
+
+/// Sections in the order in which they are read, each with its parts.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    heads: Vec<String>,
+    parts: Vec<Part>,
+    /// What was left out so far.
+    omitted: Vec<String>,
+}
+
+impl Page {
+    /// Begins a section; its head is told with the first part of it that is.
+    pub(super) fn section(&mut self, head: impl Into<String>) {
+        self.heads.push(head.into());
+    }
+
+    /// Adds a part to the section that was begun last.
+    pub(super) fn part(&mut self, rank: Rank, name: impl Into<String>, text: String) {
+        let section = self.heads.len().saturating_sub(1);
+        self.parts.push(Part { section, rank, name: name.into(), text });
+    }
+
+    /// Notes something that is not told.
+    pub(super) fn leave_out(&mut self, what: String) {
+        self.omitted.push(what);
+    }
+
+    /// Cuts text to `limit` bytes, at a character's boundary, and says so.
+    pub(super) fn cut(&mut self, text: &str, limit: usize, what: &str) -> String {
+        if text.len() <= limit {
+            return text.to_owned();
+        }
+        let end = text.floor_char_boundary(limit);
+        let left_out = text.len() - end;
+        self.leave_out(format!("the last {left_out} bytes of {what}"));
+        format!("{}\n[{left_out} bytes left out]", &text[..end])
+    }
+
+    /// Writes what fits into `total` bytes. Among parts of one rank the later ones go first; where one of them finds no
+    /// room, neither do those before it, so that no series has a hole.
+    pub(super) fn finish(mut self, total: usize) -> Context {
+        let mut room = total.saturating_sub(NOTICE);
+        let mut told = BTreeSet::new();
+        let mut heads = BTreeSet::new();
+        let mut full = BTreeSet::new();
+        let mut order: Vec<usize> = (0..self.parts.len()).collect();
+        order.sort_by_key(|at| (self.parts[*at].rank, std::cmp::Reverse(*at)));
+        for at in order {
+            let part = &self.parts[at];
+            let head = if heads.contains(&part.section) { 0 } else { self.heads[part.section].len() };
+            if head + part.text.len() > room || (part.rank.is_of_series() && full.contains(&part.section)) {
+                full.insert(part.section);
+                continue;
+            }
+            room -= head + part.text.len();
+            heads.insert(part.section);
+            told.insert(at);
+        }
+        let mut text = String::new();
+        let mut section = None;
+        let mut gap: Vec<&Part> = Vec::new();
+        for (at, part) in self.parts.iter().enumerate() {
+            let goes_on =
+                gap.last().is_some_and(|last| part.rank.is_of_series() && last.section == part.section);
+            if !gap.is_empty() && (told.contains(&at) || !goes_on) {
+                self.omitted.push(named(&gap));
+                gap.clear();
+            }
+            if !told.contains(&at) {
+                gap.push(part);
+                continue;
+            }
+            if section != Some(part.section) {
+                section = Some(part.section);
+                text.push_str(&self.heads[part.section]);
+            }
+            text.push_str(&part.text);
+        }
+        if !gap.is_empty() {
+            self.omitted.push(named(&gap));
+        }
+        text.push_str(&notice(&self.omitted, total.saturating_sub(text.len())));
+        Context { text, omitted: self.omitted }
+    }
+}
+
+/// Names parts that follow one another.
+fn named(gap: &[&Part]) -> String {
+    let bytes: usize = gap.iter().map(|part| part.text.len()).sum();
+    match gap {
+        [first, .., last] => format!("{} to {} ({bytes} bytes)", first.name, last.name),
+        [only] => format!("{} ({bytes} bytes)", only.name),
+        [] => String::new(),
+    }
+}
+
+/// Names what was left out, in at most `room` bytes.
+fn notice(omitted: &[String], room: usize) -> String {
+    if omitted.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n## Left out\n\n".to_owned();
+    for (at, line) in omitted.iter().enumerate() {
+        let more = format!("- and {} more\n", omitted.len() - at);
+        let line = format!("- {line}\n");
+        let is_last = at + 1 == omitted.len();
+        if text.len() + line.len() + if is_last { 0 } else { more.len() } > room {
+            text.push_str(&more);
+            break;
+        }
+        text.push_str(&line);
+    }
+    let end = text.floor_char_boundary(room);
+    text.truncate(end);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(page: &mut Page, head: &str, rank: Rank, count: usize) {
+        page.section(head);
+        for number in 0..count {
+            page.part(rank, format!("{head} {number}"), format!("{head}-{number} {}\n", "x".repeat(100)));
+        }
+    }
+
+    #[test]
+    fn what_matters_most_gets_its_room_first_and_stands_in_its_place() {
+        let mut page = Page::default();
+        series(&mut page, "talk", Rank::Comments, 9);
+        series(&mut page, "parent", Rank::Parents, 2);
+        let context = page.finish(NOTICE + 600);
+        let at = |what: &str| context.text.find(what);
+        assert!(at("talk-8") < at("parent-0") && at("parent-0") < at("parent-1"), "{}", context.text);
+        assert!(at("talk-7").is_some() && at("talk-5").is_none() && at("parent-0").is_some());
+        assert!(context.omitted[0].starts_with("talk 0 to talk "), "{:?}", context.omitted);
+    }
+
+    #[test]
+    fn a_series_has_no_hole() {
+        let mut page = Page::default();
+        page.section("talk");
+        for (name, length) in [("small", 10), ("huge", 5000), ("last", 10)] {
+            page.part(Rank::Comments, name, format!("{name} {}", "x".repeat(length)));
+        }
+        let context = page.finish(NOTICE + 200);
+        assert!(context.text.contains("last") && !context.text.contains("small xx"), "{}", context.text);
+    }
+
+    #[test]
+    fn nothing_is_ever_longer_than_the_budget_and_what_is_left_out_is_counted() {
+        for total in (0..9000).step_by(7) {
+            let mut page = Page::default();
+            series(&mut page, "ä", Rank::Task, 3);
+            series(&mut page, "talk", Rank::Comments, 60);
+            let context = page.finish(total);
+            assert!(context.text.len() <= total, "{} of {total}", context.text.len());
+            let told = context.text.matches(" xxx").count();
+            assert_eq!(told == 63, context.omitted.is_empty());
+        }
+    }
+}
