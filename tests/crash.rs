@@ -319,6 +319,8 @@ fn without_a_cgroup_a_killed_shim_holds_its_claim_until_a_person_takes_it_back()
         (worker["phase"] == "unknown" && worker["note"].as_str()?.contains("survivors unknown")).then_some(())
     };
     fleet.eventually("status says that survivors are unknown", unknown);
+    let found = fleet.json(["diagnostics", "--severity", "critical"]);
+    assert_eq!(found[0]["diagnostics"][0]["kind"], "survivors_unknown", "{found:#}");
     // The next daemon cannot know more.
     fleet.restart();
     fleet.eventually("status still says it", unknown);

@@ -11,6 +11,7 @@ mod confine;
 mod daemon;
 mod demo;
 mod details;
+mod diagnosis;
 mod exit;
 mod failpoint;
 mod failure;

@@ -98,7 +98,7 @@ pub(super) struct Tally {
     total: usize,
     tenants: BTreeMap<Tenant, usize>,
     profiles: BTreeMap<Profile, usize>,
-    places: BTreeMap<String, TaskKey>,
+    places: BTreeMap<String, (TaskKey, Option<Tenant>)>,
     environments: BTreeSet<String>,
 }
 
@@ -121,7 +121,7 @@ impl Tally {
             *self.profiles.entry(profile.clone()).or_default() += 1;
         }
         if let Some(place) = &claim.place {
-            self.places.insert(place.clone(), claim.key.clone());
+            self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
         }
         self.environments.insert(claim.environment.clone());
     }
@@ -146,9 +146,11 @@ impl Tally {
             return slot(format!("waits for a slot of profile {profile}: {cap} of {cap} are taken"));
         }
         if let Some(place) = &claim.place
-            && let Some(holder) = self.places.get(place)
+            && let Some((holder, tenant)) = self.places.get(place)
         {
-            let text = format!("waits for {place}: {} works there", holder.task);
+            // One tenant learns nothing of another one's tasks.
+            let who = if *tenant == claim.tenant { holder.task.as_str() } else { "a task of another tenant" };
+            let text = format!("waits for {place}: {who} works there");
             return Some(Waiting::new(WaitingCode::Workspace, text));
         }
         if let Some(error) = breakers.open.get(&claim.environment)

@@ -110,6 +110,9 @@ mod tests {
         let (code, text) = told(&dispatcher, 2, "dir:/tmp");
         assert_eq!(code, WaitingCode::Workspace);
         assert_eq!(text, "waits for /tmp: t_00000001 works there");
+        let other = Claim { tenant: Some("acme".parse().unwrap()), ..claim(3, "dir:/tmp") };
+        let why = dispatcher.why(vec![other]).remove(&key(3).task).unwrap();
+        assert_eq!(why.text, "waits for /tmp: a task of another tenant works there");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::diagnosis;
 use crate::failure::Failure;
 use crate::moment;
 use crate::terminal::{Ink, Screen, printable};
@@ -39,7 +40,7 @@ impl Verb for Diagnostics {
     async fn run(self, call: Call) -> Result<Vec<Diagnosed>, Failure> {
         let board = call.board.name().clone();
         let task = self.task.clone();
-        let mut found = call
+        let found = call
             .read(move |view| {
                 if let Some(task) = &task {
                     view.expect_task(task)?;
@@ -47,6 +48,7 @@ impl Verb for Diagnostics {
                 view.diagnose(task.as_ref())
             })
             .await?;
+        let mut found = diagnosis::complete(&call, found, self.task.as_ref()).await?;
         let least = self.severity.unwrap_or(Severity::Warning);
         for one in &mut found {
             one.diagnostics.retain(|diagnostic| diagnostic.severity >= least);

@@ -1,0 +1,98 @@
+//! What the daemon adds to what a board finds wrong: why nobody takes a stranded task, and runs of which nobody knows
+//! whether they are over.
+
+use std::cmp::Reverse;
+
+use kernel::{
+    Clock as _, Diagnosed, Diagnostic, Filter, Remedy, Severity, Status, SystemClock, Task, TaskId, Waiting,
+    WaitingCode,
+};
+use serde_json::json;
+
+use crate::api::Call;
+use crate::failure::Failure;
+use crate::why;
+
+/// So many running tasks are looked at.
+const RUNNING: u32 = 10_000;
+
+/// Adds it, for one task or for all.
+pub(crate) async fn complete(
+    call: &Call,
+    mut found: Vec<Diagnosed>,
+    task: Option<&TaskId>,
+) -> Result<Vec<Diagnosed>, Failure> {
+    let stranded: Vec<TaskId> = found
+        .iter()
+        .filter(|one| one.diagnostics.iter().any(is_stranded))
+        .map(|one| one.task_id.clone())
+        .collect();
+    let only = task.cloned();
+    let tasks = call
+        .read(move |view| {
+            let running = Filter { status: Some(Status::Running), limit: RUNNING, ..Filter::default() };
+            let mut tasks = match only {
+                Some(task) => vec![view.expect_task(&task)?],
+                None => view.tasks(&running)?.tasks,
+            };
+            tasks.retain(|task| task.status == Status::Running);
+            for task in &stranded {
+                tasks.extend(view.task(task)?);
+            }
+            Ok(tasks)
+        })
+        .await?;
+    for task in why::explain(call, tasks).await? {
+        let Some(why) = &task.why else { continue };
+        if why.code == WaitingCode::Survivors {
+            found.push(survivors(&task, why));
+        } else if let Some(one) = found.iter_mut().find(|one| one.task_id == task.id) {
+            // What somebody holds back on purpose is not stranded.
+            one.diagnostics.retain(|diagnostic| why.code != WaitingCode::Hold || !is_stranded(diagnostic));
+            for diagnostic in one.diagnostics.iter_mut().filter(|diagnostic| is_stranded(diagnostic)) {
+                diagnostic.detail = why::line(why);
+            }
+        }
+    }
+    found.retain(|one| !one.diagnostics.is_empty());
+    found.sort_by_key(|one| {
+        (one.diagnostics.first().map(|worst| Reverse(worst.severity)), one.task_id.clone())
+    });
+    Ok(found)
+}
+
+fn is_stranded(diagnostic: &Diagnostic) -> bool {
+    diagnostic.kind == "stranded_in_ready"
+}
+
+fn survivors(task: &Task, why: &Waiting) -> Diagnosed {
+    let remedy = |label: &str, command: String, suggested| Remedy {
+        kind: "cli_hint".to_owned(),
+        label: label.to_owned(),
+        payload: json!({ "command": command }),
+        suggested,
+    };
+    let id = &task.id;
+    let diagnostic = Diagnostic {
+        kind: "survivors_unknown".to_owned(),
+        severity: Severity::Critical,
+        title: "processes of its run may still live".to_owned(),
+        detail: why.text.clone(),
+        actions: vec![
+            remedy("see what runs", "supervisor status".to_owned(), false),
+            remedy("when you know that all of them are gone", format!("supervisor reclaim {id}"), true),
+        ],
+        first_seen_at: task.updated_at,
+        last_seen_at: SystemClock.now(),
+        count: 1,
+        run_id: task.current_run_id,
+        data: json!({}),
+    };
+    Diagnosed {
+        task_id: id.clone(),
+        title: task.title.clone(),
+        status: task.status,
+        assignee: task.assignee.clone(),
+        diagnostics: vec![diagnostic],
+    }
+}
