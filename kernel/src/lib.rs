@@ -111,7 +111,7 @@ pub use retry::{DEFAULT_FAILURE_LIMIT, counts, pause};
 pub use run::{Holder, Purpose, Run, RunStatus};
 pub use status::{Change, Gate, Intake, State, Status, Then, WasDone};
 pub use store::backup::{Existing, Restored, backup_board, restore_board};
-pub use store::check::{check_board, require_whole};
+pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};
 pub use store::export::Rows;
 pub use store::open::OpenError;

@@ -255,7 +255,7 @@ impl Service {
         let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
         if let Mode::Daemon(_) = self.mode {
             // Once for as long as the daemon has it open, before anything is read from it or written to it.
-            kernel::require_whole(&path)?;
+            kernel::require_whole(&path, kernel::Depth::Structure)?;
         }
         let changed = watch::Sender::new(0);
         let commits = Arc::new(AtomicU64::new(0));

@@ -13,12 +13,28 @@ const BIG: u64 = 256 * 1024 * 1024;
 /// So many faults are told.
 const TOLD: usize = 20;
 
+/// How much of a board is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Its pages, its indices and what its rows refer to: without these it cannot be served.
+    Structure,
+    /// The values of its rows as well. One that makes no sense spoils its own row alone.
+    Values,
+}
+
 /// Returns everything that is wrong with the board at `path`, in words; nothing for a board that is whole.
 ///
 /// # Errors
 /// A file that cannot be opened as a board at all.
 pub fn check_board(path: &Path) -> Result<Vec<String>, OpenError> {
-    let conn = open::reader(path)?;
+    look(path, Depth::Values)
+}
+
+fn look(path: &Path, depth: Depth) -> Result<Vec<String>, OpenError> {
+    let conn = match depth {
+        Depth::Structure => open::reader(path)?,
+        Depth::Values => open::auditor(path)?,
+    };
     faults(&conn, path)
 }
 
@@ -26,8 +42,8 @@ pub fn check_board(path: &Path) -> Result<Vec<String>, OpenError> {
 ///
 /// # Errors
 /// [`OpenError::Corrupt`] with the first faults; whatever keeps it from being opened.
-pub fn require_whole(path: &Path) -> Result<(), OpenError> {
-    let faults = check_board(path)?;
+pub fn require_whole(path: &Path, depth: Depth) -> Result<(), OpenError> {
+    let faults = look(path, depth)?;
     if faults.is_empty() {
         return Ok(());
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Existing, NewTask, OpenError, Readers, Repair, RunId, Timestamp, Writer, WriterOptions, backup_board,
-    check_board, repair_board, require_whole, restore_board,
+    Depth, Existing, NewTask, OpenError, Readers, Repair, RunId, Timestamp, Writer, WriterOptions,
+    backup_board, check_board, repair_board, require_whole, restore_board,
 };
 
 const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
@@ -137,15 +137,15 @@ fn a_damaged_index_is_made_anew_and_the_damaged_file_kept() {
     )
     .unwrap();
     drop(conn);
-    let error = require_whole(&path).unwrap_err();
+    let error = require_whole(&path, Depth::Structure).unwrap_err();
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
     assert!(error.hint().unwrap().contains("doctor --repair"));
 
     let repair = repair_board(&path, &"test".parse().unwrap(), NOW).unwrap();
 
     let Repair::Reindexed { evidence } = repair else { panic!("{repair:?}") };
-    require_whole(&path).unwrap();
-    require_whole(&evidence).unwrap_err();
+    require_whole(&path, Depth::Structure).unwrap();
+    require_whole(&evidence, Depth::Structure).unwrap_err();
     assert_eq!(repair_board(&path, &"test".parse().unwrap(), NOW).unwrap(), Repair::Whole);
 }
 
@@ -160,7 +160,30 @@ fn wrong_counts_of_tasks_are_found_and_counted_anew() {
     let repair = repair_board(&path, &"test".parse().unwrap(), NOW).unwrap();
 
     assert!(matches!(repair, Repair::Reindexed { .. }), "{repair:?}");
-    require_whole(&path).unwrap();
+    require_whole(&path, Depth::Structure).unwrap();
+}
+
+#[test]
+fn a_value_that_makes_no_sense_is_found_and_its_row_is_left_out_and_told() {
+    let bench = Bench::new();
+    let bad = bench.ready();
+    bench.create(titled("good"));
+    let (_directory, path) = close(bench);
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.pragma_update(None, "ignore_check_constraints", true).unwrap();
+    conn.execute("UPDATE tasks SET skills = '{' WHERE id = ?1", [bad.as_str()]).unwrap();
+    drop(conn);
+    let before = fs::read(&path).unwrap();
+    let error = require_whole(&path, Depth::Values).unwrap_err();
+    assert!(error.to_string().contains("CHECK constraint failed in tasks"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), before, "a look changes nothing");
+
+    let repair = repair_board(&path, &"test".parse().unwrap(), NOW).unwrap();
+
+    let Repair::Rebuilt { losses, .. } = repair else { panic!("{repair:?}") };
+    assert!(losses.iter().any(|loss| loss.table == "tasks"), "{losses:?}");
+    assert_eq!(titles(&path), ["good"]);
+    require_whole(&path, Depth::Values).unwrap();
 }
 
 /// A board with enough in it for trees of several pages.
@@ -194,12 +217,12 @@ fn whatever_page_is_damaged_a_board_is_refused_and_then_mended_with_all_that_can
         let file = fs::File::options().write(true).open(&path).unwrap();
         file.write_all_at(&[0xa5; 4096], u64::try_from(page * 4096).unwrap()).unwrap();
         drop(file);
-        if require_whole(&path).is_ok() {
+        if require_whole(&path, Depth::Structure).is_ok() {
             // A free page.
             continue;
         }
         let repair = repair_board(&path, &"test".parse().unwrap(), NOW).unwrap();
-        require_whole(&path).unwrap();
+        require_whole(&path, Depth::Structure).unwrap();
         let evidence = match repair {
             Repair::Whole => panic!("page {page} is damaged"),
             Repair::Reindexed { evidence } => evidence,

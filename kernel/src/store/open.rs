@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{meta, migrate};
@@ -187,6 +188,20 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     check(&conn, path)?;
     conn.pragma_update(None, "query_only", true).map_err(|error| sqlite("prepare", path, error))?;
+    identity(&conn, path)?;
+    Ok(conn)
+}
+
+/// Opens a connection that could write and does not: `SQLite` reads the constraints of a file only where it may write to
+/// it, and what it has not read it does not check.
+pub(super) fn auditor(path: &Path) -> Result<Connection, OpenError> {
+    look(path)?;
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    check(&conn, path)?;
+    let still = conn
+        .pragma_update(None, "query_only", true)
+        .and_then(|()| conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
+    still.map_err(|error| sqlite("prepare", path, error))?;
     identity(&conn, path)?;
     Ok(conn)
 }

@@ -95,3 +95,28 @@ fn a_file_of_another_board_is_noticed() {
     let error = Readers::open(&bench.path, bench.clock.clone()).unwrap_err();
     assert!(matches!(error, OpenError::Mixed { .. }), "{error}");
 }
+
+#[test]
+fn a_bad_value_in_one_row_is_told_and_the_other_rows_can_be_used() {
+    let bench = Bench::new();
+    let (bad, good) = (bench.ready(), bench.ready());
+    let conn = rusqlite::Connection::open(&bench.path).unwrap();
+    conn.pragma_update(None, "ignore_check_constraints", true).unwrap();
+    for change in ["created_at = 'yesterday'", "priority = 'high'", "title = NULL"] {
+        let refused = conn.execute(&format!("UPDATE tasks SET {change} WHERE id = ?1"), [bad.as_str()]);
+        assert!(refused.is_err(), "a value of another type cannot even be stored: {change}");
+    }
+    // What the constraints would not let in either.
+    conn.execute("UPDATE tasks SET skills = '{' WHERE id = ?1", [bad.as_str()]).unwrap();
+
+    let error = bench.readers.with(|view| view.expect_task(&bad)).unwrap_err();
+
+    assert!(matches!(error, crate::Error::Storage { kind: crate::StorageKind::Corrupt, .. }), "{error}");
+    assert!(error.hint().is_some());
+    assert_eq!(bench.task(&good).id, good);
+    bench.start(&good);
+    bench.create(crate::testing::titled("after"));
+    let faults = crate::check_board(&bench.path).unwrap();
+    assert!(faults.iter().any(|fault| fault.contains("CHECK")), "{faults:?}");
+    crate::require_whole(&bench.path, crate::Depth::Structure).unwrap();
+}

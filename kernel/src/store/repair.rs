@@ -182,9 +182,11 @@ fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::R
     for order in ["ASC", "DESC"] {
         let scan =
             format!("SELECT {names} FROM \"{table}\" NOT INDEXED ORDER BY {} {order}", key(source, table));
-        match read_rows(source, &scan, shared.len(), |row| match insert.execute(params_from_iter(row)) {
-            Ok(_) => {}
-            Err(_) => refused += 1,
+        match read_rows(source, &scan, shared.len(), |row| {
+            // What breaks a constraint is ignored; so are, on the way back, the rows that are there already.
+            if !insert.execute(params_from_iter(row)).is_ok_and(|inserted| inserted == 1) {
+                refused += 1;
+            }
         }) {
             Ok(()) => break,
             Err(error) => broken = Some(error.to_string()),

@@ -149,7 +149,7 @@ fn boards(root: &Root) -> Result<Vec<BoardName>, Failure> {
 
 fn whole(root: &Root, name: &BoardName) -> Check {
     let check = format!("board {name}");
-    match kernel::require_whole(&root.board(name)) {
+    match kernel::require_whole(&root.board(name), kernel::Depth::Values) {
         Ok(()) => Check::new(check, Verdict::Ok, "its pages, indices, rows and references are whole"),
         Err(error) => Check::failed(check, error.into()),
     }
