@@ -44,6 +44,9 @@ words! {
     }
 }
 
+/// The step whose failure leaves open whether the write is kept.
+pub(crate) const COMMIT: &str = "commit";
+
 /// Why a call was refused or failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[expect(clippy::error_impl_error, reason = "the one error of every call: kernel::Error")]
@@ -145,13 +148,19 @@ impl Error {
             | Error::Illegal { hint, .. }
             | Error::Invalid { hint, .. }
             | Error::Forbidden { hint, .. } => hint.clone(),
-            Error::Storage { kind, .. } => match kind {
+            Error::Storage { kind, step, .. } => match kind {
                 StorageKind::Full => {
-                    Some("free some space on the board's file system; nothing was lost".to_owned())
+                    Some("free some space on the board's file system; nothing was written".to_owned())
                 }
-                StorageKind::Io => {
-                    Some("look at the kernel log for the disk's errors, then try again".to_owned())
-                }
+                // What could not be made durable stands in the log all the same: a crash before the next write finds it.
+                StorageKind::Io if *step == COMMIT => Some(
+                    "it is not known whether this write is kept: look before you repeat it, or repeat it with its request \
+                     id; the kernel log has the disk's errors"
+                        .to_owned(),
+                ),
+                StorageKind::Io => Some(
+                    "nothing was written: look at the kernel log for the disk's errors, then try again".to_owned(),
+                ),
                 StorageKind::Busy => Some("another program holds the board's lock; try again".to_owned()),
                 StorageKind::ReadOnly => {
                     Some("check the owner and mode of the board and its directory".to_owned())

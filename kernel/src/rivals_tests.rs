@@ -64,7 +64,13 @@ fn some_tasks(bench: &Bench) -> Tasks {
 const LEDGER: &str = "ledger";
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 50, ..ProptestConfig::default() })]
+    // The same histories meet in another order the next time, so a seed would be no witness.
+    #![proptest_config(ProptestConfig {
+        cases: 12,
+        max_shrink_iters: 50,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn histories_of_several_writers_keep_the_invariants_and_everything_acknowledged(

@@ -205,6 +205,29 @@ fn a_claim_by_hand_settles_at_once_and_expires() {
 }
 
 #[test]
+fn an_attempt_does_not_inherit_the_heartbeat_of_the_one_before() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let claim = || {
+        let task = id.clone();
+        bench.call(move |board| board.claim(&task, Duration::from_mins(1), &alice())).unwrap().run.id
+    };
+    claim();
+    let task = id.clone();
+    bench.call(move |board| board.heartbeat(&task, None, &alice())).unwrap();
+    bench.clock.advance(Duration::from_hours(2));
+    assert_eq!(bench.wake(), vec![id.clone()], "the first attempt has run out");
+
+    let second = claim();
+
+    let run = bench.readers.with(|view| view.run(second)).unwrap().unwrap();
+    assert_eq!(run.last_heartbeat_at, None);
+    bench.clock.advance(Duration::from_secs(59));
+    assert!(bench.wake().is_empty(), "the second has its whole lease");
+    assert_eq!(bench.task(&id).current_run_id, Some(second));
+}
+
+#[test]
 fn a_link_that_closes_a_circle_is_refused() {
     let bench = Bench::new();
     let a = bench.ready();

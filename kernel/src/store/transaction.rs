@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::convert::Step as _;
-use crate::error::Error;
+use crate::error::{COMMIT, Error};
 
 pub(crate) fn begin(conn: &Connection) -> Result<(), Error> {
     conn.execute_batch("BEGIN IMMEDIATE").step("begin a transaction")
@@ -14,7 +14,7 @@ pub(crate) fn begin_read(conn: &Connection) -> Result<(), Error> {
 }
 
 pub(crate) fn commit(conn: &Connection) -> Result<(), Error> {
-    conn.execute_batch("COMMIT").step("commit")
+    conn.execute_batch("COMMIT").step(COMMIT)
 }
 
 /// Ends whatever is open; a transaction that `SQLite` has ended itself is fine too.
