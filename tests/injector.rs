@@ -1,0 +1,296 @@
+//! Lets chosen writes of a daemon fail, as a broken or a full disk does: a tracer that answers in the kernel's place.
+//!
+//! The tracer is this test binary again, as the parent of the daemon; whoever kills it kills the daemon. It follows the
+//! daemon's threads, and its children too where that is asked for, and takes its orders from a socket:
+//!
+//! ```text
+//! arm <pass so many> <errno> <any|sync> <path> …      →  ok
+//! disarm                                              →  failed, or nothing
+//! ```
+//! A call counts if its descriptor is of a file whose path ends with one of those that were named, or lies in one of them
+//! that ends with a slash.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::{env, fs, thread};
+
+use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::harness::{BINARY, Fleet, skip};
+
+/// Which calls may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// Whatever changes a file's content, length or durability.
+    Any,
+    /// Those that make it durable.
+    Sync,
+}
+
+/// Who is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whom {
+    /// The daemon.
+    Daemon,
+    /// The daemon and the shims that it starts.
+    Shims,
+}
+
+/// Whether the call that was meant has failed, or there was none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// It has failed.
+    Failed,
+    /// So many calls were not made.
+    Nothing,
+}
+
+/// The door to a tracer.
+#[derive(Debug)]
+pub(crate) struct Injector {
+    socket: PathBuf,
+}
+
+impl Injector {
+    /// Starts the fleet's daemon under a tracer and waits until it serves. None where this host cannot.
+    pub(crate) fn start(fleet: &Fleet, whom: Whom) -> Option<Self> {
+        if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+            skip("writes that fail: the tracer knows the calls of x86_64 only");
+            return None;
+        }
+        if let Ok(scope) = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
+            && scope.trim() == "3"
+        {
+            skip("writes that fail: this host lets nobody trace");
+            return None;
+        }
+        let socket = fleet.home().join("injector");
+        let log = fs::File::options().create(true).append(true).open(fleet.log_file()).unwrap();
+        let mut command = Command::new(env::current_exe().unwrap());
+        fleet.dress(&mut command);
+        command
+            .args(["--exact", "injector::the_tracer", "--ignored", "--nocapture", "--test-threads=1"])
+            .env("RUST_LOG", "info")
+            .env("INJECTOR_SOCKET", &socket)
+            .env("INJECTOR_ROOT", fleet.root())
+            .env("INJECTOR_WHOM", if whom == Whom::Shims { "shims" } else { "daemon" })
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
+        let before = fleet.log().len();
+        fleet.adopt(command.spawn().unwrap());
+        fleet.eventually("the traced daemon serves", || {
+            fleet.log()[before..].contains(" serves ").then_some(())
+        });
+        Some(Injector { socket })
+    }
+
+    /// Lets one call fail after so many of its kind have passed.
+    pub(crate) fn arm(&self, pass: u64, errno: Errno, calls: Calls, paths: &[&str]) {
+        let calls = if calls == Calls::Any { "any" } else { "sync" };
+        let said = self.ask(&format!("arm {pass} {} {calls} {}", errno as i32, paths.join(" ")));
+        assert_eq!(said, "ok");
+    }
+
+    /// Lets everything pass again.
+    pub(crate) fn disarm(&self) -> Seen {
+        let said = self.ask("disarm");
+        if said == "failed" { Seen::Failed } else { Seen::Nothing }
+    }
+
+    fn ask(&self, order: &str) -> String {
+        let mut stream = UnixStream::connect(&self.socket).unwrap();
+        writeln!(stream, "{order}").unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+}
+
+/// What the tracer is to do.
+#[derive(Debug, Default)]
+struct Orders {
+    paths: Vec<String>,
+    pass: u64,
+    errno: i64,
+    only_sync: bool,
+    armed: bool,
+    calls: u64,
+}
+
+impl Orders {
+    /// Takes an order and says what comes of it.
+    fn take(&mut self, line: &str) -> String {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let ["arm", pass, errno, calls, paths @ ..] = &words[..] {
+            *self = Orders {
+                paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+                pass: pass.parse().unwrap(),
+                errno: errno.parse().unwrap(),
+                only_sync: *calls == "sync",
+                armed: true,
+                ..Orders::default()
+            };
+            return "ok".to_owned();
+        }
+        self.armed = false;
+        let failed = self.calls > self.pass;
+        if failed { "failed" } else { "nothing" }.to_owned()
+    }
+
+    /// Decides about a call: the number of the error that it gets.
+    fn decide(&mut self, call: Call, path: &Path) -> Option<i64> {
+        let path = path.to_string_lossy();
+        let is_named = |name: &String| path.ends_with(name) || (name.ends_with('/') && path.contains(name));
+        let is_kind = call == Call::Sync || !self.only_sync;
+        if !(self.armed && is_kind && self.paths.iter().any(is_named)) {
+            return None;
+        }
+        self.calls += 1;
+        let fails = self.calls == self.pass + 1;
+        fails.then_some(self.errno)
+    }
+}
+
+/// A call that may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Write,
+    Sync,
+}
+
+impl Call {
+    /// What a call of `x86_64` is, by its number.
+    fn of(number: u64) -> Option<Self> {
+        match number {
+            // write, pwrite64, writev, ftruncate, fallocate, pwritev
+            1 | 18 | 20 | 77 | 285 | 296 => Some(Call::Write),
+            // fsync, fdatasync, sync_file_range
+            74 | 75 | 277 => Some(Call::Sync),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+#[ignore = "the tracer: tests start it for their daemon"]
+fn the_tracer() {
+    let Some(socket) = env::var_os("INJECTOR_SOCKET") else { return };
+    let root = env::var("INJECTOR_ROOT").unwrap();
+    let whom = if env::var("INJECTOR_WHOM").unwrap() == "shims" { Whom::Shims } else { Whom::Daemon };
+    let orders = Arc::new(Mutex::new(Orders::default()));
+    let listener = UnixListener::bind(socket).unwrap();
+    let taken = Arc::clone(&orders);
+    // It ends with the process.
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            let reply = taken.lock().unwrap().take(&line);
+            writeln!(stream, "{reply}").unwrap();
+        }
+    });
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    trace(&root, whom, &orders);
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    panic!("{root} {whom:?} {orders:?}");
+}
+
+/// Starts the daemon and traces it to its end.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[expect(clippy::zombie_processes, reason = "whoever traces a process waits for it by its pid")]
+fn trace(root: &str, whom: Whom, orders: &Mutex<Orders>) {
+    // It waits to be traced before it becomes the daemon.
+    let daemon = Command::new("sh")
+        .args(["-c", "kill -STOP $$; exec \"$0\" --root \"$1\" daemon", BINARY, root])
+        .env_remove("INJECTOR_SOCKET")
+        .env_remove("INJECTOR_ROOT")
+        .env_remove("INJECTOR_WHOM")
+        .spawn()
+        .unwrap();
+    let daemon = Pid::from_raw(i32::try_from(daemon.id()).unwrap());
+    let stopped = waitpid(daemon, Some(WaitPidFlag::WUNTRACED)).unwrap();
+    assert_eq!(stopped, WaitStatus::Stopped(daemon, Signal::SIGSTOP));
+    let mut options = ptrace::Options::PTRACE_O_TRACESYSGOOD
+        | ptrace::Options::PTRACE_O_TRACECLONE
+        | ptrace::Options::PTRACE_O_EXITKILL;
+    if whom == Whom::Shims {
+        options |= ptrace::Options::PTRACE_O_TRACEVFORK | ptrace::Options::PTRACE_O_TRACEFORK;
+    }
+    ptrace::seize(daemon, options).unwrap();
+    kill(daemon, Signal::SIGCONT).unwrap();
+    let mut known = BTreeMap::new();
+    let mut failing = BTreeMap::new();
+    loop {
+        let (pid, signal) = match waitpid(None, Some(WaitPidFlag::__WALL)).unwrap() {
+            WaitStatus::Exited(pid, code) if pid == daemon => {
+                assert_eq!(code, 0, "the daemon's exit code");
+                return;
+            }
+            WaitStatus::Signaled(pid, signal, _) if pid == daemon => panic!("the daemon got {signal}"),
+            WaitStatus::PtraceSyscall(pid) => {
+                at_call(pid, orders, &mut failing);
+                (pid, None)
+            }
+            WaitStatus::PtraceEvent(pid, ..) => {
+                if pid != daemon && !*known.entry(pid).or_insert_with(|| is_followed(pid, daemon)) {
+                    known.remove(&pid);
+                    // A worker, or a thread that has ended meanwhile.
+                    ptrace::detach(pid, None).ok();
+                    continue;
+                }
+                (pid, None)
+            }
+            WaitStatus::Stopped(pid, signal) => (pid, Some(signal)),
+            WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..) => {
+                known.remove(&pid);
+                failing.remove(&pid);
+                continue;
+            }
+            WaitStatus::Continued(_) | WaitStatus::StillAlive => continue,
+        };
+        // It may be killed at any time.
+        ptrace::syscall(pid, signal).ok();
+    }
+}
+
+/// Whether a new thread or process is the daemon's own, or a child of it; its shims' children are workers.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn is_followed(pid: Pid, daemon: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let number = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.trim().parse::<i32>().ok())
+    };
+    let (group, parent) = (number("Tgid:"), number("PPid:"));
+    group == Some(daemon.as_raw()) || parent == Some(daemon.as_raw())
+}
+
+/// Lets a call pass, or answers it: at its beginning it becomes none, at its end it gets its error.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn at_call(pid: Pid, orders: &Mutex<Orders>, failing: &mut BTreeMap<Pid, i64>) {
+    let Ok(mut registers) = ptrace::getregs(pid) else { return };
+    if let Some(errno) = failing.remove(&pid) {
+        registers.rax = errno.wrapping_neg().cast_unsigned();
+        ptrace::setregs(pid, registers).ok();
+        return;
+    }
+    // What a call returns as long as it has not begun.
+    let begins = registers.rax == (-i64::from(Errno::ENOSYS as i32)).cast_unsigned();
+    let Some(call) = Call::of(registers.orig_rax).filter(|_| begins) else { return };
+    let Ok(path) = fs::read_link(format!("/proc/{pid}/fd/{}", registers.rdi)) else { return };
+    if let Some(errno) = orders.lock().unwrap().decide(call, &path) {
+        registers.orig_rax = u64::MAX;
+        if ptrace::setregs(pid, registers).is_ok() {
+            failing.insert(pid, errno);
+        }
+    }
+}
