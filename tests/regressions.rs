@@ -3,7 +3,7 @@
 //! The table is the list; what no other file shows is shown here. The speed of the established program is compared by the
 //! benchmark `speed`, not by tests.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,6 +43,11 @@ const TABLE: &[Row] = &[
         "exit statuses of many are lost",
         "tests/regressions.rs",
         "forty_workers_that_end_at_once_are_each_known_by_their_own_exit_code",
+    ),
+    (
+        "rate limits count as crashes",
+        "tests/regressions.rs",
+        "forty_workers_that_a_service_limits_at_once_are_none_of_them_crashed",
     ),
     (
         "rate limits count as crashes",
@@ -262,23 +267,40 @@ fn sixteen_programs_create_at_once_and_each_task_is_there_once() {
     assert_eq!((titles.len(), titles.iter().collect::<BTreeSet<_>>().len()), (80, 80));
 }
 
+/// Runs forty workers that end at the same moment, and returns each task with the code that it ended with.
+fn forty_that_end(fleet: &Fleet, code: fn(i64) -> i64) -> Vec<(String, i64)> {
+    let journal = Journal::of(fleet, 40, "");
+    fleet.start();
+    let tasks = (0..40).map(|n| {
+        let script = Journal::script(&format!("{PATIENT}; exit {}", code(n)));
+        (fleet.create("ends", &script, &["--max-retries", "1"]), code(n))
+    });
+    let tasks = tasks.collect();
+    fleet.eventually("all of them run", || (journal.begun() == 40).then_some(()));
+    let_go(&journal);
+    tasks
+}
+
 #[test]
 fn forty_workers_that_end_at_once_are_each_known_by_their_own_exit_code() {
     let fleet = Fleet::offline();
-    let journal = Journal::of(&fleet, 40, "");
-    fleet.start();
-    let tasks: BTreeMap<String, i64> = (0..40)
-        .map(|n| {
-            let script = Journal::script(&format!("{PATIENT}; exit {}", 75 + n));
-            (fleet.create("ends", &script, &["--max-retries", "1"]), 75 + n)
-        })
-        .collect();
-    fleet.eventually("all of them run", || (journal.begun() == 40).then_some(()));
-    let_go(&journal);
-    for (task, code) in &tasks {
-        let shown = fleet.wait_for(task, "blocked");
+    for (task, code) in forty_that_end(&fleet, |n| 100 + n) {
+        let shown = fleet.wait_for(&task, "blocked");
         let run = &shown["runs"][0];
         assert_eq!((&run["exit_code"], &run["signal"]), (&json!(code), &json!(null)), "{shown:#}");
+    }
+}
+
+#[test]
+fn forty_workers_that_a_service_limits_at_once_are_none_of_them_crashed() {
+    let fleet = Fleet::offline();
+    for (task, _) in forty_that_end(&fleet, |_| 75) {
+        let shown = fleet.eventually("its run has ended", || {
+            let shown = fleet.show(&task);
+            shown["runs"][0]["ended_at"].is_i64().then_some(shown)
+        });
+        assert_eq!(outcomes(&shown)[0], "rate_limited", "{shown:#}");
+        assert_eq!(shown["task"]["consecutive_failures"], 0, "{shown:#}");
     }
 }
 
@@ -326,9 +348,11 @@ fn a_task_that_is_blocked_and_let_go_under_its_worker_never_has_two() {
     let fleet = Fleet::offline();
     let journal = Journal::of(&fleet, 4, "grace = 1\n");
     fleet.start();
-    let stubborn = "if [ ! -e again ]; then touch again; trap '' TERM; while :; do sleep 0.05; done; fi";
+    let stubborn =
+        "if [ ! -e again ]; then touch again; trap '' TERM; say stubborn; while :; do sleep 0.05; done; fi";
     let task = fleet.create("stubborn", &Journal::script(stubborn), &[]);
-    fleet.eventually("it runs", || (journal.begun() == 1).then_some(()));
+    let is_stubborn = || journal.lines().iter().any(|line| line.what == "stubborn");
+    fleet.eventually("it runs and will not go", || is_stubborn().then_some(()));
 
     fleet.cli(["block", &task, "wait a moment"]).ok();
     // Its worker has a second to go; whoever is too early is refused.
@@ -339,7 +363,7 @@ fn a_task_that_is_blocked_and_let_go_under_its_worker_never_has_two() {
     assert_eq!(outcomes(&shown).last(), Some(&"completed"), "{shown:#}");
     let lines: Vec<String> = journal.lines().into_iter().map(|line| line.what).collect();
     // The second would have met the first in its workspace.
-    assert_eq!(lines, ["start", "start", "end"]);
+    assert_eq!(lines, ["start", "stubborn", "start", "end"]);
     nothing_is_left(&fleet);
 }
 
@@ -401,7 +425,7 @@ fn four_workers_that_ignore_their_deadline_hold_up_nobody() {
     let stubborn = "trap 'say asked' TERM; while [ ! -e \"${JOURNAL%/*}/go\" ]; do sleep 0.05; done; exit 1";
     let script = Journal::script(stubborn);
     let tasks: Vec<String> = (0..4)
-        .map(|_| fleet.create("stubborn", &script, &["--max-runtime", "1", "--max-retries", "1"]))
+        .map(|_| fleet.create("stubborn", &script, &["--max-runtime", "3", "--max-retries", "1"]))
         .collect();
     fleet.eventually("all four are asked to end", || {
         let lines = journal.lines();
