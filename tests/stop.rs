@@ -66,6 +66,21 @@ fn a_reclaimed_task_runs_again_only_after_its_first_worker_is_gone() {
 }
 
 #[test]
+fn a_running_task_that_is_given_another_time_waits_for_it_when_its_worker_is_gone() {
+    let fleet = Fleet::offline();
+    fleet.configure("[worker]\ngrace = 1\n");
+    fleet.start();
+    let (task, _) = started(&fleet, STUBBORN);
+    fleet.cli(["schedule", &task, "after the release", "--at", "1h"]).ok();
+    let shown = fleet.wait_for(&task, "scheduled");
+    let left = fleet.processes_with(&of_task(&task));
+    assert!(left.is_empty(), "{left:#?}");
+    assert_eq!(shown["runs"][0]["outcome"], "reclaimed");
+    let due = shown["task"]["not_before"].as_u64().unwrap() - shown["task"]["created_at"].as_u64().unwrap();
+    assert!(due >= 3600, "{shown:#}");
+}
+
+#[test]
 fn a_person_may_complete_a_running_task_and_its_worker_is_ended_first() {
     let fleet = Fleet::offline();
     fleet.configure("[worker]\ngrace = 1\n");

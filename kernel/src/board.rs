@@ -246,4 +246,6 @@ mod hold_tests;
 #[cfg(test)]
 mod review_tests;
 #[cfg(test)]
+mod schedule_tests;
+#[cfg(test)]
 mod tests;

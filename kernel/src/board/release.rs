@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
 use crate::outcome::{BlockKind, EndCause, Ending, StopReason};
-use crate::run::Holder;
+use crate::run::{Holder, Purpose};
 use crate::status::{Change, Gate, State};
 use crate::store::tasks::{Field, Standing};
 use crate::store::{links, runs};
@@ -154,25 +154,39 @@ impl Board<'_> {
         self.expect_task(id)
     }
 
-    /// Gives a task that waits another time; [`Timestamp::OPEN_END`] is that of somebody who lets it go on. The reason is
-    /// kept as a comment.
+    /// Gives a task another time; [`Timestamp::OPEN_END`] is that of somebody who lets it go on. The reason is kept as a
+    /// comment. The open run of a task is ended first.
     pub fn schedule(
         &mut self,
         id: &TaskId,
         at: Timestamp,
         reason: Option<&str>,
         actor: &Actor,
-    ) -> Result<Task, Error> {
+    ) -> Result<Settled, Error> {
         authority::person(actor, "schedule a task")?;
-        self.admit(id, actor)?;
+        let task = self.admit(id, actor)?;
         self.keep_reason(id, "SCHEDULED", reason, actor)?;
         let from = self.standing(id)?;
-        let change = Change::Scheduled { gate: self.gate(id, Some(at))? };
         let payload =
             json!({ "reason": reason, "not_before": at, "in_seconds": super::seconds_until(self.now(), at) });
-        self.shift(id, &from, change, Telling::new("scheduled", Some(payload), &actor.label()))?;
+        let label = actor.label();
+        if let State::Running { run, .. } = from.state {
+            let open = self.expect_run(run)?;
+            if open.purpose == Purpose::Review {
+                return Err(Error::conflict(
+                    format!("the work on {id} is under review"),
+                    "take it back from its reviewer, or send it back, and schedule it then: `supervisor request-changes`",
+                ));
+            }
+            // The gate reads the time when the run has ended.
+            self.set(id, &Field::NotBefore(Some(at)))?;
+            self.tell(&task, Some(run), "scheduled", Some(payload), &label)?;
+            return self.decide(id, Verdict::Move { to: Destination::Queue }, Some(run), actor);
+        }
+        let change = Change::Scheduled { gate: self.gate(id, Some(at))? };
+        self.shift(id, &from, change, Telling::new("scheduled", Some(payload), &label))?;
         self.set(id, &Field::NotBefore(Some(at)))?;
-        self.expect_task(id)
+        self.settled(id, None)
     }
 
     /// Moves a task back to triage or into the queue; its open run is ended first.

@@ -4,7 +4,7 @@ use kernel::{Clock as _, TaskId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::Bulk;
+use super::bulk::{Bulk, pending};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
@@ -15,6 +15,8 @@ use crate::terminal::Screen;
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
+The worker of a running task is ended first.
+
 Examples:
   supervisor schedule t_0123abcd --at 2h
   supervisor schedule t_0123abcd 'waits for the customer'
@@ -47,15 +49,17 @@ impl Verb for Schedule {
         };
         let reason = texts::sentence(&self.reason);
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
+        call.refuse_live_without_daemon(&ids).await?;
         call.write(move |board, actor| {
             Bulk::each(board, ids, |board, id| {
-                let task = board.schedule(id, at, reason.as_deref(), actor)?;
-                let note = match task.not_before {
-                    Some(Timestamp::OPEN_END) => Some(format!("until: supervisor unblock {}", task.id)),
-                    Some(at) => Some(format!("starts at {}", moment::local(at))),
-                    None => None,
+                let settled = board.schedule(id, at, reason.as_deref(), actor)?;
+                let time = match at {
+                    Timestamp::OPEN_END => format!("until: supervisor unblock {id}"),
+                    at => format!("starts at {}", moment::local(at)),
                 };
-                Ok((task.status, note))
+                let note =
+                    pending(settled.effect).map_or(time.clone(), |pending| format!("{pending}; {time}"));
+                Ok((settled.task.status, Some(note)))
             })
         })
         .await
