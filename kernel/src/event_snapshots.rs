@@ -258,6 +258,31 @@ fn approval_denied_tells_of_an_approval_that_is_denied() {
 }
 
 #[test]
+fn blocked_tells_of_an_approval_after_the_last_parent() {
+    let told = {
+        let bench = Bench::new();
+        let parent = bench.ready();
+        bench.create(NewTask { parents: vec![parent.clone()], ..guarded() });
+        bench.call(move |board| board.complete(&parent, handoff(), None, &alice())).unwrap();
+        told(&bench, "blocked")
+    };
+    insta::assert_snapshot!(told, @r#"no run: {"kind":"approval","reason":"waits for the approval of a person (spend)"}"#);
+}
+
+#[test]
+fn archived_tells_of_a_running_task_that_is_archived() {
+    let told = {
+        let bench = Bench::new();
+        let id = bench.ready();
+        let run = bench.start(&id);
+        bench.call(move |board| board.archive(&id, Detach::Refuse, &alice())).unwrap();
+        bench.finish(run, EndCause::Stopped(StopReason::Cancelled));
+        told(&bench, "archived")
+    };
+    insta::assert_snapshot!(told, @r#"its run: {"error":null,"exit_code":null,"failures":0,"outcome":"cancelled","pid":null,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
 fn blocked_tells_of_a_question_of_a_worker() {
     let told = reported("blocked", |board, id, bob| board.block(id, asks(), None, bob).map(drop));
     insta::assert_snapshot!(told, @r#"its run: {"kind":"needs_input","reason":"which?","recurrences":1}"#);

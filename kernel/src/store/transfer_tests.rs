@@ -250,6 +250,7 @@ fn the_established_programs_board_is_taken_over_with_its_ids_and_never_written_t
         .collect();
     let Adopted { taken, changed, left } =
         bench.call(move |board| board.adopt(&read, &files, &alice())).unwrap();
+    insta::assert_snapshot!(crate::event_snapshots::told(&bench, "imported"), @r#"no run: {"from":"import","status":"done"}"#);
 
     let expected = [
         ("kanban_notify_subs", 1),
