@@ -332,3 +332,22 @@ fn an_attached_file_outlives_a_daemon_that_is_killed() {
     fleet.cli(["archive", "--rm", &task]).ok();
     assert_eq!(blobs(&fleet), Vec::<String>::new());
 }
+
+#[test]
+fn who_completes_by_hand_is_told_that_artifacts_stay_where_they_are() {
+    let fleet = Fleet::offline();
+    let task = fleet.create("a", "true", &[]);
+    let claimed = fleet.create("b", "true", &[]);
+    fleet.cli(["claim", &claimed]).ok();
+    for (task, words) in [
+        (&task, ["--artifact", "out/report.md"]),
+        (&claimed, ["--metadata", "{\"artifacts\": [\"out/report.md\"]}"]),
+    ] {
+        let said = fleet.cli([&["complete", task], &words[..]].concat()).ok().stdout;
+        assert!(said.contains("(done)") && said.contains("the files stay where they are"), "{said}");
+        assert_eq!(fleet.json(["attachments", task]), json!([]));
+    }
+    let plain = fleet.create("c", "true", &[]);
+    let said = fleet.json(["complete", &plain, "--summary", "no files"]);
+    assert_eq!(said["results"][0].get("note"), None, "{said}");
+}

@@ -39,6 +39,11 @@ impl Kept {
     pub(super) fn of(file: Attachment, place: &kernel::PlaceOf<'_>) -> Self {
         Kept { stored_path: place(&file), file }
     }
+
+    /// Files with their places.
+    pub(super) fn all(files: Vec<Attachment>, place: &kernel::PlaceOf<'_>) -> Vec<Self> {
+        files.into_iter().map(|file| Kept::of(file, place)).collect()
+    }
 }
 
 impl Verb for Attachments {
@@ -63,7 +68,7 @@ impl Verb for Attachments {
             .await?;
         call.provide_files(&task).await?;
         let place = call.place_of();
-        Ok(files.into_iter().map(|file| Kept::of(file, &place)).collect())
+        Ok(Kept::all(files, &place))
     }
 
     fn show(reply: &Vec<Kept>, screen: &mut Screen) {

@@ -1,6 +1,6 @@
 //! The result of a verb that takes many tasks: one line each, and failure if any failed.
 
-use kernel::{Board, Settled, TaskId};
+use kernel::{Board, Handoff, Settled, TaskId};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Code;
@@ -116,6 +116,19 @@ impl Bulk {
 /// What became of a task whose worker, where it has one, ends first.
 pub(crate) fn outcome(settled: &Settled) -> (kernel::Status, Option<String>) {
     (settled.task.status, pending(settled.effect))
+}
+
+/// The same of a task that was handed over with artifacts: files are taken from runs of this supervisor only.
+pub(crate) fn handed_over(settled: &Settled, handoff: &Handoff) -> (kernel::Status, Option<String>) {
+    let (status, note) = outcome(settled);
+    let told = handoff.metadata.as_ref().and_then(|metadata| metadata.get("artifacts")?.as_array());
+    let declared = handoff.artifacts.len().max(told.map_or(0, Vec::len));
+    if settled.effect == kernel::Effect::Now && declared > 0 {
+        let warning = "warning: no run of this supervisor made its artifacts, so the files stay where they are; \
+                       keep them with `supervisor attach`";
+        return (status, Some(warning.to_owned()));
+    }
+    (status, note)
 }
 
 /// What a reader should know of a change that waits for a worker's end.

@@ -4,7 +4,7 @@ use kernel::{Handoff, RunId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, outcome};
+use super::bulk::{Bulk, handed_over};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
@@ -15,6 +15,9 @@ use crate::terminal::Screen;
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
+Artifacts are kept when a run of this supervisor hands them over. Those of a task that
+is completed by hand or by a claim from elsewhere stay where they are: attach them.
+
 Examples:
   supervisor complete t_0123abcd --summary 'parser fixed, 14 tests pass' --metadata '{\"tests\": 14}'
   supervisor complete t_0123abcd t_4567cdef
@@ -68,7 +71,8 @@ impl Verb for Complete {
         };
         call.write(move |board, actor| {
             Bulk::each(board, self.task_ids, |board, id| {
-                board.complete(id, handoff.clone(), self.expected_run, actor).map(|settled| outcome(&settled))
+                let settled = board.complete(id, handoff.clone(), self.expected_run, actor)?;
+                Ok(handed_over(&settled, &handoff))
             })
         })
         .await

@@ -4,7 +4,7 @@ use kernel::{Handoff, Profile, RunId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, outcome};
+use super::bulk::{Bulk, handed_over};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
@@ -80,9 +80,9 @@ impl Verb for RequestReview {
         };
         call.write(move |board, actor| {
             Bulk::each(board, self.task_ids, |board, id| {
-                let (handoff, reviewer) = (handoff.clone(), self.reviewer.clone());
-                let settled = board.request_review(id, handoff, reviewer, self.expected_run, actor)?;
-                let (status, note) = outcome(&settled);
+                let (handed, reviewer) = (handoff.clone(), self.reviewer.clone());
+                let settled = board.request_review(id, handed, reviewer, self.expected_run, actor)?;
+                let (status, note) = handed_over(&settled, &handoff);
                 let notes: Vec<String> = note.into_iter().chain(missing.clone()).collect();
                 Ok((status, (!notes.is_empty()).then(|| notes.join("; "))))
             })

@@ -4,6 +4,7 @@ use kernel::{Comment, Event, EventFilter, Run, Task, TaskId, Waiting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::attachments::{self, Kept};
 use super::runs::{self, RunState, StateType};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
@@ -15,7 +16,7 @@ use crate::terminal::{Ink, Screen, printable, printable_lines};
 /// How many events `show` carries.
 const EVENTS: u32 = 50;
 
-/// Show a task: its text, its runs, its comments and why it waits
+/// Show a task: its text, its runs, its files, its comments and why it waits
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -50,6 +51,8 @@ pub(crate) struct Shown {
     pub(crate) children: Vec<TaskId>,
     /// The thread.
     pub(crate) comments: Vec<Comment>,
+    /// Its files, oldest first.
+    pub(crate) attachments: Vec<Kept>,
     /// The latest events, oldest first.
     pub(crate) events: Vec<Event>,
     /// Every attempt, oldest first.
@@ -71,6 +74,7 @@ impl Verb for Show {
         let id = texts::named(self.task_id)?;
         let actor = call.actor.clone();
         let state = RunState::of(self.state_type, self.state_name)?;
+        let place = call.place_of();
         let mut shown = call
             .read(move |view| {
                 let task = view.task_for(&id, &actor)?;
@@ -87,6 +91,7 @@ impl Verb for Show {
                     parents: view.parents(&id)?,
                     children: view.children(&id)?,
                     comments: view.comments(&id)?,
+                    attachments: Kept::all(view.attachments(&id)?, &place),
                     events: view.events(&filter)?,
                     runs: RunState::among(state.as_ref(), runs),
                     task,
@@ -167,6 +172,10 @@ impl Verb for Show {
         }
         if let Some((run, report)) = reply.runs.iter().rev().find_map(confinement) {
             show_confinement(run, &report, screen);
+        }
+        if !reply.attachments.is_empty() {
+            screen.heading("Attachments");
+            attachments::table(&reply.attachments, screen);
         }
         if !reply.comments.is_empty() {
             screen.heading("Comments");
