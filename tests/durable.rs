@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -160,4 +161,106 @@ fn doctor_names_what_is_damaged_and_repair_keeps_the_evidence() {
     assert!(fs::metadata(evidence).is_ok(), "{detail}");
     fleet.start();
     fleet.json(["create", "goes on"]);
+}
+
+/// Attaches a file of a few bytes to a task, and returns where its bytes are.
+fn attach(fleet: &Fleet, task: &str, name: &str) -> PathBuf {
+    let path = fleet.home().join(name);
+    fs::write(&path, format!("bytes of {name}")).unwrap();
+    fleet.give(&path);
+    PathBuf::from(fleet.json(["attach", task, name])["stored_path"].as_str().unwrap())
+}
+
+/// What one may read of the files of a task.
+fn read(fleet: &Fleet, task: &str) -> Vec<String> {
+    let files = fleet.json(["attachments", task]);
+    let read = |file: &Value| fs::read_to_string(file["stored_path"].as_str().unwrap());
+    files.as_array().unwrap().iter().map(|file| read(file).unwrap_or_else(|e| e.to_string())).collect()
+}
+
+#[test]
+fn a_backup_brings_back_attached_files_and_what_people_say_of_the_board() {
+    let fleet = Fleet::boot();
+    let task = fleet.create("a", "true", &["--triage"]);
+    attach(&fleet, &task, "one");
+    attach(&fleet, &task, "two");
+    fleet.cli(["boards", "rename", "default", "Ours"]).ok();
+    let said = fleet.json(["backup", "copy.db"]);
+    assert_eq!((&said["files"], &said["missing"]), (&json!(2), &json!([])));
+    fleet.cli(["boards", "rename", "default", "Wrecked"]).ok();
+    fleet.cli(["attach-rm", "1"]).ok();
+    fleet.stop(&["--wait"]);
+    fs::remove_dir_all(fleet.root().join("boards/default/attachments")).unwrap();
+    let board = fleet.root().join("boards/default/board.db");
+    let size = fs::metadata(&board).unwrap().len();
+
+    let restored = fleet.json(["restore", "copy.db"]);
+
+    assert_eq!(restored["missing"], json!([]));
+    assert_eq!(read(&fleet, &task), ["bytes of one", "bytes of two"]);
+    let details = fs::read_to_string(fleet.root().join("boards/default/details.json")).unwrap();
+    assert!(details.contains("Ours"), "{details}");
+    assert!(fs::metadata(&board).unwrap().len() <= size, "the board is no larger than it was");
+    assert_eq!(fleet.cli(["doctor", "--replay"]).code, 0);
+}
+
+#[test]
+fn files_that_a_backup_has_not_are_named_when_it_is_made_and_when_it_is_restored() {
+    let fleet = Fleet::offline();
+    let task = fleet.create("a", "true", &["--triage"]);
+    let [gone, spoiled, whole] = ["gone", "spoiled", "whole"].map(|name| attach(&fleet, &task, name));
+    fs::remove_file(gone).unwrap();
+    fs::write(spoiled, "others").unwrap();
+
+    let said = fleet.cli(["backup", "copy.db"]).ok().stdout;
+
+    for text in ["1 attached files", "(gone)", "are missing", "(spoiled)", "not those that were attached"] {
+        assert!(said.contains(text), "{text}: {said}");
+    }
+    let missing = fleet.json(["backup", "--force", "copy.db"])["missing"].as_array().unwrap().len();
+    assert_eq!(missing, 2);
+    fs::remove_file(whole).unwrap();
+    let restored = fleet.json(["restore", "copy.db"]);
+    assert_eq!(restored["missing"].as_array().unwrap().len(), 2, "{restored}");
+    assert_eq!(read(&fleet, &task)[2], "bytes of whole");
+}
+
+#[test]
+fn a_restore_that_dies_anywhere_leaves_one_board_or_the_other_whole_with_its_files() {
+    for (point, expected) in [
+        ("restore-copied", "later"),
+        ("restore-files", "later"),
+        ("restore-kept", "later"),
+        ("restore-placed", "kept"),
+    ] {
+        for foreign in [false, true] {
+            let fleet = Fleet::offline();
+            let source = if foreign { "other" } else { "default" };
+            fleet.cli(["--board", source, "init"]).ok();
+            let kept = fleet.json(["--board", source, "create", "kept", "--triage"])["id"].clone();
+            let kept = kept.as_str().unwrap();
+            fs::write(fleet.home().join("one"), "bytes of one").unwrap();
+            fleet.give(&fleet.home().join("one"));
+            fleet.cli(["--board", source, "attach", kept, "one"]).ok();
+            fleet.json(["--board", source, "backup", "copy.db"]);
+            if !foreign {
+                fs::remove_dir_all(fleet.root().join("boards/default/attachments")).unwrap();
+            }
+            let later = fleet.create("later", "true", &["--triage"]);
+            attach(&fleet, &later, "two");
+            let mut restore = fleet.command(["restore", "copy.db"]);
+
+            let died = restore.env("SUPERVISOR_FAIL_POINT", point).output().unwrap();
+
+            assert!(died.status.code().is_none(), "{point}: {died:?}");
+            let titles = titles(&fleet);
+            assert_eq!(titles.last().map(String::as_str), Some(expected), "{point} {foreign}");
+            let files = if expected == "later" { read(&fleet, &later) } else { read(&fleet, kept) };
+            let expected = if expected == "later" { ["bytes of two"] } else { ["bytes of one"] };
+            assert_eq!(files, expected, "{point} {foreign}");
+            fleet.cli(["restore", "copy.db"]).ok();
+            assert_eq!(read(&fleet, kept), ["bytes of one"], "{point} {foreign}");
+            assert_eq!(fleet.cli(["doctor", "--replay"]).code, 0, "{point} {foreign}");
+        }
+    }
 }

@@ -58,6 +58,81 @@ fn a_board_goes_out_and_comes_back_the_same() {
 }
 
 #[test]
+fn files_and_details_go_out_and_come_back_on_another_root() {
+    let fleet = Fleet::offline();
+    let task = fleet.create("a", "true", &["--triage"]);
+    // Of more than one line, and not text.
+    let bytes: Vec<u8> = (0..700_000_u32).map(|at| at.to_be_bytes()[2]).collect();
+    fs::write(fleet.home().join("big"), &bytes).unwrap();
+    fleet.give(&fleet.home().join("big"));
+    fleet.cli(["attach", &task, "big"]).ok();
+    fleet.cli(["boards", "rename", "default", "Ours"]).ok();
+    assert_eq!(fleet.json(["export", "--file", "board.jsonl"])["files"], 1);
+    let text = fs::read_to_string(fleet.home().join("board.jsonl")).unwrap();
+    let other = Fleet::offline();
+    fs::write(other.home().join("board.jsonl"), &text).unwrap();
+    let spoiled = text.replacen("\"hex\":\"00", "\"hex\":\"11", 1);
+    assert_ne!(spoiled, text);
+    fs::write(other.home().join("spoiled.jsonl"), spoiled).unwrap();
+
+    other.cli(["import", "spoiled.jsonl"]).refused(2, "not those that were attached");
+    assert_eq!(other.json(["list"]), json!([]));
+    assert_eq!(fs::read_dir(other.root().join("boards/default/attachments")).unwrap().count(), 0);
+    let read = other.json(["import", "board.jsonl"]);
+
+    assert_eq!((&read["files"], &read["left"]), (&json!(1), &json!([])));
+    let kept = other.json(["attachments", &task])[0]["stored_path"].as_str().unwrap().to_owned();
+    assert!(fs::read(&kept).unwrap() == bytes && kept.starts_with(other.root().to_str().unwrap()), "{kept}");
+    assert_eq!(other.json(["boards", "list"])[0]["name"], "Ours");
+    let from = fleet.json(["attachments", &task])[0]["stored_path"].as_str().unwrap().to_owned();
+    fs::remove_file(from).unwrap();
+    let said = fleet.cli(["export"]).ok();
+    assert!(said.stderr.contains("(big)") && said.stderr.contains("are missing"), "{}", said.stderr);
+}
+
+#[test]
+fn attached_files_of_the_established_program_come_along() {
+    let fleet = Fleet::offline();
+    let home = fleet.home();
+    let files = home.join("kanban/attachments/t_0000000a");
+    fs::create_dir_all(&files).unwrap();
+    fs::write(files.join("spec.md"), "theirs").unwrap();
+    let theirs = home.join("kanban.db");
+    let conn = rusqlite::Connection::open(&theirs).unwrap();
+    conn.execute_batch(&format!(
+        "CREATE TABLE tasks (id TEXT PRIMARY KEY, title TEXT NOT NULL, body TEXT, assignee TEXT, status TEXT NOT NULL,
+           created_at INTEGER NOT NULL, workspace_kind TEXT NOT NULL DEFAULT 'scratch');
+         CREATE TABLE task_attachments (id INTEGER PRIMARY KEY AUTOINCREMENT, task_id TEXT NOT NULL,
+           filename TEXT NOT NULL, stored_path TEXT NOT NULL, content_type TEXT, size INTEGER NOT NULL DEFAULT 0,
+           uploaded_by TEXT, created_at INTEGER NOT NULL);
+         INSERT INTO tasks VALUES ('t_0000000a', 'theirs', NULL, NULL, 'triage', 1700000000, 'scratch');
+         INSERT INTO task_attachments VALUES
+           (41, 't_0000000a', 'spec.md', '{files}/spec.md', 'text/markdown', 6, 'ann', 1700000001),
+           (42, 't_0000000a', 'gone.md', '{files}/gone.md', NULL, 6, NULL, 1700000002),
+           (43, 't_0000000a', 'passwd', '/etc/passwd', NULL, 6, NULL, 1700000003);",
+        files = files.display()
+    ))
+    .unwrap();
+    drop(conn);
+    for path in [&theirs, &files, &files.join("spec.md")] {
+        fleet.give(path);
+    }
+
+    let taken = fleet.json(["import", "--from-hermes", "kanban.db"]);
+
+    assert_eq!((&taken["files"], &taken["rows"]["task_attachments"]), (&json!(1), &json!(1)), "{taken}");
+    let left = taken["left"].to_string();
+    assert!(left.contains("gone.md") && left.contains("passwd"), "{left}");
+    let kept = &fleet.json(["attachments", "t_0000000a"])[0];
+    assert_eq!(
+        (&kept["id"], &kept["content_type"], &kept["uploaded_by"], &kept["created_at"]),
+        (&json!(41), &json!("text/markdown"), &json!("ann"), &json!(1_700_000_001))
+    );
+    assert_eq!(fs::read_to_string(kept["stored_path"].as_str().unwrap()).unwrap(), "theirs");
+    assert_eq!(fs::read_to_string(files.join("spec.md")).unwrap(), "theirs");
+}
+
+#[test]
 fn a_board_of_the_established_program_is_taken_over_and_goes_on() {
     let fleet = Fleet::offline();
     let theirs = fleet.home().join("kanban.db");

@@ -5,6 +5,7 @@
 //! [sweep](Blobs::sweep) takes the lock for itself, so it never sees a blob whose row is still on its way.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -16,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::error::{Error, StorageKind};
 use crate::id::Digest;
 use crate::limits;
+use crate::note::Attachment;
 
 /// The name of the directory beside the board's file.
 const DIRECTORY: &str = "attachments";
@@ -82,6 +84,37 @@ pub enum Flaw {
     Missing,
     /// Its bytes are not those that its name promises.
     Altered,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Flaw::Missing => "its bytes are missing",
+            Flaw::Altered => "its bytes are not those that were attached",
+        })
+    }
+}
+
+/// An attachment that is not whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lack {
+    /// The attachment.
+    pub file: Attachment,
+    /// What is wrong with its bytes.
+    pub flaw: Flaw,
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Attachment { id, filename, task_id, .. } = &self.file;
+        write!(f, "attachment {id} ({filename}) of {task_id}: {}", self.flaw)
+    }
+}
+
+/// Keeps sweeps away until it is dropped.
+#[derive(Debug)]
+pub struct Unswept {
+    _guard: Option<File>,
 }
 
 /// Which blobs a sweep looks at.
@@ -194,6 +227,37 @@ impl Blobs {
         Ok((Digest::of(hash) != *digest).then_some(Flaw::Altered))
     }
 
+    /// Reads a blob whole; what is wrong with it where it is not what its name promises.
+    pub fn read(&self, digest: &Digest) -> Result<Result<Vec<u8>, Flaw>, BlobError> {
+        let file = match self.open(digest) {
+            Ok(file) => file,
+            Err(BlobError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(Err(Flaw::Missing));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut bytes = Vec::new();
+        // What is longer is no attachment, whatever became of the file.
+        file.take(limits::ATTACHMENT + 1).read_to_end(&mut bytes).map_err(|source| BlobError::Io {
+            step: "read",
+            path: self.path(digest),
+            source,
+        })?;
+        let found = Digest::of(Sha256::new_with_prefix(&bytes));
+        Ok(if found == *digest { Ok(bytes) } else { Err(Flaw::Altered) })
+    }
+
+    /// Keeps sweeps away while many blobs are read or stored. Where there is no directory yet, there is nothing to keep.
+    pub fn unswept(&self) -> Result<Unswept, BlobError> {
+        match self.share() {
+            Ok(guard) => Ok(Unswept { _guard: Some(guard) }),
+            Err(BlobError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(Unswept { _guard: None })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Finds the blobs that no row names. `named` tells, once nothing is on its way, which ones rows do name.
     pub fn sweep<E: From<BlobError>>(
         &self,
@@ -296,10 +360,15 @@ impl Draft {
         Ok(())
     }
 
+    /// Returns the name of what has been written so far.
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.hash.clone())
+    }
+
     /// Makes the blob durable and gives it its name. It is safe from sweeps until the return value is dropped.
     pub fn publish(self) -> Result<Published, BlobError> {
         self.file.sync_all().map_err(|source| self.failed("write", source))?;
-        let digest = Digest::of(self.hash.clone());
+        let digest = self.digest();
         let guard = self.blobs.share()?;
         // A blob of the same name has the same bytes, unless they were spoiled: then they are whole again now.
         std::fs::rename(&self.path, self.blobs.path(&digest))

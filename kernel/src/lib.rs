@@ -82,7 +82,7 @@ mod writer_tests;
 
 pub use actor::{Actor, ActorKind, RunRef};
 pub use authority::{DEPTH, TASKS_PER_RUN};
-pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Published, Sweep, Swept};
+pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Lack, Published, Sweep, Swept, Unswept};
 pub use board::{
     Answered, Board, Claimed, Created, Detach, Edit, Effect, Force, LostArtifact, NewAttachment, Placement,
     Settled, Start,
@@ -110,10 +110,10 @@ pub use replay::Difference;
 pub use retry::{DEFAULT_FAILURE_LIMIT, counts, pause};
 pub use run::{Holder, Purpose, Run, RunStatus};
 pub use status::{Change, Gate, Intake, State, Status, Then, WasDone};
-pub use store::backup::{Existing, Restored, backup_board, restore_board};
+pub use store::backup::{BackedUp, Existing, Restored, backup_board, restore_board};
 pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};
-pub use store::export::Rows;
+pub use store::export::{Exported, Imported, Rows};
 pub use store::open::OpenError;
 pub use store::peer::{Adopted, PeerBoard, PeerFile};
 pub use store::repair::{Loss, Repair, repair_board};

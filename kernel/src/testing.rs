@@ -63,7 +63,7 @@ impl Bench {
     /// Everything in the board's tables, as text.
     pub(crate) fn dump(&self) -> String {
         let mut out = Vec::new();
-        self.readers.with(|view| view.export(&mut out)).unwrap();
+        self.readers.with(|view| view.export(&crate::Blobs::beside(&self.path), None, &mut out)).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -78,9 +78,14 @@ pub struct Assignee {
 }
 
 impl View<'_> {
-    /// Writes the whole board as JSON Lines. Returns how many rows each table has.
-    pub fn export(&self, out: &mut dyn std::io::Write) -> Result<crate::Rows, Error> {
-        crate::store::export::export(self.conn, out)
+    /// Writes the whole board as JSON Lines, with what is attached and with `details`, which is for people.
+    pub fn export(
+        &self,
+        blobs: &crate::Blobs,
+        details: Option<serde_json::Value>,
+        out: &mut dyn std::io::Write,
+    ) -> Result<crate::Exported, Error> {
+        crate::store::export::export(self.conn, blobs, details, out)
     }
 
     /// Returns the board's identity.

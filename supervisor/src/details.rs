@@ -1,6 +1,7 @@
 //! What people say of a board: its title, its colour, where its work is. It is in `details.json` beside the board, which
 //! knows its name only.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use kernel::BoardName;
@@ -46,7 +47,27 @@ impl Details {
 
     /// Keeps it for the board in a directory.
     pub(crate) fn write(&self, board: &Path) -> Result<(), Failure> {
-        write_json(board, FILE, self).map_err(|e| Failure::file("write", &board.join(FILE), &e))
+        write_json(board, FILE, self)
+            .and_then(|()| File::open(board.join(FILE))?.sync_all())
+            .and_then(|()| File::open(board)?.sync_all())
+            .map_err(|e| Failure::file("write", &board.join(FILE), &e))
+    }
+
+    /// It as JSON, which goes with the board where that goes.
+    pub(crate) fn as_text(&self) -> Result<String, Failure> {
+        serde_json::to_string(self)
+            .map_err(|e| Failure::failed(format!("failed to write down the details: {e}")))
+    }
+
+    /// The same as a value.
+    pub(crate) fn as_value(&self) -> Result<serde_json::Value, Failure> {
+        serde_json::to_value(self)
+            .map_err(|e| Failure::failed(format!("failed to write down the details: {e}")))
+    }
+
+    /// What has come with a board; none where it means nothing.
+    pub(crate) fn told(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
     }
 }
 

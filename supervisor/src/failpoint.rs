@@ -17,6 +17,7 @@
 //! | `after-finish` | the board knows the end |
 //! | `after-cleanup` | the run directory is removed |
 //! | `after-fold` | `gc` has folded some events |
+//! | `restore-copied` `restore-files` `restore-kept` `restore-placed` | `restore` has a copy, has its files in the store, has the former board under another name, has put the copy in its place |
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -6,19 +6,26 @@ use std::io::BufRead;
 use super::{Board, NewAttachment};
 use crate::actor::Actor;
 use crate::authority;
+use crate::blobs::Blobs;
 use crate::error::Error;
 use crate::id::AttachmentId;
-use crate::store::export::{self, Rows};
+use crate::store::export::{self, Imported};
 use crate::store::peer::{Adopted, PeerBoard};
 use crate::store::{adopt, comments, runs, tasks};
 
 impl Board<'_> {
-    /// Reads an exported board into this one, which has to be empty. Returns how many rows each table has got.
-    pub fn import(&mut self, lines: &mut dyn BufRead, actor: &Actor) -> Result<Rows, Error> {
+    /// Reads an exported board into this one, which has to be empty, and its files into `blobs`. The caller keeps sweeps
+    /// away until it is committed, and sweeps if it is not.
+    pub fn import(
+        &mut self,
+        lines: &mut dyn BufRead,
+        blobs: &Blobs,
+        actor: &Actor,
+    ) -> Result<Imported, Error> {
         authority::person(actor, "import a board")?;
-        let rows = export::import(self.conn(), lines)?;
+        let imported = export::import(self.conn(), blobs, lines)?;
         self.require_readable()?;
-        Ok(rows)
+        Ok(imported)
     }
 
     /// Takes over the board of the established program into this one, which has to be empty. `files` are those of its

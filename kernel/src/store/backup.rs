@@ -8,7 +8,8 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::open::{self, OpenError, sqlite};
-use super::{check, create, meta, migrate};
+use super::{bundle, check, create, meta, migrate};
+use crate::blobs::{Blobs, Lack};
 use crate::clock::Timestamp;
 use crate::id::{BoardId, RunId};
 
@@ -21,6 +22,17 @@ pub enum Existing {
     Replace,
 }
 
+/// A backup that is there now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackedUp {
+    /// The length of its file in bytes.
+    pub bytes: u64,
+    /// How many attached files are in it.
+    pub files: u64,
+    /// The attachments that it has no bytes for.
+    pub lacks: Vec<Lack>,
+}
+
 /// A board that was put back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
@@ -28,56 +40,115 @@ pub struct Restored {
     pub board: BoardId,
     /// Where the replaced file is; none where there was no file.
     pub replaced: Option<PathBuf>,
+    /// What people said of it, as it was given to the backup; none where the backup carries nothing of the kind.
+    pub details: Option<String>,
 }
 
-/// Copies the board at `path`, as of one moment, into the file `to`. It may be in use. The copy is whole and durable
+/// Copies the board at `path`, as of one moment, into the file `to`, with the bytes of what is attached and with
+/// `details`, which is for people. It may be in use; what is attached is not swept meanwhile. The copy is whole and durable
 /// before it has its name.
 ///
 /// # Errors
 /// [`OpenError::Exists`] for a file that is to be kept; [`OpenError::Corrupt`] for a board that is damaged.
-pub fn backup_board(path: &Path, to: &Path, existing: Existing) -> Result<u64, OpenError> {
+pub fn backup_board(
+    path: &Path,
+    to: &Path,
+    existing: Existing,
+    details: &str,
+) -> Result<BackedUp, OpenError> {
     let source = open::reader(path)?;
     if existing == Existing::Keep && to.symlink_metadata().is_ok() {
         return Err(OpenError::Exists { path: to.to_owned() });
     }
+    let blobs = Blobs::beside(path);
+    // From before the moment of the copy on, so that all that it names stays.
+    let unswept = blobs.unswept().map_err(|error| bundle::unkept(&blobs, error))?;
     let draft = draft_beside(to);
-    let copied = copy(&source, &draft).and_then(|()| publish(&draft, to, existing));
+    let copied = copy(&source, &draft).and_then(|()| {
+        let (files, lacks) = bundle::pack(&draft, &blobs, details)?;
+        drop(unswept);
+        let bytes = publish(&draft, to, existing)?;
+        Ok(BackedUp { bytes, files, lacks })
+    });
     let cleared = create::clear(&draft);
-    let size = copied?;
+    let backup = copied?;
     cleared?;
-    Ok(size)
+    Ok(backup)
 }
 
-/// Puts the backup `from` in the place of the board at `path`. The replaced file is kept beside it. No process may have
+/// Puts the backup `from` in the place of the board at `path`, after its files, so that a crash on the way leaves the one
+/// board or the other. The replaced file is kept beside it. No process may have
 /// the board open. New runs get numbers above `runs` and above those of the replaced board: directories and logs of
-/// runs that the backup does not know may still be there.
+/// runs that the backup does not know may still be there. `passed` is told of each step that is done.
 ///
 /// # Errors
 /// Whatever is wrong with the backup; the board is as it was then.
-pub fn restore_board(path: &Path, from: &Path, runs: RunId, now: Timestamp) -> Result<Restored, OpenError> {
+pub fn restore_board(
+    path: &Path,
+    from: &Path,
+    runs: RunId,
+    now: Timestamp,
+    passed: &dyn Fn(&'static str),
+) -> Result<Restored, OpenError> {
     open::look(from)?;
     let source = open::foreign(from)?;
     let draft = draft_beside(path);
-    let made = copy(&source, &draft).and_then(|()| advance(&draft, path, runs));
-    let board = match made {
-        Ok(board) => board,
+    let made = copy(&source, &draft).and_then(|()| {
+        passed("restore-copied");
+        let details = bundle::unpack(&draft, &Blobs::beside(path))?;
+        passed("restore-files");
+        Ok((advance(&draft, path, runs)?, details))
+    });
+    let (board, details) = match made {
+        Ok(made) => made,
         Err(error) => {
             // The first failure is what the caller needs to hear.
             drop(create::clear(&draft));
             return Err(error);
         }
     };
-    let replaced = put_aside(path, "replaced", now)?;
+    let replaced = keep_beside(path, board, now)?;
+    passed("restore-kept");
     fs::rename(&draft, path).map_err(|source| OpenError::Io {
         step: "put the backup in the place of",
         path: path.to_owned(),
         source,
     })?;
     sync_dir(path)?;
+    passed("restore-placed");
     let name =
         open::foreign(path).and_then(|conn| meta::board_name(&conn).map_err(|e| unreadable(path, &e)))?;
     create::write_marker(path, board, Some(&name))?;
-    Ok(Restored { board, replaced })
+    Ok(Restored { board, replaced, details })
+}
+
+/// Gives a board that is about to be replaced by `next` a second name. A file that stands alone stays in its place until
+/// the other takes it; one with a log that cannot be put into it is moved away with the log.
+fn keep_beside(path: &Path, next: BoardId, now: Timestamp) -> Result<Option<PathBuf>, OpenError> {
+    let aside = with_end(path, &format!(".replaced-{}", now.as_micros()));
+    if !stands_alone(path) || fs::hard_link(path, &aside).is_err() {
+        return put_aside(path, "replaced", now);
+    }
+    let marker = create::marker_path(path);
+    if create::read_marker(&marker).is_ok_and(|marked| marked.is_some_and(|board| board != next)) {
+        // Either board is accepted without one; with the other's it would be refused.
+        fs::remove_file(&marker).map_err(|source| OpenError::Io { step: "remove", path: marker, source })?;
+    }
+    sync_dir(path)?;
+    Ok(Some(aside))
+}
+
+/// Puts what is in the log of a board into its file, as far as that can be done. Returns whether the file is all of it.
+fn stands_alone(path: &Path) -> bool {
+    let logs = || ["-wal", "-journal"].iter().any(|end| with_end(path, end).symlink_metadata().is_ok());
+    if logs()
+        && let Ok(conn) = open::foreign_writer(path)
+    {
+        // What cannot be done leaves the log there, which is looked at next.
+        drop(conn.pragma_update(None, "journal_mode", "DELETE"));
+        drop(conn.close());
+    }
+    !logs()
 }
 
 /// Moves a board's file away under a name that tells why and when. A crash on the way leaves a board that is refused as
@@ -86,7 +157,7 @@ pub(super) fn put_aside(path: &Path, why: &str, now: Timestamp) -> Result<Option
     let fail = |source| OpenError::Io { step: "move away", path: path.to_owned(), source };
     let aside = with_end(path, &format!(".{why}-{}", now.as_micros()));
     let mut moved = None;
-    for end in ["", "-wal", "-shm"] {
+    for end in ["", "-wal", "-shm", "-journal"] {
         match fs::rename(with_end(path, end), with_end(&aside, end)) {
             Ok(()) if end.is_empty() => moved = Some(aside.clone()),
             Ok(()) => {}
@@ -133,7 +204,7 @@ fn advance(draft: &Path, path: &Path, runs: RunId) -> Result<BoardId, OpenError>
     })?;
     // A board that cannot be read any more has no counters to respect.
     let former = open::foreign(path).ok();
-    for table in ["task_runs", "task_events", "task_comments", "task_attachments"] {
+    for table in ["task_runs", "task_events", "task_comments", "task_attachments", "holds"] {
         let known = former.as_ref().and_then(|conn| counter(conn, table).ok()).unwrap_or(0);
         let floor = if table == "task_runs" { known.max(runs.get()) } else { known };
         if counter(&conn, table).map_err(fail)? < floor {

@@ -41,7 +41,7 @@ fn a_backup_of_a_board_in_use_has_all_that_was_acknowledged_before_it() {
     });
     let before = first.iter().take(20).count();
 
-    backup_board(&bench.path, &to, Existing::Keep).unwrap();
+    backup_board(&bench.path, &to, Existing::Keep, "{}").unwrap();
 
     busy.join().unwrap();
     assert!(titles(&to).len() >= before);
@@ -61,11 +61,11 @@ fn a_backup_replaces_a_file_only_when_told() {
     let to = bench.directory.path().join("copy.db");
     fs::write(&to, "mine").unwrap();
 
-    let error = backup_board(&bench.path, &to, Existing::Keep).unwrap_err();
+    let error = backup_board(&bench.path, &to, Existing::Keep, "{}").unwrap_err();
 
     assert!(matches!(error, OpenError::Exists { .. }), "{error}");
     assert_eq!(fs::read(&to).unwrap(), b"mine");
-    backup_board(&bench.path, &to, Existing::Replace).unwrap();
+    backup_board(&bench.path, &to, Existing::Replace, "{}").unwrap();
     assert_eq!(check_board(&to).unwrap(), Vec::<String>::new());
 }
 
@@ -74,12 +74,12 @@ fn a_restored_board_is_the_backup_and_never_gives_out_a_run_number_again() {
     let bench = Bench::new();
     let task = bench.ready();
     let to = bench.directory.path().join("copy.db");
-    backup_board(&bench.path, &to, Existing::Keep).unwrap();
+    backup_board(&bench.path, &to, Existing::Keep, "{}").unwrap();
     let later = bench.start(&task);
     bench.create(titled("after the backup"));
     let (_directory, path) = close(bench);
 
-    let restored = restore_board(&path, &to, RunId(41), NOW).unwrap();
+    let restored = restore_board(&path, &to, RunId(41), NOW, &|_| ()).unwrap();
 
     assert_eq!(titles(&path), ["work"]);
     let replaced = restored.replaced.unwrap();
@@ -94,6 +94,71 @@ fn a_restored_board_is_the_backup_and_never_gives_out_a_run_number_again() {
 }
 
 #[test]
+fn at_no_moment_of_a_restore_is_the_place_of_a_board_empty() {
+    let bench = Bench::new();
+    bench.ready();
+    let to = bench.directory.path().join("copy.db");
+    backup_board(&bench.path, &to, Existing::Keep, "{}").unwrap();
+    bench.create(titled("in the log only"));
+    // What a program leaves that is killed.
+    let left = tempfile::tempdir().unwrap();
+    let path = left.path().join("board.db");
+    for end in ["", "-wal"] {
+        let name = format!("board.db{end}");
+        fs::copy(bench.directory.path().join(&name), left.path().join(&name)).unwrap();
+    }
+    let seen = std::cell::RefCell::new(Vec::new());
+    let look = |point| {
+        // A look by others would put the log into the file.
+        let file = left.path().join(format!("{point}.db"));
+        fs::copy(&path, &file).unwrap();
+        fs::copy(left.path().join("board.db-wal"), left.path().join(format!("{point}.db-wal"))).ok();
+        seen.borrow_mut().push((point, titles(&file).len()));
+    };
+
+    let restored = restore_board(&path, &to, RunId(0), NOW, &look).unwrap();
+
+    let expected = [("restore-copied", 2), ("restore-files", 2), ("restore-kept", 2), ("restore-placed", 1)];
+    assert_eq!(*seen.borrow(), expected);
+    assert_eq!(titles(&restored.replaced.unwrap()).len(), 2);
+}
+
+#[test]
+fn a_file_of_a_backup_that_was_altered_in_it_is_not_stored() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    let stored = crate::Blobs::beside(&bench.path).store(&mut &b"abc"[..]).unwrap();
+    let file = crate::NewAttachment {
+        filename: "a".to_owned(),
+        content_type: None,
+        sha256: stored.digest.clone(),
+        size: 3,
+        author: None,
+    };
+    bench.call(move |board| board.attach(&task, &file, &alice())).unwrap();
+    let to = bench.directory.path().join("copy.db");
+    let made = backup_board(&bench.path, &to, Existing::Keep, "{}").unwrap();
+    assert_eq!((made.files, made.lacks), (1, Vec::new()));
+    for (change, flaw) in [("bytes = x'ff'", Some(crate::Flaw::Missing)), ("bytes = x'616263'", None)] {
+        let conn = rusqlite::Connection::open(&to).unwrap();
+        conn.execute(&format!("UPDATE bundled_files SET {change}"), []).unwrap();
+        drop(conn);
+        let other = tempfile::tempdir().unwrap();
+        let path = other.path().join("board.db");
+        let restored = restore_board(&path, &to, RunId(0), NOW, &|_| ()).unwrap();
+        assert_eq!(restored.details.as_deref(), Some("{}"));
+        assert_eq!(crate::Blobs::beside(&path).examine(&stored.digest).unwrap(), flaw, "{change}");
+    }
+    // One that was made before files were in it.
+    let conn = rusqlite::Connection::open(&to).unwrap();
+    conn.execute_batch("DROP TABLE bundled_files; DROP TABLE bundled_details").unwrap();
+    drop(conn);
+    let other = tempfile::tempdir().unwrap();
+    let restored = restore_board(&other.path().join("board.db"), &to, RunId(0), NOW, &|_| ()).unwrap();
+    assert_eq!(restored.details, None);
+}
+
+#[test]
 fn a_restore_of_something_else_leaves_the_board_alone() {
     let bench = Bench::new();
     bench.ready();
@@ -103,7 +168,7 @@ fn a_restore_of_something_else_leaves_the_board_alone() {
     let before = fs::read(&path).unwrap();
 
     for (from, text) in [(bad.clone(), "damaged"), (bad.with_file_name("none.db"), "missing")] {
-        let error = restore_board(&path, &from, RunId(0), NOW).unwrap_err();
+        let error = restore_board(&path, &from, RunId(0), NOW, &|_| ()).unwrap_err();
         assert!(error.to_string().contains(text), "{error}");
     }
 
@@ -115,11 +180,11 @@ fn a_missing_board_is_restored_too() {
     let bench = Bench::new();
     bench.ready();
     let to = bench.directory.path().join("copy.db");
-    backup_board(&bench.path, &to, Existing::Keep).unwrap();
+    backup_board(&bench.path, &to, Existing::Keep, "{}").unwrap();
     let (_directory, path) = close(bench);
     fs::remove_file(&path).unwrap();
 
-    let restored = restore_board(&path, &to, RunId(0), NOW).unwrap();
+    let restored = restore_board(&path, &to, RunId(0), NOW, &|_| ()).unwrap();
 
     assert_eq!(restored.replaced, None);
     assert_eq!(titles(&path), ["work"]);

@@ -1,12 +1,14 @@
-//! A board as JSON Lines: every row of every table, and back again into an empty board.
+//! A board as JSON Lines: every row of every table and every attached file, and back again into an empty board.
 //!
 //! ```text
-//! {"format":"supervisor-board","version":1,"schema":1,"board":"…","name":"default"}
+//! {"format":"supervisor-board","version":1,"schema":1,"board":"…","name":"default","details":{…}}
 //! {"table":"tasks","row":{"id":"t_0123abcd","title":"…",…}}
 //! …
-//! {"end":{"tasks":1,…}}
+//! {"file":{"sha256":"…","at":0,"hex":"…"}}
+//! …
+//! {"end":{"tasks":1,…},"files":1}
 //! ```
-//! A blob is `{"hex":"…"}`. The last line counts the rows, so that a file that was cut off is known as such.
+//! A blob is `{"hex":"…"}`. The last line counts the rows and the files, so that a file that was cut off is known as such.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -17,16 +19,42 @@ use rusqlite::{Connection, params_from_iter};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::chunks::{Incoming, Piece, Refused, pieces};
 use super::convert::Step as _;
 use super::repair::{columns, tables};
-use super::{meta, migrate, open};
+use super::{attachments, bundle, meta, migrate, open};
+use crate::blobs::{Blobs, Lack};
 use crate::error::{Error, StorageKind};
 
 const FORMAT: &str = "supervisor-board";
 const VERSION: u32 = 1;
+/// The numbers that were given out last, so that none is given out twice.
+const SEQUENCES: &str = "sqlite_sequence";
 
 /// How many rows went through, by table.
 pub type Rows = BTreeMap<String, u64>;
+
+/// What was written out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exported {
+    /// How many rows of each table.
+    pub rows: Rows,
+    /// How many attached files.
+    pub files: u64,
+    /// The attachments whose bytes are not in it.
+    pub lacks: Vec<Lack>,
+}
+
+/// What was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// How many rows of each table.
+    pub rows: Rows,
+    /// How many attached files.
+    pub files: u64,
+    /// What people said of the board, as it was given to the export.
+    pub details: Option<Value>,
+}
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -35,23 +63,43 @@ struct Header {
     schema: i64,
     board: String,
     name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    details: Option<Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
-    Row { table: String, row: Map<String, Value> },
-    End { end: Rows },
+    Row {
+        table: String,
+        row: Map<String, Value>,
+    },
+    File {
+        file: Piece,
+    },
+    End {
+        end: Rows,
+        #[serde(default)]
+        files: u64,
+    },
 }
 
-/// Writes the whole board.
-pub(crate) fn export(conn: &Connection, out: &mut dyn Write) -> Result<Rows, Error> {
+/// Writes the whole board. `details` is for people.
+pub(crate) fn export(
+    conn: &Connection,
+    blobs: &Blobs,
+    details: Option<Value>,
+    out: &mut dyn Write,
+) -> Result<Exported, Error> {
+    // Before the first look at the board, so that all that it names stays.
+    let _unswept = blobs.unswept()?;
     let header = Header {
         format: FORMAT.to_owned(),
         version: VERSION,
         schema: migrate::latest(),
         board: meta::board_id(conn)?.to_string(),
         name: meta::board_name(conn)?.to_string(),
+        details,
     };
     line(out, &header)?;
     let mut counts = Rows::new();
@@ -74,21 +122,38 @@ pub(crate) fn export(conn: &Connection, out: &mut dyn Write) -> Result<Rows, Err
         }
         counts.insert(table, count);
     }
-    line(out, &json!({ "end": counts }))?;
+    let mut flaws = BTreeMap::new();
+    let mut files = 0;
+    for digest in attachments::digests(conn)? {
+        match blobs.read(&digest)? {
+            Ok(bytes) => {
+                for piece in pieces(&digest, &bytes) {
+                    line(out, &json!({ "file": piece }))?;
+                }
+                files += 1;
+            }
+            Err(flaw) => drop(flaws.insert(digest, flaw)),
+        }
+    }
+    let lacks = bundle::lacking(conn, &flaws)?;
+    line(out, &json!({ "end": counts, "files": files }))?;
     out.flush().map_err(|error| failed("write the export", error))?;
-    Ok(counts)
+    Ok(Exported { rows: counts, files, lacks })
 }
 
 /// Reads a whole board into an empty one. What belongs to a host is forgotten: users that were allocated to workers, and
 /// the tokens of runs.
-pub(crate) fn import(conn: &Connection, lines: &mut dyn BufRead) -> Result<Rows, Error> {
+///
+/// Files are stored before the rows are committed: of an import that fails they are nobody's. The caller keeps sweeps away
+/// until then.
+pub(crate) fn import(conn: &Connection, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<Imported, Error> {
     open::cache(conn, open::BULK_CACHE).step("begin the import")?;
-    let imported = import_rows(conn, lines);
+    let imported = import_lines(conn, blobs, lines);
     open::cache(conn, open::CACHE).step("end the import")?;
     imported
 }
 
-fn import_rows(conn: &Connection, lines: &mut dyn BufRead) -> Result<Rows, Error> {
+fn import_lines(conn: &Connection, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<Imported, Error> {
     require_empty(conn)?;
     conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")?;
     let known = exported(conn)?;
@@ -98,7 +163,8 @@ fn import_rows(conn: &Connection, lines: &mut dyn BufRead) -> Result<Rows, Error
         schemas.insert(table, names);
     }
     let mut counts: Rows = schemas.keys().map(|table| (table.clone(), 0)).collect();
-    let mut end = None;
+    let mut incoming = Incoming::new(blobs);
+    let (mut end, mut details) = (None, None);
     let mut text = String::new();
     let mut number = 0_u64;
     loop {
@@ -108,14 +174,15 @@ fn import_rows(conn: &Connection, lines: &mut dyn BufRead) -> Result<Rows, Error
             break;
         }
         if number == 1 {
-            check_header(&text)?;
+            details = check_header(&text)?;
             continue;
         }
         if end.is_some() {
             return Err(wrong(number, "something follows the last line"));
         }
         match serde_json::from_str::<Line>(&text).map_err(|error| unreadable(number, &error))? {
-            Line::End { end: told } => end = Some(told),
+            Line::End { end: told, files } => end = Some((told, files)),
+            Line::File { file } => incoming.take(conn, &file).map_err(|why| refused(number, why))?,
             Line::Row { table, row } => {
                 let names = schemas
                     .get(&table)
@@ -128,14 +195,21 @@ fn import_rows(conn: &Connection, lines: &mut dyn BufRead) -> Result<Rows, Error
     if number == 1 {
         return Err(wrong(1, "the file is empty"));
     }
-    match end {
-        None => return Err(wrong(number, "the last line is missing: the file was cut off")),
-        Some(told) if told != counts => return Err(wrong(number, "its counts are not those of the rows")),
-        Some(_) => {}
+    let Some((mut told, told_files)) = end else {
+        return Err(wrong(number, "the last line is missing: the file was cut off"));
+    };
+    // A table that one of both programs does not know has no rows.
+    told.retain(|_, count| *count > 0);
+    if !told.iter().eq(counts.iter().filter(|(_, count)| **count > 0)) {
+        return Err(wrong(number, "its counts are not those of the rows"));
+    }
+    let files = incoming.end().map_err(|why| refused(number, why))?;
+    if files != told_files {
+        return Err(wrong(number, "its count is not that of the files"));
     }
     forget_host(conn)?;
     refuse_orphans(conn)?;
-    Ok(counts)
+    Ok(Imported { rows: counts, files, details })
 }
 
 /// Refuses a board with anything on it.
@@ -180,11 +254,13 @@ fn forget_host(conn: &Connection) -> Result<(), Error> {
 /// The tables of an export: all but the identity of the file.
 fn exported(conn: &Connection) -> Result<Vec<String>, Error> {
     let mut names = tables(conn).step("read the schema")?;
-    names.retain(|name| name != "meta");
+    names.retain(|name| name != "meta" && !bundle::is_of_copy(name));
+    names.push(SEQUENCES.to_owned());
     Ok(names)
 }
 
-fn check_header(text: &str) -> Result<(), Error> {
+/// Returns what people say of the board.
+fn check_header(text: &str) -> Result<Option<Value>, Error> {
     let header: Header = serde_json::from_str(text)
         .map_err(|error| wrong(1, format!("this is no exported board: {error}")))?;
     if header.format != FORMAT {
@@ -193,7 +269,7 @@ fn check_header(text: &str) -> Result<(), Error> {
     if header.version > VERSION || header.schema > migrate::latest() {
         return Err(wrong(1, "a newer supervisor wrote it"));
     }
-    Ok(())
+    Ok(header.details)
 }
 
 fn insert(conn: &Connection, table: &str, known: &[String], row: Map<String, Value>) -> Result<(), String> {
@@ -205,6 +281,11 @@ fn insert(conn: &Connection, table: &str, known: &[String], row: Map<String, Val
         }
         values.push(from_json(value).ok_or_else(|| format!("{table}.{name} has no value of a column"))?);
         names.push(format!("\"{name}\""));
+    }
+    if table == SEQUENCES {
+        // The rows that were put in have left theirs.
+        conn.execute("DELETE FROM sqlite_sequence WHERE name = ?1", params_from_iter(values.first()))
+            .map_err(|error| format!("{table}: {error}"))?;
     }
     let (list, marks) = (names.join(", "), vec!["?"; names.len()].join(", "));
     conn.prepare_cached(&format!("INSERT INTO \"{table}\" ({list}) VALUES ({marks})"))
@@ -219,11 +300,7 @@ fn to_json(value: ValueRef<'_>) -> Value {
         ValueRef::Integer(number) => number.into(),
         ValueRef::Real(number) => number.into(),
         ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned().into(),
-        ValueRef::Blob(bytes) => {
-            let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-            let digits: String = halves.filter_map(|half| char::from_digit(u32::from(half), 16)).collect();
-            json!({ "hex": digits })
-        }
+        ValueRef::Blob(bytes) => json!({ "hex": hex(bytes) }),
     }
 }
 
@@ -235,13 +312,22 @@ fn from_json(value: Value) -> Option<Sql> {
             None => Sql::Real(number.as_f64()?),
         },
         Value::String(text) => Sql::Text(text),
-        Value::Object(object) => {
-            let digits = object.get("hex")?.as_str()?;
-            let pairs = (0..digits.len()).step_by(2).map(|at| digits.get(at..at + 2));
-            Sql::Blob(pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect::<Option<_>>()?)
-        }
+        Value::Object(object) => Sql::Blob(unhex(object.get("hex")?.as_str()?)?),
         Value::Bool(_) | Value::Array(_) => return None,
     })
+}
+
+/// Bytes as digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    halves.filter_map(|half| char::from_digit(u32::from(half), 16)).collect()
+}
+
+/// Digits as bytes.
+pub(super) fn unhex(digits: &str) -> Option<Vec<u8>> {
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    let half = |digit: u8| char::from(digit).to_digit(16).and_then(|half| u8::try_from(half).ok());
+    pairs.iter().map(|[high, low]| Some(half(*high)? << 4 | half(*low)?)).collect()
 }
 
 fn line(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
@@ -257,6 +343,13 @@ fn failed(step: &'static str, error: std::io::Error) -> Error {
 
 fn unreadable(number: u64, error: &dyn std::fmt::Display) -> Error {
     wrong(number, format!("it cannot be read: {error}"))
+}
+
+fn refused(number: u64, why: Refused) -> Error {
+    match why {
+        Refused::Line(what) => wrong(number, what),
+        Refused::Failed(error) => error,
+    }
 }
 
 fn wrong(number: u64, what: impl std::fmt::Display) -> Error {

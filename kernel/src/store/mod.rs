@@ -3,8 +3,10 @@
 pub(crate) mod adopt;
 pub(crate) mod attachments;
 pub(crate) mod backup;
+mod bundle;
 mod cells;
 pub(crate) mod check;
+mod chunks;
 pub(crate) mod comments;
 pub(crate) mod convert;
 pub(crate) mod counts;

@@ -9,13 +9,19 @@ use rusqlite::Connection;
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Adopted, AttachmentId, EndCause, Error, NewAttachment, NewTask, OpenError, PeerBoard, Status, TaskId,
+    Adopted, AttachmentId, Blobs, EndCause, Error, Imported, NewAttachment, NewTask, OpenError, PeerBoard,
+    Status, TaskId,
 };
 
-fn import(bench: &Bench, text: &str) -> Result<crate::Rows, Error> {
-    let text = text.to_owned();
-    bench.call(move |board| board.import(&mut BufReader::new(text.as_bytes()), &alice()))
+fn import(bench: &Bench, text: &str) -> Result<Imported, Error> {
+    let (text, blobs) = (text.to_owned(), Blobs::beside(&bench.path));
+    bench.call(move |board| board.import(&mut BufReader::new(text.as_bytes()), &blobs, &alice()))
 }
+
+/// A hold that has ended.
+const HOLD: &str = "
+    INSERT INTO holds (kind, scope, name, reason, placed_by, created_at, ended_at, ended_by)
+        VALUES ('manual', 'tenant', 'other', 'r', 'alice', 1, 2, 'alice')";
 
 /// A board with something in every table.
 fn full() -> Bench {
@@ -55,6 +61,8 @@ fn full() -> Bench {
                     [],
                 )
                 .unwrap();
+            board.conn.execute_batch(HOLD).unwrap();
+            board.fold_events(crate::Timestamp::from_micros(i64::MAX), 1)?;
             Ok(())
         })
         .unwrap();
@@ -65,29 +73,197 @@ fn full() -> Bench {
 fn an_exported_board_comes_back_the_same() {
     let from = full();
     let text = from.dump();
-    for table in [
-        "tasks",
-        "task_ids",
-        "task_links",
-        "task_comments",
-        "task_events",
-        "task_runs",
-        "task_attachments",
-        "notify_subs",
-        "requests",
-    ] {
-        assert!(text.contains(&format!("\"table\":\"{table}\"")), "{table}");
-    }
     let to = Bench::new();
 
-    let rows = import(&to, &text).unwrap();
+    let imported = import(&to, &text).unwrap();
 
-    assert_eq!(rows["tasks"], 2);
+    assert_eq!(imported.rows["tasks"], 2);
     let again = to.dump();
     let body = |text: &str| text.split_once('\n').unwrap().1.to_owned();
     assert_eq!(hostless(&body(&text)), hostless(&body(&again)));
     assert_eq!(to.readers.with(|view| view.replay()).unwrap(), vec![]);
+    to.check();
     to.create(titled("goes on"));
+}
+
+/// What is no row of a board: it follows from the others, or says which file this is.
+const NOT_CARRIED: [&str; 2] = ["task_counts", "meta"];
+
+/// Every table there is, with its rows.
+fn tables(path: &Path) -> BTreeMap<String, Vec<Vec<rusqlite::types::Value>>> {
+    let conn = Connection::open(path).unwrap();
+    let mut names = conn.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
+    let names: Vec<String> = names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let rows = |name: &String| {
+        let mut rows = conn.prepare(&format!("SELECT * FROM \"{name}\" ORDER BY 1")).unwrap();
+        let width = rows.column_count();
+        let rows = rows.query_map([], |row| (0..width).map(|at| row.get(at)).collect()).unwrap();
+        let mut rows: Vec<Vec<_>> = rows.map(Result::unwrap).collect();
+        rows.sort_by_key(|row| format!("{row:?}"));
+        rows
+    };
+    names.iter().map(|name| (name.clone(), rows(name))).collect()
+}
+
+#[test]
+fn every_table_of_the_schema_comes_through_an_export_and_through_a_backup() {
+    let from = full();
+    // What a host has given out does not go to another one.
+    let forget = "UPDATE tasks SET worker_uid = NULL; UPDATE task_runs SET token_hash = NULL";
+    from.call(|board| {
+        board.conn.execute_batch(forget).unwrap();
+        Ok(())
+    })
+    .unwrap();
+    let expected = tables(&from.path);
+    for (table, rows) in &expected {
+        assert!(!rows.is_empty(), "`full` has no row of {table}, so nothing shows that it is carried");
+    }
+
+    let to = Bench::new();
+    import(&to, &from.dump()).unwrap();
+    let copy = from.directory.path().join("copy.db");
+    crate::backup_board(&from.path, &copy, crate::Existing::Keep, "{}").unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let restored = other.path().join("board.db");
+    crate::restore_board(&restored, &copy, crate::RunId(0), crate::Timestamp::from_micros(1), &|_| ())
+        .unwrap();
+
+    assert_eq!(tables(&restored), expected);
+    let imported = tables(&to.path);
+    assert_eq!(imported.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (table, rows) in expected.iter().filter(|(table, _)| !NOT_CARRIED.contains(&table.as_str())) {
+        assert_eq!(&imported[table], rows, "{table}");
+    }
+    to.check();
+}
+
+/// A board with one file, of several pieces, and one that is gone.
+fn with_files() -> (Bench, Vec<u8>) {
+    let bench = full();
+    let task = bench.ready();
+    let blobs = Blobs::beside(&bench.path);
+    let bytes: Vec<u8> = (0..1_300_000_u32).map(|at| at.to_le_bytes()[at as usize % 3]).collect();
+    for (name, bytes) in [("big", bytes.as_slice()), ("empty", &[])] {
+        let stored = blobs.store(&mut &*bytes).unwrap();
+        let file = NewAttachment {
+            filename: name.to_owned(),
+            content_type: None,
+            sha256: stored.digest.clone(),
+            size: stored.size,
+            author: None,
+        };
+        let task = task.clone();
+        bench.call(move |board| board.attach(&task, &file, &alice())).unwrap();
+    }
+    (bench, bytes)
+}
+
+#[test]
+fn files_come_through_an_export_and_what_is_missing_is_named() {
+    let (from, bytes) = with_files();
+    let mut out = Vec::new();
+    let details = Some(serde_json::json!({"name": "Ours"}));
+    let exported =
+        from.readers.with(|view| view.export(&Blobs::beside(&from.path), details.clone(), &mut out)).unwrap();
+    assert_eq!(exported.files, 2);
+    let lacks: Vec<String> = exported.lacks.iter().map(ToString::to_string).collect();
+    assert!(lacks.len() == 1 && lacks[0].ends_with("its bytes are missing"), "{lacks:?}");
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.lines().all(|line| line.len() < 1_100_000));
+    let to = Bench::new();
+
+    let imported = import(&to, &text).unwrap();
+
+    assert_eq!((imported.files, imported.details), (2, details));
+    let stored = Blobs::beside(&to.path);
+    let digests = to.readers.with(|view| view.attached(&crate::Extent::All)).unwrap();
+    let read = digests.iter().filter_map(|digest| stored.read(digest).unwrap().ok());
+    let mut read: Vec<Vec<u8>> = read.collect();
+    read.sort_by_key(Vec::len);
+    assert_eq!(read, [Vec::new(), bytes]);
+}
+
+#[test]
+fn files_that_are_not_what_they_say_are_refused_and_none_is_kept() {
+    let (from, _) = with_files();
+    let text = from.dump();
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.iter().position(|line| line.contains("\"at\":0") && line.len() > 1000).unwrap();
+    let piece = lines[first].to_owned();
+    let with = |at: usize, line: &str| {
+        let mut lines = lines.clone();
+        lines[at] = line;
+        lines.join("\n")
+    };
+    let without = |at: usize| {
+        let mut lines = lines.clone();
+        lines.remove(at);
+        lines.join("\n")
+    };
+    let last = |text: String| text.replace("\"files\":2", "\"files\":3");
+    let altered = piece.replacen("\"hex\":\"00", "\"hex\":\"ff", 1);
+    assert_ne!(altered, piece);
+    let strange = format!("{{\"file\":{{\"sha256\":\"{}\",\"at\":0,\"hex\":\"\"}}}}", "0".repeat(64));
+    for (text, expected) in [
+        (with(first, &altered), "not those that were attached"),
+        (without(first), "goes on at"),
+        (without(first + 1), "goes on at"),
+        (with(first + 1, &piece), "goes on at"),
+        (with(first + 1, &strange), "not those that were attached"),
+        (with(first, &strange), "no attachment has the content"),
+        (with(first, &piece.replacen("\"hex\":\"00", "\"hex\":\"zz", 1)), "hexadecimal"),
+        (last(text.clone()), "count is not that of the files"),
+    ] {
+        let to = Bench::new();
+        let error = import(&to, &text).unwrap_err();
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
+        to.create(titled("the board is usable"));
+    }
+}
+
+#[test]
+fn an_older_export_without_files_and_newer_tables_is_read() {
+    let text = full().dump();
+    let old: Vec<String> = text
+        .lines()
+        .filter(|line| {
+            !line.contains("\"table\":\"holds\"") && !line.contains("\"table\":\"sqlite_sequence\"")
+        })
+        .map(|line| {
+            let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+            if let Some(end) = line.get_mut("end").and_then(|end| end.as_object_mut()) {
+                end.retain(|table, _| table != "holds" && table != "sqlite_sequence");
+                line.as_object_mut().unwrap().remove("files");
+            }
+            line.to_string()
+        })
+        .collect();
+    let to = Bench::new();
+    let imported = import(&to, &old.join("\n")).unwrap();
+    assert_eq!((imported.rows["tasks"], imported.files, imported.details), (2, 0, None));
+}
+
+#[test]
+fn a_number_that_was_given_out_is_not_given_out_again_on_an_imported_board() {
+    let from = full();
+    let task = from.ready();
+    let file = |sha256| NewAttachment {
+        filename: "a".to_owned(),
+        content_type: None,
+        sha256,
+        size: 0,
+        author: None,
+    };
+    let last = file(crate::testing::digest());
+    let last = from.call(move |board| board.attach(&task, &last, &alice())).unwrap().id;
+    from.call(move |board| board.detach_file(last, &alice())).unwrap();
+    let to = Bench::new();
+    import(&to, &from.dump()).unwrap();
+    let task = to.ready();
+    let next = file(crate::testing::digest());
+    let next = to.call(move |board| board.attach(&task, &next, &alice())).unwrap().id;
+    assert!(next.get() > last.get(), "{next} {last}");
 }
 
 /// The rows without what belongs to a host.

@@ -1,9 +1,9 @@
-//! Whether every attachment of a board has its bytes: what `doctor` says of them, and `import` and `restore` too.
+//! Whether every attachment of a board has its bytes: what `doctor` says of them, and `import`, `export` and `restore` too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kernel::{Attachment, Blobs, BoardName, Digest, Flaw, Readers, SystemClock};
+use kernel::{Blobs, BoardName, Digest, Flaw, Lack, Readers, SystemClock};
 
 use super::doctor::{Check, Verdict};
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ pub(super) fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String
             None => blobs.examine(&file.sha256).map_err(kernel::Error::from)?,
         };
         seen.insert(file.sha256.clone(), flaw);
-        flaws.extend(flaw.map(|flaw| told(file, flaw)));
+        flaws.extend(flaw.map(|flaw| Lack { file: file.clone(), flaw }.to_string()));
     }
     Ok((files.len(), flaws))
 }
@@ -36,14 +36,6 @@ pub(super) fn listed(flaws: &[String]) -> String {
     let more = flaws.len().saturating_sub(TOLD);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("{}{more}", flaws.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join("; "))
-}
-
-fn told(file: &Attachment, flaw: Flaw) -> String {
-    let what = match flaw {
-        Flaw::Missing => "its bytes are missing",
-        Flaw::Altered => "its bytes are not those that were attached",
-    };
-    format!("attachment {} ({}) of {}: {what}", file.id, file.filename, file.task_id)
 }
 
 /// The check of `doctor`.

@@ -12,10 +12,10 @@ use kernel::{AttachmentId, Blobs, NewAttachment, PeerBoard, PeerFile, Published}
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-/// What was stored: each file with what keeps it from being swept.
-pub(super) type Stored = BTreeMap<AttachmentId, (NewAttachment, Published)>;
+/// What was stored.
+pub(super) type Stored = BTreeMap<AttachmentId, NewAttachment>;
 
-/// Stores the files of a board. Returns those, and what was not taken, in words.
+/// Stores the files of a board, while the caller keeps sweeps away. Returns those, and what was not taken, in words.
 pub(super) fn take(peer: &PeerBoard, database: &Path, blobs: &Blobs) -> (Stored, Vec<String>) {
     let (mut stored, mut left) = (Stored::new(), Vec::new());
     for file in peer.files() {
@@ -28,7 +28,7 @@ pub(super) fn take(peer: &PeerBoard, database: &Path, blobs: &Blobs) -> (Stored,
                     size: published.size,
                     author: file.author,
                 };
-                stored.insert(file.id, (new, published));
+                stored.insert(file.id, new);
             }
             Err(why) => left.push(format!(
                 "attachment {} ({}) at {}: {why}",

@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use super::{Output, attached};
 use crate::client::Client;
+use crate::details::Details;
 use crate::exit::Code;
+use crate::failpoint;
 use crate::failure::Failure;
 use crate::owner::OwnerLock;
 use crate::paths::{Root, make_dir};
@@ -16,8 +18,9 @@ use crate::terminal::complain;
 /// Put a backup in the place of the board
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-The daemon has to be stopped. The file that is replaced stays beside the board.
-Workers of runs that the backup does not know are ended by the next daemon.
+The daemon has to be stopped. The board comes back with its attached files and its
+details. The file that is replaced stays beside the board; files attached since the
+backup stay until `supervisor gc`. Workers of runs that the backup does not know are ended by the next daemon.
 
 Examples:
   supervisor stop --wait && supervisor restore /var/backups/board.db
@@ -48,12 +51,17 @@ pub(super) fn run(client: &Client, verb: &Restore, output: Output) -> Result<u8,
         make_dir(dir, 0o700)?;
     }
     let last_run = last_run_dir(root, board);
+    let now = SystemClock.now();
     let restored =
-        kernel::restore_board(&path, &verb.file, last_run, SystemClock.now()).map_err(|error| {
+        kernel::restore_board(&path, &verb.file, last_run, now, &failpoint::pass).map_err(|error| {
             let missing = matches!(error, kernel::OpenError::Missing { .. });
             let failure = Failure::from(error);
             if missing { failure.hint("name a file that `supervisor backup` has written") } else { failure }
         })?;
+    let details = restored.details.as_deref().and_then(Details::told);
+    if let (Some(details), Some(dir)) = (details, path.parent()) {
+        details.write(dir)?;
+    }
     let (_, missing) = attached::flaws(root, board)?;
     let restored = Restored {
         board: board.clone(),
@@ -75,7 +83,9 @@ pub(super) fn run(client: &Client, verb: &Restore, output: Output) -> Result<u8,
     output.text(&text)?;
     if !restored.missing.is_empty() {
         complain(&format!("warning: {}", attached::listed(&restored.missing)));
-        complain("hint: put boards/<board>/attachments back as it was when the backup was made");
+        complain(
+            "hint: the backup does not have them either; `supervisor attach` the same files again, or `supervisor attach-rm`",
+        );
     }
     Ok(0)
 }

@@ -1,21 +1,25 @@
 //! `export` and `import` at the command line: a board as JSON Lines, and boards that come from elsewhere.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, BufWriter, Write as _};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kernel::{Adopted, BoardName, PeerBoard, Readers, SystemClock};
+use kernel::{
+    Actor, Adopted, Blobs, BoardName, Exported, Extent, Lack, PeerBoard, Readers, Sweep, SystemClock,
+};
 use serde::Serialize;
+use serde_json::json;
 
 use super::restore::{lock, refuse_worker};
 use super::{Output, attached, peer_files};
 use crate::api::person;
 use crate::client::Client;
 use crate::config::Config;
+use crate::details::Details;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::service::{Mode, Service};
+use crate::service::{BoardHandle, Mode, Service};
 use crate::terminal::complain;
 
 /// Where the other program keeps its boards.
@@ -24,9 +28,9 @@ const THEIR_PLACE: &str = "its boards are kanban.db in its home, and kanban/boar
 /// Write the whole board as JSON Lines
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-Every row of every table, as of one moment; the board may be in use. `import`
-reads it into an empty board. The bytes of attached files are not in it: copy
-boards/<board>/attachments beside the new board.
+Every row of every table as of one moment, the attached files, and the board's
+details; the board may be in use. `import` reads it into an empty board. An attached
+file that is missing or altered is named, and the export goes on without it.
 
 Examples:
   supervisor export > board.jsonl
@@ -64,16 +68,22 @@ pub(super) struct Import {
 struct Imported {
     board: BoardName,
     rows: BTreeMap<String, u64>,
+    /// How many attached files.
+    files: u64,
     changed: Vec<String>,
     left: Vec<String>,
 }
 
 pub(super) fn export(client: &Client, verb: &Export, output: Output) -> Result<u8, Failure> {
     refuse_worker(client)?;
-    let readers = Readers::open(&client.root().board(client.board()), Arc::new(SystemClock))?;
+    let path = client.root().board(client.board());
+    let readers = Readers::open(&path, Arc::new(SystemClock))?;
+    let blobs = Blobs::beside(&path);
+    let details = Details::read(path.parent().unwrap_or(&path)).as_value()?;
+    let write = |out: &mut dyn Write| readers.with(|view| view.export(&blobs, Some(details), out));
     let Some(file) = &verb.file else {
-        let mut out = BufWriter::new(std::io::stdout().lock());
-        readers.with(|view| view.export(&mut out))?;
+        let exported = write(&mut BufWriter::new(std::io::stdout().lock()))?;
+        warn(&exported.lacks);
         return Ok(0);
     };
     if !verb.force && file.symlink_metadata().is_ok() {
@@ -83,17 +93,31 @@ pub(super) fn export(client: &Client, verb: &Export, output: Output) -> Result<u
     let fail = |e: &std::io::Error| Failure::file("write", file, e);
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut draft = tempfile::NamedTempFile::new_in(dir).map_err(|e| fail(&e))?;
-    let rows = readers.with(|view| view.export(&mut BufWriter::new(draft.as_file_mut())))?;
+    let Exported { rows, files, lacks } = write(&mut BufWriter::new(draft.as_file_mut()))?;
     draft.as_file_mut().flush().and_then(|()| draft.as_file().sync_all()).map_err(|e| fail(&e))?;
     if verb.force { draft.persist(file) } else { draft.persist_noclobber(file) }
         .map_err(|e| fail(&e.error))?;
     if output.json() {
-        output.value(&serde_json::json!({ "board": client.board(), "file": file, "rows": rows }))?;
+        let missing: Vec<String> = lacks.iter().map(ToString::to_string).collect();
+        let board = client.board();
+        output.value(
+            &json!({ "board": board, "file": file, "rows": rows, "files": files, "missing": missing }),
+        )?;
     } else {
         let total: u64 = rows.values().sum();
-        output.text(&format!("Exported board {} to {} ({total} rows)\n", client.board(), file.display()))?;
+        let (board, to) = (client.board(), file.display());
+        output.text(&format!("Exported board {board} to {to} ({total} rows, {files} attached files)\n"))?;
+        warn(&lacks);
     }
     Ok(0)
+}
+
+/// Names the attached files that are not in an export.
+fn warn(lacks: &[Lack]) {
+    if !lacks.is_empty() {
+        let lacks: Vec<String> = lacks.iter().map(ToString::to_string).collect();
+        complain(&format!("warning: {}", attached::listed(&lacks)));
+    }
 }
 
 pub(super) fn import(client: &Client, verb: &Import, output: Output) -> Result<u8, Failure> {
@@ -105,37 +129,66 @@ pub(super) fn import(client: &Client, verb: &Import, output: Output) -> Result<u
     let service = Service::new(root.clone(), Config::load(root)?, Mode::Offline);
     let board = service.create_board(client.board())?;
     let actor = person(nix::unistd::getuid().as_raw());
-    let Adopted { taken, changed, left } = match source {
-        Source::Lines(mut lines) => {
-            let job = move |board: &mut kernel::Board<'_>| board.import(&mut lines, &actor);
-            Adopted { taken: board.writer()?.call(job)?, ..Adopted::default() }
+    let name = client.board().clone();
+    let imported = read(source, &board, name, actor).and_then(|(mut imported, details)| {
+        imported.left.extend(attached::flaws(root, client.board())?.1);
+        if let (Some(details), Some(dir)) = (details, root.board(client.board()).parent()) {
+            details.write(dir)?;
         }
-        Source::Peer(peer, database) => {
-            let (stored, missing) = peer_files::take(&peer, &database, board.blobs());
-            let files = stored.iter().map(|(id, (file, _))| (*id, file.clone())).collect();
-            let mut adopted = board.writer()?.call(move |board| board.adopt(&peer, &files, &actor))?;
-            // Until here no sweep takes what was stored for nobody's.
-            drop(stored);
-            adopted.left.extend(missing);
-            adopted
+        Ok(imported)
+    });
+    let imported = match imported {
+        Ok(imported) => imported,
+        Err(failure) => {
+            // All or nothing: files that were stored for rows that are not there go. The first failure is the one to tell.
+            drop(board.sweep_blobs(&Extent::All, Sweep::Remove));
+            return Err(failure);
         }
     };
-    let mut left = left;
-    left.extend(attached::flaws(root, client.board())?.1);
-    let imported = Imported { board: client.board().clone(), rows: taken, changed, left };
     if output.json() {
         output.value(&imported)?;
         return Ok(0);
     }
     let told = imported.rows.iter().filter(|(_, count)| **count > 0);
     let told: Vec<String> = told.map(|(table, count)| format!("  {count} {table}\n")).collect();
-    output.text(&format!("Imported into board {}:\n{}", imported.board, told.concat()))?;
+    let files = format!("  {} attached files\n", imported.files);
+    let files = if imported.files > 0 { files } else { String::new() };
+    output.text(&format!("Imported into board {}:\n{}{files}", imported.board, told.concat()))?;
     for (head, lines) in [("changed", &imported.changed), ("not taken", &imported.left)] {
         for line in lines {
             complain(&format!("{head}: {line}"));
         }
     }
     Ok(0)
+}
+
+/// Reads a source into a board. Returns what has come, and what people said of the board where it was before.
+fn read(
+    source: Source,
+    handle: &BoardHandle,
+    board: BoardName,
+    actor: Actor,
+) -> Result<(Imported, Option<Details>), Failure> {
+    let blobs = handle.blobs().clone();
+    // Held to the commit: until then no row names what is stored.
+    let _unswept = blobs.private().and_then(|_| blobs.unswept()).map_err(kernel::Error::from)?;
+    match source {
+        Source::Lines(mut lines) => {
+            let read = handle.writer()?.call(move |board| board.import(&mut lines, &blobs, &actor))?;
+            let kernel::Imported { rows, files, details } = read;
+            let imported = Imported { board, rows, files, changed: Vec::new(), left: Vec::new() };
+            Ok((imported, details.and_then(|details| serde_json::from_value(details).ok())))
+        }
+        Source::Peer(peer, database) => {
+            let (stored, missing) = peer_files::take(&peer, &database, &blobs);
+            let files = stored.values().map(|file| &file.sha256).collect::<BTreeSet<_>>().len();
+            let adopted = handle.writer()?.call(move |board| board.adopt(&peer, &stored, &actor))?;
+            let Adopted { taken: rows, changed, mut left } = adopted;
+            left.extend(missing);
+            let files = u64::try_from(files).unwrap_or(u64::MAX);
+            Ok((Imported { board, rows, files, changed, left }, None))
+        }
+    }
 }
 
 enum Source {

@@ -8,17 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
+use crate::details::Details;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::Screen;
+
+/// So many files that are not in a backup are named.
+const TOLD: usize = 10;
 
 /// Copy the board into a file, while it is in use
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-The copy is one SQLite file with the board as of one moment, checked and durable
-before it has its name. `supervisor restore` puts it back. Attached files are not
-in it: copy boards/<board>/attachments too, after it.
+The copy is one SQLite file with the board as of one moment, the files attached to
+its tasks, and its title and other details; it is checked and durable before it has
+its name. `supervisor restore` puts all of it back. An attached file that is missing
+or altered is named, and the backup goes on without it.
 
 Examples:
   supervisor backup /var/backups/board.db
@@ -41,6 +46,10 @@ pub(crate) struct BackedUp {
     pub(crate) file: PathBuf,
     /// Its length in bytes.
     pub(crate) bytes: u64,
+    /// How many attached files are in it.
+    pub(crate) files: u64,
+    /// The attached files that are not, each with the reason.
+    pub(crate) missing: Vec<String>,
 }
 
 impl Verb for Backup {
@@ -63,23 +72,32 @@ impl Verb for Backup {
         let copied = tokio::task::spawn_blocking(move || {
             refuse_place(&file, &boards)?;
             let existing = if force { Existing::Replace } else { Existing::Keep };
-            let bytes = kernel::backup_board(&from, &file, existing).map_err(|error| {
+            let details = Details::read(from.parent().unwrap_or(&boards)).as_text()?;
+            let made = kernel::backup_board(&from, &file, existing, &details).map_err(|error| {
                 let exists = matches!(error, kernel::OpenError::Exists { .. });
                 let failure = Failure::from(error);
                 if exists { failure.hint("choose another name, or replace it with --force") } else { failure }
             })?;
-            Ok(BackedUp { board, file, bytes })
+            let missing = made.lacks.iter().map(ToString::to_string).collect();
+            Ok(BackedUp { board, file, bytes: made.bytes, files: made.files, missing })
         });
         copied.await.map_err(|e| Failure::failed(format!("the backup did not finish: {e}")))?
     }
 
     fn show(reply: &BackedUp, screen: &mut Screen) {
         screen.line(format!(
-            "Backed up board {} to {} ({} bytes)",
+            "Backed up board {} to {} ({} attached files, {} bytes)",
             reply.board,
             reply.file.display(),
+            reply.files,
             reply.bytes
         ));
+        for missing in reply.missing.iter().take(TOLD) {
+            screen.line(format!("warning: without {missing}"));
+        }
+        if let Some(more) = reply.missing.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            screen.line(format!("warning: and without {more} more, which --json names"));
+        }
     }
 }
 

@@ -1,0 +1,119 @@
+//! The bytes of attached files as lines of an export: in pieces, so that no line is long.
+//!
+//! ```text
+//! {"file":{"sha256":"…","at":0,"hex":"…"}}
+//! {"file":{"sha256":"…","at":524288,"hex":"…"}}
+//! ```
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::attachments;
+use super::export::{hex, unhex};
+use crate::blobs::{BlobError, Blobs, Draft};
+use crate::error::Error;
+use crate::id::Digest;
+use crate::store::Connection;
+
+/// So many bytes are in a line, as twice as many digits.
+const PIECE: usize = 512 * 1024;
+
+/// A piece of a file.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Piece {
+    sha256: Digest,
+    /// How many bytes of the file come before it.
+    at: u64,
+    hex: String,
+}
+
+/// The pieces of a file; an empty file has one.
+pub(super) fn pieces<'a>(digest: &'a Digest, bytes: &'a [u8]) -> impl Iterator<Item = Piece> + 'a {
+    let count = bytes.len().div_ceil(PIECE).max(1);
+    (0..count).map(move |number| {
+        let at = number * PIECE;
+        let piece = bytes.get(at..bytes.len().min(at + PIECE)).unwrap_or_default();
+        Piece { sha256: digest.clone(), at: u64::try_from(at).unwrap_or(u64::MAX), hex: hex(piece) }
+    })
+}
+
+/// Files that come in pieces, each whole before the next begins.
+pub(super) struct Incoming<'a> {
+    blobs: &'a Blobs,
+    open: Option<(Digest, u64, Draft)>,
+    stored: BTreeSet<Digest>,
+}
+
+impl<'a> Incoming<'a> {
+    pub(super) fn new(blobs: &'a Blobs) -> Self {
+        Incoming { blobs, open: None, stored: BTreeSet::new() }
+    }
+
+    /// Takes the next piece.
+    pub(super) fn take(&mut self, conn: &Connection, piece: &Piece) -> Result<(), Refused> {
+        if self.open.as_ref().is_some_and(|(digest, ..)| *digest != piece.sha256) {
+            self.end()?;
+        }
+        let (digest, length, mut draft) = match self.open.take() {
+            Some(open) => open,
+            None if !attachments::holds(conn, &piece.sha256)? => {
+                return Err(format!("no attachment has the content {}", piece.sha256).into());
+            }
+            None if self.stored.contains(&piece.sha256) => {
+                return Err(format!("the file {} comes twice", piece.sha256).into());
+            }
+            None => (piece.sha256.clone(), 0, self.blobs.draft()?),
+        };
+        if piece.at != length {
+            return Err(format!("the file {digest} goes on at {} and not at {length}", piece.at).into());
+        }
+        let bytes =
+            unhex(&piece.hex).ok_or_else(|| format!("the file {digest} has no hexadecimal digits"))?;
+        draft.write(&bytes)?;
+        self.open = Some((digest, length + u64::try_from(bytes.len()).unwrap_or(u64::MAX), draft));
+        Ok(())
+    }
+
+    /// Ends the file that is under way. Returns how many have come.
+    pub(super) fn end(&mut self) -> Result<u64, Refused> {
+        if let Some((digest, _, draft)) = self.open.take() {
+            if draft.digest() != digest {
+                return Err(format!("the bytes of the file {digest} are not those that were attached").into());
+            }
+            // Sweeps are kept away for the whole import.
+            drop(draft.publish()?);
+            self.stored.insert(digest);
+        }
+        Ok(u64::try_from(self.stored.len()).unwrap_or(u64::MAX))
+    }
+}
+
+/// Why a piece is not taken.
+pub(super) enum Refused {
+    /// The line is wrong.
+    Line(String),
+    /// It could not be stored, or the board not be read.
+    Failed(Error),
+}
+
+impl From<String> for Refused {
+    fn from(what: String) -> Self {
+        Refused::Line(what)
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Refused::Failed(error)
+    }
+}
+
+impl From<BlobError> for Refused {
+    fn from(error: BlobError) -> Self {
+        match error {
+            BlobError::TooLarge => Refused::Line(error.to_string()),
+            BlobError::Source(_) | BlobError::Io { .. } => Refused::Failed(error.into()),
+        }
+    }
+}
