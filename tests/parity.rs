@@ -2,6 +2,7 @@
 //! at least the same keys.
 
 mod boards;
+mod files;
 mod moves;
 mod shapes;
 mod surface;

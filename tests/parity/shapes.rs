@@ -29,6 +29,12 @@ const DISPATCH: Keys = "reclaimed:int crashed:list timed_out:list stale:list aut
 const SPAWNED: Keys = "task_id:text assignee:text workspace:text";
 const CAPPED: Keys = "task_id:text assignee:text current:int";
 const PROMOTION: Keys = "task_id:text promoted:bool dry_run:bool forced:bool reason:text? error:text?";
+const ATTACHMENT: Keys =
+    "id:int filename:text content_type:text? size:int uploaded_by:text? stored_path:text created_at:int";
+const DIAGNOSED: Keys = "task_id:text title:text status:text assignee:text? diagnostics:list";
+const DIAGNOSTIC: Keys = "kind:text severity:text title:text detail:text actions:list first_seen_at:int last_seen_at:int \
+    count:int run_id:int? data:object";
+const ACTION: Keys = "kind:text label:text payload:object suggested:bool";
 const SWARM: Keys = "root_id:text worker_ids:list verifier_id:text synthesizer_id:text";
 
 /// Whether nothing that may be null is.
@@ -141,6 +147,32 @@ fn a_plan_names_whose_profile_is_full_as_the_other_board_does() {
     assert_shape(capped, CAPPED, Filled::All);
     assert_eq!(capped, &json!({"task_id": second, "assignee": "shell", "current": 1}));
     assert!(desk.ok("dispatch --dry-run").contains(&second), "a person is told as well");
+}
+
+#[test]
+fn files_and_what_is_wrong_have_the_keys_of_the_other_board() {
+    let desk = Desk::new();
+    let task = desk.task("--assignee ann");
+    let path = desk.fleet.home().join("a");
+    std::fs::write(&path, "abc").unwrap();
+    desk.fleet.give(&path);
+    desk.ok(&format!("attach {task} {} --content-type text/plain", path.display()));
+    assert_shape(&desk.json(&format!("attachments {task}"))[0], ATTACHMENT, Filled::All);
+    for kind in ["needs_input", "capability", "transient"] {
+        desk.ok(&format!("block {task} 'not yet' --kind {kind}"));
+        desk.ok(&format!("unblock {task}"));
+    }
+
+    let found = desk.json("diagnostics");
+
+    assert_shape(&found[0], DIAGNOSED, Filled::All);
+    assert_eq!(found[0]["task_id"], task);
+    for diagnostic in found[0]["diagnostics"].as_array().unwrap() {
+        assert_shape(diagnostic, DIAGNOSTIC, Filled::Some);
+        for action in diagnostic["actions"].as_array().unwrap() {
+            assert_shape(action, ACTION, Filled::All);
+        }
+    }
 }
 
 #[test]

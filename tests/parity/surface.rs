@@ -1,6 +1,6 @@
 //! The whole surface in one table, and a walk that leaves none of it out.
 
-use super::{Desk, boards, moves, tasks, watching};
+use super::{Desk, boards, files, moves, tasks, watching};
 
 /// Each verb with its flags, as `hermes kanban <verb> --help` lists them. Values and positional words are what the walk
 /// gives them.
@@ -59,6 +59,11 @@ const SURFACE: &[(&str, &str)] = &[
     ("heartbeat", "--note"),
     ("assignees", "--json"),
     ("context", ""),
+    ("attach", "--content-type --name --author"),
+    ("attachments", "--json"),
+    ("attach-rm", ""),
+    ("diagnostics", "--severity --task --json"),
+    ("diag", ""),
 ];
 
 #[test]
@@ -66,6 +71,7 @@ fn every_verb_and_flag_is_understood_and_does_what_it_says() {
     let desk = Desk::new();
     tasks::walk(&desk);
     moves::walk(&desk);
+    files::walk(&desk);
     watching::walk(&desk);
     // Last, because boards are switched.
     boards::walk(&desk);

@@ -1,4 +1,4 @@
-//! What runs and what is seen of it: `dispatch`, `log`, `tail`, `watch`, `daemon`.
+//! What runs and what is seen of it: `dispatch`, `diagnostics`, `log`, `tail`, `watch`, `daemon`.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -19,6 +19,15 @@ pub(super) fn walk(desk: &Desk) {
 
     assert_eq!((&pass["auto_blocked"], &pass["crashed"]), (&json!([broken]), &json!([broken])), "{pass}");
     assert_eq!((desk.status(&task), desk.status(&broken)), ("done".to_owned(), "blocked".to_owned()));
+    let cycling = desk.task("--assignee ann");
+    for kind in ["needs_input", "capability", "transient"] {
+        desk.ok(&format!("block {cycling} 'not yet' --kind {kind}"));
+        desk.ok(&format!("unblock {cycling}"));
+    }
+    let wrong = desk.json(&format!("diagnostics --task {cycling}"));
+    assert_eq!(wrong[0]["task_id"], cycling, "{wrong}");
+    assert_eq!(desk.json(&format!("diagnostics --task {cycling} --severity critical")), json!([]));
+    assert!(desk.ok("diag").contains(&cycling));
     assert_eq!(desk.ok(&format!("log {task}")), "hello\n");
     assert_eq!(desk.ok(&format!("log {task} --tail 3")), "lo\n");
     assert!(first_line(desk, &format!("tail {task} --interval 0.5")).contains("created"));
