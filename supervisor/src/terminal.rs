@@ -145,9 +145,23 @@ impl Screen {
         }
     }
 
+    /// Adds a text that goes on at the same indent; a word that is longer than a line, a path say, stays one.
     fn indented(&mut self, indent: &str, text: &str) {
-        let text = self.paint(Ink::Dim, text);
-        self.line(format!("{indent}{text}"));
+        let room = self.width.saturating_sub(indent.width());
+        let mut lines: Vec<String> = Vec::new();
+        for word in text.split(' ') {
+            match lines.last_mut() {
+                Some(line) if line.width() + 1 + word.width() <= room => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                Some(_) | None => lines.push(word.to_owned()),
+            }
+        }
+        for line in lines {
+            let line = self.paint(Ink::Dim, &line);
+            self.line(format!("{indent}{line}"));
+        }
     }
 
     /// Adds a label and a text that goes on under itself where it does not fit the line.
@@ -300,6 +314,19 @@ pub(crate) fn complain(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_flow_into_lines_at_their_indent_and_long_words_stay_whole() {
+        let mut screen = Screen::plain(24);
+        let path = "/a/path/that/is/longer/than/a/line";
+        screen.flow(
+            "  ",
+            &["one".to_owned(), "two".to_owned(), "waits for a slot of profile shell".to_owned()],
+        );
+        screen.flow("  ", &[path.to_owned()]);
+        let expected = format!("  one  two\n  waits for a slot of\n  profile shell\n  {path}\n");
+        assert_eq!(screen.into_text(), expected);
+    }
 
     #[test]
     fn colour_follows_the_conventions() {
