@@ -229,6 +229,33 @@ fn wrong_counts_of_tasks_are_found_and_counted_anew() {
 }
 
 #[test]
+fn a_rebuilt_board_gives_no_id_out_again_whose_row_is_gone() {
+    let bench = Bench::new();
+    let (bad, gone) = (bench.ready(), bench.ready());
+    bench
+        .call(move |board| {
+            board.complete(&gone, crate::Handoff::default(), None, &alice())?;
+            board.archive(&gone, crate::Detach::Refuse, &alice())?;
+            board.delete(&gone, &alice())?;
+            board.fold_events(Timestamp::from_micros(i64::MAX), 100)
+        })
+        .unwrap();
+    let (_directory, path) = close(bench);
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.pragma_update(None, "ignore_check_constraints", true).unwrap();
+    conn.execute("UPDATE tasks SET skills = '{' WHERE id = ?1", [bad.as_str()]).unwrap();
+    let given = super::sequence::all(&conn).unwrap();
+    assert!(given["task_runs"] > 0 && given["task_events"] > 0, "{given:?}");
+    drop(conn);
+
+    let repair = repair_board(&path, &"test".parse().unwrap(), NOW).unwrap();
+
+    assert!(matches!(repair, Repair::Rebuilt { .. }), "{repair:?}");
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    assert_eq!(super::sequence::all(&conn).unwrap(), given);
+}
+
+#[test]
 fn a_value_that_makes_no_sense_is_found_and_its_row_is_left_out_and_told() {
     let bench = Bench::new();
     let bad = bench.ready();

@@ -26,6 +26,7 @@ pub(crate) mod queue;
 pub(crate) mod repair;
 pub(crate) mod requests;
 pub(crate) mod runs;
+mod sequence;
 pub(crate) mod suspects;
 pub(crate) mod tasks;
 pub(crate) mod transaction;

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use super::backup::{draft_beside, put_aside, sync_dir, with_end};
 use super::open::{self, OpenError, sqlite};
-use super::{check, counts, create, migrate};
+use super::{check, counts, create, migrate, sequence};
 use crate::clock::Timestamp;
 use crate::id::{BoardId, BoardName};
 
@@ -132,6 +132,8 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
         }
     }
     losses.extend(reconcile(&target).map_err(fail)?);
+    // Counters that cannot be read are those of the rows that can.
+    sequence::raise(&target, &sequence::all(&source).unwrap_or_default()).map_err(fail)?;
     target.execute_batch("COMMIT").map_err(fail)?;
     let faults = check::faults(&target, draft)?;
     target.close().map_err(|(_, error)| fail(error))?;
