@@ -84,6 +84,11 @@ fn what_is_no_backup_is_refused_and_the_board_stays() {
 
     assert_eq!(fleet.cli(["restore", "bad"]).code, 1);
     assert_eq!(fleet.cli(["restore", "none"]).code, 3);
+    let refused = fleet.cli(["--board", "other", "restore", "/"]);
+    assert!(refused.stderr.contains("not a regular file"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("supervisor backup"), "{}", refused.stderr);
+    let boards = fleet.cli(["boards", "list"]).ok().stdout;
+    assert!(!boards.contains("other"), "{boards}");
 
     assert_eq!(titles(&fleet), ["a"]);
 }
@@ -262,5 +267,15 @@ fn a_restore_that_dies_anywhere_leaves_one_board_or_the_other_whole_with_its_fil
             assert_eq!(read(&fleet, kept), ["bytes of one"], "{point} {foreign}");
             assert_eq!(fleet.cli(["doctor", "--replay"]).code, 0, "{point} {foreign}");
         }
+    }
+}
+
+#[test]
+fn the_name_of_a_backup_does_not_drive_the_terminal() {
+    let fleet = Fleet::offline();
+    fleet.json(["create", "x"]);
+    for args in [["backup", "a\u{1b}[31mb"], ["restore", "a\u{1b}[31mb"]] {
+        let said = fleet.cli(args).ok().stdout;
+        assert!(said.contains("a\\u{1b}[31mb") && !said.contains('\u{1b}'), "{said:?}");
     }
 }

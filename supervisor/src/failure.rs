@@ -72,6 +72,7 @@ impl From<kernel::OpenError> for Failure {
             E::Empty { .. }
             | E::Truncated { .. }
             | E::NotABoard { .. }
+            | E::NotAFile { .. }
             | E::Corrupt { .. }
             | E::NewerSchema { .. }
             | E::Mixed { .. }

@@ -42,6 +42,12 @@ pub enum OpenError {
         /// Its length.
         length: u64,
     },
+    /// Something else than a file is there.
+    #[error("{} is not a board: it is not a regular file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
     /// The file is another program's.
     #[error("{} is not a board: its application id is {application_id:#x}", path.display())]
     NotABoard {
@@ -132,7 +138,7 @@ impl OpenError {
                  `supervisor restore <file>` puts a backup back"
                     .to_owned(),
             ),
-            OpenError::NotABoard { path, .. } => {
+            OpenError::NotABoard { path, .. } | OpenError::NotAFile { path } => {
                 Some(format!("move {} away if it is yours, then create the board again", path.display()))
             }
             OpenError::NewerSchema { .. } => {
@@ -159,6 +165,9 @@ pub(crate) fn look(path: &Path) -> Result<(), OpenError> {
         io::ErrorKind::PermissionDenied => OpenError::Permission { path: path.to_owned(), source },
         _ => OpenError::Io { step: "look at", path: path.to_owned(), source },
     })?;
+    if !metadata.is_file() {
+        return Err(OpenError::NotAFile { path: path.to_owned() });
+    }
     match metadata.len() {
         0 => Err(OpenError::Empty { path: path.to_owned() }),
         length if length < SMALLEST => Err(OpenError::Truncated { path: path.to_owned(), length }),

@@ -69,6 +69,16 @@ fn a_damaged_or_foreign_file_is_named() {
 }
 
 #[test]
+fn a_directory_is_no_board_and_no_fault_of_the_disk() {
+    for error in spoiled(|path| {
+        std::fs::remove_file(path).unwrap();
+        std::fs::create_dir(path).unwrap();
+    }) {
+        assert!(matches!(error, OpenError::NotAFile { .. }), "{error}");
+    }
+}
+
+#[test]
 fn a_root_without_a_board_gets_one_only_its_owner_can_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("board.db");

@@ -13,7 +13,7 @@ use crate::failpoint;
 use crate::failure::Failure;
 use crate::owner::OwnerLock;
 use crate::paths::{Root, make_dir};
-use crate::terminal::complain;
+use crate::terminal::{complain, printable};
 
 /// Put a backup in the place of the board
 #[derive(Clone, Debug, clap::Args)]
@@ -54,9 +54,21 @@ pub(super) fn run(client: &Client, verb: &Restore, output: Output) -> Result<u8,
     let now = SystemClock.now();
     let restored =
         kernel::restore_board(&path, &verb.file, last_run, now, &failpoint::pass).map_err(|error| {
-            let missing = matches!(error, kernel::OpenError::Missing { .. });
+            use kernel::OpenError as E;
+            let no_backup = matches!(
+                error,
+                E::Missing { .. }
+                    | E::Empty { .. }
+                    | E::Truncated { .. }
+                    | E::NotAFile { .. }
+                    | E::NotABoard { .. }
+            );
+            if let Some(dir) = path.parent() {
+                // A board that there was not before is not to be listed as one that is damaged.
+                drop(std::fs::remove_dir(dir));
+            }
             let failure = Failure::from(error);
-            if missing { failure.hint("name a file that `supervisor backup` has written") } else { failure }
+            if no_backup { failure.hint("name a file that `supervisor backup` has written") } else { failure }
         })?;
     let details = restored.details.as_deref().and_then(Details::told);
     if let (Some(details), Some(dir)) = (details, path.parent()) {
@@ -74,10 +86,11 @@ pub(super) fn run(client: &Client, verb: &Restore, output: Output) -> Result<u8,
         output.value(&restored)?;
         return Ok(0);
     }
-    let mut text = format!("Restored board {} from {}\n", restored.board, verb.file.display());
+    let mut text =
+        format!("Restored board {} from {}\n", restored.board, printable(&verb.file.display().to_string()));
     if let Some(replaced) = &restored.replaced {
         text.push_str("The former one is kept as ");
-        text.push_str(&replaced.display().to_string());
+        text.push_str(&printable(&replaced.display().to_string()));
         text.push('\n');
     }
     output.text(&text)?;

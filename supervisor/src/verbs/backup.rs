@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::details::Details;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::terminal::Screen;
+use crate::terminal::{Screen, printable};
 
 /// So many files that are not in a backup are named.
 const TOLD: usize = 10;
@@ -88,7 +88,7 @@ impl Verb for Backup {
         screen.line(format!(
             "Backed up board {} to {} ({} attached files, {} bytes)",
             reply.board,
-            reply.file.display(),
+            printable(&reply.file.display().to_string()),
             reply.files,
             reply.bytes
         ));
