@@ -35,7 +35,25 @@ pub(crate) enum Attempts {
     Many,
 }
 
+/// A script's part that goes on until [`Journal::let_go`].
+pub(crate) const PATIENT: &str = "while [ ! -e \"${JOURNAL%/*}/go\" ]; do sleep 0.05; done";
+
+/// What the environment of a task's processes has.
+pub(crate) fn of_task(task: &str) -> String {
+    format!("SUPERVISOR_TASK={task}")
+}
+
+/// How the runs of a task have ended.
+pub(crate) fn outcomes(shown: &Value) -> Vec<&str> {
+    shown["runs"].as_array().unwrap().iter().map(|run| run["outcome"].as_str().unwrap_or("open")).collect()
+}
+
 impl Journal {
+    /// Lets those go on that wait as [`PATIENT`] does.
+    pub(crate) fn let_go(&self) {
+        fs::write(self.dir().join("go"), "").unwrap();
+    }
+
     /// Makes the journal of a fleet without a daemon, with the policy that opens it to workers. `config` is the rest of
     /// the configuration's `[worker]` table.
     pub(crate) fn of(fleet: &Fleet, slots: usize, config: &str) -> Self {

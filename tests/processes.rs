@@ -11,22 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{BINARY, Fleet, User, skip};
 use crate::http::Http;
-use crate::journal::{Attempts, Journal, nothing_is_left};
-
-/// Goes on until the test lets it.
-const PATIENT: &str = "while [ ! -e \"${JOURNAL%/*}/go\" ]; do sleep 0.05; done";
-
-fn let_go(journal: &Journal) {
-    fs::write(journal.dir().join("go"), "").unwrap();
-}
-
-fn of_task(task: &str) -> String {
-    format!("SUPERVISOR_TASK={task}")
-}
-
-fn outcomes(shown: &Value) -> Vec<&str> {
-    shown["runs"].as_array().unwrap().iter().map(|run| run["outcome"].as_str().unwrap_or("open")).collect()
-}
+use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outcomes};
 
 /// Creates many tasks over one connection each: quicker than a process each.
 fn post(fleet: &Fleet, count: usize, script: &str) -> Vec<String> {
@@ -149,7 +134,7 @@ fn twenty_workers_are_left_killed_and_drained_and_each_task_is_done_in_the_end()
     fleet.start();
     begun(60);
 
-    let_go(&journal);
+    journal.let_go();
     done(&fleet, &journal, &tasks);
     journal.audit(&fleet, &tasks, Attempts::Many);
     let listed = fleet.json(["list"]);
@@ -319,7 +304,7 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
     });
     assert!(paused.contains("full"), "{paused}");
     assert_eq!(journal.begun(), 1);
-    let_go(&journal);
+    journal.let_go();
     fleet.eventually("the worker's end waits for the board", || {
         let status = fleet.json(["status"]);
         status["workers"].as_array()?.iter().any(|worker| worker["phase"] == "settling").then_some(())

@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::harness::{BINARY, Fleet, User, skip};
-use crate::journal::{Attempts, Journal, nothing_is_left, records};
+use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outcomes, records};
 
 /// A weak point, the file of a test, and its name.
 type Row = (&'static str, &'static str, &'static str);
@@ -196,21 +196,6 @@ fn every_weak_point_has_a_test_that_exists() {
     }
 }
 
-/// Goes on until the test lets it.
-const PATIENT: &str = "while [ ! -e \"${JOURNAL%/*}/go\" ]; do sleep 0.05; done";
-
-fn let_go(journal: &Journal) {
-    fs::write(journal.dir().join("go"), "").unwrap();
-}
-
-fn of_task(task: &str) -> String {
-    format!("SUPERVISOR_TASK={task}")
-}
-
-fn outcomes(shown: &Value) -> Vec<&str> {
-    shown["runs"].as_array().unwrap().iter().map(|run| run["outcome"].as_str().unwrap_or("open")).collect()
-}
-
 fn titles(fleet: &Fleet) -> Vec<String> {
     let listed = fleet.json(["list", "--limit", "1000"]);
     listed.as_array().unwrap().iter().map(|task| task["title"].as_str().unwrap().to_owned()).collect()
@@ -239,7 +224,7 @@ fn what_is_created_beside_a_pass_is_there_whoever_opens_and_closes_the_board() {
         .filter_map(|entry| fs::read_link(entry.path()).ok())
         .filter(|path| path.starts_with(&board) && path.to_string_lossy().ends_with("(deleted)"));
     assert_eq!(deleted.collect::<Vec<PathBuf>>(), Vec::<PathBuf>::new());
-    let_go(&journal);
+    journal.let_go();
     assert!(pass.wait_with_output().unwrap().status.success());
 
     let titles = titles(&fleet);
@@ -277,7 +262,7 @@ fn forty_that_end(fleet: &Fleet, code: fn(i64) -> i64) -> Vec<(String, i64)> {
     });
     let tasks = tasks.collect();
     fleet.eventually("all of them run", || (journal.begun() == 40).then_some(()));
-    let_go(&journal);
+    journal.let_go();
     tasks
 }
 
@@ -330,7 +315,7 @@ fn a_process_that_a_run_is_mistaken_for_is_never_signalled() {
     });
     assert_eq!(fleet.status_of(&task), "running");
     assert_eq!(journal.begun(), 1);
-    let_go(&journal);
+    journal.let_go();
     fleet.eventually("the run has ended", || {
         let shown = fleet.show(&task);
         shown["runs"][0]["ended_at"].is_i64().then_some(())
@@ -408,7 +393,7 @@ fn another_host_name_changes_nothing_for_a_worker_that_lives() {
     fleet.eventually("the daemon serves", || fleet.log()[before..].contains(" serves ").then_some(()));
 
     assert_eq!(fleet.status_of(&task), "running");
-    let_go(&journal);
+    journal.let_go();
 
     let shown = fleet.wait_for(&task, "done");
     assert_eq!(outcomes(&shown), ["completed"]);
@@ -440,7 +425,7 @@ fn four_workers_that_ignore_their_deadline_hold_up_nobody() {
     for task in &tasks {
         assert_eq!(fleet.status_of(task), "running", "its worker has not ended");
     }
-    let_go(&journal);
+    journal.let_go();
     for task in &tasks {
         assert_eq!(outcomes(&fleet.wait_for(task, "blocked")), ["timed_out"]);
     }
@@ -466,7 +451,7 @@ fn six_of_ten_slots_that_are_taken_leave_four() {
         (waiting.len() == 2 && waiting.iter().all(says)).then_some(waiting.len())
     });
     assert_eq!((waiting, journal.begun()), (2, 10));
-    let_go(&journal);
+    journal.let_go();
     fleet.eventually("all are done", || {
         (fleet.json(["stats"])["by_status"] == json!({ "done": 12 })).then_some(())
     });

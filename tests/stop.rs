@@ -4,6 +4,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::harness::{Fleet, User};
+use crate::journal::of_task;
 
 /// A script that leaves a stubborn child behind and goes on until it is ended.
 const STUBBORN: &str =
@@ -19,10 +20,6 @@ fn started(fleet: &Fleet, script: &str) -> (String, String) {
         std::path::Path::new(&path).join("up").exists().then_some(path)
     });
     (task, path)
-}
-
-fn of_task(task: &str) -> String {
-    format!("SUPERVISOR_TASK={task}")
 }
 
 #[test]
