@@ -1,6 +1,6 @@
 //! `schedule`: tasks that are not to start before a time.
 
-use kernel::{Clock as _, TaskId, Timestamp};
+use kernel::{Clock as _, Status, TaskId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,9 +53,12 @@ impl Verb for Schedule {
         call.write(move |board, actor| {
             Bulk::each(board, ids, |board, id| {
                 let settled = board.schedule(id, at, reason.as_deref(), actor)?;
-                let time = match at {
-                    Timestamp::OPEN_END => format!("until: supervisor unblock {id}"),
-                    at => format!("starts at {}", moment::local(at)),
+                let time = match (at, settled.task.status) {
+                    (Timestamp::OPEN_END, Status::Todo) => {
+                        "when its parents are done, parked until unblocked".to_owned()
+                    }
+                    (Timestamp::OPEN_END, _) => format!("until: supervisor unblock {id}"),
+                    (at, _) => format!("starts at {}", moment::local(at)),
                 };
                 let note =
                     pending(settled.effect).map_or(time.clone(), |pending| format!("{pending}; {time}"));
