@@ -13,8 +13,9 @@ use crate::terminal::{Screen, printable};
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-What runs goes on. Inside a run, without anything named: the service of the run's account refuses it until then; the
-worker should exit with 75 afterwards, and its task is tried again when the time has come.
+What runs goes on. Inside a run, with nothing named, it says until when the service of
+the run's account refuses the worker, which should exit with 75 then: its task is tried
+again when the time has come.
 
 Examples:
   supervisor hold t_0123abcd --reason 'not before the release' --until 2h
