@@ -131,7 +131,7 @@ fn each_write_fails(errno: Errno) {
     assert!(refusals >= 2 * DEEDS.len(), "{refusals} refusals");
 
     // It dies with all that it has only in memory.
-    fleet.kill_daemon();
+    injector.kill(&fleet);
     fleet.start();
 
     let report = fleet.json(["doctor", "--replay"]);
@@ -200,7 +200,7 @@ fn each_run_goes_on(whom: Whom, errno: Errno, calls: Calls, step: usize, paths: 
     // What a daemon cannot write costs nothing; without its shim's records the end of a worker is not known.
     let attempts = if whom == Whom::Daemon { Attempts::One } else { Attempts::Many };
     journal.audit(&fleet, &tasks, attempts);
-    fleet.kill_daemon();
+    injector.kill(&fleet);
     fleet.start();
     assert_eq!(fleet.json(["doctor", "--replay"])["ok"], true);
     journal.audit(&fleet, &tasks, attempts);

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::{env, fs, thread};
 
 use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -103,6 +104,17 @@ impl Injector {
     pub(crate) fn disarm(&self) -> Seen {
         let said = self.ask("disarm");
         if said == "failed" { Seen::Failed } else { Seen::Nothing }
+    }
+
+    /// Kills the daemon as `kill -9` does, with its tracer, and waits until it is gone.
+    pub(crate) fn kill(self, fleet: &Fleet) {
+        fleet.kill_daemon();
+        fs::remove_file(self.socket).unwrap();
+        // The kernel kills the daemon after its tracer, in its own time; the last of it to go is its lock.
+        fleet.eventually("the daemon's lock is free", || {
+            let file = fs::File::open(fleet.root().join("board.lock")).unwrap();
+            Flock::lock(file, FlockArg::LockExclusiveNonblock).ok().map(drop)
+        });
     }
 
     fn ask(&self, order: &str) -> String {
