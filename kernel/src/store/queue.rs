@@ -2,7 +2,7 @@
 //!
 //! `INDEXED BY` names the index that keeps a read flat; without statistics the planner would prefer a wider one.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::convert::{Step as _, text_or_none};
 use crate::clock::Timestamp;
@@ -22,6 +22,18 @@ pub(crate) fn next_lane(conn: &Connection, after: (&str, &str)) -> Result<Option
     .step("look for ready tasks")
 }
 
+fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
+    Ok(Candidate {
+        task: row.get("id")?,
+        assignee: row.get("assignee")?,
+        tenant: text_or_none(row, "tenant")?,
+        priority: row.get("priority")?,
+        created_at: row.get("created_at")?,
+        workspace: row.get("workspace")?,
+        policy: row.get("policy")?,
+    })
+}
+
 pub(crate) fn ready(conn: &Connection, lane: (&str, &str), limit: usize) -> Result<Vec<Candidate>, Error> {
     conn.prepare_cached(
         "SELECT id, assignee, tenant, priority, created_at, workspace, policy, max_runtime_us, branch_name, \
@@ -31,17 +43,7 @@ pub(crate) fn ready(conn: &Connection, lane: (&str, &str), limit: usize) -> Resu
     )
     .and_then(|mut statement| {
         statement
-            .query_map(params![lane.0, lane.1, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-                Ok(Candidate {
-                    task: row.get("id")?,
-                    assignee: row.get("assignee")?,
-                    tenant: text_or_none(row, "tenant")?,
-                    priority: row.get("priority")?,
-                    created_at: row.get("created_at")?,
-                    workspace: row.get("workspace")?,
-                    policy: row.get("policy")?,
-                })
-            })?
+            .query_map(params![lane.0, lane.1, i64::try_from(limit).unwrap_or(i64::MAX)], candidate)?
             .collect()
     })
     .step("list ready tasks")
@@ -71,7 +73,7 @@ pub(crate) fn in_review(
     now: Timestamp,
 ) -> Result<Vec<Candidate>, Error> {
     conn.prepare_cached(
-        "SELECT id, reviewer, tenant, priority, created_at, workspace, coalesce(policy, (SELECT r.policy \
+        "SELECT id, reviewer AS assignee, tenant, priority, created_at, workspace, coalesce(policy, (SELECT r.policy \
            FROM task_runs r WHERE r.task_id = tasks.id AND r.purpose = 'work' ORDER BY r.id DESC LIMIT 1)) AS policy \
          FROM tasks INDEXED BY tasks_review \
          WHERE status = 'review' AND reviewer IS NOT NULL AND tenant = ?1 AND reviewer = ?2 \
@@ -79,17 +81,7 @@ pub(crate) fn in_review(
     )
     .and_then(|mut statement| {
         statement
-            .query_map(params![lane.0, lane.1, i64::try_from(limit).unwrap_or(i64::MAX), now], |row| {
-                Ok(Candidate {
-                    task: row.get("id")?,
-                    assignee: row.get("reviewer")?,
-                    tenant: text_or_none(row, "tenant")?,
-                    priority: row.get("priority")?,
-                    created_at: row.get("created_at")?,
-                    workspace: row.get("workspace")?,
-                    policy: row.get("policy")?,
-                })
-            })?
+            .query_map(params![lane.0, lane.1, i64::try_from(limit).unwrap_or(i64::MAX), now], candidate)?
             .collect()
     })
     .step("list tasks in review")
