@@ -105,7 +105,7 @@ fn permits(access: Access, want: Want) -> bool {
 }
 
 /// Returns where a path leads; of one that does not exist, the part that does.
-fn leads_to(path: &Path) -> PathBuf {
+pub(crate) fn leads_to(path: &Path) -> PathBuf {
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Ok(real), _, _) => real,
         (Err(_), Some(parent), Some(name)) => leads_to(parent).join(name),

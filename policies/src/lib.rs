@@ -21,12 +21,15 @@
 //! ```
 
 mod apply;
+mod boundary;
 mod cgroup;
 mod environment;
 mod error;
 mod explain;
 mod files;
+mod layers;
 mod limits;
+mod mount_table;
 mod mounts;
 mod network;
 mod paths;
@@ -35,6 +38,7 @@ mod policy;
 mod presets;
 mod privileges;
 mod process;
+mod refusal;
 mod report;
 mod ruleset;
 mod session;
@@ -43,6 +47,7 @@ mod surroundings;
 mod syscalls;
 
 pub use apply::ApplyError;
+pub use boundary::{Boundary, Closed, Held, Standing};
 pub use environment::Environment;
 pub use error::PolicyError;
 pub use explain::{Answer, Want};
@@ -51,10 +56,11 @@ pub use limits::{ByteSize, Limits};
 pub use mounts::{MountError, ProbeError, probe_view};
 pub use network::{Mode, Network};
 pub use paths::PathError;
-pub use plan::{Plan, PlanError};
+pub use plan::Plan;
 pub use policy::{Compatibility, Confinement, Policy};
 pub use privileges::{PrivilegeError, become_user};
 pub use process::{MountNamespace, Process, Seccomp};
+pub use refusal::PlanError;
 pub use report::{Layer, LayerReport, Report, State};
 pub use ruleset::{RulesetError, confine_paths};
 pub use support::{BoardKind, Support, View};

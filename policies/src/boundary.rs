@@ -1,0 +1,144 @@
+//! Places that no run may reach, and how another path stands to them. The only judge of it: the start of a daemon, a new
+//! task and the plan of a run ask here.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::explain::leads_to;
+use crate::mount_table::{MountTable, Spot};
+
+/// What a run must not reach although a grant may lead there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Closed {
+    /// The supervisor's own places: its root, its configuration and its runtime directory.
+    pub places: Vec<PathBuf>,
+    /// What lies in them and is the run's own.
+    pub own: Vec<PathBuf>,
+    /// The directories in which other tasks work.
+    pub tasks: Vec<PathBuf>,
+}
+
+/// A set of places, located on their file systems.
+#[derive(Debug, Clone)]
+pub struct Boundary {
+    table: MountTable,
+    places: Vec<(PathBuf, Spot)>,
+}
+
+/// How a path stands to the places of a [`Boundary`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Neither lies in the other.
+    Apart,
+    /// The path is this place or lies in it.
+    Inside(PathBuf),
+    /// These places lie in the path.
+    Holds(Vec<Held>),
+}
+
+/// A place that lies in a path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Held {
+    /// Where it is seen from the path: elsewhere than it is named, where a mount shows it a second time.
+    pub at: PathBuf,
+    /// The place.
+    pub place: PathBuf,
+}
+
+impl Boundary {
+    /// Locates places, as they are mounted now.
+    ///
+    /// # Errors
+    /// When the kernel's table of mounts cannot be read.
+    pub fn around(places: &[PathBuf]) -> io::Result<Self> {
+        let table = MountTable::read()?;
+        let places = places.iter().filter_map(|place| {
+            let place = leads_to(place);
+            let spot = table.spot(&place)?;
+            Some((place, spot))
+        });
+        let places = places.collect();
+        Ok(Self { table, places })
+    }
+
+    /// Returns how a path stands to the places: by where symbolic links lead and by what mounts show, not by names.
+    pub fn standing(&self, path: &Path) -> Standing {
+        let path = leads_to(path);
+        let Some(own) = self.table.spot(&path) else { return Standing::Apart };
+        if let Some((place, _)) = self.places.iter().find(|(_, spot)| own.lies_in(spot)) {
+            return Standing::Inside(place.clone());
+        }
+        let windows = std::iter::once((path.as_path(), own)).chain(self.table.beneath(&path));
+        let mut held: Vec<Held> = windows.flat_map(|(at, shown)| self.seen_through(at, &shown)).collect();
+        held.sort();
+        held.dedup_by(|later, first| later.at == first.at);
+        if held.is_empty() { Standing::Apart } else { Standing::Holds(held) }
+    }
+
+    /// Returns the places that a mount at a path shows, given which part of its file system it shows.
+    fn seen_through(&self, at: &Path, shown: &Spot) -> Vec<Held> {
+        let seen = self.places.iter().filter_map(|(place, spot)| {
+            let at = if shown.lies_in(spot) {
+                at.to_owned()
+            } else if spot.lies_in(shown) {
+                at.join(spot.path.strip_prefix(&shown.path).ok()?)
+            } else {
+                return None;
+            };
+            Some(Held { at, place: place.clone() })
+        });
+        seen.collect()
+    }
+}
+
+impl Spot {
+    /// Whether this is the other spot or lies in it.
+    fn lies_in(&self, other: &Spot) -> bool {
+        self.device == other.device && self.path.starts_with(&other.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_apart_inside_or_around() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(dir.join("a/root/boards")).unwrap();
+        std::fs::create_dir(dir.join("b")).unwrap();
+        std::os::unix::fs::symlink(dir.join("a/root/boards"), dir.join("b/link")).unwrap();
+        let root = dir.join("a/root");
+        let boundary = Boundary::around(std::slice::from_ref(&root)).unwrap();
+        let inside = Standing::Inside(root.clone());
+        assert_eq!(boundary.standing(&dir.join("b")), Standing::Apart);
+        assert_eq!(boundary.standing(&dir.join("a/root2")), Standing::Apart);
+        assert_eq!(boundary.standing(&root), inside);
+        assert_eq!(boundary.standing(&root.join("boards/not/yet")), inside);
+        assert_eq!(boundary.standing(&dir.join("b/link/x")), inside, "where the link leads counts");
+        let held = vec![Held { at: root.clone(), place: root }];
+        assert_eq!(boundary.standing(&dir.join("a")), Standing::Holds(held.clone()));
+        assert_eq!(boundary.standing(Path::new("/")), Standing::Holds(held));
+    }
+
+    #[test]
+    fn a_second_name_of_a_place_is_that_place() {
+        let table = |path: &str, device: &str| Spot { device: device.to_owned(), path: path.into() };
+        let boundary = Boundary {
+            table: MountTable::read().unwrap(),
+            places: vec![("/var/lib/sv".into(), table("/var/lib/sv", "8:1"))],
+        };
+        // What a mount at /opt/x would show.
+        let seen = |shown: Spot| -> Vec<PathBuf> {
+            boundary.seen_through(Path::new("/opt/x"), &shown).into_iter().map(|held| held.at).collect()
+        };
+        assert_eq!(seen(table("/", "8:1")), [Path::new("/opt/x/var/lib/sv")]);
+        assert_eq!(seen(table("/var/lib/sv/boards", "8:1")), [Path::new("/opt/x")]);
+        assert!(seen(table("/var/lib/sv", "8:2")).is_empty());
+        assert!(seen(table("/var/lib/other", "8:1")).is_empty());
+    }
+}

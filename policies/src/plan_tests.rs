@@ -1,0 +1,183 @@
+//! What a plan refuses and what it says of a host, for hosts that this one is not.
+
+use super::*;
+use crate::paths::PathError;
+use crate::report::State;
+
+/// A host of an ordinary user, and a run with its directories on it.
+struct Bench {
+    dir: tempfile::TempDir,
+    host: Support,
+    around: Surroundings,
+}
+
+fn bench() -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    for name in ["ws", "home", "tmp", "board"] {
+        std::fs::create_dir(at(name)).unwrap();
+    }
+    let around = Surroundings {
+        workspace: at("ws"),
+        home: at("home"),
+        tmp: at("tmp"),
+        read: vec![],
+        execute: vec![],
+        write: vec![],
+        identity: None,
+        work_cgroup: None,
+        board: BoardAccess::None,
+        parent: 1,
+    };
+    let host = Support { uid: 1000, view: View::UserNamespace, seccomp: true, ..Support::detect() };
+    Bench { dir, host, around }
+}
+
+fn policy(text: &str) -> Policy {
+    let text = format!("version = 1\nextends = 'default'\n{text}");
+    Policy::from_toml(&text, Path::new("test.toml")).unwrap()
+}
+
+fn layer(plan: &Plan, layer: Layer) -> &LayerReport {
+    plan.layers.iter().find(|entry| entry.layer == layer).unwrap()
+}
+
+#[test]
+fn a_worker_is_never_root() {
+    let Bench { host, around, .. } = bench();
+    let root = Support { uid: 0, ..host.clone() };
+    assert!(matches!(policy("").plan(&around, &root), Err(PlanError::Root)));
+    for identity in [Identity { uid: 0, gid: 5 }, Identity { uid: 5, gid: 0 }] {
+        let around = Surroundings { identity: Some(identity), ..around.clone() };
+        assert!(matches!(policy("").plan(&around, &root), Err(PlanError::Root)));
+    }
+}
+
+#[test]
+fn an_ordinary_user_becomes_nobody_else() {
+    let Bench { host, around, .. } = bench();
+    let around = Surroundings { identity: Some(Identity { uid: 1001, gid: 1001 }), ..around };
+    assert!(matches!(
+        policy("").plan(&around, &host),
+        Err(PlanError::Foreign { caller: 1000, wanted: 1001 })
+    ));
+}
+
+#[test]
+fn an_old_landlock_fails_closed_unless_the_policy_says_otherwise() {
+    let bench = bench();
+    for abi in 0..=5 {
+        let host = bench.host.clone().with_abi(abi);
+        let error = policy("").plan(&bench.around, &host).unwrap_err();
+        assert!(matches!(error, PlanError::Abi { needed: 6, found, .. } if found == abi), "{error}");
+        let plan = policy("compatibility = 'best_effort'").plan(&bench.around, &host).unwrap();
+        assert_eq!(layer(&plan, Layer::Scopes).state, State::Absent);
+        assert_eq!(layer(&plan, Layer::Network).state, State::Enforced, "no socket can be made");
+        let files = if abi == 5 { State::Enforced } else { State::Partial };
+        assert_eq!(layer(&plan, Layer::Files).state, files, "abi {abi}");
+        assert_eq!(layer(&plan, Layer::UnixSockets).why.as_deref(), Some("none can be made"));
+    }
+}
+
+#[test]
+fn a_policy_of_files_needs_the_right_to_truncate_however_low_its_floor() {
+    let bench = bench();
+    let error = policy("min_abi = 1").plan(&bench.around, &bench.host.clone().with_abi(2)).unwrap_err();
+    assert!(matches!(error, PlanError::Abi { needed: 3, .. }), "{error}");
+}
+
+#[test]
+fn open_ports_below_abi_4_are_said_to_be_unruled() {
+    let bench = bench();
+    let policy = policy("compatibility = 'best_effort'\n[network]\nmode = 'ports'\nconnect_tcp = [443]");
+    let plan = policy.plan(&bench.around, &bench.host.clone().with_abi(3)).unwrap();
+    assert!(layer(&plan, Layer::Network).why.as_deref().unwrap().contains("any port is open"));
+}
+
+#[test]
+fn a_host_without_seccomp_is_refused_or_reported() {
+    let Bench { dir: _dir, host, around } = bench();
+    let host = Support { seccomp: false, ..host };
+    assert!(matches!(policy("").plan(&around, &host), Err(PlanError::Seccomp)));
+    let plan = policy("compatibility = 'best_effort'").plan(&around, &host).unwrap();
+    assert_eq!(layer(&plan, Layer::Syscalls).state, State::Absent);
+    let without = host.without_view("no");
+    let plan = policy("compatibility = 'best_effort'").plan(&around, &without).unwrap();
+    assert_eq!(layer(&plan, Layer::UnixSockets).state, State::Absent);
+}
+
+#[test]
+fn without_a_view_the_board_is_a_port() {
+    let Bench { dir, host, around } = bench();
+    let host = host.without_view("switched off");
+    let socket = BoardAccess::Socket(dir.path().join("board/worker.sock"));
+    let error = policy("").plan(&Surroundings { board: socket, ..around.clone() }, &host).unwrap_err();
+    assert!(error.to_string().contains("serve the board on a loopback port"), "{error}");
+    let plan = policy("").plan(&Surroundings { board: BoardAccess::Port(4711), ..around }, &host).unwrap();
+    assert_eq!(layer(&plan, Layer::UnixSockets).why.as_deref(), Some("none can be made"));
+    assert_eq!(layer(&plan, Layer::Mounts).state, State::Absent);
+}
+
+#[test]
+fn a_required_view_that_cannot_be_had_is_an_error() {
+    let bench = bench();
+    let host = bench.host.without_view("not here");
+    let error = policy("[process]\nmount_namespace = 'require'").plan(&bench.around, &host).unwrap_err();
+    assert!(error.to_string().contains("not here"), "{error}");
+}
+
+#[test]
+fn a_missing_path_is_an_error_unless_it_is_optional() {
+    let bench = bench();
+    let error = policy("[filesystem]\nro = ['/no/such']").plan(&bench.around, &bench.host).unwrap_err();
+    assert!(error.to_string().starts_with("open /no/such:"), "{error}");
+    let optional = policy("[filesystem]\nro = [{ path = '/no/such', optional = true }]");
+    assert!(optional.plan(&bench.around, &bench.host).is_ok());
+}
+
+#[test]
+fn a_link_that_a_worker_planted_is_never_followed() {
+    let bench = bench();
+    let cache = bench.around.workspace.join("cache");
+    std::os::unix::fs::symlink("/etc", &cache).unwrap();
+    let words = ["{workspace}/cache".to_owned(), cache.display().to_string()];
+    for word in words {
+        let error =
+            policy(&format!("[filesystem]\nrw = ['{word}']")).plan(&bench.around, &bench.host).unwrap_err();
+        assert!(
+            matches!(error, PlanError::Path(PathError::Linked { .. } | PathError::Planted { .. })),
+            "{error}"
+        );
+    }
+    let around = Surroundings { write: vec![cache], ..bench.around };
+    assert!(matches!(policy("").plan(&around, &bench.host), Err(PlanError::Path(PathError::Linked { .. }))));
+}
+
+#[test]
+fn a_cgroup_that_cannot_be_joined_is_an_error_and_a_missing_control_a_gap() {
+    let bench = bench();
+    let cgroup = bench.dir.path().join("cgroup");
+    let around = Surroundings { work_cgroup: Some(cgroup.clone()), ..bench.around };
+    assert!(matches!(policy("").plan(&around, &bench.host), Err(PlanError::Cgroup { .. })));
+    std::fs::create_dir(&cgroup).unwrap();
+    std::fs::write(cgroup.join("cgroup.procs"), "").unwrap();
+    let plan = policy("").plan(&around, &bench.host).unwrap();
+    assert!(layer(&plan, Layer::Cgroup).why.as_deref().unwrap().starts_with("pids.max:"));
+}
+
+#[test]
+fn a_policy_that_grants_everything_has_no_view() {
+    let bench = bench();
+    let plan = policy("[filesystem]\nro = ['/']").plan(&bench.around, &bench.host).unwrap();
+    assert!(plan.view.is_none());
+}
+
+#[test]
+fn what_stays_open_for_a_shared_user_is_said() {
+    let bench = bench();
+    let plan = policy("").plan(&bench.around, &bench.host).unwrap();
+    assert!(layer(&plan, Layer::Uid).why.as_deref().unwrap().starts_with("shared"));
+    let plan = policy("").plan(&bench.around, &bench.host.without_view("no")).unwrap();
+    assert!(layer(&plan, Layer::Uid).why.as_deref().unwrap().contains("chmod"));
+    assert!(layer(&plan, Layer::Limits).why.as_deref().unwrap().contains("not set"));
+}
