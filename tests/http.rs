@@ -49,17 +49,23 @@ impl Http {
         self.send("POST", path, body.to_string().as_bytes())
     }
 
-    /// Sends a request and reads the answer to its end.
+    /// Sends a request and reads the answer to its end. A body is JSON.
     #[track_caller]
     pub(crate) fn send(&self, method: &str, path: &str, body: &[u8]) -> Answer {
+        self.send_as(method, path, Some("application/json").filter(|_| !body.is_empty()), body)
+    }
+
+    /// Sends a request whose body is said to be of a type.
+    #[track_caller]
+    pub(crate) fn send_as(&self, method: &str, path: &str, kind: Option<&str>, body: &[u8]) -> Answer {
         let mut stream = UnixStream::connect(&self.socket).unwrap();
         let mut head = vec![
             format!("{method} {path} HTTP/1.1"),
             "host: localhost".to_owned(),
             "connection: close".to_owned(),
         ];
+        head.extend(kind.map(|kind| format!("content-type: {kind}")));
         if !body.is_empty() {
-            head.push("content-type: application/json".to_owned());
             head.push(format!("content-length: {}", body.len()));
         }
         head.extend(self.headers.iter().map(|(name, value)| format!("{name}: {value}")));

@@ -15,6 +15,7 @@ mod crash;
 mod demo;
 mod dispatch;
 mod docs;
+mod doors;
 mod durable;
 mod faults;
 mod following;

@@ -254,21 +254,30 @@ impl View<'_> {
 
     /// Returns how many tasks there are.
     pub fn stats(&self) -> Result<Stats, Error> {
+        Ok(self.summed(counts::all(self.conn)?, queue::oldest_ready(self.conn)?))
+    }
+
+    /// Returns how many tasks a tenant has. Reads each of them.
+    pub fn stats_of(&self, tenant: &Tenant) -> Result<Stats, Error> {
+        Ok(self.summed(counts::of_tenant(self.conn, tenant)?, queue::oldest_ready_of(self.conn, tenant)?))
+    }
+
+    fn summed(&self, counts: Vec<(Option<String>, String, i64)>, oldest_ready: Option<Timestamp>) -> Stats {
         let now = self.clock.now();
         let mut stats = Stats {
             by_status: BTreeMap::new(),
             by_assignee: BTreeMap::new(),
-            oldest_ready_age_seconds: queue::oldest_ready(self.conn)?
+            oldest_ready_age_seconds: oldest_ready
                 .map(|at| i64::try_from(now.since(at).as_secs()).unwrap_or(i64::MAX)),
             now,
         };
-        for (assignee, status, count) in counts::all(self.conn)? {
+        for (assignee, status, count) in counts {
             *stats.by_status.entry(status.clone()).or_default() += count;
             if let Some(assignee) = assignee {
                 *stats.by_assignee.entry(assignee).or_default().entry(status).or_default() += count;
             }
         }
-        Ok(stats)
+        stats
     }
 
     /// Returns the names that tasks are assigned to.

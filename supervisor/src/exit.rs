@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The class of a refusal. Each class has one exit code, one HTTP status and one word.
+/// The class of a refusal. Each class has one exit code, one HTTP status and one word; a word may cover several classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Code {
@@ -10,6 +10,14 @@ pub(crate) enum Code {
     Failed,
     /// The request makes no sense as it stands: an argument or a value is wrong.
     Usage,
+    /// What stands in the path is no id.
+    Malformed,
+    /// The path is there, and not for this method.
+    Method,
+    /// The body is larger than what may be sent.
+    TooLarge,
+    /// The body is of a type that is not taken here.
+    MediaType,
     /// The thing that was named does not exist.
     NotFound,
     /// The thing exists and its state forbids this: a lost claim, a cycle, a wrong status.
@@ -18,6 +26,8 @@ pub(crate) enum Code {
     Unreachable,
     /// Nothing is wrong with the request; now is not the time (locked, disk full, stopping).
     TryAgain,
+    /// Nothing is wrong with the request; the caller sends more than its bounds allow.
+    Throttled,
     /// The caller may not do this.
     NotPermitted,
 }
@@ -34,13 +44,19 @@ const fn row(code: Code, exit: u8, http: u16, word: &'static str) -> Row {
     Row { code, exit, http, word }
 }
 
-const TABLE: [Row; 7] = [
+/// Rows that share a word differ in the HTTP status alone; the first of them is what the word means without one.
+const TABLE: [Row; 12] = [
     row(Code::Failed, 1, 500, "failed"),
     row(Code::Usage, 2, 422, "usage"),
+    row(Code::Malformed, 2, 400, "usage"),
+    row(Code::Method, 2, 405, "usage"),
+    row(Code::TooLarge, 2, 413, "usage"),
+    row(Code::MediaType, 2, 415, "usage"),
     row(Code::NotFound, 3, 404, "not_found"),
     row(Code::Conflict, 4, 409, "conflict"),
     row(Code::Unreachable, 69, 502, "unreachable"),
     row(Code::TryAgain, 75, 503, "try_again"),
+    row(Code::Throttled, 75, 429, "throttled"),
     row(Code::NotPermitted, 77, 403, "not_permitted"),
 ];
 
@@ -69,7 +85,8 @@ impl Code {
     pub(crate) fn from_wire(word: Option<&str>, http: u16) -> Self {
         TABLE
             .iter()
-            .find(|row| word == Some(row.word))
+            .find(|row| word == Some(row.word) && row.http == http)
+            .or_else(|| TABLE.iter().find(|row| word == Some(row.word)))
             .or_else(|| TABLE.iter().find(|row| row.http == http))
             .map_or(Code::Failed, |row| row.code)
     }
@@ -96,8 +113,9 @@ mod tests {
     fn every_class_has_its_own_row_and_survives_the_wire() {
         for row in &TABLE {
             assert_eq!(row.code.exit(), row.exit);
-            assert_eq!(Code::from_wire(Some(row.word), 200), row.code);
+            assert_eq!(Code::from_wire(Some(row.word), row.http), row.code);
             assert_eq!(Code::from_wire(None, row.http), row.code);
+            assert_eq!(Code::from_wire(Some(row.word), 200).exit(), row.exit);
         }
     }
 }

@@ -119,6 +119,8 @@ pub(crate) struct Service {
     lanes: Mutex<Option<Arc<Lanes>>>,
     mode: Mode,
     boards: Mutex<BTreeMap<BoardName, Arc<BoardHandle>>>,
+    /// Held while a board is opened, which may take long: what is open already is had meanwhile.
+    opening: Mutex<()>,
     refused: Mutex<BTreeMap<BoardName, Failure>>,
 }
 
@@ -131,6 +133,7 @@ impl Service {
             lanes: Mutex::default(),
             mode,
             boards: Mutex::default(),
+            opening: Mutex::default(),
             refused: Mutex::default(),
         }
     }
@@ -203,6 +206,11 @@ impl Service {
         }
     }
 
+    /// The boards that are open, by name.
+    pub(crate) fn served(&self) -> Vec<Arc<BoardHandle>> {
+        self.boards.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
     /// A board that is open, for what concerns none in particular.
     pub(crate) fn any_served(&self) -> Option<Arc<BoardHandle>> {
         self.boards.lock().unwrap_or_else(PoisonError::into_inner).values().next().cloned()
@@ -215,16 +223,33 @@ impl Service {
 
     /// Opens a board, or returns it open. The default board is made where no board ever was; others are made by name.
     pub(crate) fn board(&self, name: &BoardName) -> Result<Arc<BoardHandle>, Failure> {
-        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(board) = boards.get(name) {
-            return Ok(Arc::clone(board));
+        if let Some(board) = self.opened(name)? {
+            return Ok(board);
         }
+        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(board) = self.opened(name)? {
+            return Ok(board);
+        }
+        let board = Arc::new(self.open(name)?);
+        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
+        // It may have been withdrawn meanwhile.
         if let Some(failure) = self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Err(failure.clone());
         }
-        let board = Arc::new(self.open(name)?);
         boards.insert(name.clone(), Arc::clone(&board));
         Ok(board)
+    }
+
+    /// The board as far as it is open; why not, where it is not served.
+    fn opened(&self, name: &BoardName) -> Result<Option<Arc<BoardHandle>>, Failure> {
+        let boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(board) = boards.get(name) {
+            return Ok(Some(Arc::clone(board)));
+        }
+        match self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(None),
+        }
     }
 
     fn open(&self, name: &BoardName) -> Result<BoardHandle, Failure> {

@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use super::convert::Step as _;
 use crate::error::Error;
+use crate::id::Tenant;
 
 /// What the triggers keep, out of the tasks themselves.
 const COUNTED: &str =
@@ -16,6 +17,20 @@ pub(crate) fn all(conn: &Connection) -> Result<Vec<(Option<String>, String, i64)
             statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
         })
         .step("count tasks")
+}
+
+/// Returns the number of a tenant's tasks by assignee and status.
+pub(crate) fn of_tenant(
+    conn: &Connection,
+    tenant: &Tenant,
+) -> Result<Vec<(Option<String>, String, i64)>, Error> {
+    conn.prepare_cached("SELECT assignee, status, count(*) FROM tasks WHERE tenant = ?1 GROUP BY 1, 2")
+        .and_then(|mut statement| {
+            statement
+                .query_map([tenant.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+                .collect()
+        })
+        .step("count a tenant's tasks")
 }
 
 /// Returns how many counts differ from the tasks. Reads every task.

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::convert::{Step as _, text_or_none};
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::id::TaskId;
+use crate::id::{TaskId, Tenant};
 use crate::view::Candidate;
 
 /// Returns the pair of tenant and assignee with ready tasks that follows `after`.
@@ -116,6 +116,12 @@ pub(crate) fn next_due(conn: &Connection) -> Result<Option<Timestamp>, Error> {
     conn.prepare_cached("SELECT min(not_before) FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled'")
         .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
         .step("read the next due time")
+}
+
+pub(crate) fn oldest_ready_of(conn: &Connection, tenant: &Tenant) -> Result<Option<Timestamp>, Error> {
+    conn.prepare_cached("SELECT min(updated_at) FROM tasks WHERE tenant = ?1 AND status = 'ready'")
+        .and_then(|mut statement| statement.query_row([tenant.as_str()], |row| row.get(0)))
+        .step("look for a tenant's oldest ready task")
 }
 
 pub(crate) fn oldest_ready(conn: &Connection) -> Result<Option<Timestamp>, Error> {

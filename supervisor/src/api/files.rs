@@ -3,21 +3,19 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Extension, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get};
 use axum::{Json, Router};
 use http_body_util::BodyExt as _;
 use kernel::limits::ATTACHMENT;
-use kernel::{Attachment, AttachmentId, BlobError, Published};
+use kernel::{Attachment, AttachmentId, BlobError, Published, TaskId};
 use tokio::sync::mpsc;
 use tokio_util::io::ReaderStream;
 
+use super::ask::{Ask, Id};
 use super::call::{Call, Verb};
-use super::identity::Peer;
-use super::rest::{parsed, task_id};
-use super::router::{Shared, admit, dispatch};
+use super::router::Shared;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::BoardHandle;
@@ -33,53 +31,30 @@ pub(super) fn mount(router: Router<Shared>) -> Router<Shared> {
         .route("/api/v1/attachments/{id}", delete(remove).get(download))
 }
 
-async fn list(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Result<Json<<verbs::Attachments as Verb>::Reply>, Failure> {
-    let list = verbs::Attachments { task_id: Some(task_id(&id)?) };
-    dispatch(&shared, &peer, &headers, list).await.map(Json)
+async fn list(ask: Ask, Id(id): Id<TaskId>) -> Result<Json<<verbs::Attachments as Verb>::Reply>, Failure> {
+    ask.dispatch(verbs::Attachments { task_id: Some(id) }).await.map(Json)
 }
 
-async fn remove(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    Path(id): Path<AttachmentId>,
-) -> Result<Json<Attachment>, Failure> {
-    dispatch(&shared, &peer, &headers, verbs::AttachRm { attachment_id: id }).await.map(Json)
+async fn remove(ask: Ask, Id(id): Id<AttachmentId>) -> Result<Json<Attachment>, Failure> {
+    ask.dispatch(verbs::AttachRm { attachment_id: id }).await.map(Json)
 }
 
 async fn upload(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-    query: Result<Query<verbs::Attach>, axum::extract::rejection::QueryRejection>,
+    ask: Ask<verbs::Attach>,
+    id: Id<TaskId>,
     mut body: Body,
 ) -> Result<(StatusCode, Json<<verbs::Attach as Verb>::Reply>), Failure> {
-    let taken = async {
-        let attach: verbs::Attach = parsed(query)?;
-        let attach = attach.to(task_id(&id)?);
-        let call = admit::<verbs::Attach>(&shared, &peer, &headers)?;
-        attach.permit(&call).await?;
-        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        if let Some(length) = length.filter(|length| *length > ATTACHMENT) {
-            let name = attach.filename.as_deref().unwrap_or("the file");
-            return Err(verbs::too_large(name, length));
-        }
-        let published = receive(&call.board, &mut body).await?;
-        Ok((attach.with(published), call))
-    };
-    match taken.await {
-        Ok((attach, call)) => Ok((StatusCode::CREATED, Json(attach.run(call).await?))),
-        Err(refusal) => {
-            drain(&mut body).await;
-            Err(refusal)
-        }
+    let (ask, attach) = ask.split();
+    let id = id.unless_other(attach.task_id.as_ref())?;
+    let attach = attach.to(id);
+    let call = ask.admit::<verbs::Attach>().await?;
+    attach.permit(&call).await?;
+    if let Some(length) = ask.length().filter(|length| *length > ATTACHMENT) {
+        let name = attach.filename.as_deref().unwrap_or("the file");
+        return Err(verbs::too_large(name, length));
     }
+    let published = receive(&call.board, &mut body).await?;
+    Ok((StatusCode::CREATED, Json(attach.with(published).run(call).await?)))
 }
 
 /// Stores a body as it comes.
@@ -121,25 +96,8 @@ async fn receive(board: &Arc<BoardHandle>, body: &mut Body) -> Result<Published,
         .ok_or_else(|| Failure::usage("the body of the request was cut off"))
 }
 
-/// Reads on for a while: a client that is still sending would not see the refusal.
-async fn drain(body: &mut Body) {
-    let mut left = 2 * ATTACHMENT;
-    while let Some(Ok(frame)) = body.frame().await {
-        let length = frame.data_ref().map_or(0, |piece| piece.len());
-        left = left.saturating_sub(u64::try_from(length).unwrap_or(u64::MAX));
-        if left == 0 {
-            return;
-        }
-    }
-}
-
-async fn download(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    Path(id): Path<AttachmentId>,
-) -> Result<Response, Failure> {
-    let call = admit::<verbs::Attachments>(&shared, &peer, &headers)?;
+async fn download(ask: Ask, Id(id): Id<AttachmentId>) -> Result<Response, Failure> {
+    let call = ask.admit::<verbs::Attachments>().await?;
     let actor = call.actor.clone();
     let none = move || {
         Failure::new(Code::NotFound, format!("no such attachment: {id}"))

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
 use kernel::{Actor, ActorKind, RunRef};
 use rand::Rng as _;
 use sha2::{Digest, Sha256};
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::service::BoardHandle;
+use crate::service::{BoardHandle, Service};
 
 /// Names the board of a call.
 pub(crate) const BOARD_HEADER: &str = "x-supervisor-board";
@@ -108,22 +108,37 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Decides who a caller is. A bearer token always means a worker, whatever the door.
-pub(crate) fn identify(
+/// A caller that is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// Who it is.
+    pub(super) actor: Actor,
+    /// The board of a worker's run, the only one that it has. An operator names one with each request.
+    pub(super) board: Option<Arc<BoardHandle>>,
+}
+
+/// Decides who a caller is, before anything else of a request counts: no board is opened, made or named for anybody
+/// who is not known. A bearer token always means a worker, whatever the door.
+pub(super) async fn identify(
+    service: &Arc<Service>,
+    key: Option<&OperatorKey>,
     peer: &Peer,
     headers: &HeaderMap,
-    key: Option<&OperatorKey>,
-    board: &Arc<BoardHandle>,
-) -> Result<Actor, Failure> {
+) -> Result<Caller, Failure> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(token) = header("authorization").and_then(|value| value.strip_prefix("Bearer ")) {
-        return worker(token, board);
+    check_host(peer, header("host"))?;
+    if let Some(shown) = headers.get("authorization") {
+        let caller = worker(service, bearer(shown)?).await?;
+        return same_board(caller, headers);
     }
-    match peer {
-        Peer::InProcess(uid) => Ok(person(*uid)),
+    let person = match peer {
+        Peer::InProcess(uid) => person(*uid),
         Peer::Worker => {
-            Err(Failure::new(Code::NotPermitted, "this socket serves workers, and no run's token was shown")
-                .hint("operators use the operator's socket; workers find their token in SUPERVISOR_TOKEN"))
+            return Err(Failure::new(
+                Code::NotPermitted,
+                "this socket serves workers, and no run's token was shown",
+            )
+            .hint("operators use the operator's socket; workers find their token in SUPERVISOR_TOKEN"));
         }
         Peer::Operator(person) => {
             let own = nix::unistd::geteuid();
@@ -135,7 +150,21 @@ pub(crate) fn identify(
                 )
                 .hint("use the command line with the same --root: it reads the key from operator.key"));
             }
-            Ok(Actor::clone(person))
+            Actor::clone(person)
+        }
+    };
+    Ok(Caller { actor: person, board: None })
+}
+
+/// The token in an `Authorization` header. The scheme is written in any case (RFC 9110, section 11.1).
+fn bearer(shown: &HeaderValue) -> Result<&str, Failure> {
+    let parts = shown.to_str().ok().and_then(|text| text.trim().split_once(' '));
+    match parts {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token.trim()),
+        Some(_) | None => {
+            Err(Failure::new(Code::NotPermitted, "the Authorization header holds no bearer token").hint(
+                "send `Authorization: Bearer $SUPERVISOR_TOKEN`, or no such header on the operator's socket",
+            ))
         }
     }
 }
@@ -149,25 +178,72 @@ pub(crate) fn person(uid: u32) -> Actor {
     Actor { kind: ActorKind::Person, name, uid: Some(uid), run: None, tenant: None }
 }
 
-fn worker(token: &str, board: &Arc<BoardHandle>) -> Result<Actor, Failure> {
+/// The worker behind a token: the run that has it, on whichever board that is served.
+async fn worker(service: &Arc<Service>, token: &str) -> Result<Caller, Failure> {
     let hash = hash_token(token);
+    let boards = service.served();
+    let found = tokio::task::spawn_blocking(move || {
+        for board in boards {
+            if let Some(actor) = of_run(&board, &hash)? {
+                return Ok(Some(Caller { actor, board: Some(board) }));
+            }
+        }
+        Ok::<_, Failure>(None)
+    });
+    let found =
+        found.await.map_err(|panic| Failure::failed(format!("the token was not looked up: {panic}")))?;
+    if let Some(caller) = found? {
+        return Ok(caller);
+    }
+    if service.refuses_any() {
+        return Err(Failure::new(
+            Code::TryAgain,
+            "no board that is served knows this run's token, and not every board is served now",
+        )
+        .hint("try again in a moment"));
+    }
+    Err(Failure::new(
+        Code::NotPermitted,
+        "this run's token is not valid: the run has ended, was taken back, or belongs to another root",
+    )
+    .hint("nothing was changed; stop working, the task is in other hands now"))
+}
+
+fn of_run(board: &BoardHandle, hash: &[u8; 32]) -> Result<Option<Actor>, Failure> {
     let found = board.readers().with(|view| {
-        let Some(run) = view.run_by_token(&hash)? else { return Ok(None) };
+        let Some(run) = view.run_by_token(hash)? else { return Ok(None) };
         let task = view.task(&run.task_id)?;
         Ok(Some((run, task)))
     })?;
-    let Some((run, task)) = found else {
-        return Err(Failure::new(
-            Code::NotPermitted,
-            "this run's token is not valid: the run has ended, was taken back, or belongs to another board",
-        )
-        .hint("nothing was changed; stop working, the task is in other hands now"));
-    };
-    Ok(Actor {
+    Ok(found.map(|(run, task)| Actor {
         kind: ActorKind::Worker,
         name: run.profile.as_ref().map_or_else(|| "worker".to_owned(), ToString::to_string),
         uid: None,
         run: Some(RunRef { run: run.id, task: run.task_id }),
         tenant: task.and_then(|task| task.tenant),
-    })
+    }))
+}
+
+/// Refuses a worker that names another board than its own. Whether there is such a board is not said.
+fn same_board(caller: Caller, headers: &HeaderMap) -> Result<Caller, Failure> {
+    let own = caller.board.as_ref().map(|board| board.name().as_str().as_bytes());
+    match headers.get(BOARD_HEADER) {
+        Some(named) if Some(named.as_bytes()) != own => {
+            Err(Failure::new(Code::NotPermitted, "a run's token is good for the run's own board only")
+                .hint(format!("leave {BOARD_HEADER} and --board out: the token names the board")))
+        }
+        Some(_) | None => Ok(caller),
+    }
+}
+
+/// A browser that was tricked into calling the loopback port names another host there.
+fn check_host(peer: &Peer, host: Option<&str>) -> Result<(), Failure> {
+    let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+    match (peer, name) {
+        (Peer::Worker, Some(name)) if !matches!(name, "localhost" | "127.0.0.1" | "supervisor") => {
+            Err(Failure::new(Code::NotPermitted, format!("this API is not served under the name {name}"))
+                .hint("call it as `localhost`"))
+        }
+        _ => Ok(()),
+    }
 }

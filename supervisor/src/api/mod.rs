@@ -2,11 +2,14 @@
 //!
 //! One router serves the daemon's sockets and, where no daemon runs, the command line in its own process.
 
+mod ask;
 mod call;
 mod files;
 mod identity;
 mod in_process;
+mod intake;
 mod listen;
+mod pace;
 mod rest;
 mod router;
 

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::{Extension, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use kernel::{Clock as _, EventId, Status, Task, TaskId, Tenant};
 use serde::{Deserialize, Serialize};
 
-use super::identity::Peer;
-use super::router::{Shared, dispatch};
+use super::ask::{Ask, Given, Id};
+use super::router::Shared;
 use crate::failure::Failure;
 use crate::verbs;
 
@@ -54,19 +53,14 @@ struct BoardQuery {
     include_archived: bool,
 }
 
-async fn board(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    query: Result<Query<BoardQuery>, axum::extract::rejection::QueryRejection>,
-) -> Reply<BoardPage> {
-    let query = parsed(query)?;
+async fn board(ask: Ask<BoardQuery>) -> Reply<BoardPage> {
+    let (ask, query) = ask.split();
     // The cursor is read first: what happens in between is then told again, never missed.
     let newest = verbs::Events { since: EventId(i64::MAX), limit: 1, ..verbs::Events::default() };
-    let latest_event_id = dispatch(&shared, &peer, &headers, newest).await?.last_event;
+    let latest_event_id = ask.dispatch(newest).await?.last_event;
     let list =
         verbs::List { tenant: query.tenant, archived: query.include_archived, ..verbs::List::default() };
-    let tasks = dispatch(&shared, &peer, &headers, list).await?.into_tasks();
+    let tasks = ask.dispatch(list).await?.into_tasks();
     let mut tenants: Vec<Tenant> = tasks.iter().filter_map(|task| task.tenant.clone()).collect();
     tenants.sort();
     tenants.dedup();
@@ -82,94 +76,55 @@ async fn board(
     Ok(Json(BoardPage { columns, tenants, assignees, latest_event_id, now: kernel::SystemClock.now() }))
 }
 
-async fn tasks(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    query: Result<Query<verbs::List>, axum::extract::rejection::QueryRejection>,
-) -> Reply<<verbs::List as super::Verb>::Reply> {
-    dispatch(&shared, &peer, &headers, parsed(query)?).await.map(Json)
+async fn tasks(ask: Ask<verbs::List>) -> Reply<<verbs::List as super::Verb>::Reply> {
+    let (ask, list) = ask.split();
+    ask.dispatch(list).await.map(Json)
 }
 
 async fn create(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    body: Body<verbs::Create>,
+    ask: Ask,
+    Given(create): Given<verbs::Create>,
 ) -> Result<(StatusCode, Json<<verbs::Create as super::Verb>::Reply>), Failure> {
-    let created = dispatch(&shared, &peer, &headers, taken(body)?).await?;
+    let created = ask.dispatch(create).await?;
     let status = if created.existing { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(created)))
 }
 
-async fn task(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Reply<<verbs::Show as super::Verb>::Reply> {
-    let show = verbs::Show { task_id: Some(task_id(&id)?), ..verbs::Show::default() };
-    dispatch(&shared, &peer, &headers, show).await.map(Json)
+async fn task(ask: Ask, Id(id): Id<TaskId>) -> Reply<<verbs::Show as super::Verb>::Reply> {
+    ask.dispatch(verbs::Show { task_id: Some(id), ..verbs::Show::default() }).await.map(Json)
 }
 
-async fn patch(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-    body: Body<verbs::Patch>,
-) -> Reply<Task> {
-    let patch = verbs::Patch { task_id: Some(task_id(&id)?), ..taken(body)? };
-    dispatch(&shared, &peer, &headers, patch).await.map(Json)
+async fn patch(ask: Ask, id: Id<TaskId>, Given(patch): Given<verbs::Patch>) -> Reply<Task> {
+    let task_id = Some(id.unless_other(patch.task_id.as_ref())?);
+    ask.dispatch(verbs::Patch { task_id, ..patch }).await.map(Json)
 }
 
-async fn delete(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Reply<<verbs::Archive as super::Verb>::Reply> {
-    let delete = verbs::Archive { rm: vec![task_id(&id)?], ..verbs::Archive::default() };
-    dispatch(&shared, &peer, &headers, delete).await.map(Json)
+async fn delete(ask: Ask, Id(id): Id<TaskId>) -> Reply<<verbs::Archive as super::Verb>::Reply> {
+    ask.dispatch(verbs::Archive { rm: vec![id], ..verbs::Archive::default() }).await.map(Json)
 }
 
 async fn comment(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-    body: Body<verbs::Comment>,
+    ask: Ask,
+    id: Id<TaskId>,
+    Given(comment): Given<verbs::Comment>,
 ) -> Result<(StatusCode, Json<kernel::Comment>), Failure> {
-    let comment = verbs::Comment { task_id: Some(task_id(&id)?), ..taken(body)? };
-    let comment = dispatch(&shared, &peer, &headers, comment).await?;
+    let task_id = Some(id.unless_other(comment.task_id.as_ref())?);
+    let comment = ask.dispatch(verbs::Comment { task_id, ..comment }).await?;
     Ok((StatusCode::CREATED, Json(comment)))
 }
 
-async fn link(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    body: Body<verbs::Link>,
-) -> Reply<<verbs::Link as super::Verb>::Reply> {
-    dispatch(&shared, &peer, &headers, taken(body)?).await.map(Json)
+async fn link(ask: Ask, Given(link): Given<verbs::Link>) -> Reply<<verbs::Link as super::Verb>::Reply> {
+    ask.dispatch(link).await.map(Json)
 }
 
-async fn unlink(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    query: Result<Query<verbs::Unlink>, axum::extract::rejection::QueryRejection>,
-) -> Reply<<verbs::Unlink as super::Verb>::Reply> {
-    dispatch(&shared, &peer, &headers, parsed(query)?).await.map(Json)
+async fn unlink(ask: Ask<verbs::Unlink>) -> Reply<<verbs::Unlink as super::Verb>::Reply> {
+    let (ask, unlink) = ask.split();
+    ask.dispatch(unlink).await.map(Json)
 }
 
-async fn run_pass(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    query: Result<Query<verbs::Dispatch>, axum::extract::rejection::QueryRejection>,
-) -> Reply<verbs::Dispatched> {
-    dispatch(&shared, &peer, &headers, parsed(query)?).await.map(Json)
+async fn run_pass(ask: Ask<verbs::Dispatch>) -> Reply<verbs::Dispatched> {
+    let (ask, pass) = ask.split();
+    ask.dispatch(pass).await.map(Json)
 }
 
 /// The parameters of the event log. Kinds are separated by commas.
@@ -186,13 +141,8 @@ struct EventQuery {
     wait: u64,
 }
 
-async fn events(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    query: Result<Query<EventQuery>, axum::extract::rejection::QueryRejection>,
-) -> Reply<<verbs::Events as super::Verb>::Reply> {
-    let query = parsed(query)?;
+async fn events(ask: Ask<EventQuery>) -> Reply<<verbs::Events as super::Verb>::Reply> {
+    let (ask, query) = ask.split();
     let kinds = query.kinds.iter().flat_map(|kinds| kinds.split(',')).map(str::to_owned).collect();
     let events = verbs::Events {
         since: query.since,
@@ -203,45 +153,14 @@ async fn events(
         wait: query.wait,
         ..verbs::Events::default()
     };
-    dispatch(&shared, &peer, &headers, events).await.map(Json)
+    ask.dispatch(events).await.map(Json)
 }
 
-async fn status(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-) -> Reply<<verbs::Status as super::Verb>::Reply> {
-    dispatch(&shared, &peer, &headers, verbs::Status::default()).await.map(Json)
+async fn status(ask: Ask) -> Reply<<verbs::Status as super::Verb>::Reply> {
+    ask.dispatch(verbs::Status::default()).await.map(Json)
 }
 
-async fn stats(
-    State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-) -> Reply<<verbs::Stats as super::Verb>::Reply> {
-    dispatch(&shared, &peer, &headers, verbs::Stats::default()).await.map(Json)
-}
-
-type Body<T> = Result<Json<T>, axum::extract::rejection::JsonRejection>;
-
-fn taken<T>(body: Body<T>) -> Result<T, Failure> {
-    match body {
-        Ok(Json(value)) => Ok(value),
-        Err(rejection) => Err(Failure::usage(format!("the body does not fit: {}", rejection.body_text()))),
-    }
-}
-
-pub(super) fn parsed<T>(
-    query: Result<Query<T>, axum::extract::rejection::QueryRejection>,
-) -> Result<T, Failure> {
-    match query {
-        Ok(Query(value)) => Ok(value),
-        Err(rejection) => {
-            Err(Failure::usage(format!("the parameters do not fit: {}", rejection.body_text())))
-        }
-    }
-}
-
-pub(super) fn task_id(text: &str) -> Result<TaskId, Failure> {
-    text.parse().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))
+async fn stats(ask: Ask<verbs::Stats>) -> Reply<<verbs::Stats as super::Verb>::Reply> {
+    let (ask, stats) = ask.split();
+    ask.dispatch(stats).await.map(Json)
 }

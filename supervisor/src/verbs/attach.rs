@@ -16,6 +16,7 @@ use super::attachments::Kept;
 use super::texts;
 use crate::api::{Audience, Call, Effect, Parcel, Verb};
 use crate::client::Client;
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
@@ -198,10 +199,13 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// The refusal of a file that is too large.
 pub(crate) fn too_large(name: &str, size: u64) -> Failure {
-    Failure::usage(format!(
-        "{name} has {size} bytes, and an attachment may have up to {ATTACHMENT} ({} MiB)",
-        ATTACHMENT >> 20
-    ))
+    Failure::new(
+        Code::TooLarge,
+        format!(
+            "{name} has {size} bytes, and an attachment may have up to {ATTACHMENT} ({} MiB)",
+            ATTACHMENT >> 20
+        ),
+    )
     .hint("compress or split it, or put it where the worker can read it and name that path in the task")
 }
 

@@ -1,6 +1,6 @@
 //! `stats`: how many tasks are where.
 
-use kernel::Stats as BoardStats;
+use kernel::{Stats as BoardStats, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +15,12 @@ use crate::terminal::Screen;
 #[command(after_help = "\
 Examples:
   supervisor stats
-  supervisor stats --json")]
-pub(crate) struct Stats {}
+  supervisor stats --tenant acme --json")]
+pub(crate) struct Stats {
+    /// Only tasks of this tenant
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<Tenant>,
+}
 
 impl Verb for Stats {
     const NAME: &'static str = "stats";
@@ -25,7 +29,11 @@ impl Verb for Stats {
     type Reply = BoardStats;
 
     async fn run(self, call: Call) -> Result<BoardStats, Failure> {
-        call.read(|view| view.stats()).await
+        call.read(move |view| match &self.tenant {
+            Some(tenant) => view.stats_of(tenant),
+            None => view.stats(),
+        })
+        .await
     }
 
     fn show(reply: &BoardStats, screen: &mut Screen) {

@@ -1,0 +1,205 @@
+//! What a handler is asked: by whom, with which parameters, about which thing, with which body. Whatever does not fit is
+//! refused here, for every route alike.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use http_body_util::{BodyExt as _, Limited};
+use kernel::{Actor, ActorKind, BoardName, RequestId};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::call::{Audience, Call, Verb};
+use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER};
+use super::router::Shared;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::service::BoardHandle;
+use crate::verbs;
+
+/// The largest body of a request. Texts have tighter limits of their own, which name the field.
+const BODY_LIMIT: usize = 4 << 20;
+
+/// A request without its body. Every handler needs one to run a verb, so no route takes parameters that nobody reads.
+#[derive(Debug)]
+pub(super) struct Ask<Q = Nothing> {
+    shared: Shared,
+    caller: Caller,
+    headers: HeaderMap,
+    query: Q,
+}
+
+/// No parameters.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+impl<Q: DeserializeOwned> FromRequestParts<Shared> for Ask<Q> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
+        let caller = parts.extensions.get::<Caller>().cloned();
+        let caller = caller.ok_or_else(|| Failure::failed("the caller of this request is not known"))?;
+        let Query(query) = Query::try_from_uri(&parts.uri).map_err(|rejection| {
+            Failure::usage(format!("the parameters do not fit: {}", rejection.body_text()))
+                .hint("the parameters of each path are listed in docs/api.md")
+        })?;
+        Ok(Ask { shared: shared.clone(), caller, headers: parts.headers.clone(), query })
+    }
+}
+
+impl<Q> Ask<Q> {
+    /// Takes the parameters out.
+    pub(super) fn split(self) -> (Ask<()>, Q) {
+        let Ask { shared, caller, headers, query } = self;
+        (Ask { shared, caller, headers, query: () }, query)
+    }
+
+    /// The length of the body, where the request says it.
+    pub(super) fn length(&self) -> Option<u64> {
+        told_length(&self.headers)
+    }
+
+    /// Runs a verb for the caller.
+    pub(super) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
+        verb.run(self.admit::<V>().await?).await
+    }
+
+    /// Finds out whether the caller may call a verb, and on which board.
+    pub(super) async fn admit<V: Verb>(&self) -> Result<Call, Failure> {
+        permit::<V>(&self.caller.actor)?;
+        let board = match &self.caller.board {
+            Some(board) => Arc::clone(board),
+            None => self.operators_board::<V>().await?,
+        };
+        let request = match self.text(REQUEST_HEADER) {
+            Some(id) => {
+                Some(id.parse::<RequestId>().map_err(|e| Failure::usage(format!("the request's id: {e}")))?)
+            }
+            None => None,
+        };
+        let service = Arc::clone(&self.shared.service);
+        Ok(Call { service, board, actor: self.caller.actor.clone(), request })
+    }
+
+    /// The board that an operator names. It is made by `init` alone.
+    async fn operators_board<V: Verb>(&self) -> Result<Arc<BoardHandle>, Failure> {
+        let name: BoardName = match self.text(BOARD_HEADER) {
+            Some(name) => name.parse().map_err(|e| Failure::usage(format!("the board's name: {e}")))?,
+            None => BoardName::default(),
+        };
+        let service = Arc::clone(&self.shared.service);
+        let opened = tokio::task::spawn_blocking(move || {
+            if V::NAME == verbs::Init::NAME { service.create_board(&name) } else { service.board(&name) }
+        });
+        let opened = opened.await.map_err(|e| Failure::failed(format!("the board was not opened: {e}")))?;
+        match opened {
+            // A daemon can be stopped whatever became of the board that the command line names by default.
+            Err(failure) if V::NAME == verbs::Stop::NAME => self.shared.service.any_served().ok_or(failure),
+            opened => opened,
+        }
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+fn permit<V: Verb>(actor: &Actor) -> Result<(), Failure> {
+    if actor.kind == ActorKind::Worker && V::AUDIENCE == Audience::Operator {
+        return Err(Failure::new(Code::NotPermitted, format!("`{}` is not for workers", V::NAME)).hint(
+            "a worker may: show, context, heartbeat, comment, attach, create, link, complete, block, request-review, \
+                 approve, request-changes, deny",
+        ));
+    }
+    Ok(())
+}
+
+/// The id in a path.
+#[derive(Debug)]
+pub(super) struct Id<T>(pub(super) T);
+
+impl<T: FromStr<Err = kernel::ParseError> + Send> FromRequestParts<Shared> for Id<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
+        let malformed = |why: String| Failure::new(Code::Malformed, why);
+        let Path(text) = Path::<String>::from_request_parts(parts, shared)
+            .await
+            .map_err(|rejection| malformed(format!("the id in the path: {}", rejection.body_text())))?;
+        text.parse().map(Id).map_err(|e: kernel::ParseError| malformed(e.to_string()))
+    }
+}
+
+impl<T: PartialEq> Id<T> {
+    /// The id, where the rest of the request names no other.
+    pub(super) fn unless_other(self, named: Option<&T>) -> Result<T, Failure> {
+        if named.is_some_and(|named| *named != self.0) {
+            return Err(Failure::usage("the path names one thing and the request another")
+                .hint("leave the id out of the body and the parameters"));
+        }
+        Ok(self.0)
+    }
+}
+
+/// A body of JSON.
+#[derive(Debug)]
+pub(super) struct Given<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
+        let (parts, body) = request.into_parts();
+        let bytes = whole(&parts.headers, body).await?;
+        let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
+        // Whoever sends nothing need not say of which type it is.
+        if !is_json(&parts.headers) && *bytes != *b"{}" {
+            return Err(Failure::new(Code::MediaType, "the body is not said to be JSON")
+                .hint("send the header `Content-Type: application/json`"));
+        }
+        // A sequence would fill a record's fields in their order, which nobody means.
+        if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte != b'{') {
+            return Err(Failure::usage("the body is not a JSON object")
+                .hint("send the arguments by name, such as {\"title\": \"…\"}"));
+        }
+        serde_json::from_slice(&bytes)
+            .map(Given)
+            .map_err(|e| Failure::usage(format!("the body does not fit: {e}")))
+    }
+}
+
+/// Takes a body in, up to the limit.
+async fn whole(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
+    if told_length(headers).is_some_and(|length| length > BODY_LIMIT as u64) {
+        return Err(body_too_large());
+    }
+    match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(whole) => Ok(whole.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(body_too_large()),
+        Err(error) => Err(Failure::usage(format!("the request's body was not taken: {error}"))),
+    }
+}
+
+fn told_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn body_too_large() -> Failure {
+    Failure::new(
+        Code::TooLarge,
+        format!("the body has more than {BODY_LIMIT} bytes ({} MiB)", BODY_LIMIT >> 20),
+    )
+    .hint("attach it as a file")
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let told = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence =
+        told.and_then(|told| told.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}

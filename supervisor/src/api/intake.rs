@@ -1,0 +1,105 @@
+//! The body of a request on its way in. It comes at a pace or is cut off; and what a handler leaves of it is read away,
+//! for a while: a client that is still sending would not see the answer.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use http_body_util::BodyExt as _;
+use hyper::body::{Frame, SizeHint};
+use kernel::limits::ATTACHMENT;
+
+use super::pace::Pace;
+
+/// What is read away at most: an attachment that is too large by as much again.
+const AWAY: u64 = 2 * ATTACHMENT;
+/// How long that may take.
+const AWAY_TIME: Duration = Duration::from_secs(5);
+
+/// Why a body ended before its end.
+#[derive(Debug, thiserror::Error)]
+#[error("it came too slowly")]
+struct TooSlow;
+
+/// The body of a request, of which the handler has a loan.
+#[derive(Debug)]
+pub(super) struct Intake(Arc<Mutex<Paced>>);
+
+/// What a handler reads.
+#[derive(Debug)]
+struct Loan(Arc<Mutex<Paced>>);
+
+#[derive(Debug)]
+struct Paced {
+    body: Body,
+    pace: Pace,
+    over: bool,
+}
+
+impl Intake {
+    /// Takes the body of a request, and puts a loan of it into its place.
+    pub(super) fn lend(request: Request) -> (Request, Self) {
+        let (head, body) = request.into_parts();
+        let shared = Arc::new(Mutex::new(Paced { body, pace: Pace::default(), over: false }));
+        (Request::from_parts(head, Body::new(Loan(Arc::clone(&shared)))), Intake(shared))
+    }
+
+    /// Reads away what is left.
+    pub(super) async fn drain(self) {
+        let mut body = Loan(self.0);
+        let mut left = AWAY;
+        let away = async {
+            while let Some(Ok(frame)) = body.frame().await {
+                let length = frame.data_ref().map_or(0, |piece| piece.len());
+                left = left.saturating_sub(u64::try_from(length).unwrap_or(u64::MAX));
+                if left == 0 {
+                    return;
+                }
+            }
+        };
+        // What comes later than that is cut off with the connection.
+        drop(tokio::time::timeout(AWAY_TIME, away).await);
+    }
+}
+
+impl hyper::body::Body for Loan {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let mut paced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if paced.over {
+            return Poll::Ready(None);
+        }
+        match Pin::new(&mut paced.body).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                paced.pace.moved(frame.data_ref().map_or(0, |piece| piece.len()));
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(ended) => {
+                paced.over = true;
+                Poll::Ready(ended)
+            }
+            Poll::Pending => {
+                ready!(paced.pace.poll_given_up(cx));
+                paced.over = true;
+                Poll::Ready(Some(Err(axum::Error::new(TooSlow))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let paced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        paced.over || paced.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).body.size_hint()
+    }
+}

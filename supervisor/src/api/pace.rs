@@ -1,0 +1,87 @@
+//! How slowly a peer may move bytes before it is given up.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// The longest that a peer may move nothing at all.
+const STALL: Duration = Duration::from_secs(10);
+/// What a peer moves at least in each second that it is waited for, once `STALL` has been used up.
+const FLOOR: u64 = 64 << 10;
+
+/// The time that a peer was waited for, and what it moved in it. Time that this side takes does not count.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    moved: u64,
+    waited: Duration,
+    since: Option<Instant>,
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+impl Pace {
+    /// Counts bytes that went through: the wait is over.
+    pub(super) fn moved(&mut self, bytes: usize) {
+        self.moved = self.moved.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        if let Some(since) = self.since.take() {
+            self.waited += since.elapsed();
+        }
+    }
+
+    /// To be polled while the peer moves nothing: ready when it has been waited for long enough.
+    pub(super) fn poll_given_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let deadline = self.deadline();
+        match &mut self.alarm {
+            Some(alarm) => {
+                if alarm.deadline() != deadline {
+                    alarm.as_mut().reset(deadline);
+                }
+                alarm.as_mut().poll(cx)
+            }
+            None => self.alarm.insert(Box::pin(sleep_until(deadline))).as_mut().poll(cx),
+        }
+    }
+
+    fn deadline(&mut self) -> Instant {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let allowed = STALL + Duration::from_secs(self.moved / FLOOR);
+        since + allowed.saturating_sub(self.waited).min(STALL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn given_up(pace: &mut Pace) -> Duration {
+        let start = Instant::now();
+        std::future::poll_fn(|cx| pace.poll_given_up(cx)).await;
+        start.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_moves_nothing_is_given_up_after_the_stall() {
+        let waited = given_up(&mut Pace::default()).await;
+        assert!(waited >= STALL && waited < STALL * 2, "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_byte_now_and_then_is_not_enough_and_a_fair_pace_is() {
+        let trickle = async |bytes: usize| {
+            let mut pace = Pace::default();
+            let start = Instant::now();
+            while start.elapsed() < STALL * 20 {
+                let late = tokio::time::timeout(STALL / 2, given_up(&mut pace)).await;
+                if late.is_ok() {
+                    break;
+                }
+                pace.moved(bytes);
+            }
+            start.elapsed()
+        };
+        assert!(trickle(1).await < STALL * 2);
+        let fair = usize::try_from(FLOOR).unwrap() * 10;
+        assert!(trickle(fair).await >= STALL * 20);
+    }
+}

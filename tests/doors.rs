@@ -1,0 +1,265 @@
+//! The doors of the daemon: who calls is known before anything else, on every path, and every refusal is a document.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Fleet, User};
+use crate::http::{Answer, Http};
+
+/// Each path of the API with its methods: what it takes as a body, and what it takes as a file.
+const RESOURCES: &[(&str, &[(&str, Takes)])] = &[
+    ("board", &[("GET", Takes::Nothing)]),
+    ("tasks", &[("GET", Takes::Nothing), ("POST", Takes::Json)]),
+    ("tasks/{task}", &[("GET", Takes::Nothing), ("PATCH", Takes::Json), ("DELETE", Takes::Nothing)]),
+    ("tasks/{task}/comments", &[("POST", Takes::Json)]),
+    ("tasks/{task}/attachments", &[("GET", Takes::Nothing), ("POST", Takes::File)]),
+    ("attachments/{file}", &[("GET", Takes::Nothing), ("DELETE", Takes::Nothing)]),
+    ("links", &[("POST", Takes::Json), ("DELETE", Takes::Nothing)]),
+    ("dispatch", &[("POST", Takes::Nothing)]),
+    ("events", &[("GET", Takes::Nothing)]),
+    ("status", &[("GET", Takes::Nothing)]),
+    ("stats", &[("GET", Takes::Nothing)]),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Takes {
+    Nothing,
+    Json,
+    File,
+}
+
+/// One method of one path.
+struct Route {
+    method: String,
+    path: String,
+    takes: Takes,
+}
+
+impl Route {
+    fn with(&self, task: &str, file: &str) -> String {
+        self.path.replace("{task}", task).replace("{file}", file)
+    }
+}
+
+/// A text of the source code.
+fn source(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(path)).unwrap()
+}
+
+/// Every verb's name, from the sources.
+fn verbs() -> BTreeSet<String> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/verbs");
+    let texts = fs::read_dir(dir).unwrap().map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+    let named = texts.flat_map(|text| {
+        let words = text.split("const NAME: &'static str = \"").skip(1);
+        words.map(|rest| rest.split('"').next().unwrap().to_owned()).collect::<Vec<_>>()
+    });
+    named.collect()
+}
+
+/// Every route there is.
+fn routes() -> Vec<Route> {
+    let resources = RESOURCES.iter().flat_map(|(path, methods)| {
+        let path = format!("/api/v1/{path}");
+        methods.iter().map(move |(method, takes)| Route {
+            method: (*method).to_owned(),
+            path: path.clone(),
+            takes: *takes,
+        })
+    });
+    let verbs = verbs().into_iter().map(|name| Route {
+        method: "POST".to_owned(),
+        path: format!("/api/v1/verbs/{name}"),
+        takes: Takes::Json,
+    });
+    resources.chain(verbs).collect()
+}
+
+fn operator(fleet: &Fleet) -> Http {
+    let key = fs::read_to_string(fleet.root().join("operator.key")).unwrap();
+    Http::at(fleet.root().join("run/supervisor.sock")).with("x-supervisor-key", &key)
+}
+
+fn workers_door(fleet: &Fleet) -> Http {
+    Http::at(fleet.root().join("run/worker/worker.sock"))
+}
+
+/// Starts a worker that does nothing, and returns its task and its token.
+fn idle_worker(fleet: &Fleet, more: &[&str]) -> (String, String) {
+    let task = fleet.create("idle", "env > env; touch up; exec sleep 600", more);
+    let workspace = fleet.eventually("the worker is up", || {
+        let board = more.iter().skip_while(|word| **word != "--board").take(2);
+        let shown = fleet.json(["show", &task].into_iter().chain(board.copied()));
+        let path = PathBuf::from(shown["runs"][0]["workspace_path"].as_str()?);
+        path.join("up").exists().then_some(path)
+    });
+    let env = fs::read_to_string(workspace.join("env")).unwrap();
+    let token = env.lines().find_map(|line| line.strip_prefix("SUPERVISOR_TOKEN=")).unwrap();
+    (task, token.to_owned())
+}
+
+/// Checks that an answer is a problem document, and returns it.
+#[track_caller]
+fn problem(what: &str, answer: &Answer, status: u16) -> Value {
+    assert_eq!(answer.status, status, "{what}: {}", answer.body);
+    assert!(answer.head.contains("content-type: application/problem+json"), "{what}: {}", answer.head);
+    let problem: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!(problem["status"], json!(status), "{what}");
+    assert!(problem["detail"].is_string() && problem["code"].is_string(), "{what}: {problem}");
+    problem
+}
+
+#[test]
+fn the_table_of_routes_is_complete() {
+    let mounted: usize =
+        ["api/rest.rs", "api/files.rs"].map(|file| source(file).matches(".route(").count()).iter().sum();
+    assert_eq!(mounted, RESOURCES.len(), "a path is mounted that the table lacks");
+    let mounted = source("verbs/mod.rs").matches("mount_verb::<").count();
+    assert_eq!(mounted, verbs().len(), "a verb is mounted that has no name, or the other way round");
+}
+
+#[test]
+fn every_route_refuses_what_does_not_fit_with_a_document_of_the_right_status() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let task = fleet.create("x", "true", &["--triage"]);
+    let large = vec![b' '; 5 << 20];
+    for route in routes() {
+        let Route { method, takes, .. } = &route;
+        let path = route.with(&task, "1");
+        let what = format!("{method} {path}");
+        let said = problem(&what, &api.send(method, &format!("{path}?colour=red"), b""), 422);
+        assert!(said["detail"].as_str().unwrap().contains("colour"), "{what}: {said}");
+        if *takes == Takes::Json {
+            problem(&what, &api.send(method, &path, b"[]"), 422);
+            problem(&what, &api.send(method, &path, b" \n[1, 2]"), 422);
+            problem(&what, &api.send(method, &path, b"{"), 422);
+            for kind in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {
+                problem(&what, &api.send_as(method, &path, kind, b"{\"title\": \"x\"}"), 415);
+            }
+            let said = problem(&what, &api.send(method, &path, b"{\"colour\": \"red\"}"), 422);
+            assert!(said["detail"].as_str().unwrap().contains("colour"), "{what}: {said}");
+            problem(&what, &api.send(method, &path, &large), 413);
+        }
+        if *takes == Takes::File {
+            let big = vec![0; (25 << 20) + 1];
+            problem(&what, &api.send(method, &format!("{path}?filename=big"), &big), 413);
+        }
+        let answer = api.send("PUT", &path, b"");
+        problem(&what, &answer, 405);
+        assert!(answer.head.contains(&format!("{}", method.to_lowercase())), "{what}: {}", answer.head);
+        if route.path.contains('{') {
+            let path = route.with("seven", "seven");
+            let body: &[u8] = if *takes == Takes::Json { b"{}" } else { b"" };
+            problem(&what, &api.send(method, &path, body), 400);
+        }
+    }
+    assert_eq!(fleet.json(["list"]).as_array().unwrap().len(), 1, "nothing was made or removed");
+}
+
+#[test]
+fn what_the_path_names_is_not_named_otherwise_in_the_request() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let [a, b] = ["a", "b"].map(|title| fleet.create(title, "true", &["--triage"]));
+    let path = format!("/api/v1/tasks/{a}");
+    let other = json!({"task_id": b, "body": "x"});
+    problem("comment", &api.post(&format!("{path}/comments"), &other), 422);
+    let other = json!({"task_id": b, "assignee": "x"}).to_string();
+    problem("patch", &api.send("PATCH", &path, other.as_bytes()), 422);
+    problem("attach", &api.send("POST", &format!("{path}/attachments?task_id={b}&filename=x"), b"x"), 422);
+}
+
+#[test]
+fn a_bearer_token_is_read_in_any_case_and_anything_else_in_its_place_is_refused() {
+    let fleet = Fleet::boot();
+    let (task, token) = idle_worker(&fleet, &[]);
+    let path = format!("/api/v1/tasks/{task}");
+    for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
+        workers_door(&fleet).with("authorization", &format!("{scheme} {token}")).get(&path).json(200);
+    }
+    for shown in ["Basic YTpi", "Bearer", "Bearer x", "Bearer \u{fc}", &token] {
+        // An operator that shows a token speaks for a run, and for nobody where there is none.
+        for door in [operator(&fleet), workers_door(&fleet)] {
+            problem(shown, &door.with("authorization", shown).get(&path), 403);
+        }
+    }
+}
+
+#[test]
+fn who_is_not_known_learns_nothing_and_makes_nothing_on_any_path() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        fleet.cli(["boards", "create", "secret"]).ok();
+        let task = fleet.create("x", "true", &["--triage"]);
+        let key = fs::read_to_string(fleet.root().join("operator.key")).unwrap();
+        let strangers = [
+            workers_door(&fleet),
+            workers_door(&fleet).with("x-supervisor-key", &key),
+            workers_door(&fleet).with("authorization", "Bearer 0123456789abcdef"),
+        ];
+        let mut others = routes();
+        for (method, path) in [("GET", "/"), ("GET", "/api/v1/nowhere"), ("PUT", "/api/v1/board")] {
+            let (method, path) = (method.to_owned(), path.to_owned());
+            others.push(Route { method, path, takes: Takes::Nothing });
+        }
+        for stranger in &strangers {
+            let mut said = BTreeSet::new();
+            for route in &others {
+                for board in [None, Some("secret"), Some("new-board"), Some("No Name")] {
+                    let door =
+                        board.map_or(stranger.clone(), |name| stranger.with("x-supervisor-board", name));
+                    let answer = door.send(&route.method, &route.with(&task, "1"), b"");
+                    problem(&route.path, &answer, 403);
+                    said.insert(answer.body);
+                }
+            }
+            assert_eq!(said.len(), 1, "one answer to everything: {said:?}");
+        }
+        assert!(!fleet.root().join("boards/new-board").exists());
+    }
+}
+
+#[test]
+fn a_workers_token_names_its_board_and_no_other_is_spoken_of() {
+    let fleet = Fleet::boot();
+    fleet.cli(["boards", "create", "secret"]).ok();
+    fleet.cli(["boards", "create", "own"]).ok();
+    let (task, token) = idle_worker(&fleet, &["--board", "own"]);
+    let door = workers_door(&fleet).with("authorization", &format!("Bearer {token}"));
+    let path = format!("/api/v1/tasks/{task}");
+
+    assert_eq!(door.get(&path).json(200)["task"]["id"], json!(task), "without a name");
+    door.with("x-supervisor-board", "own").get(&path).json(200);
+
+    let refusals: BTreeSet<String> = ["default", "secret", "new-board", "No Name", ""]
+        .map(|name| {
+            let door = door.with("x-supervisor-board", name);
+            let said = [
+                door.get(&path),
+                door.post("/api/v1/verbs/init", &json!({})),
+                door.post("/api/v1/verbs/create", &json!({"title": "x"})),
+                door.get("/api/v1/nowhere"),
+            ];
+            said.map(|answer| problem(name, &answer, 403).to_string()).concat()
+        })
+        .into();
+    assert_eq!(refusals.len(), 1, "{refusals:?}");
+    problem("init", &door.post("/api/v1/verbs/init", &json!({})), 403);
+    assert!(!fleet.root().join("boards/new-board").exists());
+    // An operator is told, and makes boards by `init` alone.
+    let operator = operator(&fleet).with("x-supervisor-board", "new-board");
+    for route in routes().iter().filter(|route| !route.path.ends_with("/init")) {
+        let answer = operator.send(&route.method, &route.with(&task, "1"), b"");
+        assert!(answer.status != 200 || route.path.ends_with("/stop"), "{}: {}", route.path, answer.body);
+        if route.path.ends_with("/stop") {
+            break;
+        }
+    }
+    assert!(!fleet.root().join("boards/new-board").exists());
+    operator.post("/api/v1/verbs/init", &json!({})).json(200);
+    assert!(fleet.root().join("boards/new-board").exists());
+}
