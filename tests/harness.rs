@@ -11,6 +11,7 @@
 
 mod leftovers;
 mod output;
+mod repository;
 mod terminal;
 mod user;
 
@@ -31,6 +32,7 @@ use tempfile::TempDir;
 
 pub(crate) use leftovers::{Process, cgroup};
 pub(crate) use output::{Output, tidy};
+pub(crate) use repository::Repository;
 pub(crate) use terminal::Terminal;
 pub(crate) use user::{User, skip};
 

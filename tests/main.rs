@@ -21,6 +21,7 @@ mod faults;
 mod following;
 mod full;
 mod gc;
+mod git;
 mod help;
 mod house;
 mod injector;

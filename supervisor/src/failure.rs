@@ -62,6 +62,12 @@ impl From<kernel::Error> for Failure {
     }
 }
 
+impl From<workspace::Failure> for Failure {
+    fn from(failure: workspace::Failure) -> Self {
+        Failure { code: Code::Failed, message: failure.message, hint: failure.hint }
+    }
+}
+
 impl From<kernel::OpenError> for Failure {
     fn from(error: kernel::OpenError) -> Self {
         use kernel::OpenError as E;

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use git2::{BranchType, Commit, ErrorCode, Oid, Repository};
-use rustix::fs::FlockOperation;
 
 pub use self::error::GitError;
 use crate::open;
@@ -209,9 +208,8 @@ impl Source {
         let path = self.common.join("info/exclude");
         let written = || -> std::io::Result<()> {
             fs::create_dir_all(self.common.join("info"))?;
-            let mut file =
-                fs::OpenOptions::new().read(true).append(true).create(true).open(&path)?.into_parts().0;
-            rustix::io::retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::LockExclusive))?;
+            // Not locked: workers may read the file and could hold any lock on it, and a line that stands twice does no harm.
+            let mut file = fs::OpenOptions::new().read(true).append(true).create(true).open(&path)?;
             let mut text = Vec::new();
             file.read_to_end(&mut text)?;
             let bare = line.trim_matches('/').as_bytes();

@@ -1,18 +1,19 @@
 //! One piece of work on a workspace as data, so that a helper under the worker's uid can be asked to do it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::WorkspaceError;
+use crate::irregular::{self, Irregular};
 use crate::name::Name;
 use crate::prepared::{Owner, Prepared};
 use crate::release::{Loss, Removal, Status};
 use crate::repository::{self, Committed, Head, Standing};
 use crate::size::Size;
 use crate::worktree::{Author, Base, Worktree};
-use crate::{directory, scratch, size, tree};
+use crate::{directory, git, scratch, size, tree};
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +103,25 @@ pub enum Job {
         /// The branch.
         branch: String,
     },
+    /// See [`crate::discover`].
+    Discover {
+        /// Where to begin.
+        path: PathBuf,
+    },
+    /// See [`irregular::find`].
+    FindIrregular {
+        /// The top of the tree.
+        top: PathBuf,
+    },
+}
+
+/// How much a [`Job`] may have to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// It reads a few files, or looks through a tree once.
+    Look,
+    /// It writes or removes a whole tree.
+    Change,
 }
 
 /// What a [`Job`] came to.
@@ -122,9 +142,53 @@ pub enum Outcome {
     Provided(Head),
     /// A commit.
     Committed(Committed),
+    /// The repository around a path, if there is one.
+    Discovered(Option<PathBuf>),
+    /// What git would wait for, if there is such a thing.
+    Irregular(Option<Irregular>),
 }
 
 impl Job {
+    /// Returns how much there may be to do.
+    pub fn effort(&self) -> Effort {
+        match self {
+            Self::PrepareWorktree { .. }
+            | Self::RemoveScratch { .. }
+            | Self::RemoveWorktree { .. }
+            | Self::CloneRepository { .. }
+            | Self::MakeRepository { .. } => Effort::Change,
+            Self::PrepareScratch { .. }
+            | Self::PrepareDirectory { .. }
+            | Self::Measure { .. }
+            | Self::JudgeWorktree { .. }
+            | Self::Inspect { .. }
+            | Self::ExamineRepository { .. }
+            | Self::ReadTip { .. }
+            | Self::Discover { .. }
+            | Self::FindIrregular { .. } => Effort::Look,
+        }
+    }
+
+    /// Returns the repository that git opens for it.
+    pub fn repository(&self) -> Option<&Path> {
+        match self {
+            Self::PrepareWorktree { worktree, .. }
+            | Self::RemoveWorktree { worktree, .. }
+            | Self::JudgeWorktree { worktree, .. }
+            | Self::Inspect { worktree } => Some(&worktree.repository),
+            Self::ExamineRepository { path }
+            | Self::CloneRepository { from: path, .. }
+            | Self::ReadTip { path, .. }
+            | Self::Discover { path } => Some(path),
+            Self::PrepareScratch { .. }
+            | Self::PrepareDirectory { .. }
+            | Self::RemoveScratch { .. }
+            | Self::Measure { .. }
+            | Self::MakeRepository { .. }
+            | Self::FindIrregular { .. } => None,
+        }
+    }
+
     /// Does the work, in this process and as its user.
     pub fn run(self) -> Result<Outcome, WorkspaceError> {
         Ok(match self {
@@ -146,6 +210,8 @@ impl Job {
                 Outcome::Provided(repository::make(&path, &files, &author)?)
             }
             Self::ReadTip { path, branch } => Outcome::Committed(repository::tip(&path, &branch)?),
+            Self::Discover { path } => Outcome::Discovered(git::discover(&path)),
+            Self::FindIrregular { top } => Outcome::Irregular(irregular::find(&top)),
         })
     }
 }

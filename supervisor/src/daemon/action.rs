@@ -47,6 +47,8 @@ pub(super) enum Action {
     Wake(BoardName),
     /// Run a task.
     Start(BoardName, Box<Candidate>),
+    /// Give up the start of a run that has no shim yet.
+    GiveUp(TaskKey),
     /// Ask a shim to end its run.
     Stop(TaskKey, ShimHandle, StopRequest),
     /// Record that nothing here can run a task.

@@ -7,6 +7,9 @@ use kernel::{Profile, Tenant, Waiting, WaitingCode};
 use super::TaskKey;
 use crate::config::Limits;
 
+/// How many worktrees of one tenant are made at the same time.
+const PREPARING: usize = 2;
+
 /// What a task takes while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
@@ -20,6 +23,8 @@ pub(crate) struct Claim {
     pub(super) place: Option<String>,
     /// The environment that it depends on: its lane and repository.
     pub(super) environment: String,
+    /// The repository in which its worktree has still to be made ready.
+    pub(super) preparing: Option<String>,
 }
 
 impl Claim {
@@ -32,9 +37,15 @@ impl Claim {
         place: Option<String>,
     ) -> Self {
         let lane = profile.as_ref().map(Profile::as_str).unwrap_or_default();
-        let repository = workspace.strip_prefix("worktree:").unwrap_or_default();
-        let environment = format!("{lane} {repository}").trim_end().to_owned();
-        Claim { key, tenant, profile, place, environment }
+        let repository = workspace.strip_prefix("worktree:");
+        let environment = format!("{lane} {}", repository.unwrap_or_default()).trim_end().to_owned();
+        let preparing = repository.map(str::to_owned);
+        Claim { key, tenant, profile, place, environment, preparing }
+    }
+
+    /// What a run takes that has its workspace already.
+    pub(super) fn prepared(self) -> Self {
+        Claim { preparing: None, ..self }
     }
 }
 
@@ -100,6 +111,8 @@ pub(super) struct Tally {
     profiles: BTreeMap<Profile, usize>,
     places: BTreeMap<String, (TaskKey, Option<Tenant>)>,
     environments: BTreeSet<String>,
+    preparing: BTreeMap<String, (TaskKey, Option<Tenant>)>,
+    preparing_of: BTreeMap<Option<Tenant>, usize>,
 }
 
 impl Tally {
@@ -124,6 +137,10 @@ impl Tally {
             self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
         }
         self.environments.insert(claim.environment.clone());
+        if let Some(repository) = &claim.preparing {
+            self.preparing.insert(repository.clone(), (claim.key.clone(), claim.tenant.clone()));
+            *self.preparing_of.entry(claim.tenant.clone()).or_default() += 1;
+        }
     }
 
     /// Why a task may not start beside what is taken.
@@ -148,10 +165,11 @@ impl Tally {
         if let Some(place) = &claim.place
             && let Some((holder, tenant)) = self.places.get(place)
         {
-            // One tenant learns nothing of another one's tasks.
-            let who = if *tenant == claim.tenant { holder.task.as_str() } else { "a task of another tenant" };
-            let text = format!("waits for {place}: {who} works there");
+            let text = format!("waits for {place}: {} works there", named(holder, tenant.as_ref(), claim));
             return Some(Waiting::new(WaitingCode::Workspace, text));
+        }
+        if let Some(why) = self.unprepared(claim) {
+            return Some(Waiting::new(WaitingCode::Workspace, why));
         }
         if let Some(error) = breakers.open.get(&claim.environment)
             && self.environments.contains(&claim.environment)
@@ -162,6 +180,24 @@ impl Tally {
         }
         None
     }
+
+    /// Why no worktree is made for a task now. A start in a repository that makes git wait holds its slot until it is given
+    /// up, so there is one in each repository at a time, and few of one tenant.
+    fn unprepared(&self, claim: &Claim) -> Option<String> {
+        let repository = claim.preparing.as_ref()?;
+        if let Some((holder, tenant)) = self.preparing.get(repository) {
+            let who = named(holder, tenant.as_ref(), claim);
+            return Some(format!("waits for {repository}: the worktree of {who} is being made"));
+        }
+        let others = self.preparing_of.get(&claim.tenant).copied().unwrap_or_default();
+        (others >= PREPARING)
+            .then(|| format!("waits for {others} other worktrees of its tenant, which are being made"))
+    }
+}
+
+/// A task as the owner of another one may know it: one tenant learns nothing of another one's tasks.
+fn named<'a>(holder: &'a TaskKey, tenant: Option<&Tenant>, asks: &Claim) -> &'a str {
+    if tenant == asks.tenant.as_ref() { holder.task.as_str() } else { "a task of another tenant" }
 }
 
 #[cfg(test)]
@@ -175,6 +211,7 @@ mod tests {
             profile: Some("shell".parse().unwrap()),
             place: None,
             environment: "shell".to_owned(),
+            preparing: None,
         }
     }
 
@@ -212,6 +249,32 @@ mod tests {
         let (admitted, waiting) = admit(vec![place(1), place(2)], [], &limits, &Breakers::default(), None);
         assert_eq!(admitted.len(), 1);
         assert!(waiting[0].1.text.contains("/srv/x"));
+    }
+
+    #[test]
+    fn a_repository_makes_one_worktree_at_a_time_and_a_tenant_few() {
+        let of = |n, tenant: &str, repository: &str| Claim {
+            preparing: Some(repository.to_owned()),
+            ..claim(n, tenant)
+        };
+        let ready = vec![
+            of(1, "a", "/one"),
+            of(2, "a", "/one"),
+            of(3, "b", "/one"),
+            of(4, "a", "/two"),
+            of(5, "a", "/three"),
+            claim(6, "a"),
+        ];
+        let limits = caps("max_running = 9");
+        let (admitted, waiting) = admit(ready, [], &limits, &Breakers::default(), None);
+        assert_eq!(ids(&admitted), ["t_00000001", "t_00000004", "t_00000006"]);
+        let texts: Vec<&str> = waiting.iter().map(|(_, why)| why.text.as_str()).collect();
+        assert!(texts[0].contains("the worktree of t_00000001 is being made"), "{texts:?}");
+        assert!(texts[1].contains("a task of another tenant"), "{texts:?}");
+        assert!(texts[2].contains("2 other worktrees of its tenant"), "{texts:?}");
+        let running = [of(1, "a", "/one").prepared()];
+        let (admitted, _) = admit(vec![of(2, "a", "/one")], &running, &limits, &Breakers::default(), None);
+        assert_eq!(admitted.len(), 1);
     }
 
     #[test]

@@ -346,8 +346,14 @@ impl Dispatcher {
             live.cgroup.clone_from(&shim.cgroup);
         }
         slot.shim = Some(shim);
+        let prepared = slot.claim.preparing.take();
         // It may have been asked to end while its shim was being made.
-        self.stop_if_asked(key)
+        let mut actions = self.stop_if_asked(key);
+        if prepared.is_some() {
+            // Others, of any board, may wait for its repository.
+            actions.extend(self.read_all());
+        }
+        actions
     }
 
     /// Stops a run again, or late, for whatever reason there is: the board's, which is read, or the daemon's own.
@@ -375,7 +381,7 @@ impl Dispatcher {
     fn stop_run(&mut self, key: &TaskKey, reason: StopReason) -> Option<Action> {
         let worker = &self.config.worker;
         let slot = self.slots.get_mut(key)?;
-        let shim = slot.shim.as_ref()?;
+        let Some(shim) = slot.shim.as_ref() else { return Some(Action::GiveUp(key.clone())) };
         if slot.stop_sent.is_some_and(|sent| urgency(sent) >= urgency(reason)) {
             return None;
         }

@@ -1,26 +1,37 @@
-//! The helper process: does one piece of work as another user, and is gone.
+//! The helper process: does one piece of work, as another user where that is needed, and is gone.
 //!
-//! Whatever reads or writes in a tree that a worker owns runs here when the daemon is root: the worker may have planted
-//! links, repositories and devices, and as the worker's own user there is nothing to gain from them.
+//! Whatever reads or writes in a tree that a worker could write runs here, in every mode. The worker may have planted links,
+//! repositories and FIFOs: as root the helper has the worker's own user, and so nothing to gain from them; and one that has
+//! to wait is ended, so that nobody else waits with it.
 //!
 //! `supervisor __helper <pid of the asker>` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
 
+mod serve;
+mod wait;
+
 use std::ffi::OsString;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::prctl;
-use nix::sys::signal::Signal;
-use nix::unistd::{Pid, getppid};
 use serde::{Deserialize, Serialize};
-use workspace::{Failure, Job, Outcome};
+use tokio_util::sync::CancellationToken;
+use workspace::{Effort, Failure, Irregular, Job, Outcome};
 
+use self::wait::NoAnswer;
 use super::shortage::{self, is_shortage};
 
-/// How long a helper may take. A checkout of a large repository takes a while; a planted pipe waits for ever.
-const PATIENCE: Duration = Duration::from_mins(5);
+pub(crate) use self::serve::main;
+
+/// How long a look at a tree may take. A helper that stands still is ended earlier.
+const LOOK: Duration = Duration::from_secs(30);
+/// How long a change of a whole tree may take, such as the checkout of a large repository.
+const CHANGE: Duration = Duration::from_mins(2);
+/// How long a helper that was killed may take to be gone. The kernel keeps one that waits for a device for longer.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// The code of the failure of a helper that its asker has given up.
+pub(super) const CANCELLED: &str = "helper_cancelled";
 
 /// What a helper is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,6 +60,36 @@ pub(super) enum Task {
     Probe,
 }
 
+impl Task {
+    fn job(&self) -> Option<&Job> {
+        match self {
+            Task::Work { job, .. } | Task::Here(job) => Some(job),
+            Task::Take { .. } | Task::Probe => None,
+        }
+    }
+
+    fn limit(&self) -> Duration {
+        match self.job().map(Job::effort) {
+            Some(Effort::Change) => CHANGE,
+            Some(Effort::Look) | None => LOOK,
+        }
+    }
+
+    /// The same helper with another job.
+    fn with(&self, job: Job) -> Option<Task> {
+        match self {
+            Task::Work { identity, read, write, .. } => Some(Task::Work {
+                identity: *identity,
+                read: read.clone(),
+                write: write.clone(),
+                job: Box::new(job),
+            }),
+            Task::Here(_) => Some(Task::Here(Box::new(job))),
+            Task::Take { .. } | Task::Probe => None,
+        }
+    }
+}
+
 /// A file that is to be taken out of a workspace.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Taking {
@@ -73,8 +114,19 @@ pub(super) enum Reply {
     Taken,
 }
 
-/// Does a job as a user: in this process if that is this process's own user, else in a helper.
+/// Does a job in a helper, as a user if not as this process's own. Blocking, within limits.
 pub(crate) fn work(
+    identity: Option<policies::Identity>,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    job: Job,
+) -> Result<Outcome, Failure> {
+    work_unless(&CancellationToken::new(), identity, read, write, job)
+}
+
+/// Does a job as [`work`] does, unless it is given up before.
+pub(super) fn work_unless(
+    cancel: &CancellationToken,
     identity: Option<policies::Identity>,
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
@@ -82,10 +134,9 @@ pub(crate) fn work(
 ) -> Result<Outcome, Failure> {
     let task = match identity {
         Some(identity) => Task::Work { identity, read, write, job: Box::new(job) },
-        None if git_may_look_for_its_configuration() => return job.run().map_err(|e| Failure::from(&e)),
         None => Task::Here(Box::new(job)),
     };
-    match ask(&task, Stdio::null())? {
+    match ask(&task, Stdio::null(), cancel)? {
         Reply::Done(outcome) => Ok(*outcome),
         Reply::Failed(failure) => Err(failure),
         Reply::Probed | Reply::Taken => Err(broken("the helper answered another question")),
@@ -98,7 +149,7 @@ pub(super) fn take(
     taking: Taking,
     sink: std::fs::File,
 ) -> Result<(), Failure> {
-    match ask(&Task::Take { identity, taking }, sink.into())? {
+    match ask(&Task::Take { identity, taking }, sink.into(), &CancellationToken::new())? {
         Reply::Taken => Ok(()),
         Reply::Failed(failure) => Err(failure),
         Reply::Done(_) | Reply::Probed => Err(broken("the helper answered another question")),
@@ -107,31 +158,37 @@ pub(super) fn take(
 
 /// Whether this host allows a private view of the file system; the reason if not.
 pub(super) fn probe_view() -> Result<(), String> {
-    match ask(&Task::Probe, Stdio::null()) {
+    match ask(&Task::Probe, Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
         Ok(Reply::Done(_) | Reply::Taken) => Err("the helper answered another question".to_owned()),
     }
 }
 
-/// Whether the directories in which libgit2 looks for a user's configuration can be entered: where one is closed (`HOME`
-/// is another user's, as under `setpriv`), it gives up, while one that does not exist is passed over.
-fn git_may_look_for_its_configuration() -> bool {
-    ["HOME", "XDG_CONFIG_HOME"].iter().filter_map(std::env::var_os).all(|dir| {
-        !matches!(rustix::fs::access(dir, rustix::fs::Access::EXEC_OK), Err(rustix::io::Errno::ACCESS))
-    })
+/// The variables by which libgit2 finds the configuration of this process's user. Where one leads to a directory that may not
+/// be entered (`HOME` is another user's, as under `setpriv`) it gives up, while one that does not exist is passed over.
+fn places_of_configuration() -> Vec<(&'static str, OsString)> {
+    let closed = |dir: &OsString| {
+        matches!(rustix::fs::access(dir, rustix::fs::Access::EXEC_OK), Err(rustix::io::Errno::ACCESS))
+    };
+    let found: Vec<_> = ["HOME", "XDG_CONFIG_HOME"]
+        .into_iter()
+        .filter_map(|name| Some((name, std::env::var_os(name)?)))
+        .collect();
+    if found.iter().any(|(_, dir)| closed(dir)) { Vec::new() } else { found }
 }
 
 fn broken(message: impl Into<String>) -> Failure {
     Failure { code: "helper_failed".to_owned(), message: message.into(), hint: None }
 }
 
-fn ask(task: &Task, stderr: Stdio) -> Result<Reply, Failure> {
+fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, Failure> {
     let fail = |step: &str, e: &(dyn std::error::Error + 'static)| {
         let failure = broken(format!("the helper process failed to {step}: {e}"));
         if is_shortage(e) { Failure { code: shortage::CODE.to_owned(), ..failure } } else { failure }
     };
-    let mut child = Command::new("/proc/self/exe")
+    let mut command = Command::new("/proc/self/exe");
+    command
         .arg("__helper")
         .arg(std::process::id().to_string())
         .env_clear()
@@ -139,172 +196,75 @@ fn ask(task: &Task, stderr: Stdio) -> Result<Reply, Failure> {
         .env("HOME", "/nonexistent")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(stderr)
-        .spawn()
-        .map_err(|e| fail("start", &e))?;
+        .stderr(stderr);
+    if matches!(task, Task::Here(_)) {
+        command.envs(places_of_configuration());
+    }
+    let mut child = command.spawn().map_err(|e| fail("start", &e))?;
     let body = serde_json::to_vec(task).map_err(|e| fail("be asked", &e))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(&body).map_err(|e| fail("be asked", &e))?;
-    }
-    let mut answer = Vec::new();
-    let deadline = Instant::now() + PATIENCE;
-    if let Some(mut stdout) = child.stdout.take() {
-        read_until(&mut stdout, &mut answer, deadline).map_err(|e| {
-            // An overdue helper is ended; it has nothing of its own to save.
-            drop(child.kill());
-            fail("answer", &e)
-        })?;
-    }
-    child.wait().map_err(|e| fail("end", &e))?;
-    serde_json::from_slice(&answer).map_err(|e| fail("answer", &e))
-}
-
-fn read_until(
-    stdout: &mut std::process::ChildStdout,
-    answer: &mut Vec<u8>,
-    deadline: Instant,
-) -> std::io::Result<()> {
-    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    use std::os::fd::AsFd as _;
-    let mut buffer = [0_u8; 8192];
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-        let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, timeout) {
-            Ok(0) => return Err(std::io::ErrorKind::TimedOut.into()),
-            // The signal (a reload, a stop) is for others; poll is never restarted by itself (signal(7)).
-            Err(nix::errno::Errno::EINTR) => continue,
-            Ok(_) => {}
-            Err(errno) => return Err(errno.into()),
+    let asked = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&body));
+    let answer = match asked {
+        Ok(()) => wait::answer_of(&mut child, task.limit(), cancel),
+        Err(e) => Err(NoAnswer::Unread(e)),
+    };
+    reap(child);
+    match answer {
+        Ok(answer) => serde_json::from_slice(&answer).map_err(|e| fail("answer", &e)),
+        Err(NoAnswer::Unread(e)) => Err(fail("answer", &e)),
+        Err(NoAnswer::Cancelled) => {
+            Err(Failure { code: CANCELLED.to_owned(), ..broken("it was given up before it was done") })
         }
-        match stdout.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(n) => answer.extend_from_slice(&buffer[..n]),
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
+        Err(NoAnswer::Stands(time)) => {
+            let what = format!("stood still for {} s and was ended", time.as_secs());
+            Err(ended(task, &what, cancel))
+        }
+        Err(NoAnswer::Overdue(time)) => {
+            let what = format!("was not done after {} s and was ended", time.as_secs());
+            Err(ended(task, &what, cancel))
         }
     }
 }
 
-/// The helper itself.
-///
-/// It does not outlive who asked: a daemon that was killed leaves nobody in a workspace that the next one prepares.
-pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok()).map(Pid::from_raw);
-    let mut text = String::new();
-    let reply = match die_with(parent).and_then(|()| std::io::stdin().read_to_string(&mut text)) {
-        Ok(_) => answer(&text, parent),
-        Err(e) => Reply::Failed(broken(format!("the task cannot be read: {e}"))),
-    };
-    let written = serde_json::to_vec(&reply).map_err(std::io::Error::from);
-    match written.and_then(|bytes| std::io::stdout().write_all(&bytes)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+/// Takes the exit status of a helper that has answered or was killed.
+fn reap(mut child: Child) {
+    let until = Instant::now() + FAREWELL;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() >= until {
+            // The kernel does not let go of it yet; whoever asked does not wait for that.
+            std::thread::spawn(move || child.wait());
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Has the kernel end this process with its parent. The thread that asks waits for the answer, so it is there till then.
-fn die_with(parent: Option<Pid>) -> std::io::Result<()> {
-    prctl::set_pdeathsig(Signal::SIGKILL)?;
-    // One that ended before the call sends no signal any more.
-    if Some(getppid()) == parent { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
+/// Says why a helper had to be ended: where git waited, what for, as far as that can be found.
+fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> Failure {
+    let Some(repository) = task.job().and_then(Job::repository) else {
+        return broken(format!("the helper process {what}"));
+    };
+    let shown = repository.display();
+    let failure = |why: String, hint: String| Failure {
+        code: "repository_stalls".to_owned(),
+        message: format!("git {what} in {shown}{why}"),
+        hint: Some(hint),
+    };
+    match irregular(task, repository, cancel) {
+        Some(found) => failure(format!(": {found}"), format!("remove it: rm '{}'", found.path.display())),
+        None => failure(
+            String::new(),
+            format!("see what git does there, with a limit: timeout 60 git -C '{shown}' status"),
+        ),
+    }
 }
 
-fn answer(text: &str, parent: Option<Pid>) -> Reply {
-    let task: Task = match serde_json::from_str(text) {
-        Ok(task) => task,
-        Err(e) => return Reply::Failed(broken(format!("the task cannot be understood: {e}"))),
-    };
-    match task {
-        Task::Probe => match policies::probe_view() {
-            Ok(()) => Reply::Probed,
-            Err(e) => Reply::Failed(broken(crate::lanes::with_causes(&e))),
+fn irregular(task: &Task, repository: &std::path::Path, cancel: &CancellationToken) -> Option<Irregular> {
+    let job = Job::FindIrregular { top: repository.to_owned() };
+    match ask(&task.with(job)?, Stdio::null(), cancel) {
+        Ok(Reply::Done(outcome)) => match *outcome {
+            Outcome::Irregular(found) => found,
+            _ => None,
         },
-        Task::Work { identity, read, write, job } => {
-            if let Err(e) = policies::become_user(identity) {
-                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
-            }
-            // The kernel forgets the signal when the user changes (prctl(2), PR_SET_PDEATHSIG).
-            if let Err(e) = die_with(parent) {
-                return Reply::Failed(broken(e.to_string()));
-            }
-            if let Err(e) = policies::confine_paths(&read, &write) {
-                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
-            }
-            run(*job)
-        }
-        Task::Here(job) => run(*job),
-        Task::Take { identity, taking } => {
-            if let Some(identity) = identity
-                && let Err(e) = policies::become_user(identity)
-            {
-                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
-            }
-            if let Err(e) = die_with(parent) {
-                return Reply::Failed(broken(e.to_string()));
-            }
-            if let Err(e) = policies::confine_paths(std::slice::from_ref(&taking.workspace), &[]) {
-                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
-            }
-            copy_out(&taking)
-        }
-    }
-}
-
-fn copy_out(taking: &Taking) -> Reply {
-    let mut sink = std::io::stderr().lock();
-    match workspace::artifacts::take(&taking.workspace, &taking.path, taking.limit, &mut sink) {
-        Ok(_) => Reply::Taken,
-        Err(e) => {
-            let code = if is_shortage(&e) { shortage::CODE } else { "artifact_not_taken" };
-            let message = crate::lanes::with_causes(&e);
-            Reply::Failed(Failure { code: code.to_owned(), message, hint: None })
-        }
-    }
-}
-
-fn run(job: Job) -> Reply {
-    match job.run() {
-        Ok(outcome) => Reply::Done(Box::new(outcome)),
-        Err(e) if is_shortage(&e) => {
-            Reply::Failed(Failure { code: shortage::CODE.to_owned(), ..Failure::from(&e) })
-        }
-        Err(e) => Reply::Failed(Failure::from(&e)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use nix::sys::pthread::{pthread_kill, pthread_self};
-
-    use super::*;
-
-    #[test]
-    fn a_signal_does_not_end_the_wait_for_an_answer() {
-        let taken = std::sync::Arc::default();
-        signal_hook::flag::register(signal_hook::consts::SIGUSR2, std::sync::Arc::clone(&taken)).unwrap();
-        let mut child = Command::new("sh")
-            .args(["-c", "read -r _; echo here"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let (tell, told) = std::sync::mpsc::channel();
-        let reader = std::thread::spawn(move || {
-            tell.send(pthread_self()).unwrap();
-            let mut answer = Vec::new();
-            read_until(&mut stdout, &mut answer, Instant::now() + PATIENCE).map(|()| answer)
-        });
-        let thread = told.recv().unwrap();
-        for _ in 0..2000 {
-            pthread_kill(thread, Signal::SIGUSR2).unwrap();
-            std::thread::yield_now();
-        }
-        stdin.write_all(b"go\n").unwrap();
-        assert_eq!(reader.join().unwrap().unwrap(), b"here\n");
-        assert!(taken.load(std::sync::atomic::Ordering::Relaxed));
-        child.wait().unwrap();
+        Ok(_) | Err(_) => None,
     }
 }

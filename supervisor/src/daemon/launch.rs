@@ -8,10 +8,12 @@ use std::sync::Arc;
 use kernel::{Clock as _, Run, Task};
 use policies::{BoardAccess, Identity, Policy, Surroundings};
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 use workspace::{Prepared, WorkspaceSpec};
 
 use super::cgroup::Cgroups;
 use super::files;
+use super::live::{LiveRun, Phase};
 use super::place::{self, LaunchError};
 use super::spare::{Spare, Spares};
 use crate::config::Config;
@@ -57,6 +59,32 @@ pub(super) struct Order {
     pub(super) own_uid: Option<u32>,
     pub(super) deadline: std::time::Duration,
     pub(super) config: Arc<Config>,
+    /// Ends the preparation when it is given up.
+    pub(super) cancel: CancellationToken,
+}
+
+impl Order {
+    /// Returns what is shown of the run before it has a process.
+    pub(super) fn live(&self) -> LiveRun {
+        LiveRun {
+            board: self.board.clone(),
+            task: self.task.id.clone(),
+            title: self.task.title.clone(),
+            run: self.run.id,
+            profile: self.run.profile.clone(),
+            tenant: self.task.tenant.clone(),
+            phase: Phase::Starting,
+            pid: None,
+            started_at: self.run.started_at,
+            deadline_us: None,
+            last_heartbeat_at: None,
+            workspace: self.task.workspace.clone(),
+            workspace_path: None,
+            cgroup: None,
+            sandbox: None,
+            note: None,
+        }
+    }
 }
 
 /// What the daemon itself keeps in a run directory, for the end of the run.
@@ -112,7 +140,8 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
         .parse()
         .map_err(|e: workspace::SpecError| LaunchError::task("read the workspace", e.to_string()))?;
     let identity = place::identity(&spec, &order.task, order.own_uid)?;
-    let prepared = place::workspace(&spec, &order.task, &host.root.workspaces(&order.board), identity)?;
+    let prepared =
+        place::workspace(&spec, &order.task, &host.root.workspaces(&order.board), identity, &order.cancel)?;
     let prompt = match order.lane.prompt {
         Prompt::Stdin | Prompt::File => order.context.as_str(),
         Prompt::BodyFile => {

@@ -31,6 +31,7 @@ mod run_task;
 mod settle;
 mod shortage;
 mod spare;
+mod starts;
 mod stopping;
 mod timer;
 mod uids;

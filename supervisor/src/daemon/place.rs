@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use kernel::{Task, Timestamp};
 use policies::Identity;
+use tokio_util::sync::CancellationToken;
 use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
 
 use super::helper;
@@ -21,6 +22,8 @@ pub(super) enum Fault {
     Environment,
     /// In the host, which lacks something for now.
     Host,
+    /// Nowhere: the run was given up while it was prepared.
+    Abandoned,
 }
 
 /// Why a start failed: the step, the reason, and where the fault lies.
@@ -67,6 +70,7 @@ impl From<workspace::Failure> for LaunchError {
     fn from(failure: workspace::Failure) -> Self {
         let fault = match failure.code.as_str() {
             shortage::CODE => Fault::Host,
+            helper::CANCELLED => Fault::Abandoned,
             code if code.starts_with("repository") => Fault::Environment,
             _ => Fault::Task,
         };
@@ -176,12 +180,13 @@ pub(crate) fn check(spec: &WorkspaceSpec, caller: Option<u32>) -> Result<(), Fai
     }
 }
 
-/// Makes the workspace of a task ready.
+/// Makes the workspace of a task ready, unless it is given up before.
 pub(super) fn workspace(
     spec: &WorkspaceSpec,
     task: &Task,
     workspaces: &Path,
     identity: Option<Identity>,
+    cancel: &CancellationToken,
 ) -> Result<Prepared, LaunchError> {
     const STEP: &str = "prepare the workspace";
     let name = Name::new(task.id.as_str()).map_err(|e| LaunchError::task(STEP, e.to_string()))?;
@@ -208,7 +213,7 @@ pub(super) fn workspace(
             let write = vec![repository.clone()];
             let worktree = Worktree::new(repository, name);
             let job = Job::PrepareWorktree { worktree, base, author: Some(author) };
-            helper::work(identity, read, write, job)?
+            helper::work_unless(cancel, identity, read, write, job)?
         }
     };
     match outcome {
@@ -218,7 +223,9 @@ pub(super) fn workspace(
         | Outcome::Inspected(_)
         | Outcome::Standing(_)
         | Outcome::Provided(_)
-        | Outcome::Committed(_) => {
+        | Outcome::Committed(_)
+        | Outcome::Discovered(_)
+        | Outcome::Irregular(_) => {
             Err(LaunchError::environment(STEP, "the helper answered another question"))
         }
     }
@@ -303,12 +310,13 @@ pub(super) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(
             continue;
         }
         let Ok(name) = Name::new(name) else { continue };
-        let job = || Job::RemoveScratch { base: dir.to_owned(), name: name.clone() };
-        if identity.is_some() {
-            helper::work(identity, Vec::new(), vec![path.clone()], job()).map_err(|e| e.message)?;
-            std::fs::remove_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        } else {
-            job().run().map_err(|e| workspace::Failure::from(&e).message)?;
+        let job = Job::RemoveScratch { base: dir.to_owned(), name };
+        helper::work(identity, Vec::new(), vec![path.clone()], job).map_err(|e| e.message)?;
+        match std::fs::remove_dir(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("{}: {e}", path.display()));
+            }
+            _ => {}
         }
     }
     // No worker can have put anything in there.

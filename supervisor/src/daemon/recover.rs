@@ -53,7 +53,7 @@ pub(super) fn recover(
             note: None,
         };
         tracing::info!(task = %key, run = %run.id, "recovering");
-        dispatcher.adopt(claim, live);
+        dispatcher.adopt(claim.prepared(), live);
         context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone()));
     }
     sweep(context, board, &runs);

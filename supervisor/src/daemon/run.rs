@@ -20,6 +20,7 @@ use super::launch::Host;
 use super::manager::Manager;
 use super::run_task::{self, Context, run_task, submit, tell_started};
 use super::spare::Spares;
+use super::starts::Starts;
 use super::stopping::StopMode;
 use super::timer::WallTimer;
 use super::uids::Uids;
@@ -99,6 +100,7 @@ pub(crate) async fn run(
         events: events.clone(),
         tasks: tasks.clone(),
         uids: Uids::load(&root)?,
+        starts: Starts::default(),
         tuning,
     });
     let horizon = match extent {
@@ -237,7 +239,10 @@ async fn own(
                 Action::Wake(board) => wake_board(context, board),
                 Action::Start(board, candidate) => match context.service.board(&board) {
                     Ok(handle) => {
-                        let task = run_task(Arc::clone(context), handle, *candidate, Arc::clone(&lanes));
+                        let key = TaskKey { board, task: candidate.task.clone() };
+                        let cancel = context.starts.begin(&key);
+                        let task =
+                            run_task(Arc::clone(context), handle, *candidate, Arc::clone(&lanes), cancel);
                         context.tasks.spawn(task);
                     }
                     Err(failure) => {
@@ -245,6 +250,7 @@ async fn own(
                         drop(context.events.send(Event::ClaimFailed(key, failure)));
                     }
                 },
+                Action::GiveUp(key) => context.starts.give_up(&key),
                 Action::Stop(key, shim, request) => run_task::stop(context, key, &shim, &request),
                 Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
                 Action::Arm(at) => timer.set(at).map_err(failed)?,

@@ -7,14 +7,16 @@ use kernel::{Candidate, ContextLimits, EndCause, Ending, EventFilter, EventId, R
 use rand::Rng as _;
 use rustix::process::Signal;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::files;
 use super::finish::finish;
 use super::launch::{self, Host, Launch, Order};
-use super::live::{LiveRun, Phase, ShimHandle};
+use super::live::{Phase, ShimHandle};
 use super::place::{Fault, LaunchError};
 use super::settle::{self, Proof};
+use super::starts::Starts;
 use super::uids::Uids;
 use super::watch::Watched;
 use super::{Event, TaskKey};
@@ -40,6 +42,7 @@ pub(super) struct Context {
     pub(super) events: UnboundedSender<Event>,
     pub(super) tasks: TaskTracker,
     pub(super) uids: Uids,
+    pub(super) starts: Starts,
     /// What the command line says instead of the configuration, however often that is read.
     pub(super) tuning: Tuning,
 }
@@ -68,26 +71,28 @@ struct ClaimedTask {
     deadline: Duration,
 }
 
-/// Runs one task.
+/// Runs one task. `cancel` gives its start up.
 pub(super) async fn run_task(
     context: Arc<Context>,
     board: Arc<BoardHandle>,
     candidate: Candidate,
     lanes: Arc<Lanes>,
+    cancel: CancellationToken,
 ) {
     let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
-    let order = match claim(&context, &board, candidate, &lanes).await {
+    let order = match claim(&context, &board, candidate, &lanes, cancel).await {
         Ok(order) => order,
         Err(failure) => {
             if failure.code != Code::Conflict {
                 tracing::warn!(task = %key, error = %failure, "claim_failed");
             }
+            context.starts.end(&key);
             context.tell(Event::ClaimFailed(key, failure));
             return;
         }
     };
     failpoint::pass("after-claim");
-    context.tell(Event::Claimed(key.clone(), Box::new(describe(&order))));
+    context.tell(Event::Claimed(key.clone(), Box::new(order.live())));
     let run = order.run.clone();
     let shared = Arc::clone(&context);
     let prepared = tokio::task::spawn_blocking(move || {
@@ -99,6 +104,7 @@ pub(super) async fn run_task(
         Ok(launched) => launched,
         Err(panic) => Err(LaunchError::environment("prepare the run", panic.to_string())),
     };
+    context.starts.end(&key);
     let (launch, mut child) = match launched {
         Ok(launched) => launched,
         Err(error) => {
@@ -223,6 +229,7 @@ async fn claim(
     board: &BoardHandle,
     candidate: Candidate,
     lanes: &Lanes,
+    cancel: CancellationToken,
 ) -> Result<Order, Failure> {
     let config = context.service.config();
     let assignee = candidate.assignee.clone();
@@ -294,28 +301,8 @@ async fn claim(
         own_uid: claimed.own_uid,
         deadline: claimed.deadline,
         config,
+        cancel,
     })
-}
-
-fn describe(order: &Order) -> LiveRun {
-    LiveRun {
-        board: order.board.clone(),
-        task: order.task.id.clone(),
-        title: order.task.title.clone(),
-        run: order.run.id,
-        profile: order.run.profile.clone(),
-        tenant: order.task.tenant.clone(),
-        phase: Phase::Starting,
-        pid: None,
-        started_at: order.run.started_at,
-        deadline_us: None,
-        last_heartbeat_at: None,
-        workspace: order.task.workspace.clone(),
-        workspace_path: None,
-        cgroup: None,
-        sandbox: None,
-        note: None,
-    }
 }
 
 fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, launch: &Launch) {
@@ -375,6 +362,9 @@ async fn fail_to_start(context: &Context, board: &BoardHandle, key: &TaskKey, ru
             context.tell(Event::Shortage(why));
             let ending = Ending::new(EndCause::NeverStarted);
             return finish(context, board, key, run, ending).await;
+        }
+        Fault::Abandoned => {
+            return finish(context, board, key, run, Ending::new(EndCause::NeverStarted)).await;
         }
         Fault::Environment => {
             context.tell(Event::EnvironmentFailed(key.clone(), error.error.clone()));

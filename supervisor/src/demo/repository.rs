@@ -115,7 +115,8 @@ pub(super) fn provide(source: &Source, to: &Path, owners: Owners) -> Result<Clon
             let author =
                 Author { name: "supervisor demo".to_owned(), email: "demo@supervisor.invalid".to_owned() };
             let job = Job::MakeRepository { path: to.to_owned(), files: sample(), author };
-            (work(None, Vec::new(), Vec::new(), job)?, None)
+            // A new directory, in which nobody else has written.
+            (job.run().map_err(|e| refused(workspace::Failure::from(&e)))?, None)
         }
     };
     place::give(to, owners.of_clone())?;
@@ -180,15 +181,17 @@ fn work(
     write: Vec<PathBuf>,
     job: Job,
 ) -> Result<Outcome, Failure> {
-    daemon::work_as(identity, read, write, job).map_err(|failure| {
-        let code = match failure.code.as_str() {
-            "repository_missing" => Code::NotFound,
-            "repository_foreign_owner" => Code::NotPermitted,
-            "repository_no_commit" => Code::Conflict,
-            _ => Code::Failed,
-        };
-        Failure { hint: failure.hint, ..Failure::new(code, failure.message) }
-    })
+    daemon::work_as(identity, read, write, job).map_err(refused)
+}
+
+fn refused(failure: workspace::Failure) -> Failure {
+    let code = match failure.code.as_str() {
+        "repository_missing" => Code::NotFound,
+        "repository_foreign_owner" => Code::NotPermitted,
+        "repository_no_commit" => Code::Conflict,
+        _ => Code::Failed,
+    };
+    Failure { hint: failure.hint, ..Failure::new(code, failure.message) }
 }
 
 fn unexpected() -> Failure {

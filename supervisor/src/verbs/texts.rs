@@ -85,9 +85,10 @@ pub(super) fn localized_workspace(workspace: &str) -> Result<String, Failure> {
     }
     let here = std::env::current_dir()
         .map_err(|e| Failure::failed(format!("failed to find the current directory: {e}")))?;
-    match workspace::discover(&here) {
-        Some(repository) => Ok(format!("worktree:{}", repository.display())),
-        None => Err(Failure::usage(format!("no git repository is around {}", here.display()))
+    let job = workspace::Job::Discover { path: here.clone() };
+    match crate::daemon::work_as(None, Vec::new(), Vec::new(), job)? {
+        workspace::Outcome::Discovered(Some(repository)) => Ok(format!("worktree:{}", repository.display())),
+        _ => Err(Failure::usage(format!("no git repository is around {}", here.display()))
             .hint("change into one, or name it: --workspace worktree:/path/to/repository")),
     }
 }

@@ -1,0 +1,100 @@
+//! The helper itself: reads what it is to do from standard input, does it, and prints the answer.
+
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::process::ExitCode;
+
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getppid};
+use workspace::{Failure, Job};
+
+use super::super::shortage::{self, is_shortage};
+use super::{Reply, Taking, Task, broken};
+
+/// Runs the helper.
+///
+/// It does not outlive who asked: a daemon that was killed leaves nobody in a workspace that the next one prepares.
+pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok()).map(Pid::from_raw);
+    let mut text = String::new();
+    let reply = match die_with(parent).and_then(|()| std::io::stdin().read_to_string(&mut text)) {
+        Ok(_) => answer(&text, parent),
+        Err(e) => Reply::Failed(broken(format!("the task cannot be read: {e}"))),
+    };
+    let written = serde_json::to_vec(&reply).map_err(std::io::Error::from);
+    match written.and_then(|bytes| std::io::stdout().write_all(&bytes)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Has the kernel end this process with its parent. The thread that asks waits for the answer, so it is there till then.
+fn die_with(parent: Option<Pid>) -> std::io::Result<()> {
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    // One that ended before the call sends no signal any more.
+    if Some(getppid()) == parent { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
+}
+
+fn answer(text: &str, parent: Option<Pid>) -> Reply {
+    let task: Task = match serde_json::from_str(text) {
+        Ok(task) => task,
+        Err(e) => return Reply::Failed(broken(format!("the task cannot be understood: {e}"))),
+    };
+    match task {
+        Task::Probe => match policies::probe_view() {
+            Ok(()) => Reply::Probed,
+            Err(e) => Reply::Failed(broken(crate::lanes::with_causes(&e))),
+        },
+        Task::Work { identity, read, write, job } => {
+            if let Err(e) = policies::become_user(identity) {
+                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
+            }
+            // The kernel forgets the signal when the user changes (prctl(2), PR_SET_PDEATHSIG).
+            if let Err(e) = die_with(parent) {
+                return Reply::Failed(broken(e.to_string()));
+            }
+            if let Err(e) = policies::confine_paths(&read, &write) {
+                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
+            }
+            run(*job)
+        }
+        Task::Here(job) => run(*job),
+        Task::Take { identity, taking } => {
+            if let Some(identity) = identity
+                && let Err(e) = policies::become_user(identity)
+            {
+                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
+            }
+            if let Err(e) = die_with(parent) {
+                return Reply::Failed(broken(e.to_string()));
+            }
+            if let Err(e) = policies::confine_paths(std::slice::from_ref(&taking.workspace), &[]) {
+                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
+            }
+            copy_out(&taking)
+        }
+    }
+}
+
+fn copy_out(taking: &Taking) -> Reply {
+    let mut sink = std::io::stderr().lock();
+    match workspace::artifacts::take(&taking.workspace, &taking.path, taking.limit, &mut sink) {
+        Ok(_) => Reply::Taken,
+        Err(e) => {
+            let code = if is_shortage(&e) { shortage::CODE } else { "artifact_not_taken" };
+            let message = crate::lanes::with_causes(&e);
+            Reply::Failed(Failure { code: code.to_owned(), message, hint: None })
+        }
+    }
+}
+
+fn run(job: Job) -> Reply {
+    match job.run() {
+        Ok(outcome) => Reply::Done(Box::new(outcome)),
+        Err(e) if is_shortage(&e) => {
+            Reply::Failed(Failure { code: shortage::CODE.to_owned(), ..Failure::from(&e) })
+        }
+        Err(e) => Reply::Failed(Failure::from(&e)),
+    }
+}

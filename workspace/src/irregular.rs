@@ -1,0 +1,183 @@
+//! Finds what git would wait for: a FIFO, a socket or a device where git expects a file.
+
+use std::ffi::{CStr, OsStr};
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, statat};
+use serde::{Deserialize, Serialize};
+
+use crate::open;
+
+/// How many entries a search looks at. It explains a failure, and is not worth more time than that.
+const ENTRIES: usize = 200_000;
+/// How deep a search goes: each level holds a descriptor.
+const DEPTH: usize = 64;
+/// The directory of a repository.
+const DOT_GIT: &[u8] = b".git";
+
+/// What is neither a file nor a directory nor a symbolic link to one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Irregular {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: IrregularKind,
+}
+
+/// The kinds of file that a reader may wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IrregularKind {
+    /// A named pipe.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+    /// A character or block device.
+    Device,
+}
+
+impl fmt::Display for Irregular {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            IrregularKind::Fifo => "FIFO",
+            IrregularKind::Socket => "socket",
+            IrregularKind::Device => "device",
+        };
+        write!(f, "{} is a {kind}, and git needs a file there", self.path.display())
+    }
+}
+
+/// Searches the tree at `top` for the first such thing that git opens: anything in a `.git`, and elsewhere the files whose
+/// names begin with `.git`. Opens directories alone, and follows no symbolic link.
+pub fn find(top: &Path) -> Option<Irregular> {
+    let opened = open::directory(top).ok()?;
+    let mut search = Search { left: ENTRIES };
+    search.directory(&opened.fd, top, Part::of(top), DEPTH)
+}
+
+/// Which part of a tree a directory belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// A repository's own files: git may open each of them.
+    Repository,
+    /// A working tree: git opens what it tracks and its own settings.
+    Work,
+}
+
+impl Part {
+    fn of(path: &Path) -> Self {
+        let inside = path.components().any(|part| part.as_os_str().as_bytes() == DOT_GIT);
+        if inside { Self::Repository } else { Self::Work }
+    }
+}
+
+struct Search {
+    left: usize,
+}
+
+impl Search {
+    fn directory(&mut self, held: &OwnedFd, path: &Path, part: Part, depth: usize) -> Option<Irregular> {
+        let readable = open::readable(held).ok()?;
+        let mut inner = Vec::new();
+        for entry in Dir::read_from(&readable).ok()?.flatten() {
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            self.left = self.left.checked_sub(1)?;
+            let below = path.join(OsStr::from_bytes(name.to_bytes()));
+            match kind_of(&readable, name, entry.file_type()) {
+                Some(FileType::Directory) => inner.push((name.to_owned(), below)),
+                Some(kind) if part == Part::Repository || name.to_bytes().starts_with(DOT_GIT) => {
+                    if let Some(kind) = irregular(kind) {
+                        return Some(Irregular { path: below, kind });
+                    }
+                }
+                _ => {}
+            }
+        }
+        let depth = depth.checked_sub(1)?;
+        // The repository's own files first: that is where most of them are opened.
+        inner.sort_by_key(|(name, _)| name.to_bytes() != DOT_GIT);
+        inner.into_iter().find_map(|(name, path)| {
+            let found = open::child(&readable, Path::new(OsStr::from_bytes(name.to_bytes())), &path).ok()?;
+            let part = if name.to_bytes() == DOT_GIT { Part::Repository } else { part };
+            self.directory(&found.fd, &path, part, depth)
+        })
+    }
+}
+
+/// The type of an entry; of a symbolic link that of what it names, which is not opened.
+fn kind_of(directory: &OwnedFd, name: &CStr, listed: FileType) -> Option<FileType> {
+    match listed {
+        FileType::Symlink | FileType::Unknown => {
+            let link = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            let own = FileType::from_raw_mode(link.st_mode);
+            if own != FileType::Symlink {
+                return Some(own);
+            }
+            let target = FileType::from_raw_mode(statat(directory, name, AtFlags::empty()).ok()?.st_mode);
+            (target != FileType::Directory).then_some(target)
+        }
+        kind => Some(kind),
+    }
+}
+
+fn irregular(kind: FileType) -> Option<IrregularKind> {
+    match kind {
+        FileType::Fifo => Some(IrregularKind::Fifo),
+        FileType::Socket => Some(IrregularKind::Socket),
+        FileType::CharacterDevice | FileType::BlockDevice => Some(IrregularKind::Device),
+        FileType::RegularFile | FileType::Directory | FileType::Symlink | FileType::Unknown => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, Mode, mknodat};
+
+    use super::*;
+
+    fn fifo(path: &Path) {
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
+
+    #[test]
+    fn a_fifo_among_what_git_opens_is_named_and_one_of_the_projects_own_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        for inner in [".git/objects/ab", ".git/info", "src", ".worktrees/t_1"] {
+            fs_err::create_dir_all(top.join(inner)).unwrap();
+        }
+        fifo(&top.join("src/pipe"));
+        assert_eq!(find(&top), None);
+        for place in
+            [".git/objects/ab/cd", ".git/HEAD", ".git/info/exclude", "src/.gitignore", ".worktrees/t_1/.git"]
+        {
+            let path = top.join(place);
+            fifo(&path);
+            let found = find(&top).unwrap();
+            assert_eq!((found.path.as_path(), found.kind), (path.as_path(), IrregularKind::Fifo));
+            assert!(found.to_string().contains("is a FIFO"), "{found}");
+            fs_err::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_fifo_is_named_and_a_loop_of_links_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        fs_err::create_dir(top.join(".git")).unwrap();
+        symlink("..", top.join(".git/loop")).unwrap();
+        symlink("self", top.join(".git/self")).unwrap();
+        assert_eq!(find(&top), None);
+        fifo(&top.join("pipe"));
+        symlink("../pipe", top.join(".git/HEAD")).unwrap();
+        assert_eq!(find(&top).unwrap().path, top.join(".git/HEAD"));
+    }
+}
