@@ -29,6 +29,7 @@ mod journal;
 mod parity;
 mod processes;
 mod regressions;
+mod repeats;
 mod review;
 mod spine;
 mod stop;

@@ -14,16 +14,16 @@ use crate::http::Http;
 const HOLD: &str = "touch up; while [ ! -e go ]; do sleep 0.02; done";
 
 /// A live worker under the test's hand.
-struct Worker<'a> {
+pub(crate) struct Worker<'a> {
     fleet: &'a Fleet,
-    task: String,
-    workspace: PathBuf,
+    pub(crate) task: String,
+    pub(crate) workspace: PathBuf,
     token: String,
 }
 
 impl<'a> Worker<'a> {
     /// Starts a worker that holds, and takes its token out of its environment file.
-    fn hold(fleet: &'a Fleet, more: &[&str]) -> Self {
+    pub(crate) fn hold(fleet: &'a Fleet, more: &[&str]) -> Self {
         let task = fleet.create("holds", &format!("env > env; {HOLD}"), more);
         let workspace = fleet.eventually("the worker is up", || {
             let path = PathBuf::from(fleet.show(&task)["runs"][0]["workspace_path"].as_str()?);
@@ -33,17 +33,18 @@ impl<'a> Worker<'a> {
         Worker { fleet, task, workspace, token }
     }
 
-    fn go(&self) {
+    /// Lets it end.
+    pub(crate) fn go(&self) {
         fs::write(self.workspace.join("go"), "").unwrap();
     }
 
     /// The workers' door, with this worker's token.
-    fn door(&self) -> Http {
+    pub(crate) fn door(&self) -> Http {
         door(self.fleet).with("authorization", &format!("Bearer {}", self.token))
     }
 
     /// Calls a verb with the token and returns status and body.
-    fn call(&self, verb: &str, body: &Value) -> (u16, Value) {
+    pub(crate) fn call(&self, verb: &str, body: &Value) -> (u16, Value) {
         let answer = self.door().post(&format!("/api/v1/verbs/{verb}"), body);
         (answer.status, serde_json::from_str(&answer.body).unwrap())
     }

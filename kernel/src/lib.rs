@@ -48,6 +48,7 @@ mod outcome;
 mod readers;
 mod ready;
 mod replay;
+mod request;
 mod retry;
 mod run;
 mod sight;
@@ -107,6 +108,7 @@ pub use outcome::{
 pub use readers::Readers;
 pub use ready::{Accounts, Skip};
 pub use replay::Difference;
+pub use request::{Caller, Request};
 pub use retry::{DEFAULT_FAILURE_LIMIT, counts, pause};
 pub use run::{Holder, Purpose, Run, RunStatus};
 pub use status::{Change, Gate, Intake, State, Status, Then, WasDone};

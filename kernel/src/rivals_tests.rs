@@ -15,7 +15,9 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use crate::history_tests::{Act, act, perform};
 use crate::testing::{Bench, alice, titled};
-use crate::{Error, ManualClock, NewTask, Readers, StorageKind, TaskId, WriterOptions, check_board};
+use crate::{
+    Caller, Error, ManualClock, NewTask, Readers, Request, StorageKind, TaskId, WriterOptions, check_board,
+};
 
 /// Whether another writer held the lock for too long: a busy host's refusal, and nothing was written.
 fn was_busy(error: &Error) -> bool {
@@ -143,8 +145,7 @@ fn a_request_that_is_repeated_at_once_is_done_once_and_answered_alike() {
         loop {
             let (reply, answer) = mpsc::channel();
             bench.writer.submit_once(
-                "one-request".parse().unwrap(),
-                "alice".to_owned(),
+                Request::new(Caller::of(&alice()), "create", "one-request".parse().unwrap(), b"{}"),
                 |board| board.create(titled("made once"), &alice()).map(|created| created.task.id),
                 move |result| reply.send(result).unwrap(),
             );

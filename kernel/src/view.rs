@@ -15,6 +15,7 @@ use crate::hold::Hold;
 use crate::id::{AttachmentId, BoardId, BoardName, Digest, EventId, Profile, RunId, TaskId, Tenant};
 use crate::note::{Attachment, Comment, Event};
 use crate::ready::{self, Accounts, Skip};
+use crate::request::Request;
 use crate::run::Run;
 use crate::status::{Gate, Status};
 use crate::store::Connection;
@@ -126,9 +127,17 @@ impl View<'_> {
         tasks::archived_worktrees(self.conn, after, limit)
     }
 
-    /// Returns at most `limit` requests whose replies were stored before a time, and the bytes of those.
-    pub fn old_replies(&self, before: Timestamp, limit: u32) -> Result<(Vec<String>, u64), Error> {
+    /// Returns the rows of at most `limit` replies that were stored before a time, and their bytes.
+    pub fn old_replies(&self, before: Timestamp, limit: u32) -> Result<(Vec<i64>, u64), Error> {
         requests::before(self.conn, before, limit)
+    }
+
+    /// Returns the stored reply to a request, as JSON, where it was answered before.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the caller has used the id for another request.
+    pub fn stored_reply(&self, request: &Request) -> Result<Option<String>, Error> {
+        requests::reply(self.conn, request)
     }
 
     /// Returns one page of tasks.

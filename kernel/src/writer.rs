@@ -14,7 +14,8 @@ use crate::board::Board;
 use crate::clock::{Clock, SystemClock};
 use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Error, StorageKind};
-use crate::id::{EventId, RequestId};
+use crate::id::EventId;
+use crate::request::Request;
 use crate::store::Connection;
 use crate::store::open::{self, OpenError};
 use crate::store::{events, requests, transaction};
@@ -171,33 +172,25 @@ impl Writer {
         answer.recv().unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Queues a job that is done once per request id: its reply is stored with what it did, and a repeat gets that
+    /// Queues a job that is done once per request: its reply is stored with what it did, and a repeat gets that
     /// reply. Only successes are stored.
     ///
     /// # Errors
-    /// `done` gets [`Error::Conflict`] when another caller has used the id.
+    /// `done` gets [`Error::Invalid`] when the caller has used the id for another request.
     pub fn submit_once<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
-        request: RequestId,
-        caller: String,
+        request: Request,
         job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
         done: impl FnOnce(Result<T, Error>) + Send + 'static,
     ) {
         self.submit(
             move |board| {
-                if let Some(stored) = requests::find(board.conn, &request)? {
-                    return if stored.caller == caller {
-                        serde_json::from_str(&stored.reply).map_err(|error| unreadable("read", &error))
-                    } else {
-                        Err(Error::conflict(
-                            format!("the request id {request} was used by another caller"),
-                            "draw a new one",
-                        ))
-                    };
+                if let Some(stored) = requests::reply(board.conn, &request)? {
+                    return serde_json::from_str(&stored).map_err(|error| unreadable("read", &error));
                 }
                 let reply = job(board)?;
                 let text = serde_json::to_string(&reply).map_err(|error| unreadable("stored", &error))?;
-                requests::insert(board.conn, &request, &caller, &text, board.now())?;
+                requests::insert(board.conn, &request, &text, board.now())?;
                 Ok(reply)
             },
             done,

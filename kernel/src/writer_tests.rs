@@ -6,7 +6,10 @@ use std::sync::{Arc, Barrier, mpsc};
 use serde_json::json;
 
 use crate::testing::{Bench, alice, titled};
-use crate::{ErrorCode, FailPoints, Readers, RequestId, Stats, StorageKind, WriterOptions};
+use crate::{
+    Actor, Caller, EndCause, ErrorCode, FailPoints, Handoff, Readers, Request, Stats, StorageKind,
+    WriterOptions,
+};
 
 fn total(stats: &Stats) -> i64 {
     stats.by_status.values().sum()
@@ -108,25 +111,86 @@ fn a_refused_job_does_not_touch_its_neighbours() {
     bench.check();
 }
 
+/// Does a job once for one caller, verb and body, under the same id as all others.
+fn once<T: serde::Serialize + serde::de::DeserializeOwned + Send + 'static>(
+    bench: &Bench,
+    (actor, verb, body): (&Actor, &'static str, &str),
+    job: impl FnOnce(&mut crate::Board<'_>, &Actor) -> Result<T, crate::Error> + Send + 'static,
+) -> Result<T, crate::Error> {
+    let (reply, answer) = mpsc::channel();
+    let request = Request::new(Caller::of(actor), verb, "r-1".parse().unwrap(), body.as_bytes());
+    let actor = actor.clone();
+    bench.writer.submit_once(
+        request,
+        move |board| job(board, &actor),
+        move |result| reply.send(result).unwrap(),
+    );
+    answer.recv().unwrap()
+}
+
 #[test]
 fn a_repeated_request_gets_the_first_reply() {
     let bench = Bench::new();
-    let once = |caller: &str, title: &str| {
-        let (reply, answer) = mpsc::channel();
-        let new = titled(title);
-        bench.writer.submit_once(
-            "r-1".parse::<RequestId>().unwrap(),
-            caller.to_owned(),
-            move |board| Ok(json!(board.create(new, &alice())?.task.id)),
-            move |result| reply.send(result).unwrap(),
-        );
-        answer.recv().unwrap()
+    let create = |title: &'static str| {
+        once(&bench, (&alice(), "create", "{}"), move |board, actor| {
+            Ok(json!(board.create(titled(title), actor)?.task.id))
+        })
     };
-    assert_eq!(once("alice", "").unwrap_err().code(), ErrorCode::Invalid);
-    let first = once("alice", "made once").unwrap();
-    assert_eq!(once("alice", "made once").unwrap(), first);
-    assert_eq!(once("mallory", "made once").unwrap_err().code(), ErrorCode::Conflict);
+    assert_eq!(create("").unwrap_err().code(), ErrorCode::Invalid);
+    let first = create("made once").unwrap();
+    assert_eq!(create("made once").unwrap(), first);
     assert_eq!(total(&bench.stats()), 1);
+}
+
+#[test]
+fn a_request_id_belongs_to_one_caller_one_verb_and_one_body() {
+    let bench = Bench::new();
+    let uid = |uid| Actor { uid: Some(uid), ..alice() };
+    let create = |actor: &Actor, verb, body| {
+        once(&bench, (actor, verb, body), |board, actor| Ok(board.create(titled("x"), actor)?.task.id))
+    };
+    let first = create(&uid(1), "create", "{}").unwrap();
+    assert_ne!(create(&uid(2), "create", "{}").unwrap(), first, "another user of the same name");
+    assert_ne!(create(&uid(1), "swarm", "{}").unwrap(), first, "another verb");
+    let refused = create(&uid(1), "create", "{\"title\":\"y\"}").unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Invalid);
+    assert!(refused.to_string().contains("r-1 was used for another `create`"), "{refused}");
+    assert!(refused.hint().is_some());
+    assert_eq!(create(&uid(1), "create", "{}").unwrap(), first);
+    assert_eq!(total(&bench.stats()), 3);
+}
+
+#[test]
+fn two_tenants_runs_of_one_profile_with_one_request_id_both_have_their_verdict_kept() {
+    let bench = Bench::new();
+    let workers: Vec<Actor> = ["acme", "rival"]
+        .map(|tenant| {
+            let tenant: crate::Tenant = tenant.parse().unwrap();
+            let task = bench.create(crate::NewTask { tenant: Some(tenant.clone()), ..titled("work") }).id;
+            Actor::worker("bob", bench.start(&task), task, Some(tenant))
+        })
+        .into();
+    let complete = |worker: &Actor| {
+        once(&bench, (worker, "complete", "{}"), |board, worker| {
+            let own = worker.run.clone().unwrap().task;
+            Ok(board.complete(&own, Handoff::default(), None, worker)?.task.id)
+        })
+    };
+
+    let replies: Vec<_> = workers.iter().map(|worker| complete(worker).unwrap()).collect();
+
+    for (worker, reply) in workers.iter().zip(replies) {
+        let own = worker.run.clone().unwrap();
+        assert_eq!(reply, own.task);
+        let run = bench.readers.with(|view| view.expect_run(own.run)).unwrap();
+        assert!(run.verdict.is_some(), "the verdict of {} is lost", own.task);
+        bench.finish(own.run, EndCause::Stopped(crate::StopReason::Verdict));
+        // The worker's token is dead now: its own stored reply is all that it gets.
+        let request = Request::new(Caller::run(own.run), "complete", "r-1".parse().unwrap(), b"{}");
+        let stored = bench.readers.with(|view| view.stored_reply(&request)).unwrap().unwrap();
+        assert_eq!(stored, format!("{:?}", own.task.as_str()));
+    }
+    bench.check();
 }
 
 #[test]

@@ -81,8 +81,8 @@ impl Board<'_> {
         requests::forget_before(self.conn(), before)
     }
 
-    /// Forgets the stored replies of some requests.
-    pub fn forget_replies(&mut self, ids: &[String]) -> Result<(), Error> {
-        ids.iter().try_for_each(|id| requests::forget(self.conn(), id))
+    /// Forgets the stored replies in these rows.
+    pub fn forget_replies(&mut self, rows: &[i64]) -> Result<(), Error> {
+        rows.iter().try_for_each(|row| requests::forget(self.conn(), *row))
     }
 }

@@ -19,9 +19,9 @@ use tempfile::TempDir;
 
 use crate::testing::{Bench, alice, start, titled};
 use crate::{
-    Actor, BlockKind, Blocking, Board, Destination, Detach, Edit, EndCause, Ending, Error, FailPoints, Force,
-    Handoff, ManualClock, NewAttachment, NewTask, OnCleanExit, Placement, RequestId, RunId, SeededEntropy,
-    Start, TaskId, Writer, WriterOptions, check_board, create_board,
+    Actor, BlockKind, Blocking, Board, Caller, Destination, Detach, Edit, EndCause, Ending, Error,
+    FailPoints, Force, Handoff, ManualClock, NewAttachment, NewTask, OnCleanExit, Placement, Request, RunId,
+    SeededEntropy, Start, TaskId, Writer, WriterOptions, check_board, create_board,
 };
 
 /// A write of the history, with the number of its group.
@@ -203,8 +203,8 @@ fn options(group: usize, fail_point: FailPoints) -> (Arc<ManualClock>, WriterOpt
     (clock, options)
 }
 
-fn request(group: usize, at: usize) -> RequestId {
-    format!("group-{group}-{at}").parse().unwrap()
+fn request(group: usize, at: usize) -> Request {
+    Request::new(Caller::of(&alice()), "write", format!("group-{group}-{at}").parse().unwrap(), b"{}")
 }
 
 /// Does a group as one transaction. `armed` is called before it, `told` with each reply.
@@ -228,7 +228,6 @@ fn perform(writer: &Writer, group: usize, armed: impl FnOnce() + Send + 'static,
         let number = u8::try_from(group).unwrap();
         writer.submit_once(
             request(group, at),
-            "alice".to_owned(),
             move |board| write(board, number),
             move |result| {
                 told(at, &result.unwrap_or_else(|error| panic!("{group}.{at}: {error}")));
@@ -384,7 +383,6 @@ fn replies(bench: &Bench, group: usize) -> Vec<String> {
         let number = u8::try_from(group).unwrap();
         bench.writer.submit_once(
             request(group, at),
-            "alice".to_owned(),
             move |board| HISTORY[group][at](board, number),
             move |result| reply.send(result).unwrap(),
         );

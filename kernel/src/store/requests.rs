@@ -5,60 +5,68 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::convert::Step as _;
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::id::RequestId;
+use crate::request::Request;
 
-pub(crate) struct Stored {
-    pub(crate) caller: String,
-    /// As JSON.
-    pub(crate) reply: String,
-}
-
-pub(crate) fn find(conn: &Connection, id: &RequestId) -> Result<Option<Stored>, Error> {
-    conn.prepare_cached("SELECT caller, reply FROM requests WHERE id = ?1")
+/// Returns the reply to a request, as JSON, where it was answered before.
+///
+/// # Errors
+/// [`Error::Invalid`] when the caller has used the id for another request of the same verb.
+pub(crate) fn reply(conn: &Connection, request: &Request) -> Result<Option<String>, Error> {
+    let Request { caller, verb, id, body } = request;
+    let found: Option<(String, String)> = conn
+        .prepare_cached("SELECT body, reply FROM requests WHERE caller = ?1 AND verb = ?2 AND id = ?3")
         .and_then(|mut statement| {
             statement
-                .query_row([id.as_str()], |row| {
-                    Ok(Stored { caller: row.get("caller")?, reply: row.get("reply")? })
+                .query_row(params![caller.as_str(), verb, id.as_str()], |row| {
+                    Ok((row.get("body")?, row.get("reply")?))
                 })
                 .optional()
         })
-        .step("look up the request")
+        .step("look up the request")?;
+    match found {
+        Some((stored, reply)) if stored == body.as_str() => Ok(Some(reply)),
+        Some(_) => Err(Error::invalid(
+            "request id",
+            format!("{id} was used for another `{verb}` before"),
+            "draw a new id for each request; repeat a request with the body that it had",
+        )),
+        None => Ok(None),
+    }
 }
 
-pub(crate) fn insert(
-    conn: &Connection,
-    id: &RequestId,
-    caller: &str,
-    reply: &str,
-    now: Timestamp,
-) -> Result<(), Error> {
-    conn.prepare_cached("INSERT INTO requests (id, caller, reply, created_at) VALUES (?1, ?2, ?3, ?4)")
-        .and_then(|mut statement| statement.execute(params![id.as_str(), caller, reply, now]))
-        .step("store the reply")
-        .map(|_| ())
+pub(crate) fn insert(conn: &Connection, request: &Request, reply: &str, now: Timestamp) -> Result<(), Error> {
+    let Request { caller, verb, id, body } = request;
+    conn.prepare_cached(
+        "INSERT INTO requests (id, caller, verb, body, reply, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )
+    .and_then(|mut statement| {
+        statement.execute(params![id.as_str(), caller.as_str(), verb, body, reply, now])
+    })
+    .step("store the reply")
+    .map(|_| ())
 }
 
 pub(crate) fn forget_before(conn: &Connection, time: Timestamp) -> Result<usize, Error> {
     conn.execute("DELETE FROM requests WHERE created_at < ?1", [time]).step("forget old requests")
 }
 
-/// Returns at most `limit` requests of before a time, and the bytes of their replies.
-pub(crate) fn before(conn: &Connection, time: Timestamp, limit: u32) -> Result<(Vec<String>, u64), Error> {
-    let rows: Vec<(String, i64)> = conn
-        .prepare_cached("SELECT id, length(reply) AS bytes FROM requests WHERE created_at < ?1 LIMIT ?2")
+/// Returns the rows of at most `limit` requests of before a time, and the bytes of their replies.
+pub(crate) fn before(conn: &Connection, time: Timestamp, limit: u32) -> Result<(Vec<i64>, u64), Error> {
+    let rows: Vec<(i64, i64)> = conn
+        .prepare_cached("SELECT rowid, length(reply) AS bytes FROM requests WHERE created_at < ?1 LIMIT ?2")
         .and_then(|mut statement| {
             statement
-                .query_map(params![time, limit], |row| Ok((row.get("id")?, row.get("bytes")?)))?
+                .query_map(params![time, limit], |row| Ok((row.get("rowid")?, row.get("bytes")?)))?
                 .collect()
         })
         .step("list old requests")?;
     let bytes = rows.iter().map(|(_, bytes)| bytes.unsigned_abs()).sum();
-    Ok((rows.into_iter().map(|(id, _)| id).collect(), bytes))
+    Ok((rows.into_iter().map(|(row, _)| row).collect(), bytes))
 }
 
-pub(crate) fn forget(conn: &Connection, id: &str) -> Result<(), Error> {
-    conn.prepare_cached("DELETE FROM requests WHERE id = ?1")
-        .and_then(|mut statement| statement.execute([id]))
+pub(crate) fn forget(conn: &Connection, row: i64) -> Result<(), Error> {
+    conn.prepare_cached("DELETE FROM requests WHERE rowid = ?1")
+        .and_then(|mut statement| statement.execute([row]))
         .step("forget a request")
         .map(|_| ())
 }

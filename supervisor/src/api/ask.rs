@@ -9,12 +9,12 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt as _, Limited};
-use kernel::{Actor, ActorKind, BoardName, RequestId};
+use kernel::{Actor, ActorKind, BoardName, Request as Repeatable, RequestId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::call::{Audience, Call, Verb};
-use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER};
+use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
 use super::router::Shared;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -66,24 +66,32 @@ impl<Q> Ask<Q> {
 
     /// Runs a verb for the caller.
     pub(super) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
-        verb.run(self.admit::<V>().await?).await
+        let Caller { who: Who::Ended(run), board: Some(board) } = &self.caller else {
+            return self.admit::<V>().await?.make(verb).await;
+        };
+        // A client that never saw the reply which it was given before the run ended asks again.
+        let id = self.request_id()?.ok_or_else(token_not_valid)?;
+        let request = Repeatable::new(kernel::Caller::run(*run), V::NAME, id, &verb.substance()?);
+        let stored = stored_reply(Arc::clone(board), request).await?.ok_or_else(token_not_valid)?;
+        serde_json::from_str(&stored)
+            .map_err(|e| Failure::failed(format!("the stored reply to `{}` cannot be read: {e}", V::NAME)))
     }
 
     /// Finds out whether the caller may call a verb, and on which board.
     pub(super) async fn admit<V: Verb>(&self) -> Result<Call, Failure> {
-        permit::<V>(&self.caller.actor)?;
+        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+        permit::<V>(actor)?;
         let board = match &self.caller.board {
             Some(board) => Arc::clone(board),
             None => self.operators_board::<V>().await?,
         };
-        let request = match self.text(REQUEST_HEADER) {
-            Some(id) => {
-                Some(id.parse::<RequestId>().map_err(|e| Failure::usage(format!("the request's id: {e}")))?)
-            }
-            None => None,
-        };
         let service = Arc::clone(&self.shared.service);
-        Ok(Call { service, board, actor: self.caller.actor.clone(), request })
+        Ok(Call::new(service, board, actor.clone(), self.request_id()?))
+    }
+
+    fn request_id(&self) -> Result<Option<RequestId>, Failure> {
+        let id = self.text(REQUEST_HEADER).map(str::parse).transpose();
+        id.map_err(|e: kernel::ParseError| Failure::usage(format!("the request's id: {e}")))
     }
 
     /// The board that an operator names. It is made by `init` alone.
@@ -107,6 +115,12 @@ impl<Q> Ask<Q> {
     fn text(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
+}
+
+async fn stored_reply(board: Arc<BoardHandle>, request: Repeatable) -> Result<Option<String>, Failure> {
+    let read = tokio::task::spawn_blocking(move || board.readers().with(|view| view.stored_reply(&request)));
+    let read = read.await.map_err(|panic| Failure::failed(format!("the reply was not read: {panic}")))?;
+    read.map_err(Failure::from)
 }
 
 fn permit<V: Verb>(actor: &Actor) -> Result<(), Failure> {

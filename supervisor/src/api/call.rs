@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use hyper::body::Bytes;
-use kernel::{Actor, Attachment, Board, Extent, Holder, RequestId, Sweep, Swept, TaskId, View};
+use kernel::{
+    Actor, Attachment, Board, Caller, Extent, Holder, Request, RequestId, Sweep, Swept, TaskId, View,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -51,10 +53,14 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'stati
         Ok(())
     }
 
+    /// All that is asked for: a repeat of a request asks for the same.
+    fn substance(&self) -> Result<Vec<u8>, Failure> {
+        serde_json::to_vec(self).map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
+    }
+
     /// What is sent: the verb as JSON, unless it is mostly bytes.
     fn parcel(&self) -> Result<Parcel, Failure> {
-        let body = serde_json::to_vec(self)
-            .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
+        let body = self.substance()?;
         let path = format!("/api/v1/verbs/{}", Self::NAME);
         Ok(Parcel { path, content_type: "application/json", body: body.into() })
     }
@@ -91,11 +97,31 @@ pub(crate) struct Call {
     pub(crate) board: Arc<BoardHandle>,
     /// Who calls.
     pub(crate) actor: Actor,
-    /// The id under which the reply of a write is kept, so that a repeat gets the same reply.
-    pub(crate) request: Option<RequestId>,
+    /// The id of the request, where the caller may repeat it.
+    id: Option<RequestId>,
+    /// Under which the reply of a write is kept, so that a repeat gets the same reply.
+    request: Option<Request>,
 }
 
 impl Call {
+    /// A call of somebody who may act.
+    pub(crate) fn new(
+        service: Arc<Service>,
+        board: Arc<BoardHandle>,
+        actor: Actor,
+        id: Option<RequestId>,
+    ) -> Self {
+        Call { service, board, actor, id, request: None }
+    }
+
+    /// Runs a verb.
+    pub(crate) async fn make<V: Verb>(mut self, verb: V) -> Result<V::Reply, Failure> {
+        if let Some(id) = self.id.take() {
+            self.request = Some(Request::new(Caller::of(&self.actor), V::NAME, id, &verb.substance()?));
+        }
+        verb.run(self).await
+    }
+
     /// Reads the board off the runtime's threads.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
@@ -185,10 +211,9 @@ impl Call {
             writer.submit(move |board| job(board, &actor), move |result| drop(done.send(result)));
             return reply.await.map_err(lost)?.map_err(Failure::from);
         };
-        let caller = format!("{}:{}", self.actor.kind, self.actor.name);
         let (done, reply) = tokio::sync::oneshot::channel();
         let job = move |board: &mut Board<'_>| job(board, &actor);
-        writer.submit_once(request, caller, job, move |result| drop(done.send(result)));
+        writer.submit_once(request, job, move |result| drop(done.send(result)));
         reply.await.map_err(lost)?.map_err(Failure::from)
     }
 }

@@ -54,7 +54,7 @@ async fn upload(
         return Err(verbs::too_large(name, length));
     }
     let published = receive(&call.board, &mut body).await?;
-    Ok((StatusCode::CREATED, Json(attach.with(published).run(call).await?)))
+    Ok((StatusCode::CREATED, Json(call.make(attach.with(published)).await?)))
 }
 
 /// Stores a body as it comes.

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue};
-use kernel::{Actor, ActorKind, RunRef};
+use kernel::{Actor, ActorKind, Run, RunId, RunRef, Tenant};
 use rand::Rng as _;
 use sha2::{Digest, Sha256};
 
@@ -112,9 +112,27 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// Who it is.
-    pub(super) actor: Actor,
+    pub(super) who: Who,
     /// The board of a worker's run, the only one that it has. An operator names one with each request.
     pub(super) board: Option<Arc<BoardHandle>>,
+}
+
+/// Who calls.
+#[derive(Clone, Debug)]
+pub(super) enum Who {
+    /// Somebody who may act.
+    Live(Actor),
+    /// The worker of a run that has ended: it gets the replies that it was given before, and nothing else.
+    Ended(RunId),
+}
+
+/// The refusal of a token that no open run has.
+pub(super) fn token_not_valid() -> Failure {
+    Failure::new(
+        Code::NotPermitted,
+        "this run's token is not valid: the run has ended, was taken back, or belongs to another root",
+    )
+    .hint("nothing was changed; stop working, the task is in other hands now")
 }
 
 /// Decides who a caller is, before anything else of a request counts: no board is opened, made or named for anybody
@@ -153,7 +171,7 @@ pub(super) async fn identify(
             Actor::clone(person)
         }
     };
-    Ok(Caller { actor: person, board: None })
+    Ok(Caller { who: Who::Live(person), board: None })
 }
 
 /// The token in an `Authorization` header. The scheme is written in any case (RFC 9110, section 11.1).
@@ -184,8 +202,8 @@ async fn worker(service: &Arc<Service>, token: &str) -> Result<Caller, Failure> 
     let boards = service.served();
     let found = tokio::task::spawn_blocking(move || {
         for board in boards {
-            if let Some(actor) = of_run(&board, &hash)? {
-                return Ok(Some(Caller { actor, board: Some(board) }));
+            if let Some(who) = of_run(&board, &hash)? {
+                return Ok(Some(Caller { who, board: Some(board) }));
             }
         }
         Ok::<_, Failure>(None)
@@ -202,26 +220,28 @@ async fn worker(service: &Arc<Service>, token: &str) -> Result<Caller, Failure> 
         )
         .hint("try again in a moment"));
     }
-    Err(Failure::new(
-        Code::NotPermitted,
-        "this run's token is not valid: the run has ended, was taken back, or belongs to another root",
-    )
-    .hint("nothing was changed; stop working, the task is in other hands now"))
+    Err(token_not_valid())
 }
 
-fn of_run(board: &BoardHandle, hash: &[u8; 32]) -> Result<Option<Actor>, Failure> {
+fn of_run(board: &BoardHandle, hash: &[u8; 32]) -> Result<Option<Who>, Failure> {
     let found = board.readers().with(|view| {
-        let Some(run) = view.run_by_token(hash)? else { return Ok(None) };
-        let task = view.task(&run.task_id)?;
-        Ok(Some((run, task)))
+        if let Some(run) = view.run_by_token(hash)? {
+            let tenant = view.task(&run.task_id)?.and_then(|task| task.tenant);
+            return Ok(Some(Who::Live(speaker(run, tenant))));
+        }
+        Ok(view.run_by_past_token(hash)?.map(|run| Who::Ended(run.id)))
     })?;
-    Ok(found.map(|(run, task)| Actor {
+    Ok(found)
+}
+
+fn speaker(run: Run, tenant: Option<Tenant>) -> Actor {
+    Actor {
         kind: ActorKind::Worker,
         name: run.profile.as_ref().map_or_else(|| "worker".to_owned(), ToString::to_string),
         uid: None,
         run: Some(RunRef { run: run.id, task: run.task_id }),
-        tenant: task.and_then(|task| task.tenant),
-    }))
+        tenant,
+    }
 }
 
 /// Refuses a worker that names another board than its own. Whether there is such a board is not said.

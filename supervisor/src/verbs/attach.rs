@@ -134,6 +134,12 @@ impl Verb for Attach {
         Ok(Parcel { path, content_type: "application/octet-stream", body })
     }
 
+    fn substance(&self) -> Result<Vec<u8>, Failure> {
+        let sha256 = self.published.as_ref().map(|published| &published.digest);
+        serde_json::to_vec(&(self, sha256))
+            .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
+    }
+
     async fn run(self, call: Call) -> Result<Kept, Failure> {
         let (id, filename) = (texts::named(self.task_id.clone())?, self.named()?);
         // Dropped after the commit: until then no sweep takes the bytes for nobody's.
