@@ -242,7 +242,8 @@ fn a_run_of_another_boot_is_lost_and_costs_nothing() {
     let fleet = Fleet::offline();
     let journal = Journal::of(&fleet, 4, "");
     // One process: it dies with its shim, and leaves nobody.
-    let tasks = create(&fleet, 1, &Journal::script("[ -e again ] || { touch again; exec sleep 600; }"));
+    let script = journal.own_script("[ -e again ] || { touch again; exec sleep 600; }");
+    let tasks = [fleet.create("dies", &script, &["--policy", "unconfined"])];
     fleet.start();
     let (dir, record) = fleet.eventually("the run has begun", || {
         let begun = journal.lines().len() == 1 && !records(&fleet, "started").is_empty();
@@ -300,7 +301,8 @@ fn without_a_cgroup_a_killed_shim_holds_its_claim_until_a_person_takes_it_back()
     let fleet = Fleet::offline_as(User::ordinary());
     let journal = Journal::of(&fleet, 4, "");
     // One process: it dies with its shim, and leaves nobody.
-    let tasks = create(&fleet, 1, &Journal::script("[ -e again ] || { touch again; exec sleep 600; }"));
+    let script = journal.own_script("[ -e again ] || { touch again; exec sleep 600; }");
+    let tasks = [fleet.create("dies", &script, &["--policy", "unconfined"])];
     fleet.start();
     let record = fleet.eventually("the run has begun", || {
         let begun = journal.lines().len() == 1 && !records(&fleet, "started").is_empty();
@@ -337,7 +339,8 @@ fn without_a_cgroup_a_killed_shim_holds_its_claim_until_a_person_takes_it_back()
 fn what_was_asked_of_a_run_before_its_shim_was_killed_does_not_free_it() {
     let fleet = Fleet::offline_as(User::ordinary());
     let journal = Journal::of(&fleet, 4, "grace = 600\n");
-    let tasks = create(&fleet, 1, &Journal::script("trap '' TERM; exec sleep 600"));
+    let script = journal.own_script("trap '' TERM; exec sleep 600");
+    let tasks = [fleet.create("stays", &script, &["--policy", "unconfined"])];
     fleet.start();
     let (dir, record) = fleet.eventually("the run has begun", || {
         let begun = journal.lines().len() == 1 && !records(&fleet, "started").is_empty();

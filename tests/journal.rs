@@ -104,6 +104,11 @@ impl Journal {
         )
     }
 
+    /// The same for a policy that says nothing of the journal.
+    pub(crate) fn own_script(&self, between: &str) -> String {
+        format!("JOURNAL='{}'\n{}", self.path.display(), Journal::script(between))
+    }
+
     /// Everything that was written.
     pub(crate) fn lines(&self) -> Vec<Line> {
         let text = fs::read_to_string(&self.path).unwrap();

@@ -33,6 +33,7 @@ mod repeats;
 mod review;
 mod spine;
 mod stop;
+mod survivors;
 mod transfer;
 mod unhappy;
 mod why;

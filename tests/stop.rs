@@ -138,6 +138,43 @@ fn a_daemon_that_drains_waits_for_its_workers_and_starts_no_more() {
 }
 
 #[test]
+fn leaving_the_workers_is_possible_during_a_drain_and_each_answer_says_what_happens() {
+    let fleet = Fleet::boot();
+    let (task, path) = started(&fleet, PATIENT);
+    let drain = fleet.cli(["stop"]).ok();
+    assert!(drain.stdout.contains("waits for its 1 worker until "), "{}", drain.stdout);
+    assert!(drain.stdout.contains("TERM, KILL after"), "{}", drain.stdout);
+    // Asked once more it says the same and presses nobody.
+    let again = fleet.json(["stop"]);
+    assert_eq!((&again["mode"], &again["ending"]), (&json!("drain"), &json!(0)), "{again:#}");
+    assert!(again["until"].as_i64().is_some(), "{again:#}");
+
+    let left = fleet.json(["stop", "--leave"]);
+
+    assert_eq!((&left["mode"], &left["workers"]), (&json!("leave"), &json!(1)), "{left:#}");
+    assert!(fleet.reap_daemon().success());
+    assert!(!fleet.processes_with(&of_task(&task)).is_empty(), "the worker goes on");
+    std::fs::write(format!("{path}/go"), "").unwrap();
+    fleet.start();
+    let shown = fleet.wait_for(&task, "done");
+    assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "{shown:#}");
+}
+
+#[test]
+fn an_interrupted_daemon_says_at_once_what_it_waits_for_and_what_the_next_interrupt_does() {
+    let fleet = Fleet::boot();
+    let (_, path) = started(&fleet, PATIENT);
+    fleet.signal(Signal::SIGINT);
+    fleet.eventually("it says what it waits for", || {
+        let log = fleet.log();
+        (log.contains("waits for its 1 worker until ") && log.contains("Ctrl-C again ends them"))
+            .then_some(())
+    });
+    std::fs::write(format!("{path}/go"), "").unwrap();
+    assert!(fleet.reap_daemon().success());
+}
+
+#[test]
 fn sigterm_drains_and_a_second_one_ends_the_workers() {
     let fleet = Fleet::boot();
     let (task, _) = started(&fleet, PATIENT);

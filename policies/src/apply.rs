@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use rustix::process::fchdir;
 
-use crate::mounts::ProbeError;
-use crate::plan::Plan;
+use crate::mounts::{ProbeError, show_own_processes};
+use crate::plan::{OwnProcesses, Plan};
 use crate::privileges::{self, Closed, PrivilegeError};
 use crate::report::{Layer, LayerReport, Report};
 use crate::ruleset::{RulesetError, grant_path};
@@ -90,6 +90,10 @@ impl Plan {
         let in_view = self.view.is_some();
         if let Some(view) = self.view {
             view.enter()?;
+        }
+        if self.own_processes == OwnProcesses::Mounted {
+            // Nothing is kept apart by it: where it cannot be had, the numbers in `/proc` are the host's.
+            show_own_processes().ok();
         }
         // After the view, whose directories the worker must be able to traverse.
         session::set_umask();

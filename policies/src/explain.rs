@@ -133,6 +133,7 @@ mod tests {
             write: vec![],
             identity: None,
             work_cgroup: None,
+            pid_namespace: None,
             board: BoardAccess::None,
             parent: 1,
         };

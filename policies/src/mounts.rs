@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
-use nix::unistd::{chdir, getegid, geteuid, pivot_root};
+use nix::unistd::{chdir, pivot_root};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
 
 use crate::files::Access;
+use crate::namespaces::{NamespaceError, PidNamespace, unshare_as_self};
 use crate::paths::{Kind, Link, Opened, PathError};
 use crate::support::{Support, View};
 
@@ -20,6 +21,8 @@ use crate::support::{Support, View};
 const STAGE: &str = "/tmp";
 /// Where the old root is until it is detached.
 const OLD: &str = "/.old";
+/// Where the processes are shown.
+const PROC: &str = "/proc";
 /// What a run may put into its `/dev/shm`.
 const SHM_OPTIONS: &str = "mode=1777,size=256m";
 
@@ -46,6 +49,9 @@ pub enum ProbeError {
     /// The attempt failed.
     #[error(transparent)]
     Mount(#[from] MountError),
+    /// No namespace could be made for the attempt.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
     /// A path of the attempt could not be opened.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -59,6 +65,7 @@ pub(crate) struct Plan {
     links: Vec<Link>,
     shm: bool,
     terminals: bool,
+    processes: Processes,
     tmp: Option<Place>,
 }
 
@@ -67,6 +74,16 @@ pub(crate) struct Plan {
 enum How {
     Own,
     UserNamespace,
+    /// With those that the caller has in the user namespace that it was born in.
+    Entered,
+}
+
+/// Whose processes `/proc` shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Processes {
+    Host,
+    /// Those of the caller's pid namespace, by the numbers that it knows them by.
+    Own,
 }
 
 /// One bound path.
@@ -83,6 +100,8 @@ pub(crate) struct Extras {
     pub(crate) shm: bool,
     /// A `/dev/pts` of its own, with `/dev/ptmx`.
     pub(crate) terminals: bool,
+    /// The pid namespace that the caller is in, if it is not the host's.
+    pub(crate) pid_namespace: Option<PidNamespace>,
 }
 
 impl Plan {
@@ -94,11 +113,13 @@ impl Plan {
         extras: Extras,
         tmp: Option<&Opened>,
     ) -> Result<Option<Self>, PathError> {
-        let how = match view {
-            View::Privileged => How::Own,
-            View::UserNamespace => How::UserNamespace,
-            View::Unavailable { .. } => return Ok(None),
+        let how = match (view, extras.pid_namespace) {
+            (View::Privileged, _) => How::Own,
+            (View::UserNamespace, None) => How::UserNamespace,
+            (View::UserNamespace, Some(_)) => How::Entered,
+            (View::Unavailable { .. }, _) => return Ok(None),
         };
+        let processes = if extras.pid_namespace.is_some() { Processes::Own } else { Processes::Host };
         let mut wanted: Vec<(&Opened, bool)> =
             granted.map(|(opened, access)| (opened, access.writes())).collect();
         // Shorter paths first, so that a mount never hides an earlier one; of the same path the writable one.
@@ -119,12 +140,12 @@ impl Plan {
         };
         let hidden = |link: &&Link| !places.iter().any(|place| link.at.starts_with(&place.opened.path));
         let links = links.iter().filter(hidden).cloned().collect();
-        Ok(Some(Self { how, places, links, shm: extras.shm, terminals: extras.terminals, tmp }))
+        Ok(Some(Self { how, places, links, shm: extras.shm, terminals: extras.terminals, processes, tmp }))
     }
 
     /// Whether the run gets a user namespace of its own.
     pub(crate) fn makes_user_namespace(&self) -> bool {
-        self.how == How::UserNamespace
+        self.how != How::Own
     }
 
     /// Makes the view that of the calling process, and leaves it in the new root.
@@ -148,6 +169,11 @@ impl Plan {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let old = at("open", Path::new(OLD), open(OLD, flags, Mode::empty()).map_err(io::Error::from))?;
         for place in &self.places {
+            let is_proc = place.opened.path == Path::new(PROC);
+            // Where the host masks parts of its own it permits no other one (mount_too_revealing in fs/namespace.c).
+            if is_proc && self.processes == Processes::Own && mount_proc().is_ok() {
+                continue;
+            }
             place.bind(&old, &place.opened.path)?;
         }
         if let Some(tmp) = &self.tmp {
@@ -166,21 +192,10 @@ impl Plan {
         Ok(())
     }
 
-    fn unshare(&self) -> Result<(), MountError> {
-        let here = Path::new("/proc/self");
-        if self.how == How::Own {
-            return at("unshare", here, unshare(CloneFlags::CLONE_NEWNS).map_err(io::Error::from));
-        }
-        let (uid, gid) = (geteuid(), getegid());
-        let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
-        at("unshare", here, unshare(flags).map_err(io::Error::from))?;
-        for (name, text) in [
-            ("setgroups", "deny".to_owned()),
-            ("uid_map", format!("{uid} {uid} 1")),
-            ("gid_map", format!("{gid} {gid} 1")),
-        ] {
-            let path = here.join(name);
-            at("write", &path, std::fs::write(&path, text))?;
+    fn unshare(&self) -> Result<(), ProbeError> {
+        match self.how {
+            How::Own | How::Entered => unshare_mounts()?,
+            How::UserNamespace => unshare_as_self(CloneFlags::CLONE_NEWNS)?,
         }
         Ok(())
     }
@@ -232,7 +247,7 @@ impl Place {
         // The name of an open file, so that nothing is looked up a second time.
         let name = format!("{OLD}/proc/self/fd/{}", source.as_fd().as_raw_fd());
         mount_at("bind", Some(&name), target, None, rec, None)?;
-        if self.opened.path == Path::new("/proc") {
+        if self.opened.path == Path::new(PROC) {
             return Ok(());
         }
         let flags = at("inspect", target, fstatvfs(&source).map_err(io::Error::from))?.f_flag;
@@ -256,6 +271,27 @@ impl Place {
         mount_at("protect", None, target, None, keep, None)?;
         Ok(())
     }
+}
+
+fn unshare_mounts() -> Result<(), MountError> {
+    at("unshare", Path::new("/proc/self"), unshare(CloneFlags::CLONE_NEWNS).map_err(io::Error::from))
+}
+
+/// Mounts a `/proc` of the caller's pid namespace.
+fn mount_proc() -> Result<(), MountError> {
+    let path = Path::new(PROC);
+    at("make", path, std::fs::create_dir_all(path))?;
+    let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount_at("mount", Some("proc"), path, Some("proc"), safe, None)
+}
+
+/// Shows the processes of the caller's pid namespace in `/proc`, and leaves all else as the host has it.
+pub(crate) fn show_own_processes() -> Result<(), MountError> {
+    unshare_mounts()?;
+    // The host's later mounts still arrive; none of this goes back.
+    let flags = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+    mount_at("separate", None, Path::new("/"), None, flags, None)?;
+    mount_proc()
 }
 
 /// Makes the directories above a path.
@@ -292,7 +328,7 @@ pub fn probe_view() -> Result<(), ProbeError> {
     let usr = Opened::real(Path::new("/usr"))?;
     let proc = Opened::real(Path::new("/proc"))?;
     let null = Opened::real(Path::new("/dev/null"))?;
-    let extras = Extras { shm: true, terminals: true };
+    let extras = Extras { shm: true, terminals: true, pid_namespace: None };
     let granted = [(&usr, Access::Execute), (&proc, Access::Read), (&null, Access::Device)];
     match Plan::new(&view, granted.into_iter(), &[], extras, None)? {
         Some(plan) => plan.enter(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use seccompiler::BpfProgram;
 
 use crate::cgroup::Cgroup;
-use crate::files::{Access, Device, Granted, Shm};
+use crate::files::{Access, Device, Granted, Proc, Shm};
 use crate::layers::{uid_report, unix_report};
 use crate::limits::{Counting, Limits};
 use crate::mounts::{self, Extras};
@@ -28,6 +28,7 @@ pub struct Plan {
     pub(crate) abi: u32,
     pub(crate) cgroup: Option<Cgroup>,
     pub(crate) view: Option<mounts::Plan>,
+    pub(crate) own_processes: OwnProcesses,
     pub(crate) workspace: Opened,
     pub(crate) limits: Limits,
     pub(crate) counting: Counting,
@@ -39,7 +40,21 @@ pub struct Plan {
     pub(crate) layers: Vec<LayerReport>,
 }
 
+/// Whether `/proc` is to show the processes of the run's own pid namespace where no view does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnProcesses {
+    /// The host's `/proc` fits, or the view has its own.
+    AsTheyAre,
+    /// Another `/proc` is mounted over the host's.
+    Mounted,
+}
+
 impl Policy {
+    /// Returns whether a run has a file system view of its own on this host, unless the policy grants all of the host's.
+    pub fn has_view(&self, host: &Support) -> bool {
+        self.is_confined() && self.process.mount_namespace != MountNamespace::Off && host.has_view()
+    }
+
     /// Checks and opens everything that the run needs, without restricting the caller.
     ///
     /// # Errors
@@ -62,7 +77,7 @@ impl Policy {
             return Err(PlanError::BoardSocket { path: path.clone() });
         }
         let reach = if confined { self.network.reach(&around.board) } else { Reach::everything() };
-        let late = self.late(view.is_some());
+        let late = self.late(around, view.is_some());
         let rules = if confined && abi > 0 {
             let mut rules = Rules::new(abi, reach.tcp.as_ref())?;
             for (opened, access) in &granted.paths {
@@ -74,6 +89,10 @@ impl Policy {
         };
         let filter =
             if filtered == Filtered::Yes { syscalls::compile(&self.process, &reach, unix)? } else { None };
+        let own_processes = match (around.pid_namespace, &view) {
+            (Some(_), None) => OwnProcesses::Mounted,
+            (Some(_), Some(_)) | (None, _) => OwnProcesses::AsTheyAre,
+        };
         let counting = match (&view, around.identity) {
             (Some(view), _) if view.makes_user_namespace() => Counting::Alone,
             (_, Some(identity)) if identity.uid != host.uid => Counting::Alone,
@@ -90,6 +109,7 @@ impl Policy {
             abi,
             cgroup,
             view,
+            own_processes,
             workspace,
             limits: self.limits.clone(),
             counting,
@@ -144,6 +164,7 @@ impl Policy {
         let extras = Extras {
             shm: self.filesystem.shm == Shm::Private,
             terminals: self.filesystem.devices.contains(&Device::Ptmx),
+            pid_namespace: around.pid_namespace,
         };
         let tmp = Opened::real(&around.tmp)?;
         let plan = mounts::Plan::new(&host.view, paths, &granted.links, extras, Some(&tmp))?;
@@ -162,8 +183,11 @@ impl Policy {
     }
 
     /// Returns what exists only once the view does.
-    fn late(&self, view: bool) -> Vec<(PathBuf, Access)> {
+    fn late(&self, around: &Surroundings, view: bool) -> Vec<(PathBuf, Access)> {
         let mut late = Vec::new();
+        if self.filesystem.proc == Proc::Host && around.pid_namespace.is_some() {
+            late.push((PathBuf::from("/proc"), Access::Read));
+        }
         if view && self.filesystem.shm == Shm::Private {
             late.push((PathBuf::from("/dev/shm"), Access::Write));
         }
@@ -187,7 +211,11 @@ fn check_user(around: &Surroundings, host: &Support) -> Result<(), PlanError> {
 
 fn open_cgroup(around: &Surroundings, limits: &Limits) -> Result<(Option<Cgroup>, LayerReport), PlanError> {
     let Some(path) = &around.work_cgroup else {
-        return Ok((None, LayerReport::absent(Layer::Cgroup, "this run has none")));
+        let why = match around.pid_namespace {
+            Some(_) => "this run has none; a pid namespace holds its processes together",
+            None => "this run has none",
+        };
+        return Ok((None, LayerReport::absent(Layer::Cgroup, why)));
     };
     let (cgroup, report) =
         Cgroup::open(path, limits).map_err(|source| PlanError::Cgroup { path: path.clone(), source })?;

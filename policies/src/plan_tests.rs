@@ -26,6 +26,7 @@ fn bench() -> Bench {
         write: vec![],
         identity: None,
         work_cgroup: None,
+        pid_namespace: None,
         board: BoardAccess::None,
         parent: 1,
     };

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::namespaces::PidNamespace;
+
 /// The places and identities of one run, to which a policy is applied.
 ///
 /// `workspace`, `home`, `tmp` and `write` must be real paths: they are opened without following any symbolic link,
@@ -31,6 +33,9 @@ pub struct Surroundings {
     /// The cgroup v2 directory to join.
     #[serde(default)]
     pub work_cgroup: Option<PathBuf>,
+    /// The pid namespace that the caller was born in; none where it shares the host's.
+    #[serde(default)]
+    pub pid_namespace: Option<PidNamespace>,
     /// How the worker reaches the board.
     pub board: BoardAccess,
     /// The process that must still be the parent once the death signal is set.

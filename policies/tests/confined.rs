@@ -137,6 +137,7 @@ impl Lab {
             write: vec![],
             identity: (self.caller == Caller::Root).then_some(Identity { uid: self.uid, gid: self.uid }),
             work_cgroup: None,
+            pid_namespace: None,
             board: BoardAccess::None,
             parent: std::process::id().cast_signed(),
         }

@@ -80,7 +80,7 @@ fn survivors(task: &Task, why: &Waiting) -> Diagnosed {
         detail: why.text.clone(),
         actions: vec![
             remedy("see what runs", "supervisor status".to_owned(), false),
-            remedy("when you know that all of them are gone", format!("supervisor reclaim {id}"), true),
+            remedy("end what was found and free the task", format!("supervisor reclaim {id}"), true),
         ],
         first_seen_at: task.updated_at,
         last_seen_at: SystemClock.now(),

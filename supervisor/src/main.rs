@@ -33,6 +33,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(OsStr::to_str) {
         Some("__shim") => shim::main(arguments),
+        Some("__init") => shim::init_main(),
         Some("__confine") => confine::main(arguments),
         Some("__helper") => daemon::helper_main(arguments),
         Some("__probe") => demo::probe_main(arguments),

@@ -6,9 +6,12 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::Output;
 use crate::api::Verb as _;
 use crate::client::Client;
+use crate::daemon::StopMode;
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::owner::OwnerLock;
-use crate::verbs::Stop;
+use crate::terminal::complain;
+use crate::verbs::{Status, Stop};
 
 // Its description is that of the verb: a comment for the documentation would take its place in the help.
 #[derive(Clone, Debug, clap::Args)]
@@ -24,10 +27,22 @@ pub(super) async fn run(client: &Client, mut stop: StopAndWait, output: Output) 
     stop.verb.localize(client)?;
     let stopping = client.call(&stop.verb).await?;
     let code = output.reply::<Stop>(&stopping)?;
-    if stop.wait {
-        gone(client, stopping.pid)?;
+    if !stop.wait {
+        return Ok(code);
     }
-    Ok(code)
+    gone(client, stopping.pid)?;
+    if stopping.mode == StopMode::Leave {
+        return Ok(code);
+    }
+    let left = client.call(&Status::default()).await?;
+    // A daemon that has come meanwhile has workers of its own.
+    if left.daemon.is_some() || left.workers.is_empty() {
+        return Ok(code);
+    }
+    for worker in &left.workers {
+        complain(&format!("left: {} (run {}) has no proof of its end", worker.run.task, worker.run.run));
+    }
+    Ok(Code::Failed.exit())
 }
 
 /// Waits for the end of the daemon that has answered.

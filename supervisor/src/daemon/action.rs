@@ -55,6 +55,8 @@ pub(super) enum Action {
     NoteNonspawnable(TaskKey, String),
     /// Set the timer.
     Arm(Option<Timestamp>),
+    /// Tell the person at the terminal.
+    Say(String),
     /// Begin the time limit of a drain.
     LimitDrain,
     /// Read the configuration.

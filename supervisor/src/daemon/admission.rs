@@ -25,6 +25,17 @@ pub(crate) struct Claim {
     pub(super) environment: String,
     /// The repository in which its worktree has still to be made ready.
     pub(super) preparing: Option<String>,
+    /// How much of what is limited it takes.
+    pub(super) weight: Weight,
+}
+
+/// How much of what is limited a task takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// A slot, and its place.
+    Slot,
+    /// Its place alone: nobody knows whether anything of it still runs.
+    PlaceAlone,
 }
 
 impl Claim {
@@ -40,7 +51,7 @@ impl Claim {
         let repository = workspace.strip_prefix("worktree:");
         let environment = format!("{lane} {}", repository.unwrap_or_default()).trim_end().to_owned();
         let preparing = repository.map(str::to_owned);
-        Claim { key, tenant, profile, place, environment, preparing }
+        Claim { key, tenant, profile, place, environment, preparing, weight: Weight::Slot }
     }
 
     /// What a run takes that has its workspace already.
@@ -126,15 +137,18 @@ impl Tally {
     }
 
     fn add(&mut self, claim: &Claim) {
+        if let Some(place) = &claim.place {
+            self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
+        }
+        if claim.weight == Weight::PlaceAlone {
+            return;
+        }
         self.total += 1;
         if let Some(tenant) = &claim.tenant {
             *self.tenants.entry(tenant.clone()).or_default() += 1;
         }
         if let Some(profile) = &claim.profile {
             *self.profiles.entry(profile.clone()).or_default() += 1;
-        }
-        if let Some(place) = &claim.place {
-            self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
         }
         self.environments.insert(claim.environment.clone());
         if let Some(repository) = &claim.preparing {
@@ -212,6 +226,7 @@ mod tests {
             place: None,
             environment: "shell".to_owned(),
             preparing: None,
+            weight: Weight::Slot,
         }
     }
 
@@ -231,6 +246,17 @@ mod tests {
             admit(ready, &running, &caps("max_running = 3"), &Breakers::default(), None);
         assert_eq!(ids(&admitted), ["t_00000002", "t_00000003"]);
         assert!(waiting[0].1.text.contains("3 of 3"));
+    }
+
+    #[test]
+    fn a_run_of_which_nobody_knows_whether_it_lives_keeps_its_place_and_takes_no_slot() {
+        let at = |n, place: &str| Claim { place: Some(place.to_owned()), ..claim(n, "a") };
+        let running = [Claim { weight: Weight::PlaceAlone, ..at(1, "/w") }];
+        let ready = vec![at(2, "/w"), at(3, "/v")];
+        let (admitted, waiting) =
+            admit(ready, &running, &caps("max_running = 1"), &Breakers::default(), None);
+        assert_eq!(ids(&admitted), ["t_00000003"]);
+        assert!(waiting[0].1.text.contains("/w"), "{waiting:?}");
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use kernel::{BoardName, RunId};
 use nix::errno::Errno;
 
+/// What the name of a root's directory of groups begins with.
+const PREFIX: &str = "supervisor-";
 /// How long the removal of a group waits for its last process to be reaped.
 const REMOVAL: Duration = Duration::from_secs(1);
 /// The longest wait for one announcement: a change between two looks is not announced again.
@@ -81,8 +83,20 @@ impl Cgroups {
 /// Where a daemon in this process's own group keeps the groups of a root. Roots on one host do not share.
 pub(crate) fn of_root(root: &Path) -> Result<PathBuf, String> {
     let digest = crate::api::hash_token(&root.to_string_lossy());
-    let name = format!("supervisor-{}", crate::api::hex(&digest[..6]));
+    let name = format!("{PREFIX}{}", crate::api::hex(&digest[..6]));
     Ok(mount_point()?.join(own_group()?.trim_start_matches('/')).join(name))
+}
+
+/// The group of the run that a process belongs to, by the leaf that it is in.
+pub(crate) fn run_of(pid: i32) -> Option<PathBuf> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let leaf = own.split('/').position(|name| name == "work" || name == "shim")?;
+    let run: PathBuf = own.split('/').take(leaf).collect();
+    // Only groups that daemons of this host make have the digest of a root above them.
+    let is_ours = run.parent()?.file_name()?.to_str()?.starts_with(PREFIX);
+    let base = mount_point().ok()?;
+    is_ours.then(|| base.join(run))
 }
 
 /// Removes the group of a run whose processes are gone.

@@ -1,10 +1,10 @@
 //! The owner's state and its decisions: an event in, actions out. No input or output happens here.
 
 mod boards;
+mod ending;
 mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use kernel::{BoardName, Candidate, StopReason, Timestamp};
 
@@ -12,11 +12,10 @@ use super::action::{Action, BoardWork, DispatchReport, Horizon};
 use super::admission::{Breakers, Claim, admit};
 use super::live::{LiveRun, Phase, ShimHandle};
 use super::patience::{Allowance, Patience};
-use super::stopping::{StopMode, shim_reason, urgency};
+use super::stopping::{StopMode, next_mode, sharper_mode};
 use super::{Event, TaskKey};
 use crate::config::Config;
 use crate::exit::Code;
-use crate::rundir::StopRequest;
 
 #[derive(Debug)]
 struct Slot {
@@ -70,6 +69,7 @@ pub(super) struct Dispatcher {
     horizon: Horizon,
     started: usize,
     stopping: Option<StopMode>,
+    drain_until: Option<Timestamp>,
     patience: Patience,
     armed: Option<Timestamp>,
     wakeups: u64,
@@ -87,6 +87,7 @@ impl Dispatcher {
             horizon,
             started: 0,
             stopping: None,
+            drain_until: None,
             patience: Patience::default(),
             armed: None,
             wakeups: 0,
@@ -174,18 +175,22 @@ impl Dispatcher {
                 }
                 Vec::new()
             }
-            Event::Held(key, phase, why) => {
-                if let Some(live) = self.slots.get_mut(&key).and_then(|slot| slot.live.as_mut()) {
-                    live.phase = phase;
-                    live.note = Some(why);
-                }
-                Vec::new()
-            }
+            Event::Held(key, phase, why) => self.held(&key, phase, why),
             Event::Tick => self.tick(now),
             Event::Reload => vec![Action::Reload],
-            Event::Stop(mode) => self.stop(mode),
-            Event::DrainOver if self.stopping == Some(StopMode::Drain) => self.stop(StopMode::Preempt),
-            // Somebody was less patient.
+            Event::Stop(asked, reply) => {
+                let actions = self.stop(next_mode(self.stopping, asked), now);
+                // The asker may have gone; then nobody needs the answer.
+                drop(reply.send(self.stop_plan(asked)));
+                actions
+            }
+            Event::Interrupted => {
+                let mut actions = self.stop(sharper_mode(self.stopping), now);
+                actions.insert(0, Action::Say(self.stop_plan_in_words(now)));
+                actions
+            }
+            Event::DrainOver if self.stopping == Some(StopMode::Drain) => self.stop(StopMode::Preempt, now),
+            // It stops in another way by now.
             Event::DrainOver => Vec::new(),
             Event::Look(reply) => {
                 // The asker may have gone; then nobody needs the answer.
@@ -378,29 +383,6 @@ impl Dispatcher {
         }
     }
 
-    fn stop_run(&mut self, key: &TaskKey, reason: StopReason) -> Option<Action> {
-        let worker = &self.config.worker;
-        let slot = self.slots.get_mut(key)?;
-        let Some(shim) = slot.shim.as_ref() else { return Some(Action::GiveUp(key.clone())) };
-        if slot.stop_sent.is_some_and(|sent| urgency(sent) >= urgency(reason)) {
-            return None;
-        }
-        slot.stop_sent = Some(reason);
-        if let Some(live) = &mut slot.live {
-            live.phase = Phase::Ending;
-        }
-        let quiet =
-            if reason == StopReason::Verdict { worker.verdict_grace.duration() } else { Duration::ZERO };
-        let grace = if reason == StopReason::Kill { Duration::ZERO } else { worker.grace() };
-        let request = StopRequest {
-            version: crate::rundir::VERSION,
-            reason: shim_reason(reason),
-            quiet_ms: u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX),
-            grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
-        };
-        Some(Action::Stop(key.clone(), shim.clone(), request))
-    }
-
     fn tick(&mut self, now: Timestamp) -> Vec<Action> {
         self.armed = None;
         let mut actions = Vec::new();
@@ -415,28 +397,6 @@ impl Dispatcher {
         actions
     }
 
-    fn stop(&mut self, mode: StopMode) -> Vec<Action> {
-        // Asking twice means it: a second request is one step sharper than the first.
-        let mode = match (self.stopping, mode) {
-            (Some(StopMode::Drain), StopMode::Drain) => StopMode::Preempt,
-            (Some(StopMode::Preempt), StopMode::Drain | StopMode::Preempt) => StopMode::Kill,
-            (Some(before), asked) => before.max(asked),
-            (None, asked) => asked,
-        };
-        let first = self.stopping.is_none();
-        self.stopping = Some(mode);
-        let keys: Vec<TaskKey> = self.slots.keys().cloned().collect();
-        match mode {
-            StopMode::Leave => vec![Action::Finish],
-            StopMode::Drain if first => vec![Action::LimitDrain],
-            StopMode::Drain => Vec::new(),
-            StopMode::Preempt => {
-                keys.iter().filter_map(|key| self.stop_run(key, StopReason::Preempted)).collect()
-            }
-            StopMode::Kill => keys.iter().filter_map(|key| self.stop_run(key, StopReason::Kill)).collect(),
-        }
-    }
-
     fn arm(&mut self, actions: &mut Vec<Action>) {
         // A board that cannot be written cannot wake what is due either; the end of the pause looks again.
         let paused = self.patience.is_paused();
@@ -446,28 +406,5 @@ impl Dispatcher {
             self.armed = nearest;
             actions.push(Action::Arm(nearest));
         }
-    }
-
-    fn is_done(&self) -> bool {
-        let is_in = |slot: &Slot, phases: &[Phase]| {
-            slot.live.as_ref().is_some_and(|live| phases.contains(&live.phase))
-        };
-        let quiet = self.slots.values().all(|slot| is_in(slot, &[Phase::Unknown]));
-        let settled = || self.slots.values().all(|slot| is_in(slot, &[Phase::Unknown, Phase::Settling]));
-        let reading = self.boards.values().any(|state| state.look != Look::Done || state.waking);
-        match (self.stopping, self.horizon) {
-            (Some(StopMode::Leave), _) => true,
-            (Some(StopMode::Drain), _) => quiet,
-            // What only waits for its board is told by the next daemon: its run directory says how it ended.
-            (Some(StopMode::Preempt | StopMode::Kill), _) => settled(),
-            (None, Horizon::Idle(_)) => quiet && !reading && self.patience.why().is_none(),
-            (None, Horizon::Forever) => false,
-        }
-    }
-
-    /// Whether there are runs that this daemon still does something for.
-    pub(super) fn has_runs(&self) -> bool {
-        let is_given_up = |slot: &Slot| slot.live.as_ref().is_some_and(|live| live.phase == Phase::Unknown);
-        !self.slots.values().all(is_given_up)
     }
 }

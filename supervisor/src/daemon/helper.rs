@@ -58,13 +58,15 @@ pub(super) enum Task {
     },
     /// Find out whether this host allows a private view of the file system.
     Probe,
+    /// Find out whether this host allows a pid namespace.
+    ProbePids(policies::PidNamespace),
 }
 
 impl Task {
     fn job(&self) -> Option<&Job> {
         match self {
             Task::Work { job, .. } | Task::Here(job) => Some(job),
-            Task::Take { .. } | Task::Probe => None,
+            Task::Take { .. } | Task::Probe | Task::ProbePids(_) => None,
         }
     }
 
@@ -85,7 +87,7 @@ impl Task {
                 job: Box::new(job),
             }),
             Task::Here(_) => Some(Task::Here(Box::new(job))),
-            Task::Take { .. } | Task::Probe => None,
+            Task::Take { .. } | Task::Probe | Task::ProbePids(_) => None,
         }
     }
 }
@@ -159,6 +161,15 @@ pub(super) fn take(
 /// Whether this host allows a private view of the file system; the reason if not.
 pub(super) fn probe_view() -> Result<(), String> {
     match ask(&Task::Probe, Stdio::null(), &CancellationToken::new()) {
+        Ok(Reply::Probed) => Ok(()),
+        Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
+        Ok(Reply::Done(_) | Reply::Taken) => Err("the helper answered another question".to_owned()),
+    }
+}
+
+/// Whether this host allows a pid namespace; the reason if not.
+pub(super) fn probe_pid_namespace(namespace: policies::PidNamespace) -> Result<(), String> {
+    match ask(&Task::ProbePids(namespace), Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
         Ok(Reply::Done(_) | Reply::Taken) => Err("the helper answered another question".to_owned()),

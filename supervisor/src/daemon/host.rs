@@ -42,6 +42,16 @@ fn probed_support() -> policies::Support {
     }
 }
 
+/// Finds out how runs without a cgroup are tied together on this host.
+pub(super) async fn detect_pid_namespace(
+    support: &policies::Support,
+) -> Result<policies::PidNamespace, String> {
+    let namespace = policies::PidNamespace::of(&support.view)
+        .ok_or_else(|| "this host permits no namespaces".to_owned())?;
+    let probed = tokio::task::spawn_blocking(move || helper::probe_pid_namespace(namespace));
+    probed.await.map_err(|e| format!("the host could not be examined: {e}"))?.map(|()| namespace)
+}
+
 pub(super) fn hostname() -> String {
     nix::unistd::gethostname()
         .ok()

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use kernel::{Clock as _, Run, Task};
-use policies::{BoardAccess, Identity, Policy, Surroundings};
+use policies::{BoardAccess, Identity, PidNamespace, Policy, Surroundings};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use workspace::{Prepared, WorkspaceSpec};
@@ -28,6 +28,8 @@ pub(super) struct Host {
     pub(super) root: Root,
     pub(super) support: policies::Support,
     pub(super) cgroups: Result<Cgroups, String>,
+    /// What ties the processes of a run together where there are no cgroups.
+    pub(super) pid_namespace: Result<PidNamespace, String>,
     pub(super) spares: Spares,
     pub(super) port: Option<u16>,
     pub(super) hostname: String,
@@ -35,6 +37,15 @@ pub(super) struct Host {
 }
 
 impl Host {
+    /// The pid namespace of a run that has no cgroup. One that needs a user namespace is made only where the run's policy
+    /// makes a user namespace anyway: in one the host's files have no known owners, which some programs refuse.
+    fn pid_namespace_of(&self, policy: &Policy) -> Option<PidNamespace> {
+        self.pid_namespace.as_ref().ok().copied().filter(|namespace| match namespace {
+            PidNamespace::Privileged => true,
+            PidNamespace::UserNamespace => policy.has_view(&self.support),
+        })
+    }
+
     /// The cgroups that may be a run's: the one of its name, and the one in its spec, which has another name where the
     /// shim had waited for the run.
     pub(super) fn groups(&self, board: &kernel::BoardName, run: kernel::RunId) -> BTreeSet<PathBuf> {
@@ -234,6 +245,7 @@ fn run_spec(
             write: prepared.grants.write.clone(),
             identity,
             work_cgroup: cgroup.map(|group| group.join("work")),
+            pid_namespace: cgroup.is_none().then(|| host.pid_namespace_of(&order.policy)).flatten(),
             board,
             // The shim's pid is known to confine alone, which fills it in.
             parent: 0,

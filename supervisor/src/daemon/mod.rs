@@ -14,6 +14,7 @@ mod action;
 mod admission;
 mod artifacts;
 mod cgroup;
+mod conclude;
 mod dispatcher;
 mod files;
 mod finish;
@@ -26,6 +27,7 @@ mod patience;
 mod place;
 mod readiness;
 mod recover;
+mod remains;
 mod run;
 mod run_task;
 mod settle;
@@ -33,6 +35,7 @@ mod shortage;
 mod spare;
 mod starts;
 mod stopping;
+mod survivors;
 mod timer;
 mod uids;
 mod watch;
@@ -47,7 +50,7 @@ pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};
 pub(crate) use place::{check as check_workspace, remove_forgotten as remove_home, system_reads};
 pub(crate) use recover::remove_ended as remove_ended_run;
 pub(crate) use run::{Extent, REPLY_AGE, run};
-pub(crate) use stopping::StopMode;
+pub(crate) use stopping::{StopMode, StopPlan};
 pub(crate) use uids::uids_of;
 pub(crate) use why::ask as ask_why;
 
@@ -101,8 +104,10 @@ pub(crate) enum Event {
     Tick,
     /// The configuration is to be read again.
     Reload,
-    /// The daemon is to stop.
-    Stop(StopMode),
+    /// The daemon is to stop; the asker is told what that comes to.
+    Stop(StopMode, tokio::sync::oneshot::Sender<StopPlan>),
+    /// A signal tells the daemon to stop: each one is one step sharper.
+    Interrupted,
     /// The time limit of a drain is over.
     DrainOver,
     /// Somebody wants to see what is going on.

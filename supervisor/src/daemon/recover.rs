@@ -1,15 +1,16 @@
 //! What an earlier daemon left behind: adopted, finished or taken back, before anything new is claimed.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kernel::{Holder, Run, RunId};
+use kernel::{BoardName, Holder, Run, RunId};
 
 use super::admission::{Claim, place_of};
 use super::dispatcher::Dispatcher;
 use super::live::{LiveRun, Phase};
 use super::run_task::{Context, adopt};
-use super::{TaskKey, cgroup, place};
+use super::{TaskKey, cgroup, place, remains, survivors};
 use crate::failure::Failure;
 use crate::rundir::{LockGuard, LockState, RunDir, StopReason, StopRequest, VERSION};
 use crate::service::BoardHandle;
@@ -94,6 +95,18 @@ fn sweep_homes(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
     }
 }
 
+/// The cgroups of an open run, also where its directory, which tells of them, is gone.
+pub(super) fn groups_of(context: &Context, board: &BoardName, run: &Run) -> BTreeSet<PathBuf> {
+    let mut groups = context.host.groups(board, run.id);
+    if !context.host.root.run_dir(board, run.id).exists() {
+        match remains::mark_of(run, None).find() {
+            Ok(found) => groups.extend(survivors::groups(&found)),
+            Err(error) => tracing::warn!(run = %run.id, %error, "processes_not_listed"),
+        }
+    }
+    groups
+}
+
 fn is_open(entry: &std::fs::DirEntry, open: &[Run]) -> bool {
     let number = entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok());
     number.is_some_and(|number| open.iter().any(|run| run.id.get() == number))
@@ -107,9 +120,9 @@ fn remove_dead(path: &Path) -> Result<(), String> {
                 StopRequest { version: VERSION, reason: StopReason::Kill, quiet_ms: 0, grace_ms: 0 };
             dir.request_stop(&request).map_err(|e| crate::lanes::with_causes(&e))?;
             if let Ok(Some(record)) = dir.pid()
-                && let Ok(Some(shim)) = super::watch::open(record.pid)
-                && crate::rundir::ProcessStat::of(record.pid)
-                    .is_ok_and(|stat| stat.start_ticks == record.start_ticks)
+                && let Ok(Some(shim)) = super::watch::open(record.shim.pid)
+                && crate::rundir::ProcessStat::of(record.shim.pid)
+                    .is_ok_and(|stat| stat.start_ticks == record.shim.start_ticks)
             {
                 super::watch::signal(&shim, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
             }
@@ -120,8 +133,15 @@ fn remove_dead(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Removes the directory of a run that is over and whose lock is had, with whatever its cgroup still holds.
+/// Removes the directory of a run that is over and whose lock is had, with whatever its cgroup or its pid namespace
+/// still holds.
 pub(crate) fn remove_ended(dir: RunDir, guard: LockGuard) -> Result<(), String> {
+    let boot = crate::rundir::boot_id().map_err(|e| format!("the boot id cannot be read: {e}"))?;
+    if let Ok(Some(pid)) = dir.pid()
+        && pid.boot_id == boot
+    {
+        remains::end(&dir, &pid)?;
+    }
     if let Some(group) = dir.spec().ok().and_then(|spec| spec.cgroup)
         && group.exists()
     {

@@ -15,13 +15,12 @@ use super::action::{Action, BoardWork, Horizon};
 use super::admission::place_of;
 use super::cgroup::Cgroups;
 use super::dispatcher::Dispatcher;
-use super::host::{detect_support, hostname, install_binary};
+use super::host::{detect_pid_namespace, detect_support, hostname, install_binary};
 use super::launch::Host;
 use super::manager::Manager;
 use super::run_task::{self, Context, run_task, submit, tell_started};
 use super::spare::Spares;
 use super::starts::Starts;
-use super::stopping::StopMode;
 use super::timer::WallTimer;
 use super::uids::Uids;
 use super::{Event, TaskKey, recover};
@@ -81,18 +80,23 @@ pub(crate) async fn run(
     let listeners = Listeners::bind(&root, sockets).await?;
     let tasks = TaskTracker::new();
     let cgroups = Cgroups::find(root.dir());
+    let pid_namespace = match &cgroups {
+        Ok(_) => Err("runs have cgroups".to_owned()),
+        Err(_) => detect_pid_namespace(&support).await,
+    };
     let host = Host {
         root: root.clone(),
         support,
         spares: Spares::new(extent, cgroups.as_ref().ok()),
         cgroups,
+        pid_namespace,
         port: listeners.port(),
         hostname: hostname(),
         boot_id: crate::rundir::boot_id()
             .map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))?,
     };
     if let Err(why) = &host.cgroups {
-        tracing::info!(%why, "no_cgroups");
+        tracing::info!(%why, pid_namespace = ?host.pid_namespace, "no_cgroups");
     }
     let context = Arc::new(Context {
         service: Arc::clone(&service),
@@ -198,7 +202,7 @@ fn recover_all(
             tracing::info!(board = %name, runs = recovered.len(), "recovered");
         }
         for run in &recovered {
-            live.extend(context.host.groups(name, run.id));
+            live.extend(recover::groups_of(context, name, run));
         }
     }
     if let Ok(cgroups) = &context.host.cgroups
@@ -254,6 +258,7 @@ async fn own(
                 Action::Stop(key, shim, request) => run_task::stop(context, key, &shim, &request),
                 Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
                 Action::Arm(at) => timer.set(at).map_err(failed)?,
+                Action::Say(text) => crate::terminal::complain(&text),
                 Action::LimitDrain => limit_drain(context),
                 Action::Reload => {
                     manager.reloading();
@@ -465,8 +470,8 @@ fn listen_to_signals(
         loop {
             // Cancel-safe: a signal that is not taken is still pending in its stream.
             let event = tokio::select! {
-                _ = terminate.recv() => Event::Stop(StopMode::Drain),
-                _ = interrupt.recv() => Event::Stop(StopMode::Drain),
+                _ = terminate.recv() => Event::Interrupted,
+                _ = interrupt.recv() => Event::Interrupted,
                 _ = hangup.recv() => Event::Reload,
                 () = stop.cancelled() => return,
             };

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Candidate, ContextLimits, EndCause, Ending, EventFilter, EventId, Run, Task};
+use kernel::{Candidate, ContextLimits, EndCause, Ending, Run, Task};
 use rand::Rng as _;
 use rustix::process::Signal;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::conclude::conclude;
 use super::files;
 use super::finish::finish;
 use super::launch::{self, Host, Launch, Order};
 use super::live::{Phase, ShimHandle};
 use super::place::{Fault, LaunchError};
-use super::settle::{self, Proof};
+use super::settle::Shim;
 use super::starts::Starts;
 use super::uids::Uids;
 use super::watch::Watched;
@@ -26,7 +27,7 @@ use crate::exit::Code;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::lanes::Lanes;
-use crate::rundir::{LockState, ProcessStat, RunDir, StopRequest};
+use crate::rundir::{LockState, ProcessStat, RunDir, RunDirError, StopRequest};
 use crate::service::{BoardHandle, Service};
 
 /// How long a settled fact waits for a board that cannot be written, between tries.
@@ -138,6 +139,10 @@ pub(super) async fn run_task(
         }
     };
     failpoint::pass("after-exit");
+    let shim = match &status {
+        Ok(status) if status.success() => Shim::Finished,
+        Ok(_) | Err(_) => Shim::Gone,
+    };
     match status {
         Ok(status) => {
             // Ended by itself and not well: it had no place for its records, or could not even begin.
@@ -147,7 +152,7 @@ pub(super) async fn run_task(
         }
         Err(error) => tracing::error!(task = %key, %error, "reap_failed"),
     }
-    conclude(&context, &board, &key, &run).await;
+    conclude(&context, &board, &key, &run, shim).await;
     context.refill();
 }
 
@@ -155,11 +160,11 @@ pub(super) async fn run_task(
 pub(super) async fn adopt(context: Arc<Context>, board: Arc<BoardHandle>, key: TaskKey, run: Run) {
     watch_to_end(&context, &board, &key, &run).await;
     failpoint::pass("after-exit");
-    conclude(&context, &board, &key, &run).await;
+    conclude(&context, &board, &key, &run, Shim::Unseen).await;
 }
 
 /// Watches the shim of a run that is not a child, as long as one holds the run's lock.
-async fn watch_to_end(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) {
+pub(super) async fn watch_to_end(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) {
     let path = context.host.root.run_dir(board.name(), run.id);
     let mut pause = LOOK;
     while let Ok(dir) = RunDir::open(&path)
@@ -197,6 +202,7 @@ fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
     if record.boot_id != boot_id {
         return Ok(None);
     }
+    let record = record.shim;
     let watched = match Watched::open(record.pid) {
         Ok(watched) => watched,
         Err(e) if e.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => return Ok(None),
@@ -378,89 +384,16 @@ async fn fail_to_start(context: &Context, board: &BoardHandle, key: &TaskKey, ru
     finish(context, board, key, run, ending).await;
 }
 
-/// Proves the end of a run whose shim is gone, and tells the board. Goes on until both are done.
-async fn conclude(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) {
-    let path = context.host.root.run_dir(board.name(), run.id);
-    let mut reported = false;
-    let ending = loop {
-        let (at, boot) = (path.clone(), context.host.boot_id.clone());
-        let proof = tokio::task::spawn_blocking(move || settle::prove(&at, &boot)).await;
-        let why = match proof {
-            Ok(Ok(Proof::Ended(ending))) => break *ending,
-            Ok(Ok(Proof::Hindered(ending, why))) => {
-                context.tell(Event::Deferred(key.clone(), why));
-                break *ending;
-            }
-            Ok(Ok(Proof::Alive)) => {
-                // It came late, between the last look and this one.
-                watch_to_end(context, board, key, run).await;
-                continue;
-            }
-            Ok(Ok(Proof::Unknown(why))) => {
-                tracing::error!(task = %key, run = %run.id, "survivors_unknown");
-                // Before it is shown: whoever sees it and acts is heard.
-                let known = loop {
-                    match board.readers().with(|view| view.last_event()) {
-                        Ok(last) => break last,
-                        Err(error) => tracing::warn!(task = %key, %error, "board_not_read"),
-                    }
-                    tokio::time::sleep(RETRY).await;
-                };
-                context.tell(Event::Held(key.clone(), Phase::Unknown, why));
-                match wait_for_release(board, run, known).await {
-                    Some(ending) => break ending,
-                    None => return,
-                }
-            }
-            Ok(Err(error)) => error,
-            Err(panic) => panic.to_string(),
-        };
-        if !reported {
-            tracing::error!(task = %key, run = %run.id, error = %why, "end_not_proven");
-            reported = true;
-        }
-        context.tell(Event::Held(key.clone(), Phase::Settling, why));
-        tokio::time::sleep(RETRY).await;
-    };
-    if let EndCause::SpawnFailed { error, fault: kernel::Fault::Environment, .. } = &ending.cause {
-        context.tell(Event::EnvironmentFailed(key.clone(), error.clone()));
-    }
-    if let Ok(dir) = RunDir::open(&path) {
-        tell_started(context, board, key, run, &dir).await;
-    }
-    finish(context, board, key, run, ending).await;
-}
-
-/// Waits until a person takes back, or decides about, a run of which nobody knows whether it lives.
-///
-/// What was asked for before that was known does not count: whoever asked expected the worker to be ended.
-async fn wait_for_release(board: &BoardHandle, run: &Run, known: EventId) -> Option<Ending> {
-    let mut changes = board.changes();
-    let filter = EventFilter {
-        since: known,
-        task: Some(run.task_id.clone()),
-        kinds: vec!["stop_requested".to_owned(), "verdict".to_owned()],
-        ..EventFilter::default()
-    };
-    loop {
-        let seen = board.readers().with(|view| Ok((view.events(&filter)?, view.run(run.id)?)));
-        if let Ok((events, Some(run))) = seen
-            && events.iter().any(|event| event.actor.as_ref().is_some_and(|who| who.starts_with("person:")))
-            && let Some(reason) = run.stop_reason
-        {
-            return Some(Ending::new(EndCause::Stopped(reason)));
-        }
-        changes.changed().await.ok()?;
-    }
-}
-
 /// Asks a shim to end its run, and says if that did not work: a full disk has no place for the request.
 pub(super) fn stop(context: &Context, key: TaskKey, shim: &ShimHandle, request: &StopRequest) {
     tracing::info!(task = %key, reason = ?request.reason, "stopping");
-    let asked = shim.dir.request_stop(request).map_err(|e| crate::lanes::with_causes(&e));
+    let asked = match shim.dir.request_stop(request) {
+        // Somebody has taken the directory away. A shim that gets TERM and finds no request ends its run all the same.
+        Err(RunDirError::Write { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        asked => asked.map_err(|e| crate::lanes::with_causes(&e)),
+    };
     let asked = asked.and_then(|()| shim.process.signal(Signal::TERM).map_err(|e| e.to_string()));
     let Err(error) = asked else { return };
-    // A run directory that is gone means that the run is over.
     tracing::warn!(task = %key, %error, "stop_not_delivered");
     let events = context.events.clone();
     // Not tracked: the daemon may end before.

@@ -1,22 +1,21 @@
 //! The end of a run: proof that nothing of it is left, and what the board is told. Nothing else frees a claim.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
-use kernel::{Clock as _, EndCause, Ending, Fault, OnCleanExit, Siblings};
+use kernel::{Clock as _, EndCause, Ending, Fault, OnCleanExit, Run, Siblings};
 
-use super::cgroup;
 use super::launch::Note;
+use super::remains::{self, Remains};
+use super::{cgroup, survivors};
 use crate::lanes::{CleanExit, RateLimit};
 use crate::rundir::{Cause, ExitRecord, LockState, RunDir, RunDirError, StopReason};
 
 /// The exit code of a worker whose service refuses it for a while: `EX_TEMPFAIL` of sysexits.h, which workers of
 /// `hermes kanban` use for it.
 const RATE_LIMITED: i32 = 75;
-
-/// How long a look kills before it says what withstands SIGKILL. The next look goes on.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a run directory says once nobody holds its lock.
 #[derive(Debug)]
@@ -25,22 +24,52 @@ pub(super) enum Proof {
     Ended(Box<Ending>),
     /// The run is over, and nothing of it was tried, because the shim could not: what it lacked.
     Hindered(Box<Ending>, String),
-    /// The shim is gone without a record, and whether its processes are cannot be known here.
-    Unknown(String),
+    /// Whether the processes of the run are gone cannot be known here.
+    Unknown {
+        /// Why, and what was found.
+        why: String,
+        /// A process whose end is worth another look.
+        watch: Option<i32>,
+    },
     /// The lock is held: the run lives.
     Alive,
 }
 
+/// What the daemon knows of a run beside its directory, which somebody may have taken away.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// Where its directory is, or should be.
+    pub(super) path: PathBuf,
+    /// This boot.
+    pub(super) boot_id: String,
+    /// The run as the board has it.
+    pub(super) run: Run,
+    /// Its cgroups, as far as they are known.
+    pub(super) groups: BTreeSet<PathBuf>,
+    /// How its shim went, as far as this daemon knows.
+    pub(super) shim: Shim,
+}
+
+/// What this daemon saw of a run's shim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shim {
+    /// Nothing: another daemon started it, if any did.
+    Unseen,
+    /// It was started, and has gone in another way than its own.
+    Gone,
+    /// It has ended by itself, after it had seen that nothing of the run was left.
+    Finished,
+}
+
 /// Reads the proof of a run's end, and ends what a killed shim has left behind. Blocking.
 ///
-/// `boot_id` is this boot's. The table is that of DESIGN section 5.
-pub(super) fn prove(path: &Path, boot_id: &str) -> Result<Proof, String> {
+/// The table is that of DESIGN section 5.
+pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
     let text = |e: &dyn std::error::Error| crate::lanes::with_causes(e);
-    let dir = match RunDir::open(path) {
+    let dir = match RunDir::open(&known.path) {
         Ok(dir) => dir,
-        // The directory is removed only after the board knows the end, so this run never had one.
         Err(RunDirError::Open { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            return Ok(ended(Ending::new(EndCause::NeverStarted)));
+            return without_directory(known);
         }
         Err(error) => return Err(text(&error)),
     };
@@ -48,7 +77,7 @@ pub(super) fn prove(path: &Path, boot_id: &str) -> Result<Proof, String> {
         LockState::Held => return Ok(Proof::Alive),
         LockState::Free(guard) => guard,
     };
-    let note = Note::read(path);
+    let note = Note::read(&known.path);
     if let Some(record) = dir.exit() {
         let ending = from_record(&record, note.as_ref());
         return Ok(match &record.cause {
@@ -63,98 +92,81 @@ pub(super) fn prove(path: &Path, boot_id: &str) -> Result<Proof, String> {
         dir.revoke(guard).map_err(|e| text(&e))?;
         return Ok(ended(Ending::new(EndCause::NeverStarted)));
     };
-    if pid.boot_id != boot_id {
+    if pid.boot_id != known.boot_id {
         return Ok(ended(Ending::new(EndCause::LostReboot)));
     }
-    let spec = dir.spec().map_err(|e| text(&e))?;
-    let lost = || {
-        let mut ending = Ending::new(EndCause::ShimKilled);
-        ending.failure_limit = note.as_ref().map_or(ending.failure_limit, |note| note.failure_limit);
-        ended(ending)
-    };
-    if let Some(group) = &spec.cgroup {
-        // Both leaves: a worker that was just being made is still beside the shim.
-        empty_group(group)?;
-        return Ok(lost());
-    }
-    match note.as_ref().filter(|note| note.exclusive_uid).and_then(|note| note.identity) {
-        Some((uid, _)) => {
-            empty_uid(uid)?;
-            Ok(lost())
+    let mark = remains::mark_of(&known.run, Some(&dir));
+    Ok(match remains::prove(&dir, &pid, &mark)? {
+        Remains::Nothing => lost(note.as_ref()),
+        Remains::Unknown { found, watch } => {
+            Proof::Unknown { why: survivors_unknown(&known.run, "the shim was killed", &found), watch }
         }
-        None => Ok(Proof::Unknown(
-            "survivors unknown: the shim was killed, and without a cgroup or a uid of its own nobody can tell \
-             whether the worker's processes are gone; `supervisor reclaim` frees the task when they are"
-                .to_owned(),
-        )),
+    })
+}
+
+/// The proof where a run has no directory.
+///
+/// The directory of a run is made before its shim, and is removed when the board knows the end. So one that is not there
+/// was never made, or somebody has taken it away: then the run is over only if that is seen by other means.
+fn without_directory(known: &mut Known) -> Result<Proof, String> {
+    if known.run.boot_id.as_ref().is_some_and(|boot| *boot != known.boot_id) {
+        return Ok(ended(Ending::new(EndCause::LostReboot)));
     }
+    let mark = remains::mark_of(&known.run, None);
+    let found = mark.find().map_err(|e| format!("the processes cannot be listed: {e}"))?;
+    known.groups.extend(survivors::groups(&found));
+    let populated =
+        |group: &PathBuf| cgroup::populated(group).map_err(|e| format!("{}: {e}", group.display()));
+    let mut is_populated = false;
+    for group in &known.groups {
+        is_populated |= populated(group)?;
+    }
+    let was_launched =
+        known.shim != Shim::Unseen || known.run.worker_pid.is_some() || known.run.workspace_path.is_some();
+    if found.is_empty() && !is_populated {
+        if known.shim == Shim::Finished || (was_launched && !known.groups.is_empty()) {
+            return Ok(lost(None));
+        }
+        if !was_launched {
+            return Ok(ended(Ending::new(EndCause::NeverStarted)));
+        }
+    }
+    let why = format!("its run directory {} is gone", known.path.display());
+    let watch = found.first().map(|survivor| survivor.pid);
+    Ok(Proof::Unknown { why: survivors_unknown(&known.run, &why, &survivors::named(&found)), watch })
+}
+
+/// Ends all that can be found of a run, because a person wants its claim freed. Blocking.
+///
+/// # Errors
+/// Names what is still there.
+pub(super) fn clear(known: &Known) -> Result<(), String> {
+    let dir = RunDir::open(&known.path).ok();
+    remains::clear(&remains::mark_of(&known.run, dir.as_ref()), &known.groups)
+}
+
+fn survivors_unknown(run: &Run, why: &str, found: &str) -> String {
+    let task = &run.task_id;
+    if found.is_empty() {
+        return format!(
+            "survivors unknown: {why}, and nothing proves that the worker's processes are gone. None with the run's \
+             mark is left, but one that has shed it cannot be seen; `supervisor reclaim {task}` frees the task when \
+             you are sure"
+        );
+    }
+    format!(
+        "survivors unknown: {why}. Still there: {found}; `supervisor reclaim {task}` ends them and frees the task"
+    )
 }
 
 fn ended(ending: Ending) -> Proof {
     Proof::Ended(Box::new(ending))
 }
 
-/// Kills a group until the kernel says that it is empty.
-fn empty_group(group: &Path) -> Result<(), String> {
-    let fail = |e: std::io::Error| format!("{}: {e}", group.display());
-    let until = Instant::now() + PATIENCE;
-    while cgroup::populated(group).map_err(fail)? {
-        if Instant::now() >= until {
-            return Err(format!("SIGKILL does not end {}", named(cgroup::processes(group))));
-        }
-        cgroup::kill(group).map_err(fail)?;
-        cgroup::wait_for_change(group).map_err(fail)?;
-    }
-    Ok(())
-}
-
-/// Kills every process of a uid that only one run has, until there is none.
-fn empty_uid(uid: u32) -> Result<(), String> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let left = kill_uid(uid).map_err(|e| format!("uid {uid}: {e}"))?;
-        if left.is_empty() {
-            return Ok(());
-        }
-        if Instant::now() >= until {
-            return Err(format!("SIGKILL does not end {}", named(left)));
-        }
-        // Nothing announces the end of processes that are not children.
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// Kills the processes of a uid, and returns those that it found.
-fn kill_uid(uid: u32) -> std::io::Result<Vec<i32>> {
-    let has = |status: &procfs::process::Status| [status.ruid, status.euid, status.suid].contains(&uid);
-    let mut found = Vec::new();
-    for process in procfs::process::all_processes().map_err(std::io::Error::other)?.flatten() {
-        if !process.status().is_ok_and(|status| has(&status)) {
-            continue;
-        }
-        if process.stat().is_ok_and(|stat| matches!(stat.state, 'Z' | 'X')) {
-            continue;
-        }
-        found.push(process.pid());
-        let handle = super::watch::open(process.pid())?;
-        // The pid may have been reused between the look and the handle: looked at again through the handle's life.
-        let same = procfs::process::Process::new(process.pid())
-            .and_then(|again| again.status())
-            .is_ok_and(|status| has(&status));
-        if same && let Some(handle) = handle {
-            super::watch::signal(&handle, rustix::process::Signal::KILL)?;
-        }
-    }
-    Ok(found)
-}
-
-/// Processes by pid and name, for a person.
-fn named(pids: Vec<i32>) -> String {
-    let name = |pid: i32| {
-        let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
-        stat.map_or_else(|_| pid.to_string(), |stat| format!("{pid} ({}, state {})", stat.comm, stat.state))
-    };
-    pids.into_iter().map(name).collect::<Vec<_>>().join(", ")
+fn lost(note: Option<&Note>) -> Proof {
+    let mut ending = Ending::new(EndCause::ShimKilled);
+    ending.failure_limit = note.map_or(ending.failure_limit, |note| note.failure_limit);
+    ended(ending)
 }
 
 /// What an exit record means in the lane of its run.
@@ -198,7 +210,7 @@ fn from_record(record: &ExitRecord, note: Option<&Note>) -> Ending {
 /// Whether a step is the shim's own, before it comes to the worker: then the host lacked something, or the workspace was
 /// still another run's.
 fn is_own(step: &str) -> bool {
-    matches!(step, "cgroup" | "pid" | "lease" | "log" | "timer" | "spawn")
+    matches!(step, "cgroup" | "namespace" | "pid" | "lease" | "log" | "timer" | "spawn")
 }
 
 /// A command that cannot be executed fails for every task of its lane; whatever else confine refuses is the task's.

@@ -1,7 +1,9 @@
 //! The ways in which a daemon stops, and how a run's stop is told to its shim.
 
-use kernel::StopReason;
+use kernel::{RunId, StopReason, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use super::live::LiveRun;
 
 /// How the daemon is to stop.
 #[derive(
@@ -31,6 +33,118 @@ impl StopMode {
     }
 }
 
+/// The way in which a daemon stops once this was asked for.
+///
+/// Leaving the workers is possible at any moment. A worker that was told to end cannot be told otherwise, so that of the
+/// other ways the sharpest one stays.
+pub(super) fn next_mode(before: Option<StopMode>, asked: StopMode) -> StopMode {
+    match (before, asked) {
+        (None, asked) | (Some(_), asked @ StopMode::Leave) => asked,
+        (Some(before), asked) => before.max(asked),
+    }
+}
+
+/// The way in which a daemon stops that is interrupted once more: each time one step sharper.
+pub(super) fn sharper_mode(before: Option<StopMode>) -> StopMode {
+    match before {
+        None => StopMode::Drain,
+        Some(StopMode::Leave) => StopMode::Leave,
+        Some(StopMode::Drain) => StopMode::Preempt,
+        Some(StopMode::Preempt | StopMode::Kill) => StopMode::Kill,
+    }
+}
+
+/// A run of which nobody knows whether its processes are gone: it is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Left {
+    /// The task.
+    pub(crate) task: TaskId,
+    /// The run.
+    pub(crate) run: RunId,
+    /// What is known of it.
+    pub(crate) note: String,
+}
+
+impl Left {
+    /// Describes a live run.
+    pub(super) fn of(live: &LiveRun) -> Self {
+        Left { task: live.task.clone(), run: live.run, note: live.note.clone().unwrap_or_default() }
+    }
+}
+
+/// What a stop that was asked for comes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StopPlan {
+    /// The daemon's pid.
+    pub(crate) pid: u32,
+    /// How it stops.
+    pub(crate) mode: StopMode,
+    /// What was asked for.
+    pub(crate) asked: StopMode,
+    /// How many workers it has.
+    pub(crate) workers: usize,
+    /// How many of them have been told to end.
+    pub(crate) ending: usize,
+    /// When a drain ends those that are left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<Timestamp>,
+    /// How long a worker has between TERM and KILL, in seconds.
+    pub(crate) grace_seconds: u64,
+    /// Runs that it can neither end nor wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left: Vec<Left>,
+}
+
+impl StopPlan {
+    /// What happens, and when, in lines for a person.
+    pub(crate) fn lines(&self, now: Timestamp) -> Vec<String> {
+        let Self { pid, workers, grace_seconds, .. } = self;
+        let noun = if *workers == 1 { "worker" } else { "workers" };
+        let ending = format!("its {workers} {noun}: TERM now, KILL after {grace_seconds}s; then it ends");
+        let what = match self.mode {
+            _ if *workers == 0 => "ends now: it has no workers".to_owned(),
+            StopMode::Leave => format!("ends now and leaves its {workers} {noun} to the next daemon"),
+            StopMode::Drain => {
+                let until = self.until.map(|at| format!(" until {}", crate::moment::soon(at, now)));
+                format!(
+                    "starts no more workers and waits for its {workers} {noun}{}; then it ends them: TERM, KILL after \
+                     {grace_seconds}s",
+                    until.unwrap_or_default()
+                )
+            }
+            StopMode::Preempt => format!("ends {ending}"),
+            StopMode::Kill => format!("kills its {workers} {noun} and ends"),
+        };
+        let mut lines = vec![format!("The daemon (pid {pid}) {what}.")];
+        if self.mode == StopMode::Leave && self.ending > 0 {
+            lines.push(format!("{} of them had been told to end before, and will.", self.ending));
+        }
+        if self.mode > self.asked && *workers > 0 {
+            lines.push("Its workers have been told to end already; that cannot be taken back.".to_owned());
+        }
+        if self.mode == StopMode::Drain && *workers > 0 {
+            lines.push(
+                "`supervisor stop --leave` leaves them running, `supervisor stop --now` ends them now."
+                    .to_owned(),
+            );
+        }
+        lines.extend(
+            self.left.iter().map(|left| format!("It leaves {} (run {}): {}", left.task, left.run, left.note)),
+        );
+        lines
+    }
+
+    /// What one more interrupt does, for a person at the daemon's terminal.
+    pub(crate) fn next_interrupt(&self) -> Option<&'static str> {
+        match self.mode {
+            _ if self.workers == 0 => None,
+            StopMode::Leave | StopMode::Kill => None,
+            StopMode::Drain => Some("Ctrl-C again ends them now, with TERM."),
+            StopMode::Preempt => Some("Ctrl-C again kills them."),
+        }
+    }
+}
+
 /// How pressing a stop is: a later one may be sharper than the last, never softer.
 pub(super) fn urgency(reason: StopReason) -> u8 {
     match reason {
@@ -49,5 +163,61 @@ pub(super) fn shim_reason(reason: StopReason) -> crate::rundir::StopReason {
         StopReason::Cancelled => Shim::Cancelled,
         StopReason::Preempted => Shim::Preempted,
         StopReason::Kill => Shim::Kill,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(mode: StopMode, asked: StopMode) -> StopPlan {
+        StopPlan {
+            pid: 7,
+            mode,
+            asked,
+            workers: 2,
+            ending: 0,
+            until: Some(Timestamp::from_secs(1_000_030)).filter(|_| mode == StopMode::Drain),
+            grace_seconds: 5,
+            left: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_milder_word_wins_where_workers_have_not_been_told_to_end() {
+        assert_eq!(next_mode(Some(StopMode::Drain), StopMode::Leave), StopMode::Leave);
+        assert_eq!(next_mode(Some(StopMode::Preempt), StopMode::Leave), StopMode::Leave);
+        assert_eq!(next_mode(Some(StopMode::Drain), StopMode::Drain), StopMode::Drain);
+        assert_eq!(next_mode(Some(StopMode::Kill), StopMode::Drain), StopMode::Kill);
+        assert_eq!(next_mode(Some(StopMode::Drain), StopMode::Preempt), StopMode::Preempt);
+    }
+
+    #[test]
+    fn each_interrupt_is_one_step_sharper_and_says_what_the_next_one_does() {
+        let modes = [None, Some(StopMode::Drain), Some(StopMode::Preempt), Some(StopMode::Kill)];
+        assert_eq!(
+            modes.map(sharper_mode),
+            [StopMode::Drain, StopMode::Preempt, StopMode::Kill, StopMode::Kill]
+        );
+        let said = |mode| plan(mode, mode).next_interrupt();
+        assert!(
+            said(StopMode::Drain).unwrap().contains("TERM")
+                && said(StopMode::Preempt).unwrap().contains("kills")
+        );
+        assert_eq!(said(StopMode::Kill), None);
+    }
+
+    #[test]
+    fn a_plan_says_what_happens_until_when_and_what_cannot_be_taken_back() {
+        let now = Timestamp::from_secs(1_000_000);
+        let drain = plan(StopMode::Drain, StopMode::Drain).lines(now);
+        assert!(
+            drain[0].contains("waits for its 2 workers until") && drain[0].contains("KILL after 5s"),
+            "{drain:?}"
+        );
+        let late = plan(StopMode::Preempt, StopMode::Drain).lines(now);
+        assert!(late[1].contains("cannot be taken back"), "{late:?}");
+        let none = StopPlan { workers: 0, ..plan(StopMode::Drain, StopMode::Drain) }.lines(now);
+        assert_eq!(none, ["The daemon (pid 7) ends now: it has no workers."]);
     }
 }

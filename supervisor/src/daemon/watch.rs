@@ -1,6 +1,7 @@
 //! Watching processes with pidfds: the kernel says when one has ended, and a signal never meets a reused pid.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
@@ -45,6 +46,19 @@ pub(super) fn open(pid: i32) -> std::io::Result<Option<OwnedFd>> {
         Ok(fd) => Ok(Some(fd)),
         Err(rustix::io::Errno::SRCH) => Ok(None),
         Err(e) => Err(e.into()),
+    }
+}
+
+/// Waits for the end of a process; false where it did not come in time. Blocking.
+pub(super) fn ends_within(process: impl AsFd, limit: Duration) -> std::io::Result<bool> {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
+    loop {
+        match poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(count) => return Ok(count > 0),
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(e) => return Err(e.into()),
+        }
     }
 }
 

@@ -146,7 +146,8 @@ mod tests {
         let pass = running(config(""), Horizon::Idle(Some(1)), &[(1, "scratch")]);
         assert_eq!(told(&pass, 2, "scratch").0, WaitingCode::Pass);
         let mut daemon = running(config(""), Horizon::Forever, &[(1, "scratch")]);
-        daemon.decide(Event::Stop(StopMode::Drain), now());
+        let (reply, _plan) = tokio::sync::oneshot::channel();
+        daemon.decide(Event::Stop(StopMode::Drain, reply), now());
         let (code, text) = told(&daemon, 2, "scratch");
         assert_eq!((code, text.contains("draining")), (WaitingCode::Stopping, true), "{text}");
     }

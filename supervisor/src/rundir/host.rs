@@ -3,22 +3,25 @@
 use std::fs;
 use std::io;
 
-use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
+
+use serde::{Deserialize, Serialize};
 
 use super::ProcessStat;
 
 /// `PID_FS_MAGIC` of `linux/magic.h`: on older kernels all pidfds share one anonymous inode, which says nothing.
 const PIDFS_MAGIC: i64 = 0x5049_4446;
 
-/// The calling process: its id, its start time in clock ticks, its pidfs inode where there is one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OwnIdentity {
+/// A process as others can recognise it: by its id alone it would be mistaken for a later one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProcessIdentity {
     /// The process id.
     pub(crate) pid: i32,
     /// The start time, in clock ticks since boot.
     pub(crate) start_ticks: u64,
-    /// The inode in pidfs, unique for one boot.
+    /// The inode in pidfs, unique for one boot, where the kernel has pidfs (6.9).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pidfs_inode: Option<u64>,
 }
 
@@ -35,14 +38,18 @@ pub(crate) fn boottime_us() -> u64 {
     seconds * 1_000_000 + nanoseconds / 1_000
 }
 
-/// Describes the calling process.
-pub(crate) fn own_identity() -> io::Result<OwnIdentity> {
-    let pid = getpid();
-    let start_ticks = ProcessStat::own()?.start_ticks;
-    Ok(OwnIdentity { pid: pid.as_raw_nonzero().get(), start_ticks, pidfs_inode: pidfs_inode(pid) })
+/// Describes a process that cannot be reaped meanwhile: the calling one, or an unreaped child.
+pub(crate) fn identity_of(pid: i32) -> io::Result<ProcessIdentity> {
+    let start_ticks = ProcessStat::of(pid)?.start_ticks;
+    Ok(ProcessIdentity { pid, start_ticks, pidfs_inode: Pid::from_raw(pid).and_then(pidfs_inode) })
 }
 
-fn pidfs_inode(pid: rustix::process::Pid) -> Option<u64> {
+/// Describes the calling process.
+pub(crate) fn own_identity() -> io::Result<ProcessIdentity> {
+    identity_of(getpid().as_raw_nonzero().get())
+}
+
+fn pidfs_inode(pid: Pid) -> Option<u64> {
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
     let on_pidfs = rustix::fs::fstatfs(&pidfd).ok()?.f_type == PIDFS_MAGIC;
     if on_pidfs { Some(rustix::fs::fstat(&pidfd).ok()?.st_ino) } else { None }

@@ -5,7 +5,7 @@
 //! | `spec.json` | daemon | what is to run; complete before the shim starts |
 //! | `lock` | shim | held: the shim lives. The kernel drops it at death, so no pid is ever trusted |
 //! | `revoked` | daemon, under `lock` | a shim that comes late runs nothing and exits 76 |
-//! | `pid` | shim | the run began; which process the shim is |
+//! | `pid` | shim | the run began; which process the shim is, and on which its pid namespace depends |
 //! | `started` | shim | the command was exec'ed, with the report of what is enforced |
 //! | `stop` | daemon | how the run is to be ended, read at each SIGTERM |
 //! | `unkillable` | shim | what outlives SIGKILL; there only while it lasts |
@@ -28,7 +28,7 @@ mod stat;
 pub(crate) use atomic::write_json;
 pub(crate) use directory::{RunDir, RunDirError};
 pub(crate) use exit::{ExitSlot, StoreError};
-pub(crate) use host::{boot_id, boottime_us, own_identity};
+pub(crate) use host::{ProcessIdentity, boot_id, boottime_us, identity_of, own_identity};
 pub(crate) use lock::{LockGuard, LockState};
 pub(crate) use records::{
     Cause, ExitRecord, PidRecord, StartedRecord, StopReason, StopRequest, Straggler, UnkillableRecord, Usage,

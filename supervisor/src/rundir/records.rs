@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ProcessIdentity;
+
 /// `pid`: the run has begun, and this process is its shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PidRecord {
@@ -13,13 +15,12 @@ pub(crate) struct PidRecord {
     pub(crate) board: String,
     /// The nonce of the claim.
     pub(crate) nonce: String,
-    /// The shim's process id.
-    pub(crate) pid: i32,
-    /// The shim's start time, in clock ticks since boot.
-    pub(crate) start_ticks: u64,
-    /// The shim's inode in pidfs, unique for one boot, where the kernel has pidfs (6.9).
+    /// The shim.
+    #[serde(flatten)]
+    pub(crate) shim: ProcessIdentity,
+    /// The first process of the run's pid namespace, where it has one: when it is gone, so is the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) pidfs_inode: Option<u64>,
+    pub(crate) init: Option<ProcessIdentity>,
 }
 
 /// `started`: the policy was applied and the command exec'ed.

@@ -130,6 +130,9 @@ pub(crate) struct ShimSpec {
 pub(crate) struct ShimSurroundings {
     /// The worker's user and group; none when it keeps the daemon's.
     pub(crate) identity: Option<policies::Identity>,
+    /// The pid namespace that the worker is born in; none where it shares the host's.
+    #[serde(default)]
+    pub(crate) pid_namespace: Option<policies::PidNamespace>,
 }
 
 #[cfg(test)]

@@ -23,11 +23,6 @@ impl ProcessStat {
         Self::read(&Path::new("/proc").join(pid.to_string()).join("stat"))
     }
 
-    /// Reads the line of the calling process.
-    pub(crate) fn own() -> io::Result<Self> {
-        Self::read(Path::new("/proc/self/stat"))
-    }
-
     /// Parses one line; none when it is not one.
     ///
     /// The name is in parentheses and may itself hold spaces and parentheses, so fields count from the last `)`.
@@ -70,10 +65,8 @@ mod tests {
 
     #[test]
     fn the_calling_process_finds_itself() {
-        let own = ProcessStat::own().unwrap();
-        assert_eq!(
-            own.start_ticks,
-            ProcessStat::of(std::process::id().try_into().unwrap()).unwrap().start_ticks
-        );
+        let own = ProcessStat::of(std::process::id().cast_signed()).unwrap();
+        let stat = procfs::process::Process::myself().unwrap().stat().unwrap();
+        assert_eq!((own.start_ticks, own.parent), (stat.starttime, stat.ppid));
     }
 }

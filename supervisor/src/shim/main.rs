@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use nix::sys::prctl;
 use nix::unistd::setsid;
 
+use super::init::Init;
 use super::log::CappedLog;
 use super::record;
 use super::report::Failure;
@@ -156,7 +157,10 @@ fn begin<'a>(
     if let Some(leaf) = leaf.as_ref().filter(|_| !is_placed) {
         join_cgroup(leaf).map_err(|error| Failure::new("cgroup", &error))?;
     }
-    record::write_pid(run, spec).map_err(|error| Failure::new("pid", &error))?;
+    let init = spec.surroundings.pid_namespace.map(|namespace| Init::start(namespace, run.path()));
+    let init = init.transpose().map_err(|error| Failure::new("namespace", &error))?;
+    // Before the worker: what finds this record finds what ends the worker too.
+    record::write_pid(run, spec, init.as_ref()).map_err(|error| Failure::new("pid", &error))?;
     let lease =
         spec.lease.as_ref().map(take_lease).transpose().map_err(|error| Failure::new("lease", &error))?;
     let log = CappedLog::create(&spec.log, spec.log_cap).map_err(|error| Failure::new("log", &error))?;
@@ -165,11 +169,11 @@ fn begin<'a>(
     if let Some(leaf) = leaf.as_ref().filter(|_| is_placed) {
         // Takes its time, and the worker does not wait for it.
         join_cgroup(leaf).map_err(|error| {
-            Tree::new(worker.pid, None).end();
+            Tree::new(worker.pid, None, None).end();
             Failure::new("cgroup", &error)
         })?;
     }
-    Ok((Watch::new(run, spec, worker, signals, alarm, log), lease))
+    Ok((Watch::new(run, spec, worker, init, signals, alarm, log), lease))
 }
 
 fn take_lease(lease: &LeaseSpec) -> Result<Lease, LeaseError> {

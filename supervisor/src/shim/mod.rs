@@ -13,9 +13,11 @@
 //! 7. the exit record, synced; a datagram to the daemon; exit.
 //!
 //! A shim never gives up step 6: as long as anything of the run lives, the lock is held. It does not survive its
-//! own SIGKILL; then the worker is killed with it (PDEATHSIG), and the rest is for the daemon to find.
+//! own SIGKILL; then the worker is killed with it (PDEATHSIG), and the rest with the first process of the run's pid
+//! namespace, where it has one instead of a cgroup; else it is for the daemon to find.
 
 mod deadline;
+mod init;
 mod log;
 mod main;
 mod record;
@@ -27,4 +29,5 @@ mod tree;
 mod watch;
 mod worker;
 
+pub(crate) use init::{main as init_main, probe as probe_init};
 pub(crate) use main::main;

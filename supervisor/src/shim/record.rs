@@ -7,6 +7,7 @@ use std::time::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
 
+use super::init::Init;
 use crate::rundir::{
     ExitRecord, ExitSlot, PidRecord, RunDir, RunDirError, ShimSpec, StoreError, Usage, VERSION, boot_id,
     own_identity,
@@ -39,17 +40,15 @@ struct Poke<'a> {
     what: &'a str,
 }
 
-/// Records that the calling process is the run's shim.
-pub(super) fn write_pid(run: &RunDir, spec: &ShimSpec) -> Result<(), PidError> {
-    let me = own_identity().map_err(PidError::Identity)?;
+/// Records that the calling process is the run's shim, and what its namespace depends on.
+pub(super) fn write_pid(run: &RunDir, spec: &ShimSpec, init: Option<&Init>) -> Result<(), PidError> {
     let record = PidRecord {
         version: VERSION,
         boot_id: boot_id().map_err(PidError::BootId)?,
         board: spec.board.clone(),
         nonce: spec.nonce.clone(),
-        pid: me.pid,
-        start_ticks: me.start_ticks,
-        pidfs_inode: me.pidfs_inode,
+        shim: own_identity().map_err(PidError::Identity)?,
+        init: init.map(|init| init.identity.clone()),
     };
     run.write_pid(&record).map_err(PidError::Write)
 }

@@ -21,7 +21,7 @@ impl Signals {
         let (ignored, sink) = UnixStream::pair()?;
         pipe::register(SIGHUP, sink.try_clone()?)?;
         pipe::register(SIGINT, sink)?;
-        Ok(Self { terminate: register(SIGTERM)?, child: register(SIGCHLD)?, _ignored: ignored })
+        Ok(Self { terminate: register(SIGTERM)?, child: child_pipe()?, _ignored: ignored })
     }
 
     /// Returns whether SIGTERM came since the last call.
@@ -47,7 +47,13 @@ fn register(signal: i32) -> io::Result<UnixStream> {
     Ok(read)
 }
 
-fn drain(mut pipe: &UnixStream) -> bool {
+/// Returns a pipe that SIGCHLD makes readable.
+pub(super) fn child_pipe() -> io::Result<UnixStream> {
+    register(SIGCHLD)
+}
+
+/// Empties a pipe; returns whether there was anything in it.
+pub(super) fn drain(mut pipe: &UnixStream) -> bool {
     let mut some = false;
     let mut buffer = [0; 64];
     loop {

@@ -14,9 +14,10 @@ use std::time::Duration;
 use procfs::ProcResult;
 use procfs::process::Process;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_open, pidfd_send_signal, wait,
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process, pidfd_open, pidfd_send_signal, wait,
 };
 
+use super::init::Init;
 use crate::rundir::Straggler;
 
 /// Passes to stop a tree that keeps forking; what is left is met again in the next round.
@@ -38,6 +39,7 @@ pub(super) struct Reaped {
 pub(super) struct Tree {
     me: i32,
     worker: i32,
+    init: Option<Init>,
     work: Option<PathBuf>,
     killed: BTreeSet<(i32, u64)>,
 }
@@ -51,9 +53,10 @@ struct Member {
 }
 
 impl Tree {
-    /// Describes the tree below the calling process, whose child `worker` is; `work` is a cgroup directory.
-    pub(super) fn new(worker: i32, work: Option<PathBuf>) -> Self {
-        Self { me: std::process::id().cast_signed(), worker, work, killed: BTreeSet::new() }
+    /// Describes the tree below the calling process, whose children `worker` and `init` are; `work` is a cgroup
+    /// directory.
+    pub(super) fn new(worker: i32, init: Option<Init>, work: Option<PathBuf>) -> Self {
+        Self { me: std::process::id().cast_signed(), worker, init, work, killed: BTreeSet::new() }
     }
 
     /// Sends TERM, then CONT, to all: a stopped process does not get TERM before it goes on.
@@ -90,6 +93,10 @@ impl Tree {
         }
         let members = self.members();
         found.extend(members.iter().map(Member::identity));
+        if let Some(init) = self.init.as_ref().and_then(Init::pid) {
+            // Not reaped yet, so the number is its own. The kernel kills all that is in its namespace with it.
+            kill_process(init, Signal::KILL).ok();
+        }
         Self::signal(&members, Signal::KILL);
         let before = self.killed.len();
         self.killed.append(&mut found);
@@ -105,13 +112,14 @@ impl Tree {
     }
 
     /// Reaps all children that have ended.
-    pub(super) fn reap(&self) -> Reaped {
+    pub(super) fn reap(&mut self) -> Reaped {
         let mut reaped = Reaped::default();
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == self.worker => {
                     reaped.worker = Some(status);
                 }
+                Ok(Some((pid, _))) if self.init.as_ref().and_then(Init::pid) == Some(pid) => self.init = None,
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return reaped,
                 Err(_) => {
@@ -157,7 +165,9 @@ impl Tree {
                 continue;
             }
             queue.extend(source.of(&process));
-            if !matches!(member.state, 'Z' | 'X' | 'x') {
+            let is_init = self.init.as_ref().is_some_and(|init| init.identity.pid == pid);
+            // It is the shim's own, and ends when all others have been told to.
+            if !is_init && !matches!(member.state, 'Z' | 'X' | 'x') {
                 members.push(member);
             }
         }

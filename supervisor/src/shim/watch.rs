@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::WaitStatus;
 
 use super::deadline::{Ending, Step};
+use super::init::Init;
 use super::log::CappedLog;
 use super::record;
 use super::report::{Failure, ReportPipe, Start};
@@ -72,6 +73,7 @@ impl<'a> Watch<'a> {
         run: &'a RunDir,
         spec: &'a ShimSpec,
         worker: Worker,
+        init: Option<Init>,
         signals: Signals,
         alarm: Alarm,
         log: CappedLog,
@@ -87,7 +89,7 @@ impl<'a> Watch<'a> {
             report: ReportPipe::new(worker.report),
             worker_pid: worker.pid,
             start_ticks: worker.start_ticks,
-            tree: Tree::new(worker.pid, work),
+            tree: Tree::new(worker.pid, init, work),
             ending: Ending::new(spec.deadline_us, spec.grace_ms),
             sweep: None,
             failure: None,

@@ -66,6 +66,8 @@ impl Worker {
                 File::open(path).map_err(|source| SpawnError::Stdin { path: path.clone(), source })?.into()
             }
         };
+        // From inside a pid namespace the shim has no number.
+        let parent = if spec.surroundings.pid_namespace.is_some() { 0 } else { std::process::id() };
         let (report, report_end) = io::pipe().map_err(SpawnError::ReportPipe)?;
         fcntl(&report_end, FcntlArg::F_SETFD(FdFlag::empty()))
             .map_err(|error| SpawnError::ReportPipe(error.into()))?;
@@ -75,7 +77,7 @@ impl Worker {
             .arg("__confine")
             .arg(run.path())
             .arg(report_end.as_raw_fd().to_string())
-            .arg(std::process::id().to_string())
+            .arg(parent.to_string())
             .env_clear()
             .stdin(stdin)
             .stdout(Stdio::piped())

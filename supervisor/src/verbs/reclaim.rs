@@ -14,8 +14,8 @@ use crate::terminal::Screen;
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
 The worker is ended first; the task is ready again when nothing of the run is
-left. This also releases a task whose survivors are unknown, when you have made
-sure that there are none.
+left. Of a task whose survivors are unknown it ends those that carry the run's
+mark, and frees the task when none is found any more.
 
 Examples:
   supervisor reclaim t_0123abcd --reason 'wrong branch'")]

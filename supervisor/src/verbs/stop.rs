@@ -1,20 +1,22 @@
 //! `stop`: ends the daemon, and says what becomes of its workers.
 
+use kernel::Clock as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::daemon::{Event, StopMode};
+use crate::daemon::{Event, StopMode, StopPlan};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::terminal::Screen;
+use crate::terminal::{Screen, printable};
 
 /// Stop the daemon
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
 Without a flag it drains: nothing more is started, workers are waited for up to
-worker.drain, and then ended.
+worker.drain, and then ended. --leave is possible at any moment, also during a
+drain. Exit code: 1 where processes are left of which nobody knows.
 
 Examples:
   supervisor stop --wait
@@ -32,22 +34,13 @@ pub(crate) struct Stop {
     pub(crate) kill: bool,
 }
 
-/// What the daemon was told.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Stopping {
-    /// The daemon's pid.
-    pub(crate) pid: u32,
-    /// How it stops.
-    pub(crate) mode: StopMode,
-}
-
 impl Verb for Stop {
     const NAME: &'static str = "stop";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Daemon;
-    type Reply = Stopping;
+    type Reply = StopPlan;
 
-    async fn run(self, call: Call) -> Result<Stopping, Failure> {
+    async fn run(self, call: Call) -> Result<StopPlan, Failure> {
         let mode = match (self.now, self.leave, self.kill) {
             (_, _, true) => StopMode::Kill,
             (_, true, _) => StopMode::Leave,
@@ -56,17 +49,19 @@ impl Verb for Stop {
         };
         let gone = || Failure::new(Code::TryAgain, "the daemon is stopping already");
         let events = call.service.daemon().ok_or_else(gone)?;
-        events.send(Event::Stop(mode)).map_err(|_| gone())?;
-        Ok(Stopping { pid: std::process::id(), mode })
+        let (reply, plan) = tokio::sync::oneshot::channel();
+        events.send(Event::Stop(mode, reply)).map_err(|_| gone())?;
+        plan.await.map_err(|_| gone())
     }
 
-    fn show(reply: &Stopping, screen: &mut Screen) {
-        let how = match reply.mode {
-            StopMode::Leave => "leaves its workers to the next one",
-            StopMode::Drain => "starts no more workers, and ends when the last one has",
-            StopMode::Preempt => "ends its workers and itself",
-            StopMode::Kill => "kills its workers and ends",
-        };
-        screen.line(format!("The daemon (pid {}) {how}.", reply.pid));
+    fn show(reply: &StopPlan, screen: &mut Screen) {
+        for line in reply.lines(kernel::SystemClock.now()) {
+            screen.line(printable(&line));
+        }
+    }
+
+    fn verdict(reply: &StopPlan) -> u8 {
+        // Who leaves workers on purpose is not surprised by those that are left.
+        if reply.left.is_empty() || reply.mode == StopMode::Leave { 0 } else { Code::Failed.exit() }
     }
 }

@@ -42,6 +42,10 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
         Err(e) => return Reply::Failed(broken(format!("the task cannot be understood: {e}"))),
     };
     match task {
+        Task::ProbePids(namespace) => match crate::shim::probe_init(namespace) {
+            Ok(()) => Reply::Probed,
+            Err(why) => Reply::Failed(broken(why)),
+        },
         Task::Probe => match policies::probe_view() {
             Ok(()) => Reply::Probed,
             Err(e) => Reply::Failed(broken(crate::lanes::with_causes(&e))),

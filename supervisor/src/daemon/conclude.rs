@@ -1,0 +1,164 @@
+//! The end of a run whose shim has gone: proof that nothing of it is left, or the wait for a person who decides.
+
+use kernel::{EndCause, Ending, EventFilter, EventId, Run};
+
+use super::finish::finish;
+use super::live::Phase;
+use super::run_task::{Context, RETRY, tell_started, watch_to_end};
+use super::settle::{self, Known, Proof, Shim};
+use super::watch::Watched;
+use super::{Event, TaskKey};
+use crate::rundir::RunDir;
+use crate::service::BoardHandle;
+
+/// Proves the end of a run whose shim is gone, and tells the board. Goes on until both are done.
+pub(super) async fn conclude(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, shim: Shim) {
+    let path = context.host.root.run_dir(board.name(), run.id);
+    let mut known = Known {
+        path: path.clone(),
+        boot_id: context.host.boot_id.clone(),
+        // What the board has learnt of the run since it was claimed.
+        run: board.readers().with(|view| view.expect_run(run.id)).unwrap_or_else(|_| run.clone()),
+        groups: context
+            .host
+            .groups(board.name(), run.id)
+            .into_iter()
+            .filter(|group| group.exists())
+            .collect(),
+        shim,
+    };
+    let mut reported = false;
+    // Whoever asked before it was shown expected the worker to be ended.
+    let mut shown_at: Option<EventId> = None;
+    let ending = loop {
+        let mut asked = known.clone();
+        let proof = tokio::task::spawn_blocking(move || (settle::prove(&mut asked), asked)).await;
+        let why = match proof {
+            Ok((proof, learnt)) => {
+                known = learnt;
+                match proof {
+                    Ok(Proof::Ended(ending)) => break *ending,
+                    Ok(Proof::Hindered(ending, why)) => {
+                        context.tell(Event::Deferred(key.clone(), why));
+                        break *ending;
+                    }
+                    Ok(Proof::Alive) => {
+                        // It came late, between the last look and this one.
+                        watch_to_end(context, board, key, run).await;
+                        continue;
+                    }
+                    Ok(Proof::Unknown { why, watch }) => {
+                        let since = match shown_at {
+                            Some(since) => since,
+                            None => last_event(board, key).await,
+                        };
+                        if shown_at.replace(since).is_none() {
+                            tracing::error!(task = %key, run = %run.id, %why, "survivors_unknown");
+                        }
+                        context.tell(Event::Held(key.clone(), Phase::Unknown, why));
+                        match wait_for_release(board, run, since, watch).await {
+                            Release::Freed(ending) => {
+                                clear(context, key, &known).await;
+                                break *ending;
+                            }
+                            Release::Look => continue,
+                            Release::Closed => return,
+                        }
+                    }
+                    Err(error) => error,
+                }
+            }
+            Err(panic) => panic.to_string(),
+        };
+        if !reported {
+            tracing::error!(task = %key, run = %run.id, error = %why, "end_not_proven");
+            reported = true;
+        }
+        context.tell(Event::Held(key.clone(), Phase::Settling, why));
+        tokio::time::sleep(RETRY).await;
+    };
+    if let EndCause::SpawnFailed { error, fault: kernel::Fault::Environment, .. } = &ending.cause {
+        context.tell(Event::EnvironmentFailed(key.clone(), error.clone()));
+    }
+    if let Ok(dir) = RunDir::open(&path) {
+        tell_started(context, board, key, run, &dir).await;
+    }
+    finish(context, board, key, run, ending).await;
+}
+
+/// The board's last event. Whoever sees a run shown after it and acts is heard.
+async fn last_event(board: &BoardHandle, key: &TaskKey) -> EventId {
+    loop {
+        match board.readers().with(|view| view.last_event()) {
+            Ok(last) => return last,
+            Err(error) => tracing::warn!(task = %key, %error, "board_not_read"),
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Ends what can be found of a run that a person has taken back, before anything else may have its claim.
+async fn clear(context: &Context, key: &TaskKey, known: &Known) {
+    loop {
+        let asked = known.clone();
+        let cleared = tokio::task::spawn_blocking(move || settle::clear(&asked)).await;
+        let why = match cleared {
+            Ok(Ok(())) => return,
+            Ok(Err(why)) => why,
+            Err(panic) => panic.to_string(),
+        };
+        context.tell(Event::Held(key.clone(), Phase::Unknown, format!("survivors unknown: {why}")));
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// How the wait for a person came to its end.
+enum Release {
+    /// A person takes the task back, or has decided about it.
+    Freed(Box<Ending>),
+    /// One of the processes has ended.
+    Look,
+    /// The board is closed.
+    Closed,
+}
+
+/// Waits until a person takes back, or decides about, a run of which nobody knows whether it lives, or until one of its
+/// processes has ended.
+async fn wait_for_release(board: &BoardHandle, run: &Run, since: EventId, watch: Option<i32>) -> Release {
+    let mut changes = board.changes();
+    let filter = EventFilter {
+        since,
+        task: Some(run.task_id.clone()),
+        kinds: vec!["stop_requested".to_owned(), "verdict".to_owned()],
+        ..EventFilter::default()
+    };
+    let watched = match watch.map(Watched::open) {
+        Some(Ok(watched)) => Some(watched),
+        // Out of descriptors; the person's word is waited for all the same.
+        Some(Err(error)) if error.raw_os_error() != Some(nix::errno::Errno::ESRCH as i32) => None,
+        Some(Err(_)) => return Release::Look,
+        None => None,
+    };
+    loop {
+        let seen = board.readers().with(|view| Ok((view.events(&filter)?, view.run(run.id)?)));
+        if let Ok((events, Some(run))) = seen
+            && events.iter().any(|event| event.actor.as_ref().is_some_and(|who| who.starts_with("person:")))
+            && let Some(reason) = run.stop_reason
+        {
+            return Release::Freed(Box::new(Ending::new(EndCause::Stopped(reason))));
+        }
+        let ended = async {
+            match &watched {
+                Some(watched) => watched.ended().await.is_ok(),
+                None => std::future::pending().await,
+            }
+        };
+        // Cancel-safe both: the version of the board and the end of a process stay to be seen.
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() {
+                return Release::Closed;
+            },
+            _ = ended => return Release::Look,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What lives on when a shim or a run directory is gone: ended with proof, or shown, and never joined by a second copy.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::harness::{BINARY, Fleet, User, skip};
+use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outcomes, records};
+
+/// Leaves the session, ignores TERM, and goes on.
+const STRAY: &str = "setsid sh -c 'trap \"\" TERM; exec sleep 600' &";
+
+/// Starts a daemon whose host has no cgroups.
+fn start_without_cgroups(fleet: &Fleet) {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+    let Some(mount) = mount.map(|line| line.split(' ').nth(4).unwrap().to_owned()) else {
+        fleet.start();
+        return;
+    };
+    let mut command = Command::new("unshare");
+    let hide = "umount -l \"$2\" && exec \"$0\" --root \"$1\" daemon";
+    command.args(["-m", "sh", "-c", hide, BINARY]).arg(fleet.root()).arg(mount);
+    let log = fs::File::options().create(true).append(true).open(fleet.log_file()).unwrap();
+    fleet.dress(&mut command);
+    command.stdout(log.try_clone().unwrap()).stderr(log).env("RUST_LOG", "info");
+    fleet.adopt(command.spawn().unwrap());
+    fleet.eventually("the daemon serves", || fleet.log().contains(" serves ").then_some(()));
+}
+
+/// The records of the one run that has begun, once its worker has.
+fn begun(fleet: &Fleet, journal: &Journal) -> (PathBuf, Value, Value) {
+    fleet.eventually("the run has begun", || {
+        let has_begun = journal.begun() > 0 && !records(fleet, "started").is_empty();
+        let (dir, pid) = has_begun.then(|| records(fleet, "pid").pop()).flatten()?;
+        let spec = serde_json::from_slice(&fs::read(dir.join("spec.json")).ok()?).ok()?;
+        Some((dir, pid, spec))
+    })
+}
+
+fn kill_shim(record: &Value) {
+    kill(Pid::from_raw(record["pid"].as_i64().unwrap().try_into().unwrap()), Signal::SIGKILL).unwrap();
+}
+
+/// What `status` says of the only worker, once nobody knows whether it lives.
+fn unknown(fleet: &Fleet, what: &str) -> String {
+    fleet.eventually(&format!("status says: {what}"), || {
+        let status = fleet.json(["status"]);
+        let worker = status["workers"].as_array()?.iter().find(|worker| worker["phase"] == "unknown")?;
+        worker["note"].as_str().filter(|note| note.contains(what)).map(str::to_owned)
+    })
+}
+
+#[test]
+fn without_a_cgroup_a_killed_shim_takes_all_that_its_worker_started_along() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        let journal = Journal::of(&fleet, 1, "");
+        let script = Journal::script(&format!("[ -e again ] || {{ touch again; {STRAY} sleep 600; }}"));
+        let task = fleet.create("strays", &script, &[]);
+        if user == User::Root {
+            start_without_cgroups(&fleet)
+        } else {
+            fleet.start()
+        }
+        let (_, record, spec) = begun(&fleet, &journal);
+        if !spec["cgroup"].is_null() || record["init"].is_null() {
+            skip(
+                "a pid namespace in the place of a cgroup: this host has cgroups for users, or no user namespaces",
+            );
+            continue;
+        }
+        fleet.eventually("the stray has left", || {
+            let sleepers = fleet.processes_with(&of_task(&task));
+            (sleepers.iter().filter(|process| process.command == "sleep 600").count() == 2).then_some(())
+        });
+
+        kill_shim(&record);
+
+        let shown = fleet.wait_for(&task, "done");
+        assert_eq!(outcomes(&shown), ["lost", "completed"], "{shown:#}");
+        journal.audit(&fleet, &[task], Attempts::Many);
+        nothing_is_left(&fleet);
+    }
+}
+
+#[test]
+fn a_worker_in_a_pid_namespace_sees_its_own_processes_by_its_own_numbers() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        let _journal = Journal::of(&fleet, 1, "");
+        if user == User::Root {
+            start_without_cgroups(&fleet)
+        } else {
+            fleet.start()
+        }
+        let script = "sleep 600 & until grep -q sleep /proc/$!/cmdline; do :; done; tr '\\0' ' ' < /proc/$!/cmdline; kill -TERM $!; wait $!; echo \"ended $?\"; \
+                      read -r own _ < /proc/self/stat; [ $own -gt 100 ] || echo small";
+        for policy in ["default", "unconfined"] {
+            let task = fleet.create("looks", script, &["--policy", policy]);
+            let shown = fleet.wait_for(&task, "done");
+            let summary = shown["latest_summary"].as_str().unwrap();
+            assert!(summary.starts_with("sleep 600 ended 143"), "{policy}: {summary}");
+            let has_namespace = fleet.log().contains("pid_namespace=Ok");
+            // An ordinary user's worker without a view keeps the host's numbers: it has no namespace.
+            let expected = has_namespace && (user == User::Root || policy == "default");
+            assert_eq!(summary.contains("small"), expected, "{user:?}, {policy}: {summary}");
+        }
+    }
+}
+
+#[test]
+fn where_nothing_holds_them_together_survivors_are_shown_and_ended_before_the_task_runs_again() {
+    let fleet = Fleet::offline_as(User::ordinary());
+    let journal = Journal::of(&fleet, 1, "");
+    let between = format!("[ -e again ] || {{ touch again; {STRAY} echo $! > stray; sleep 600; }}");
+    // Without a view it has no user namespace, and so no pid namespace either.
+    let task = fleet.create("strays", &journal.own_script(&between), &["--policy", "unconfined"]);
+    fleet.start();
+    let (_, record, spec) = begun(&fleet, &journal);
+    if !spec["cgroup"].is_null() {
+        skip("survivors unknown: this user has cgroups");
+        return;
+    }
+    let stray = fleet.eventually("the stray has left", || {
+        let own = fleet.processes_with(&of_task(&task));
+        let stray = own.iter().find(|process| process.command == "sleep 600" && leads_session(process.pid));
+        stray.map(|process| process.pid)
+    });
+
+    kill_shim(&record);
+
+    let note = unknown(&fleet, &format!("{stray} (sleep)"));
+    assert!(note.contains(&format!("supervisor reclaim {task}")), "{note}");
+    assert!(journal.begun() == 1 && fleet.status_of(&task) == "running");
+    // The only slot is free for others.
+    let other = fleet.create("another", &Journal::script("true"), &[]);
+    fleet.wait_for(&other, "done");
+    // A daemon that stops does not wait for it, and says what it leaves.
+    let stopped = fleet.cli(["stop", "--wait"]);
+    assert_eq!(stopped.code, 1, "{stopped:?}");
+    assert!(stopped.stdout.contains(&task) && stopped.stdout.contains(&stray.to_string()), "{stopped:?}");
+    assert!(fleet.reap_daemon().success());
+    fleet.start();
+    unknown(&fleet, &format!("{stray} (sleep)"));
+
+    fleet.cli(["reclaim", &task]).ok();
+
+    let shown = fleet.wait_for(&task, "done");
+    assert_eq!(outcomes(&shown), ["reclaimed", "completed"], "{shown:#}");
+    nothing_ran_twice(&journal, &task);
+    nothing_is_left(&fleet);
+}
+
+/// Looks at what the runs of a task that was taken back themselves have recorded.
+#[track_caller]
+fn nothing_ran_twice(journal: &Journal, task: &str) {
+    let lines: Vec<_> = journal.lines().into_iter().filter(|line| line.task == task).collect();
+    let told: Vec<&str> = lines.iter().map(|line| line.what.as_str()).collect();
+    assert_eq!(told, ["start", "start", "end"], "{lines:?}");
+}
+
+fn leads_session(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let session = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(3)?.parse().ok());
+    session == Some(pid)
+}
+
+#[test]
+fn every_stop_of_a_daemon_with_survivors_ends() {
+    for flag in ["--now", "--kill", "--leave"] {
+        let fleet = Fleet::offline_as(User::ordinary());
+        let journal = Journal::of(&fleet, 2, "");
+        let script = journal.own_script(&format!("{STRAY} sleep 600"));
+        let task = fleet.create("strays", &script, &["--policy", "unconfined"]);
+        fleet.start();
+        let (_, record, spec) = begun(&fleet, &journal);
+        if !spec["cgroup"].is_null() {
+            skip("survivors unknown: this user has cgroups");
+            return;
+        }
+        fleet.eventually("the stray has left", || {
+            (fleet.processes_with(&of_task(&task)).len() > 2).then_some(())
+        });
+        kill_shim(&record);
+        unknown(&fleet, "(sleep)");
+        let stopped = fleet.cli(["stop", flag]);
+        assert_eq!(stopped.code, i32::from(flag != "--leave"), "{flag}: {stopped:?}");
+        assert!(fleet.reap_daemon().success(), "{flag}");
+        fleet.start();
+        unknown(&fleet, "(sleep)");
+        fleet.cli(["block", &task, "enough"]).ok();
+        fleet.wait_for(&task, "blocked");
+        nothing_is_left(&fleet);
+    }
+}
+
+#[test]
+fn a_run_whose_directory_was_taken_away_is_not_taken_for_dead() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        let journal = Journal::of(&fleet, 2, "grace = 1\n");
+        let task = fleet.create("runs", &Journal::script(PATIENT), &[]);
+        fleet.start();
+        let (dir, _, _) = begun(&fleet, &journal);
+        fleet.eventually("the board knows it", || fleet.show(&task)["runs"][0]["worker_pid"].as_i64());
+        fs::rename(&dir, fleet.home().join("taken")).unwrap();
+        fleet.restart();
+
+        let note = unknown(&fleet, "is gone");
+
+        assert!(note.contains("Still there: "), "{note}");
+        assert!(journal.begun() == 1 && fleet.status_of(&task) == "running");
+        fleet.cli(["reclaim", &task]).ok();
+        fleet.eventually("it runs again", || (journal.begun() == 2).then_some(()));
+        journal.let_go();
+        let shown = fleet.wait_for(&task, "done");
+        assert_eq!(outcomes(&shown), ["reclaimed", "completed"], "{shown:#}");
+        nothing_ran_twice(&journal, &task);
+        nothing_is_left(&fleet);
+    }
+}
+
+#[test]
+fn a_run_that_ends_without_its_directory_is_lost_and_never_said_not_to_have_started() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        let journal = Journal::of(&fleet, 2, "");
+        let task = fleet.create("runs", &Journal::script(PATIENT), &[]);
+        fleet.start();
+        let (dir, _, _) = begun(&fleet, &journal);
+        fs::remove_dir_all(&dir).unwrap();
+        journal.let_go();
+        let shown = fleet.wait_for(&task, "done");
+        assert_eq!(outcomes(&shown), ["lost", "completed"], "{shown:#}");
+        journal.audit(&fleet, &[task], Attempts::Many);
+        nothing_is_left(&fleet);
+    }
+}
