@@ -100,10 +100,13 @@ macro_rules! text_id {
 }
 
 text_id!(
-    /// A task's id: `t_` and 8 lower-case hex digits.
-    TaskId, "task id", "^t_[0-9a-f]{8}$", "`t_` and 8 lower-case hex digits",
-    |text| text.strip_prefix("t_").is_some_and(|hex| {
-        hex.len() == 8 && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    /// A task's id: `t_` and 8 lower-case hex digits where this program draws it; one that was imported may have up to
+    /// 62 letters, digits, `_` and `-` there. It can be part of a path and of a branch's name.
+    TaskId, "task id", "^t_[0-9A-Za-z][0-9A-Za-z_-]{0,61}$", "one such as t_0123abcd",
+    |text| text.strip_prefix("t_").is_some_and(|rest| {
+        rest.len() <= 62
+            && rest.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
     })
 );
 
@@ -253,9 +256,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_id_is_exactly_t_and_eight_hex_digits() {
-        assert!("t_0123abcd".parse::<TaskId>().is_ok());
-        for wrong in ["", "t_", "t_0123abc", "t_0123ABCD", "t_0123abcde", "x_0123abcd", "t_0123abc/"] {
+    fn a_task_id_is_one_of_ours_or_one_that_was_imported() {
+        for right in
+            ["t_0123abcd", "t_9f2a", "t_0123ABCD", "t_spawn-2", "t_a_b", &format!("t_{}", "a".repeat(62))]
+        {
+            assert!(right.parse::<TaskId>().is_ok(), "{right}");
+        }
+        let long = format!("t_{}", "a".repeat(63));
+        for wrong in [
+            "",
+            "t_",
+            "t",
+            "x_0123abcd",
+            "t_0123abc/",
+            "t_..",
+            "t_-x",
+            "t__x",
+            "t_a.lock",
+            "t_a b",
+            "t_ä",
+            &long,
+        ] {
             assert!(wrong.parse::<TaskId>().is_err(), "{wrong}");
         }
     }

@@ -10,25 +10,64 @@ use crate::clock::Timestamp;
 use crate::id::{Profile, TaskId};
 use crate::limits;
 
-/// Counts each kind of change.
+/// How many rows a note names.
+const NAMED: usize = 5;
+
+/// How often something was noted, and of which rows.
+#[derive(Default)]
+pub(super) struct Note {
+    count: u64,
+    named: Vec<String>,
+}
+
+/// Counts each kind of change, and names the first rows that it was made to.
 #[derive(Default)]
 pub(super) struct Notes {
-    pub(super) changed: BTreeMap<String, u64>,
-    pub(super) left: BTreeMap<String, u64>,
+    pub(super) changed: BTreeMap<String, Note>,
+    pub(super) left: BTreeMap<String, Note>,
 }
 
 impl Notes {
-    pub(super) fn changed(&mut self, what: &str) {
-        *self.changed.entry(what.to_owned()).or_default() += 1;
+    pub(super) fn changed(&mut self, row: &PeerRow, what: &str) {
+        note(&mut self.changed, row, what);
     }
 
-    pub(super) fn left(&mut self, what: &str) {
-        *self.left.entry(what.to_owned()).or_default() += 1;
+    pub(super) fn left(&mut self, row: &PeerRow, what: &str) {
+        note(&mut self.left, row, what);
     }
 }
 
-pub(super) fn told(notes: BTreeMap<String, u64>) -> Vec<String> {
-    notes.into_iter().map(|(what, count)| format!("{count} {what}")).collect()
+fn note(notes: &mut BTreeMap<String, Note>, row: &PeerRow, what: &str) {
+    let note = notes.entry(what.to_owned()).or_default();
+    note.count += 1;
+    let name = name(row);
+    if note.named.len() < NAMED && name.as_ref().is_some_and(|name| !note.named.contains(name)) {
+        note.named.extend(name);
+    }
+}
+
+/// What a reader can find a row by.
+fn name(row: &PeerRow) -> Option<String> {
+    let name = match (text(row, "parent_id"), text(row, "child_id"), text(row, "task_id")) {
+        (Some(parent), Some(child), _) => format!("{parent} → {child}"),
+        (_, _, Some(task)) => text(row, "id").map_or(task.clone(), |id| format!("{id} of {task}")),
+        _ => text(row, "id")?,
+    };
+    Some(name.chars().take(NAME).collect())
+}
+
+/// How much of a row's name is shown: an id can be anything there.
+const NAME: usize = 80;
+
+pub(super) fn told(notes: BTreeMap<String, Note>) -> Vec<String> {
+    let line = |(what, note): (String, Note)| {
+        let more = if note.count > note.named.len() as u64 { ", …" } else { "" };
+        match note.named.as_slice() {
+            [] => format!("{} {what}", note.count),
+            named => format!("{} {what} ({}{more})", note.count, named.join(", ")),
+        }
+    };
+    notes.into_iter().map(line).collect()
 }
 
 pub(super) fn text(row: &PeerRow, column: &str) -> Option<String> {
@@ -63,7 +102,7 @@ pub(super) fn moment(row: &PeerRow, column: &str) -> Option<Timestamp> {
 
 pub(super) fn moment_or(row: &PeerRow, column: &str, now: Timestamp, notes: &mut Notes) -> Timestamp {
     moment(row, column).unwrap_or_else(|| {
-        notes.changed("moments made no sense: the time of the import stands for them");
+        notes.changed(row, "times made no sense: the time of the import stands for them");
         now
     })
 }
@@ -74,10 +113,32 @@ pub(super) fn object(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<S
         Ok(Value::Null) => None,
         Ok(value @ Value::Object(_)) => Some(value.to_string()),
         Ok(_) | Err(_) => {
-            notes.changed("payloads or metadata were no JSON object: their text is kept under `text`");
+            notes.changed(row, "payloads or metadata were no JSON object: their text is kept under `text`");
             Some(json!({ "text": text }).to_string())
         }
     }
+}
+
+/// A count, where it is one.
+pub(super) fn small(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<i64> {
+    let count = number(row, column).filter(|number| (0..=i64::from(u32::MAX)).contains(number));
+    if count.is_none() && row.get(column).is_some_and(|value| *value != Sql::Null) {
+        notes.changed(row, &format!("values of {column} are no count: they are left out"));
+    }
+    count
+}
+
+pub(super) fn truth(row: &PeerRow, column: &str) -> bool {
+    number(row, column).is_some_and(|number| number != 0)
+}
+
+/// A JSON list of words.
+pub(super) fn words(row: &PeerRow, column: &str, notes: &mut Notes) -> Vec<String> {
+    let Some(text) = word(row, column) else { return Vec::new() };
+    serde_json::from_str::<Option<Vec<String>>>(&text).map(Option::unwrap_or_default).unwrap_or_else(|_| {
+        notes.changed(row, &format!("values of {column} are no list of words: they are left out"));
+        Vec::new()
+    })
 }
 
 /// The task of a row that belongs to one.
@@ -91,7 +152,7 @@ pub(super) fn title(row: &PeerRow, notes: &mut Notes) -> String {
         given.chars().map(|c| if c.is_control() { ' ' } else { c }).take(limits::TITLE).collect();
     let line = if line.trim().is_empty() { "(untitled)".to_owned() } else { line };
     if line != given {
-        notes.changed("titles were empty, too long or of several lines");
+        notes.changed(row, "titles were empty, too long or of several lines");
     }
     line
 }
@@ -102,21 +163,39 @@ pub(super) fn workspace(row: &PeerRow, notes: &mut Notes) -> String {
     match (word(row, "workspace_kind").as_deref(), path) {
         (Some("dir"), Some(path)) => format!("dir:{path}"),
         (Some("worktree"), Some(path)) => {
-            notes.changed("worktrees are named by their path there and by their repository here: check them");
+            notes.changed(
+                row,
+                "worktrees are named by their path there and by their repository here: check them",
+            );
             format!("worktree:{path}")
         }
         (Some("worktree"), None) => {
-            notes.changed("worktrees named no path: they are scratch directories here");
+            notes.changed(row, "worktrees named no path: they are scratch directories here");
             "scratch".to_owned()
         }
-        _ => "scratch".to_owned(),
+        (kind, path) => {
+            match kind {
+                None | Some("scratch" | "dir") => {}
+                Some(_) => notes.changed(
+                    row,
+                    "workspaces are of a kind that does not exist: they are scratch directories",
+                ),
+            }
+            if kind == Some("dir") {
+                notes.changed(row, "directories named no path: they are scratch directories here");
+            }
+            if path.is_some() {
+                notes.left(row, "paths of scratch directories: each task gets a new one here");
+            }
+            "scratch".to_owned()
+        }
     }
 }
 
 pub(super) fn profile(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<String> {
     let name = word(row, column)?;
     if name.parse::<Profile>().is_err() {
-        notes.changed("assignees are no names of profiles here: the tasks have none");
+        notes.changed(row, "assignees are no names of profiles here: the tasks have none");
         return None;
     }
     Some(name)

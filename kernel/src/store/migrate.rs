@@ -5,8 +5,11 @@ use rusqlite_migration::{M, Migrations};
 /// Marks the file as a board of this program: `supv` in ASCII.
 pub(crate) const APPLICATION_ID: i32 = 0x7375_7076;
 
-const STEPS: &[M<'static>] =
-    &[M::up(include_str!("migrations/0001.sql")), M::up(include_str!("migrations/0002.sql"))];
+const STEPS: &[M<'static>] = &[
+    M::up(include_str!("migrations/0001.sql")),
+    M::up(include_str!("migrations/0002.sql")),
+    M::up(include_str!("migrations/0003.sql")),
+];
 
 /// Returns every migration that there is.
 pub(crate) fn migrations() -> Migrations<'static> {
@@ -20,6 +23,8 @@ pub(crate) fn latest() -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::Connection;
+
     #[test]
     fn the_migrations_apply_to_an_empty_database() {
         super::migrations().validate().unwrap();
@@ -36,5 +41,31 @@ mod tests {
         conn.execute(store, ["imported"]).unwrap();
         let count: i64 = conn.query_row("SELECT count(*) FROM requests", [], |row| row.get(0)).unwrap();
         assert_eq!(count, 2);
+    }
+
+    #[test]
+    fn a_board_of_the_second_schema_keeps_its_rows_and_takes_ids_of_other_programs() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        let steps = super::migrations();
+        steps.to_version(&mut conn, 2).unwrap();
+        let insert =
+            "INSERT INTO tasks (id, title, status, created_at, updated_at) VALUES (?1, 'x', 'triage', 0, 0)";
+        conn.execute(insert, ["t_0123abcd"]).unwrap();
+        conn.execute(insert, ["t_9f2a"]).unwrap_err();
+        let cookie = |conn: &Connection| {
+            conn.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0)).unwrap()
+        };
+        let before = cookie(&conn);
+
+        steps.to_version(&mut conn, 3).unwrap();
+
+        assert!(cookie(&conn) > before, "other connections have to notice");
+        conn.execute(insert, ["t_9f2a"]).unwrap();
+        for wrong in ["t_", "t_a/b", "t_-a", "x_0123abcd", "t_a\nb", &format!("t_{}", "a".repeat(63))] {
+            conn.execute(insert, [wrong]).unwrap_err();
+        }
+        let tasks: i64 = conn.query_row("SELECT count(*) FROM tasks", [], |row| row.get(0)).unwrap();
+        let sound: String = conn.pragma_query_value(None, "integrity_check", |row| row.get(0)).unwrap();
+        assert_eq!((tasks, sound.as_str()), (2, "ok"));
     }
 }

@@ -32,6 +32,8 @@ pub(crate) mod tasks;
 pub(crate) mod transaction;
 
 #[cfg(test)]
+mod adopt_tests;
+#[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
 mod durable_tests;

@@ -33,6 +33,8 @@ pub(super) type PeerRow = BTreeMap<String, Value>;
 #[derive(Clone, Debug)]
 pub struct PeerBoard {
     pub(super) rows: BTreeMap<String, Vec<PeerRow>>,
+    /// Tables that are there and mean nothing here.
+    pub(super) unknown: Vec<String>,
 }
 
 /// What was taken over, and what was not.
@@ -115,7 +117,8 @@ impl PeerBoard {
         for table in TABLES.into_iter().filter(|table| there.iter().any(|name| name == table)) {
             rows.insert(table.to_owned(), read_table(&conn, table).map_err(fail)?);
         }
-        Ok(PeerBoard { rows })
+        let unknown = there.into_iter().filter(|name| !TABLES.contains(&name.as_str())).collect();
+        Ok(PeerBoard { rows, unknown })
     }
 }
 

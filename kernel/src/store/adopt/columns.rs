@@ -1,0 +1,115 @@
+//! What becomes of each column of the other program's tables: taken, or left out with the reason.
+
+use rusqlite::types::Value;
+
+use crate::store::cells::Notes;
+use crate::store::peer::{PeerBoard, PeerRow};
+
+/// What becomes of the values of a column.
+#[derive(Clone, Copy)]
+enum Fate {
+    /// Some column here has them.
+    Taken,
+    /// None has, for this reason.
+    Left(&'static str),
+}
+
+const CLAIM: Fate = Fate::Left("a claim of the other program holds nothing here");
+const PROCESS: Fate = Fate::Left("a process of the other program is not watched here");
+
+/// Returns what becomes of a column.
+fn fate(table: &str, column: &str) -> Fate {
+    match (table, column) {
+        ("tasks" | "task_runs", "claim_lock" | "claim_expires") => CLAIM,
+        ("tasks" | "task_runs", "worker_pid") => PROCESS,
+        ("tasks", "current_run_id") => Fate::Left("no run goes on after an import"),
+        (
+            "tasks",
+            "id"
+            | "title"
+            | "body"
+            | "assignee"
+            | "status"
+            | "priority"
+            | "created_by"
+            | "created_at"
+            | "started_at"
+            | "completed_at"
+            | "workspace_kind"
+            | "workspace_path"
+            | "branch_name"
+            | "project_id"
+            | "tenant"
+            | "result"
+            | "idempotency_key"
+            | "consecutive_failures"
+            | "last_failure_error"
+            | "max_runtime_seconds"
+            | "last_heartbeat_at"
+            | "workflow_template_id"
+            | "current_step_key"
+            | "skills"
+            | "model_override"
+            | "max_retries"
+            | "goal_mode"
+            | "goal_max_turns"
+            | "session_id"
+            | "block_kind"
+            | "block_recurrences",
+        )
+        | (
+            "task_runs",
+            "id"
+            | "task_id"
+            | "profile"
+            | "step_key"
+            | "status"
+            | "max_runtime_seconds"
+            | "last_heartbeat_at"
+            | "started_at"
+            | "ended_at"
+            | "outcome"
+            | "summary"
+            | "metadata"
+            | "error",
+        )
+        | ("task_links", "parent_id" | "child_id")
+        | ("task_comments", "id" | "task_id" | "author" | "body" | "created_at")
+        | ("task_events", "id" | "task_id" | "run_id" | "kind" | "payload" | "created_at")
+        | (
+            "task_attachments",
+            "id" | "task_id" | "filename" | "stored_path" | "content_type" | "size" | "uploaded_by"
+            | "created_at",
+        )
+        | (
+            "kanban_notify_subs",
+            "task_id" | "platform" | "chat_id" | "thread_id" | "user_id" | "notifier_profile" | "created_at"
+            | "last_event_id",
+        ) => Fate::Taken,
+        _ => Fate::Left("this program does not know the column"),
+    }
+}
+
+/// Tells of every value that no column here takes.
+pub(super) fn tell(peer: &PeerBoard, notes: &mut Notes) {
+    for table in &peer.unknown {
+        notes.left(&PeerRow::new(), &format!("table {table} is not known to this program"));
+    }
+    for (table, rows) in &peer.rows {
+        for row in rows {
+            for (column, value) in row.iter().filter(|(_, value)| **value != Value::Null) {
+                if let Fate::Left(why) = fate(table, column) {
+                    notes.left(row, &format!("values of {table}.{column}: {why}"));
+                }
+                if matches!(value, Value::Text(text) if text.contains(['\0', '\u{fffd}'])) {
+                    notes.changed(
+                        row,
+                        &format!(
+                            "values of {table}.{column} have bytes that are no text: U+FFFD stands there"
+                        ),
+                    );
+                }
+            }
+        }
+    }
+}

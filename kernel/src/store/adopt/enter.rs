@@ -1,0 +1,139 @@
+//! Where a task stands: the changes that lead there, each an event from which its state can be replayed.
+
+use rusqlite::{Connection, params};
+use serde_json::json;
+
+use crate::actor::Actor;
+use crate::error::Error;
+use crate::id::{RunId, TaskId, Tenant};
+use crate::outcome::{BlockKind, Outcome};
+use crate::status::{Change, Gate, Intake, State, Then, WasDone};
+use crate::store::cells::{Notes, moment, number, text, word};
+use crate::store::convert::Step as _;
+use crate::store::events::{self, NewEvent};
+use crate::store::peer::PeerRow;
+use crate::transition::next;
+use crate::view::View;
+
+/// The way that leads to where a task stands, in this program's changes, and why it is blocked.
+fn way(
+    view: &View<'_>,
+    id: &TaskId,
+    row: &PeerRow,
+    notes: &mut Notes,
+) -> Result<(Vec<Change>, Option<String>), Error> {
+    let open = Change::Created { intake: Intake::Normal, gate: Gate::Open };
+    let blocked = |kind, why: &str| (vec![open, Change::Blocked { kind }], Some(why.to_owned()));
+    let status = text(row, "status").unwrap_or_default();
+    Ok(match status.as_str() {
+        "todo" | "ready" | "running" => {
+            if status == "running" {
+                notes.changed(row, "tasks were running: they wait to be started again");
+            }
+            let gate = if view.open_parents(id)?.is_empty() { Gate::Open } else { Gate::Parents };
+            (vec![Change::Created { intake: Intake::Normal, gate }], None)
+        }
+        "blocked" => {
+            let said = word(row, "block_kind");
+            let kind = said.as_ref().and_then(|kind| kind.parse().ok());
+            if said.is_some() && kind.is_none() {
+                notes.changed(row, "tasks were blocked for a kind of reason that has no word here");
+            }
+            let failed = word(row, "last_failure_error");
+            let gave_up = failed.is_some() && number(row, "consecutive_failures").unwrap_or(0) > 0;
+            let kind = kind.unwrap_or(if gave_up { BlockKind::GaveUp } else { BlockKind::NeedsInput });
+            blocked(kind, &failed.unwrap_or_else(|| "blocked when it was imported".to_owned()))
+        }
+        "scheduled" => {
+            notes.changed(
+                row,
+                "tasks were scheduled without a time: they are blocked until somebody gives them one",
+            );
+            blocked(BlockKind::NeedsInput, "it was scheduled without a time")
+        }
+        "review" => match view.runs(id)?.last().map(|run| run.id) {
+            Some(run) => {
+                let ended = Change::Ended { run, outcome: Outcome::ReviewRequested, then: Then::Review };
+                (vec![open, Change::Started { run }, ended], None)
+            }
+            None => {
+                notes.changed(
+                    row,
+                    "tasks were in review without a run: whoever they are assigned to counts as the one who did the work",
+                );
+                (vec![open, Change::ReviewRequested], None)
+            }
+        },
+        "done" => (vec![open, Change::Completed], None),
+        "archived" if moment(row, "completed_at").is_some() => {
+            (vec![open, Change::Completed, Change::Archived], None)
+        }
+        "archived" => (vec![open, Change::Archived], None),
+        status => {
+            if status != "triage" {
+                notes.changed(row, "tasks had a status that does not exist: they are in triage");
+            }
+            (vec![Change::Created { intake: Intake::Triage, gate: Gate::Open }], None)
+        }
+    })
+}
+
+/// Whether a task is finished or out of sight.
+pub(super) fn is_over(row: &PeerRow) -> bool {
+    matches!(text(row, "status").as_deref(), Some("done" | "archived"))
+}
+
+/// Moves a task to where it stands, and tells so in the log, from which its state can be replayed.
+pub(super) fn enter(
+    view: &View<'_>,
+    conn: &Connection,
+    id: &TaskId,
+    row: &PeerRow,
+    actor: &Actor,
+    notes: &mut Notes,
+) -> Result<(), Error> {
+    let (changes, why) = way(view, id, row, notes)?;
+    let task = view.expect_task(id)?;
+    let tenant = task.tenant.as_ref().map_or("", Tenant::as_str);
+    let mut state = None;
+    for (at, change) in changes.iter().enumerate() {
+        state =
+            Some(next(state, *change).map_err(|error| Error::conflict(error.to_string(), "report this"))?);
+        let run = if let Change::Started { run } | Change::Ended { run, .. } = change {
+            Some(*run)
+        } else {
+            None::<RunId>
+        };
+        let payload = (at == 0).then(|| json!({ "status": text(row, "status"), "from": "import" }));
+        events::append(
+            conn,
+            &NewEvent {
+                task: Some(id),
+                run,
+                tenant,
+                kind: "imported",
+                payload,
+                change: Some(*change),
+                actor: &actor.label(),
+                now: view.now(),
+            },
+        )?;
+    }
+    let Some(state) = state else { return Ok(()) };
+    let work_by = if state == State::Review {
+        // Whoever had the last run, else whoever was to do it: the one who may not approve it.
+        let worker = view.runs(id)?.last().and_then(|run| run.profile.clone()).or(task.assignee);
+        Some(format!("worker:{}", worker.as_ref().map_or("unknown", |worker| worker.as_str())))
+    } else {
+        None
+    };
+    let kind = if let State::Blocked { kind } = state { Some(kind) } else { None };
+    let finished = matches!(state, State::Done | State::Archived { finished: WasDone::Yes });
+    let completed = finished.then(|| moment(row, "completed_at").unwrap_or(task.updated_at));
+    conn.execute(
+        "UPDATE tasks SET status = ?2, block_kind = ?3, block_reason = ?4, completed_at = ?5, work_by = ?6 WHERE id = ?1",
+        params![id, state.status(), kind, why, completed, work_by],
+    )
+    .step("place the task")
+    .map(drop)
+}
