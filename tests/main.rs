@@ -37,4 +37,5 @@ mod survivors;
 mod transfer;
 mod unhappy;
 mod why;
+mod words;
 mod worker;

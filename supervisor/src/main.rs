@@ -12,6 +12,7 @@ mod daemon;
 mod demo;
 mod details;
 mod diagnosis;
+mod environment;
 mod exit;
 mod failpoint;
 mod failure;

@@ -1,27 +1,242 @@
-//! Moments for people, in the host's time zone. JSON carries epoch seconds instead.
+//! Points in time: what people write and read is local time, what JSON carries is epoch seconds.
+//!
+//! The time zone is that of `TZ`, else the host's. Where a local time does not exist because clocks go forward, it is
+//! taken that much later; where it occurs twice because clocks go back, the first is meant. A duration (`2h`, `1d`) is
+//! exact, also over such a change; words of the calendar (`tomorrow`, `1 month`) keep the time of day.
 
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Zoned;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use kernel::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Date and time, to the second: `2026-11-21 14:02:07`.
+use crate::span::Span;
+
+/// Date, time and offset from UTC: `2026-11-21 14:02:07 +01:00`.
 pub(crate) fn local(at: Timestamp) -> String {
-    format(at, "%Y-%m-%d %H:%M:%S")
+    format_in(&TimeZone::system(), at, "%Y-%m-%d %H:%M:%S %:z")
 }
 
-/// The time of day: `14:02:07`.
+/// The time of day: `14:02:07`, with the offset where clocks show it twice.
 pub(crate) fn clock(at: Timestamp) -> String {
-    format(at, "%H:%M:%S")
+    clock_in(&TimeZone::system(), at)
 }
 
-/// The time of day where that is within a day of now, else the date too: `14:02` or `2026-11-23 14:02`.
+/// The time of day where that is within a day of now, else date, time and offset.
 pub(crate) fn soon(at: Timestamp, now: Timestamp) -> String {
     const DAY: i64 = 86_400;
-    let pattern = if (at.as_secs() - now.as_secs()).abs() < DAY { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
-    format(at, pattern)
+    if (at.as_secs() - now.as_secs()).abs() < DAY { clock(at) } else { local(at) }
 }
 
-fn format(at: Timestamp, pattern: &str) -> String {
+fn clock_in(zone: &TimeZone, at: Timestamp) -> String {
+    let twice = jiff::Timestamp::from_microsecond(at.as_micros())
+        .is_ok_and(|at| zone.to_ambiguous_timestamp(zone.to_datetime(at)).is_ambiguous());
+    format_in(zone, at, if twice { "%H:%M:%S %:z" } else { "%H:%M:%S" })
+}
+
+fn format_in(zone: &TimeZone, at: Timestamp, pattern: &str) -> String {
     jiff::Timestamp::from_microsecond(at.as_micros()).map_or_else(
         |_| format!("{}s", at.as_secs()),
-        |moment| moment.to_zoned(jiff::tz::TimeZone::system()).strftime(pattern).to_string(),
+        |moment| moment.to_zoned(zone.clone()).strftime(pattern).to_string(),
     )
 }
+
+/// A point in time as a person or a client names it. Relative words count from the moment that they are read, in the
+/// reader's time zone: a command line passes on the point, not the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct When(Timestamp);
+
+impl When {
+    /// Returns the point in time.
+    pub(crate) fn timestamp(self) -> Timestamp {
+        self.0
+    }
+}
+
+/// What was wrong with a point in time.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WhenError {
+    /// Nothing that is understood.
+    #[error(
+        "`{0}` is not a time: write 2h, 2026-11-23, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, or epoch \
+         seconds"
+    )]
+    Unknown(String),
+    /// A number that may be a date, and may be seconds.
+    #[error(
+        "`{0}` is not clear: write seconds with a unit, such as {0}s, or a date with dashes, such as 2026-11-23"
+    )]
+    Unclear(String),
+    /// A local time where the zone is not known.
+    #[error(
+        "`{text}` is a local time, and the time zone of TZ is not known: {source}; add an offset, such as +01:00"
+    )]
+    Zone {
+        /// What was written.
+        text: String,
+        /// Why the zone is not known.
+        source: jiff::Error,
+    },
+}
+
+impl FromStr for When {
+    type Err = WhenError;
+
+    fn from_str(text: &str) -> Result<Self, WhenError> {
+        let now = jiff::Timestamp::now();
+        match TimeZone::try_system() {
+            Ok(zone) => parse(text, &now.to_zoned(zone)),
+            // What names its own offset, or needs none because it is a duration, is clear without a zone.
+            Err(source) if crate::environment::variable("TZ").is_some() => {
+                parse_absolute(text, now)?.ok_or_else(|| WhenError::Zone { text: text.to_owned(), source })
+            }
+            // A host that names no zone keeps UTC.
+            Err(_) => parse(text, &now.to_zoned(TimeZone::UTC)),
+        }
+        .map(When)
+    }
+}
+
+/// Reads a time, with relative words counted from `now` and local times in its zone.
+fn parse(text: &str, now: &Zoned) -> Result<Timestamp, WhenError> {
+    if let Some(at) = parse_absolute(text, now.timestamp())? {
+        return Ok(at);
+    }
+    let text = text.trim();
+    let unknown = || WhenError::Unknown(text.to_owned());
+    if let Ok(local) = text.parse::<DateTime>() {
+        return now
+            .time_zone()
+            .to_timestamp(local)
+            .map_err(|_| unknown())
+            .and_then(|at| kernel_time(at, text));
+    }
+    // `date -d` takes an empty text, a letter and the name of a zone alone for midnight of today.
+    let says_something =
+        text.contains(|c: char| c.is_ascii_digit()) || WORDS.iter().any(|word| has(text, word));
+    let parsed = says_something.then(|| parse_datetime::parse_datetime_at_date(now.clone(), text));
+    let at = parsed.and_then(Result::ok).and_then(parse_datetime::ParsedDateTime::into_zoned);
+    kernel_time(at.ok_or_else(unknown)?.timestamp(), text)
+}
+
+/// The words that are a time without a number.
+const WORDS: [&str; 17] = [
+    "now",
+    "today",
+    "tomorrow",
+    "yesterday",
+    "noon",
+    "midnight",
+    "next",
+    "ago",
+    "mon",
+    "tue",
+    "wed",
+    "thu",
+    "fri",
+    "sat",
+    "sun",
+    "week",
+    "month",
+];
+
+fn has(text: &str, word: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphabetic()).any(|part| part.to_ascii_lowercase().starts_with(word))
+}
+
+/// Reads a time that means the same in every zone: a duration from now, epoch seconds, a time with its offset.
+fn parse_absolute(text: &str, now: jiff::Timestamp) -> Result<Option<Timestamp>, WhenError> {
+    let text = text.trim();
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let epoch = |number: &str| {
+        let seconds = number.parse().ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+        let at = seconds.ok_or_else(|| WhenError::Unknown(text.to_owned()))?;
+        kernel_time(at, text).map(Some)
+    };
+    if let Some(number) = text.strip_prefix('@').filter(|number| digits(number)) {
+        return epoch(number);
+    }
+    if digits(text) {
+        // Ten digits are a date of this century, seven are four months; eight may be a date without its dashes.
+        match text.len() {
+            10.. => return epoch(text),
+            8 | 9 => return Err(WhenError::Unclear(text.to_owned())),
+            _ => {}
+        }
+    }
+    let duration = text.strip_prefix("in ").or(text.strip_prefix('+')).unwrap_or(text).trim_start();
+    if let Ok(duration) = duration.parse::<Span>() {
+        let now = Timestamp::from_micros(now.as_microsecond());
+        return Ok(Some(now.after(duration.duration())));
+    }
+    let zoned = text.parse::<Zoned>().map(|at| at.timestamp());
+    match zoned.or_else(|_| text.parse::<jiff::Timestamp>()) {
+        Ok(at) => kernel_time(at, text).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The time as the board keeps it: not before 1970, and before what stands for no end at all.
+fn kernel_time(at: jiff::Timestamp, text: &str) -> Result<Timestamp, WhenError> {
+    let at = Timestamp::from_micros(at.as_microsecond());
+    let kept = (Timestamp::from_micros(0)..Timestamp::OPEN_END).contains(&at);
+    if kept { Ok(at) } else { Err(WhenError::Unknown(text.to_owned())) }
+}
+
+/// With an offset, so that it means the same to every reader.
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0.as_micros()) {
+            Ok(at) => at.fmt(f),
+            Err(_) => write!(f, "@{}", self.0.as_secs()),
+        }
+    }
+}
+
+impl Serialize for When {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for When {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Seconds(u64),
+            Text(String),
+        }
+        match Written::deserialize(deserializer)? {
+            Written::Seconds(seconds) => format!("@{seconds}"),
+            Written::Text(text) => text,
+        }
+        .parse()
+        .map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for When {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "When".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["string", "integer"],
+            "description": "epoch seconds, an RFC 3339 time, a duration from now such as 2h, or a time such as 'tomorrow 9am'"
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "moment_tests.rs"]
+mod tests;

@@ -1,4 +1,4 @@
-//! A span of time as people write it: `90`, `30s`, `5m`, `2h`, `1d`.
+//! A span of time as people write it: `90`, `30s`, `5m`, `2h`, `1h 30m`, `1d`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A span of whole seconds. Written as a number of seconds or with a unit; serialised as seconds.
+/// A span of whole seconds. Written as a number of seconds or with units; serialised as seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(with = "String")]
 pub(crate) struct Span(Duration);
@@ -26,7 +26,9 @@ impl Span {
 
 /// What was wrong with a span.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is not a span of time: write seconds or a number with a unit, such as 90, 30s, 5m, 2h or 1d")]
+#[error(
+    "`{0}` is not a duration: write seconds or numbers with units, such as 90, 30s, 5m, 2h, 1h 30m or 1d"
+)]
 pub(crate) struct SpanError(String);
 
 impl FromStr for Span {
@@ -34,22 +36,22 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, SpanError> {
         let refuse = || SpanError(text.to_owned());
-        let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
-            Some(at) => text.split_at(at),
-            None => (text, "s"),
+        let whole = if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            text.parse().ok().map(Duration::from_secs)
+        } else {
+            friendly(text)
         };
-        let seconds = match unit {
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            "d" => 86_400,
-            _ => return Err(refuse()),
-        };
-        let number: u64 = number.parse().map_err(|_| refuse())?;
         // A hundred years: far enough for anything, and safe from overflow in every unit that is used with it.
-        let total = number.checked_mul(seconds).filter(|total| *total <= 3_155_760_000).ok_or_else(refuse)?;
-        Ok(Span(Duration::from_secs(total)))
+        whole.filter(|total| total.as_secs() <= 3_155_760_000).map(Span).ok_or_else(refuse)
     }
+}
+
+/// Whole seconds with units. A day is 24 hours; months and years have no length, and a text with colons is a time of day.
+fn friendly(text: &str) -> Option<Duration> {
+    let span: jiff::Span = (!text.contains(':')).then(|| text.parse().ok())??;
+    let exact = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
+    let exact = Duration::try_from(exact).ok()?;
+    (exact.subsec_nanos() == 0).then_some(exact)
 }
 
 impl fmt::Display for Span {
@@ -98,11 +100,27 @@ mod tests {
 
     #[test]
     fn every_unit_is_understood_and_nonsense_is_named() {
-        for (text, seconds) in [("90", 90), ("30s", 30), ("5m", 300), ("2h", 7200), ("1d", 86_400)] {
-            assert_eq!(text.parse::<Span>().unwrap().duration().as_secs(), seconds);
+        for (text, seconds) in [
+            ("90", 90),
+            ("30s", 30),
+            ("5m", 300),
+            ("5 min", 300),
+            ("2h", 7200),
+            ("1.5h", 5400),
+            ("1h 30m", 5400),
+            ("1h30m", 5400),
+            ("1d", 86_400),
+            ("2 days", 172_800),
+            ("1w", 604_800),
+        ] {
+            assert_eq!(text.parse::<Span>().unwrap().duration().as_secs(), seconds, "{text}");
         }
-        for text in ["", "m", "-1", "1.5h", "5 m", "99999999999999999999", "1w"] {
-            assert!(text.parse::<Span>().unwrap_err().to_string().contains(text));
+        for text in
+            ["", "m", "-1", "-1h", "1h ago", "1mo", "1y", "0.5s", "15:00:01", "99999999999999999999", "200y"]
+        {
+            let refused = text.parse::<Span>();
+            assert!(refused.is_err(), "{text}: {refused:?}");
+            assert!(refused.unwrap_err().to_string().contains(text));
         }
     }
 

@@ -5,8 +5,12 @@ use std::io::{IsTerminal, Write as _};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 pub(crate) mod choose;
+mod safe;
 mod table;
 
+use safe::{guarded, without_styles};
+
+pub(crate) use safe::{LogWriter, json, printable, printable_lines, printable_output};
 pub(crate) use table::Cell;
 
 /// When to colour.
@@ -195,24 +199,6 @@ impl Screen {
     }
 }
 
-/// The text with control characters shown as escapes, so that a title cannot drive a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\t' {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
-/// The text with control characters other than line ends and tabs shown as escapes.
-pub(crate) fn printable_lines(text: &str) -> String {
-    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
-}
-
 /// The lines that fit so many rows with the cursor below them; 0 rows stand for no limit. What is left out is counted.
 fn page(text: String, rows: usize) -> String {
     let lines = text.lines().count();
@@ -268,38 +254,10 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The text without the sequences that set colours and styles.
-pub(crate) fn without_styles(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("\x1b[") {
-        plain.push_str(&rest[..at]);
-        let sequence = &rest[at + 2..];
-        let end = sequence.find(|c: char| !c.is_ascii_digit() && c != ';');
-        match end {
-            // ECMA-48: parameters, then a letter that says what they do.
-            Some(end) if sequence[end..].starts_with(|c: char| c.is_ascii_alphabetic()) => {
-                rest = &sequence[end + 1..];
-            }
-            _ => {
-                plain.push('\x1b');
-                rest = &rest[at + 1..];
-            }
-        }
-    }
-    plain.push_str(rest);
-    plain
-}
-
-/// What a program wrote, fit for a terminal: without colours and carriage returns at line ends, other controls shown.
-pub(crate) fn printable_output(text: &str) -> String {
-    printable_lines(&without_styles(text).replace("\r\n", "\n"))
-}
-
-/// Writes to standard output. A reader that has gone away ends the output quietly, as other tools do.
+/// Writes to standard output, where no text of others can drive a terminal. A reader that has gone away ends the output quietly, as other tools do.
 pub(crate) fn print(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(guarded(text).as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
@@ -308,7 +266,7 @@ pub(crate) fn print(text: &str) -> std::io::Result<()> {
 /// Writes a line to standard error; there is nowhere left to report a failure of that.
 pub(crate) fn complain(text: &str) {
     let mut err = std::io::stderr().lock();
-    drop(writeln!(err, "{text}"));
+    drop(writeln!(err, "{}", guarded(text)));
 }
 
 #[cfg(test)]
@@ -366,19 +324,5 @@ mod tests {
         let mut screen = Screen::plain(24);
         screen.flow("  ", &["shell".to_owned(), "acme".to_owned(), "/srv/somewhere".to_owned()]);
         assert_eq!(screen.into_text(), "  shell  acme\n  /srv/somewhere\n");
-    }
-
-    #[test]
-    fn the_output_of_a_program_loses_its_colours_and_shows_other_controls() {
-        assert_eq!(
-            printable_output("\x1b[1;31mred\x1b[0m\r\n50%\r\x1b]0;title\x07"),
-            "red\n50%\\u{d}\\u{1b}]0;title\\u{7}"
-        );
-    }
-
-    #[test]
-    fn control_characters_are_shown_not_obeyed() {
-        assert_eq!(printable("a\x1b[31mb"), "a\\u{1b}[31mb");
-        assert_eq!(printable_lines("a\nb\x07"), "a\nb\\u{7}");
     }
 }

@@ -56,7 +56,7 @@ impl Output {
 pub(crate) fn tidy() -> insta::internals::SettingsBindDropGuard {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"t_[0-9a-f]{8}", "t_[id]");
-    settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "[time]");
+    settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+00:00", "[time]");
     settings.add_filter(r"\d\d:\d\d:\d\d", "[clock]");
     settings.add_filter(r"/tmp/sv\w{5}", "[dir]");
     settings.add_filter(r"\d+(\.\d+)?m?s(, \[time\]|\.\n)", "[took]$2");

@@ -119,7 +119,7 @@ pub(super) fn current(root: &Root, said: Option<BoardName>) -> Result<BoardName,
     if let Some(board) = said {
         return Ok(board);
     }
-    if let Some(name) = std::env::var("HERMES_KANBAN_BOARD").ok().filter(|name| !name.is_empty()) {
+    if let Some(name) = crate::environment::text("HERMES_KANBAN_BOARD") {
         return name.parse().map_err(|e| Failure::usage(format!("HERMES_KANBAN_BOARD: {e}")));
     }
     Ok(std::fs::read_to_string(root.board_choice())

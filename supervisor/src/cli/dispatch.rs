@@ -121,7 +121,7 @@ impl Dispatched {
 
 async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, Failure> {
     let before = newest(client).await?;
-    if std::env::var_os("RUST_LOG").is_some() {
+    if crate::environment::variable("RUST_LOG").is_some() {
         super::start_log(Output { json: false, colour: crate::terminal::Colour::Never }, "info");
     }
     let tuning = Tuning { failure_limit: verb.failure_limit, ..Tuning::default() };

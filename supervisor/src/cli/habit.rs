@@ -21,7 +21,7 @@ pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsStr
 }
 
 /// Where the first word stands that is neither an option nor the value of one.
-fn first_verb(words: &[OsString]) -> usize {
+pub(super) fn first_verb(words: &[OsString]) -> usize {
     let mut at = 1;
     while let Some(word) = words.get(at).filter(|word| word.as_encoded_bytes().starts_with(b"--")) {
         let takes_value = ["--root", "--board", "--color"].iter().any(|option| word == option);

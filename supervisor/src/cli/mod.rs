@@ -19,22 +19,24 @@ mod transfer;
 use std::process::ExitCode;
 
 use arguments::{Cli, Command, Daemon, Global};
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 
 use crate::api::Verb;
 use crate::client::{Client, WorkerSelf};
 use crate::config::Tuning;
 use crate::daemon::{self, Extent};
 use crate::demo;
+use crate::environment;
 use crate::failure::{Failure, Problem};
 use crate::paths::Root;
-use crate::terminal::{Colour, Ink, Screen, complain, print, printable_lines};
+use crate::terminal::{self, Colour, Ink, LogWriter, Screen, complain, print, printable_lines};
 use crate::verbs;
 
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {
     let words = habit::translated(std::env::args_os());
-    let cli = match Cli::try_parse_from(&words) {
+    let parsed = command().try_get_matches_from(&words).and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return refused::answer(&error, &words),
     };
@@ -83,7 +85,7 @@ impl Output {
 
     fn fail(self, failure: &Failure) {
         if self.json
-            && let Ok(text) = serde_json::to_string(&serde_json::json!({ "error": Problem::from(failure) }))
+            && let Ok(text) = terminal::json(&serde_json::json!({ "error": Problem::from(failure) }))
         {
             drop(print(&format!("{text}\n")));
         }
@@ -112,7 +114,7 @@ impl Output {
 
     /// Prints a value as one line of JSON.
     pub(crate) fn value<T: serde::Serialize>(self, value: &T) -> Result<(), Failure> {
-        let text = serde_json::to_string(value)
+        let text = terminal::json(value)
             .map_err(|e| Failure::failed(format!("the reply cannot be written: {e}")))?;
         self.text(&format!("{text}\n"))
     }
@@ -131,8 +133,8 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Man { dir } => return paper::man(&dir, output),
         _ => {}
     }
-    let worker = WorkerSelf::from_env(|name| std::env::var(name).ok())?;
-    let root = root.resolve(|name| std::env::var_os(name).map(Into::into))?;
+    let worker = WorkerSelf::from_env(environment::text)?;
+    let root = root.resolve(|name| environment::variable(name).map(Into::into))?;
     let client = Client::new(root.clone(), boards::current(&root, board)?, worker);
     match cli.command {
         Command::Init(verb) => call(&client, verb, output).await,
@@ -251,21 +253,33 @@ async fn serve(root: Root, verb: Daemon, output: Output) -> Result<u8, Failure> 
 /// Logs to standard error from a level on; `RUST_LOG` chooses otherwise.
 pub(crate) fn start_log(output: Output, level: &str) {
     use std::io::IsTerminal as _;
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    let asked = environment::text("RUST_LOG");
+    let filter = asked.and_then(|asked| tracing_subscriber::EnvFilter::try_new(asked).ok());
+    let filter = filter.unwrap_or_else(|| tracing_subscriber::EnvFilter::new(level));
     let colour = output.colour == Colour::Always
         || (output.colour == Colour::Auto
             && std::io::stderr().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()));
-    let log =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogWriter).with_target(false);
     // A second call in one process (a pass inside another) keeps the first log.
     drop(log.with_ansi(colour).try_init());
 }
 
-/// The verb that a test or a page of the manual may name.
+/// What the command line understands. A number may be negative wherever a value is taken, and an environment variable
+/// that is empty is not set.
 pub(crate) fn command() -> clap::Command {
-    <Cli as clap::CommandFactory>::command()
+    fn prepared(command: clap::Command) -> clap::Command {
+        let command = command.mut_args(|argument| {
+            let unset = argument
+                .get_env()
+                .is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
+            let argument = if unset { argument.env(clap::builder::Resettable::Reset) } else { argument };
+            let values = argument.get_action().takes_values();
+            if values { argument.allow_negative_numbers(true) } else { argument }
+        });
+        command.mut_subcommands(prepared)
+    }
+    prepared(<Cli as clap::CommandFactory>::command())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::error::{Error, ErrorKind};
 
-use super::Output;
+use super::{Output, habit};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::Colour;
@@ -32,15 +32,23 @@ fn failure(text: &str, words: &[OsString]) -> Failure {
     let text = text.trim_end();
     let text = text.strip_suffix(POINTER).unwrap_or(text).trim_end();
     let text = text.strip_prefix("error: ").unwrap_or(text);
-    let command = super::command();
-    let verb = words
-        .iter()
-        .skip(1)
-        .filter_map(|word| word.to_str())
-        .find(|word| command.find_subcommand(word).is_some())
-        .map(|verb| format!(" {verb}"))
-        .unwrap_or_default();
-    Failure::usage(text).hint(format!("supervisor{verb} --help"))
+    let mut command = super::command();
+    // Gives each subcommand its whole name.
+    command.build();
+    let mut meant = &mut command;
+    for word in words.iter().skip(habit::first_verb(words)).filter_map(|word| word.to_str()) {
+        if meant.find_subcommand(word).is_none() {
+            break;
+        }
+        meant = meant.find_subcommand_mut(word).unwrap_or_else(|| unreachable!("it was just found"));
+    }
+    let name = meant.get_bin_name().unwrap_or("supervisor").to_owned();
+    // The parser's own usage lists the options that were given as though they had to be.
+    let text = match text.split_once("\n\nUsage: ") {
+        Some((said, _)) => format!("{said}\n\n{}", meant.render_usage()),
+        None => text.to_owned(),
+    };
+    Failure::usage(text).hint(format!("{name} --help"))
 }
 
 #[cfg(test)]
@@ -55,5 +63,38 @@ mod tests {
         assert_eq!(failure.message, "unexpected argument '--nope' found");
         assert_eq!(failure.hint.as_deref(), Some("supervisor create --help"));
         assert_eq!(failure.code, Code::Usage);
+    }
+
+    #[test]
+    fn the_usage_names_what_the_verb_needs_and_not_what_was_given() {
+        let words = ["supervisor", "--root", "/r", "boards", "create", "--switch"].map(OsString::from);
+        let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
+        let failure = failure(&error.render().to_string(), &words);
+        assert!(
+            failure.message.ends_with("Usage: supervisor boards create [OPTIONS] <SLUG>"),
+            "{}",
+            failure.message
+        );
+        assert_eq!(failure.hint.as_deref(), Some("supervisor boards create --help"));
+    }
+
+    #[test]
+    fn a_negative_number_is_a_value_like_any_other() {
+        for (words, said) in [
+            (
+                ["supervisor", "create", "x", "--max-retries", "-5"],
+                "invalid value '-5' for '--max-retries <N>'",
+            ),
+            (
+                ["supervisor", "create", "x", "--max-runtime", "-5"],
+                "invalid value '-5' for '--max-runtime <SPAN>'",
+            ),
+            (["supervisor", "list", "--limit", "-5", "--why"], "invalid value '-5' for '--limit <N>'"),
+        ] {
+            let error = crate::cli::command().try_get_matches_from(words).unwrap_err().render().to_string();
+            assert!(error.contains(said) && !error.contains("tip:"), "{error}");
+        }
+        let words = ["supervisor", "create", "x", "--priority", "-5"];
+        assert!(crate::cli::command().try_get_matches_from(words).is_ok());
     }
 }

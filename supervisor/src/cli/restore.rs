@@ -62,6 +62,7 @@ pub(super) fn run(client: &Client, verb: &Restore, output: Output) -> Result<u8,
                     | E::Truncated { .. }
                     | E::NotAFile { .. }
                     | E::NotABoard { .. }
+                    | E::Corrupt { .. }
             );
             if let Some(dir) = path.parent() {
                 // A board that there was not before is not to be listed as one that is damaged.

@@ -235,6 +235,6 @@ mod tests {
         screen.list(["ID", "STATUS", "TITLE"], row());
         let coloured = screen.into_text();
         assert!(coloured.contains("\x1b["), "{coloured:?}");
-        assert_eq!(super::super::without_styles(&coloured), plain);
+        assert_eq!(crate::terminal::without_styles(&coloured), plain);
     }
 }

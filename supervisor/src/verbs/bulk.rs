@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::terminal::{Ink, Screen};
 
 /// What became of one task.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct One {
     /// The task.
     pub(crate) id: TaskId,

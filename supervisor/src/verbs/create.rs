@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr as _;
 
-use kernel::{ActorKind, ApprovalClass, Intake, NewTask, Profile, Task, TaskId, Tenant, Timestamp};
+use kernel::{ActorKind, ApprovalClass, Intake, NewTask, Profile, Status, Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
 use crate::details;
 use crate::failure::Failure;
+use crate::moment::{self, When};
 use crate::span::Span;
 use crate::terminal::{Ink, Screen, printable};
 
@@ -25,6 +26,8 @@ Examples:
       --workspace worktree:/srv/app --max-runtime 30m
   supervisor create 'summarise' --assignee shell --body-file sum.sh \\
       --parent t_0123abcd --parent t_4567cdef
+  supervisor create 'water the plants' --assignee shell --body ./water \\
+      --not-before 'tomorrow 9am'
   supervisor create 'nightly report' --assignee shell --body ./report \\
       --idempotency-key nightly-2026-11-21 --json")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -73,9 +76,9 @@ pub(crate) struct Create {
     /// End a run after this time: seconds, or 30s, 5m, 2h, 1d
     #[arg(long, value_name = "SPAN")]
     pub(crate) max_runtime: Option<Span>,
-    /// Do not start before this time: epoch seconds, or a span from now such as 10m
+    /// Do not start before this time: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds
     #[arg(long, value_name = "WHEN")]
-    pub(crate) not_before: Option<String>,
+    pub(crate) not_before: Option<When>,
     /// Who asks for it [default: the caller]
     #[arg(long, value_name = "NAME")]
     pub(crate) created_by: Option<String>,
@@ -143,9 +146,8 @@ impl Create {
         }
     }
 
-    fn into_new_task(self, now: Timestamp) -> Result<NewTask, Failure> {
+    fn into_new_task(self) -> Result<NewTask, Failure> {
         let workspace = self.place()?;
-        let not_before = self.not_before.as_deref().map(|text| texts::moment(text, now)).transpose()?;
         let intake = match (self.triage, self.initial_status.as_deref()) {
             (true, _) => Intake::Triage,
             (false, Some("blocked")) => Intake::Hold,
@@ -166,7 +168,7 @@ impl Create {
             max_runtime: self.max_runtime.map(Span::duration),
             max_retries: self.max_retries,
             skills: self.skills,
-            not_before,
+            not_before: self.not_before.map(When::timestamp),
             created_by: self.created_by,
             policy: self.policy,
             require_approval: self.require_approval,
@@ -219,8 +221,7 @@ impl Verb for Create {
             lanes.policy(policy)?;
         }
         let warnings = Vec::from_iter(hindrance(self.assignee.as_ref(), &call)?);
-        let now = kernel::Clock::now(&kernel::SystemClock);
-        let new = self.into_new_task(now)?;
+        let new = self.into_new_task()?;
         call.write(move |board, actor| {
             let created = board.create(new, actor)?;
             Ok(Created { task: created.task, existing: created.existing, warnings })
@@ -231,7 +232,9 @@ impl Verb for Create {
     fn show(reply: &Created, screen: &mut Screen) {
         let word = if reply.existing { "Exists already" } else { "Created" };
         let id = screen.paint(Ink::Bold, reply.task.id.as_str());
-        screen.line(format!("{word} {id}  {} ({})", printable(&reply.task.title), reply.task.status));
+        let starts = reply.task.not_before.filter(|_| reply.task.status == Status::Scheduled);
+        let starts = starts.map(|at| format!(", starts at {}", moment::local(at))).unwrap_or_default();
+        screen.line(format!("{word} {id}  {} ({}{starts})", printable(&reply.task.title), reply.task.status));
         for warning in &reply.warnings {
             let label = screen.paint(Ink::Yellow, "warning:");
             screen.line(format!("{label} {warning}"));

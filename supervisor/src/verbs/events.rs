@@ -14,6 +14,9 @@ use crate::terminal::{Ink, Screen, printable};
 /// The longest that one call waits.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
+/// The most events of one page.
+const LONGEST_PAGE: u32 = 10_000;
+
 /// Show the event log
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -25,7 +28,7 @@ pub(crate) struct Events {
     /// Only events after this id
     #[arg(long, value_name = "ID", default_value = "0")]
     pub(crate) since: EventId,
-    /// At most this many
+    /// At most this many, up to 10000
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[serde(default = "page")]
     pub(crate) limit: u32,
@@ -68,7 +71,7 @@ impl Events {
     fn filter(&self) -> EventFilter {
         EventFilter {
             since: self.since,
-            limit: self.limit.clamp(1, 10_000),
+            limit: self.limit,
             task: self.task.clone(),
             tenant: self.tenant.clone(),
             assignee: self.assignee.clone(),
@@ -85,6 +88,10 @@ impl Verb for Events {
     type Reply = EventPage;
 
     async fn run(self, call: Call) -> Result<EventPage, Failure> {
+        if !(1..=LONGEST_PAGE).contains(&self.limit) {
+            return Err(Failure::usage(format!("{} is no size of a page of events", self.limit))
+                .hint(format!("give a limit from 1 to {LONGEST_PAGE}, and go on with --since")));
+        }
         let wait = Duration::from_secs(self.wait).min(LONGEST_WAIT);
         let until = tokio::time::Instant::now() + wait;
         // Subscribed before the first look, so that nothing falls between.

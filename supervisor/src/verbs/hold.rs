@@ -1,12 +1,12 @@
 //! `hold`: tasks, or all tasks of a profile, a tenant or an account, that are not to start for a while.
 
-use kernel::{ActorKind, Clock as _, HoldKind, HoldOn, HoldScope, NewHold, Profile, TaskId, Tenant};
+use kernel::{ActorKind, HoldKind, HoldOn, HoldScope, NewHold, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
+use crate::moment::{self, When};
 use crate::terminal::{Screen, printable};
 
 /// Keep tasks from starting until a time, or until they are released
@@ -32,9 +32,9 @@ pub(crate) struct Hold {
     /// Why
     #[arg(long, value_name = "TEXT", required = true)]
     pub(crate) reason: String,
-    /// Until when: epoch seconds, or a span from now such as 2h [default: until it is released]
+    /// Until when: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds [default: until released]
     #[arg(long, value_name = "WHEN")]
-    pub(crate) until: Option<String>,
+    pub(crate) until: Option<When>,
 }
 
 /// What is held, where it is not a task.
@@ -71,8 +71,7 @@ impl Verb for Hold {
     type Reply = Vec<kernel::Hold>;
 
     async fn run(self, call: Call) -> Result<Vec<kernel::Hold>, Failure> {
-        let now = kernel::SystemClock.now();
-        let until = self.until.as_deref().map(|text| texts::moment(text, now)).transpose()?;
+        let until = self.until.map(When::timestamp);
         let named = self.on.all(self.task_ids);
         let new = NewHold { kind: HoldKind::Manual, reason: self.reason, until };
         if !named.is_empty() {
@@ -93,7 +92,7 @@ impl Verb for Hold {
     fn show(reply: &Vec<kernel::Hold>, screen: &mut Screen) {
         for hold in reply {
             let until = match hold.until {
-                Some(at) => format!("until {}", crate::moment::local(at)),
+                Some(at) => format!("until {}", moment::local(at)),
                 None => format!("until `supervisor release {}`", hold.release_arguments()),
             };
             screen.line(format!(

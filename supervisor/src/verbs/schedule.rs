@@ -1,14 +1,14 @@
 //! `schedule`: tasks that are not to start before a time.
 
-use kernel::{Clock as _, Status, TaskId, Timestamp};
+use kernel::{Status, TaskId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, pending};
+use super::bulk::{Bulk, One, pending};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
-use crate::moment;
+use crate::moment::{self, When};
 use crate::terminal::Screen;
 
 /// Let tasks wait until a time, and start by themselves then
@@ -20,7 +20,8 @@ The worker of a running task is ended first.
 Examples:
   supervisor schedule t_0123abcd --at 2h
   supervisor schedule t_0123abcd 'waits for the customer'
-  supervisor schedule t_0123abcd 'after the release' --at 1800000000 --ids t_4567cdef")]
+  supervisor schedule t_0123abcd 'after the release' --at '2026-11-23 09:00' \\
+      --ids t_4567cdef")]
 pub(crate) struct Schedule {
     /// The task
     #[arg(required = true)]
@@ -28,51 +29,67 @@ pub(crate) struct Schedule {
     /// Why
     #[arg(value_name = "REASON", num_args = 0..)]
     pub(crate) reason: Vec<String>,
-    /// When: epoch seconds, or a span from now such as 10m [default: when somebody unblocks them]
+    /// When: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds [default: when unblocked]
     #[arg(long, value_name = "WHEN")]
-    pub(crate) at: Option<String>,
+    pub(crate) at: Option<When>,
     /// Further tasks
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) ids: Vec<TaskId>,
+}
+
+/// What became of each task, and when those that wait for a time start.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Scheduled {
+    #[serde(flatten)]
+    bulk: Bulk,
+    /// When they start by themselves; none where somebody has to unblock them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    starts_at: Option<Timestamp>,
 }
 
 impl Verb for Schedule {
     const NAME: &'static str = "schedule";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
-    type Reply = Bulk;
+    type Reply = Scheduled;
 
-    async fn run(self, call: Call) -> Result<Bulk, Failure> {
-        let at = match &self.at {
-            Some(at) => texts::moment(at, kernel::SystemClock.now())?,
-            None => Timestamp::OPEN_END,
-        };
+    async fn run(self, call: Call) -> Result<Scheduled, Failure> {
+        let starts_at = self.at.map(When::timestamp);
+        let at = starts_at.unwrap_or(Timestamp::OPEN_END);
         let reason = texts::sentence(&self.reason);
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
         call.refuse_live_without_daemon(&ids).await?;
         call.write(move |board, actor| {
-            Bulk::each(board, ids, |board, id| {
+            let bulk = Bulk::each(board, ids, |board, id| {
                 let settled = board.schedule(id, at, reason.as_deref(), actor)?;
-                let time = match (at, settled.task.status) {
-                    (Timestamp::OPEN_END, Status::Todo) => {
-                        "when its parents are done, parked until unblocked".to_owned()
+                let parked = match (starts_at, settled.task.status) {
+                    (Some(_), _) => None,
+                    (None, Status::Todo) => {
+                        Some("when its parents are done, parked until unblocked".to_owned())
                     }
-                    (Timestamp::OPEN_END, _) => format!("until: supervisor unblock {id}"),
-                    (at, _) => format!("starts at {}", moment::local(at)),
+                    (None, _) => Some(format!("until: supervisor unblock {id}")),
                 };
-                let note =
-                    pending(settled.effect).map_or(time.clone(), |pending| format!("{pending}; {time}"));
-                Ok((settled.task.status, Some(note)))
-            })
+                Ok((settled.task.status, joined(pending(settled.effect), parked)))
+            })?;
+            Ok(Scheduled { bulk, starts_at })
         })
         .await
     }
 
-    fn show(reply: &Bulk, screen: &mut Screen) {
-        reply.show("Scheduled", screen);
+    fn show(reply: &Scheduled, screen: &mut Screen) {
+        let starts = reply.starts_at.map(|at| format!("starts at {}", moment::local(at)));
+        for one in &reply.bulk.results {
+            let note = joined(one.note.clone(), starts.clone());
+            One { note, ..one.clone() }.show("Scheduled", screen);
+        }
     }
 
-    fn verdict(reply: &Bulk) -> u8 {
-        reply.verdict()
+    fn verdict(reply: &Scheduled) -> u8 {
+        reply.bulk.verdict()
     }
+}
+
+fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+    let notes: Vec<String> = first.into_iter().chain(second).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
 }

@@ -1,14 +1,12 @@
-//! Small pieces of text that verbs take from people: files, moments, paths with `~`.
+//! Small pieces of text that verbs take from people: files, words, paths with `~`.
 
 use std::io::Read as _;
 use std::path::Path;
-use std::time::Duration;
 
-use kernel::{Profile, TaskId, Timestamp};
+use kernel::{Profile, TaskId};
 
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::span::Span;
 
 /// More than any text of a task may have: reading stops here, and the kernel's limit names the field.
 const READ_LIMIT: u64 = 3 << 20;
@@ -58,26 +56,6 @@ pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// A moment: epoch seconds, or a span from now.
-pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
-    // Ten digits are a date of this century; fewer are a span.
-    if text.len() >= 10
-        && let Ok(seconds) = text.parse::<i64>()
-    {
-        return Ok(Timestamp::from_micros(seconds.saturating_mul(1_000_000)));
-    }
-    let span: Span = text.parse().map_err(|_| {
-        Failure::usage(format!("`{text}` is not a time"))
-            .hint("write epoch seconds, or a span from now such as 90, 10m, 2h or 1d")
-    })?;
-    Ok(later(now, span.duration()))
-}
-
-/// A time plus a duration.
-pub(super) fn later(from: Timestamp, by: Duration) -> Timestamp {
-    Timestamp::from_micros(from.as_micros().saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
-}
-
 /// A workspace as it means the same everywhere: `~` expanded, and a worktree with its repository.
 pub(super) fn localized_workspace(workspace: &str) -> Result<String, Failure> {
     if workspace != "worktree" {
@@ -95,7 +73,7 @@ pub(super) fn localized_workspace(workspace: &str) -> Result<String, Failure> {
 
 /// Expands a leading `~/` in the path of a workspace, as the caller's shell would have at the start of a word.
 fn expand_home(workspace: &str) -> String {
-    let Ok(home) = std::env::var("HOME") else { return workspace.to_owned() };
+    let Some(home) = crate::environment::text("HOME") else { return workspace.to_owned() };
     for kind in ["dir:", "worktree:"] {
         if let Some(rest) = workspace.strip_prefix(kind)
             && (rest == "~" || rest.starts_with("~/"))
@@ -163,7 +141,8 @@ pub(super) fn own_task_if_none(ids: &mut Vec<TaskId>, client: &Client) -> Result
 
 /// Inside a run, makes the paths of artifacts mean what they do from the current directory on.
 pub(super) fn from_the_workspace(artifacts: &mut [String], client: &Client) {
-    let Some(workspace) = client.worker().and_then(|_| std::env::var_os("SUPERVISOR_WORKSPACE")) else {
+    let Some(workspace) = client.worker().and_then(|_| crate::environment::variable("SUPERVISOR_WORKSPACE"))
+    else {
         return;
     };
     // From the workspace itself they mean it as they stand.
@@ -188,17 +167,4 @@ pub(super) fn own_task(named: Option<TaskId>, client: &Client) -> Result<TaskId,
         Failure::usage("no task is named")
             .hint("name one, such as t_0123abcd; only inside a run it may be left out")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_moment_is_epoch_seconds_or_a_span_from_now() {
-        let now = Timestamp::from_micros(5_000_000);
-        assert_eq!(moment("10m", now).unwrap().as_micros(), 605_000_000);
-        assert_eq!(moment("1800000000", now).unwrap().as_micros(), 1_800_000_000_000_000);
-        assert!(moment("tomorrow", now).is_err());
-    }
 }

@@ -1,0 +1,135 @@
+//! What people read and write: times, texts that a terminal must not obey, tips that lead somewhere.
+
+use serde_json::Value;
+
+use crate::harness::{Fleet, Output};
+
+/// A time that no test reaches, in Berlin's winter: 08:00 UTC.
+const LATER: &str = "2037-11-23 09:00";
+const LATER_SECONDS: i64 = 2_142_576_000;
+
+/// Runs a command in a time zone.
+#[track_caller]
+fn in_zone(fleet: &Fleet, zone: &str, args: &[&str]) -> Output {
+    let mut command = fleet.command(args);
+    Output::of(command.env("TZ", zone))
+}
+
+#[test]
+fn a_local_time_is_the_callers_whatever_zone_the_daemon_has() {
+    for fleet in [Fleet::offline(), Fleet::boot()] {
+        let task = fleet.create("x", "true", &["--initial-status", "blocked"]);
+        for args in [
+            ["create", "later", "--not-before", LATER, "--json"].as_slice(),
+            &["hold", &task, "--reason", "later", "--until", LATER, "--json"],
+            &["schedule", &task, "--at", LATER, "--json"],
+        ] {
+            let reply: Value = in_zone(&fleet, "Europe/Berlin", args).ok().json();
+            let at = [&reply["not_before"], &reply[0]["until"], &reply["starts_at"]];
+            assert!(at.iter().any(|at| **at == LATER_SECONDS), "{args:?}: {reply}");
+        }
+    }
+}
+
+#[test]
+fn times_are_shown_in_the_zone_of_the_reader_with_the_offset() {
+    let fleet = Fleet::offline();
+    let created = in_zone(&fleet, "Europe/Berlin", &["create", "later", "--not-before", LATER]).ok();
+    assert!(created.stdout.contains("starts at 2037-11-23 09:00:00 +01:00"), "{}", created.stdout);
+    let task = fleet.json(["list"])[0]["id"].as_str().unwrap().to_owned();
+    for (zone, shown) in [
+        ("UTC", "2037-11-23 08:00:00 +00:00"),
+        ("America/New_York", "2037-11-23 03:00:00 -05:00"),
+        ("Asia/Kolkata", "2037-11-23 13:30:00 +05:30"),
+    ] {
+        let text = in_zone(&fleet, zone, &["show", &task]).ok().stdout;
+        assert!(text.contains(&format!("(at {shown})")), "{zone}: {text}");
+        let again = in_zone(&fleet, "Pacific/Auckland", &["schedule", &task, "--at", shown, "--json"]).ok();
+        assert_eq!(again.json()["starts_at"], LATER_SECONDS, "{shown} reads back as it was");
+    }
+}
+
+#[test]
+fn a_time_zone_that_nobody_knows_is_said_where_it_matters() {
+    let fleet = Fleet::offline();
+    let zone = "Mars/Olympus";
+    in_zone(&fleet, zone, &["create", "x", "--not-before", LATER]).refused(2, "time zone");
+    in_zone(&fleet, zone, &["create", "x", "--not-before", "2h"]).ok();
+    in_zone(&fleet, zone, &["create", "x", "--not-before", "2037-11-23T09:00:00+01:00"]).ok();
+}
+
+/// Reorders text, hides in it, or drives a terminal of the C1 kind.
+const TRICKS: [char; 6] = ['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}', '\u{9b}', '\u{e0041}'];
+
+#[test]
+fn no_text_of_others_drives_or_misleads_the_terminal() {
+    let fleet = Fleet::boot();
+    let all: String = TRICKS.iter().collect();
+    // Of these only the controls are refused in a title.
+    let title = format!("pay{}", all.replace('\u{9b}', ""));
+    let script =
+        format!("echo 'said {all}'; supervisor comment 'noted {all}'; supervisor block 'asks {all}'");
+    let task = fleet.create(&title, &script, &[]);
+    fleet.wait_for(&task, "blocked");
+    for args in [
+        ["show", &task].as_slice(),
+        &["list", "--why"],
+        &["status"],
+        &["events"],
+        &["context", &task],
+        &["log", &task],
+        &["runs", &task],
+        &["comment", &task, &format!("again {all}")],
+        &["create", &title],
+        &["create", "x", "--workspace", &format!("dir:/{all}")],
+        &["show", &title],
+        &["list", "--tenant", &all],
+        &["restore", &format!("/{all}")],
+    ] {
+        for json in [[].as_slice(), &["--json"]] {
+            let output = fleet.cli([args, json].concat());
+            let text = output.stdout + &output.stderr;
+            assert!(!text.contains(TRICKS), "{args:?}: {text:?}");
+        }
+    }
+    assert_eq!(fleet.show(&task)["task"]["title"], title, "JSON reads back what was written");
+    assert!(!fleet.log().contains(TRICKS), "{}", fleet.log());
+}
+
+#[test]
+fn an_empty_environment_variable_is_one_that_is_not_set() {
+    let fleet = Fleet::offline();
+    let mut command = std::process::Command::new(fleet.binary());
+    fleet.dress(&mut command);
+    for name in ["ROOT", "BOARD", "TENANT", "TOKEN", "TASK", "SOCKET"] {
+        command.env(format!("SUPERVISOR_{name}"), "");
+    }
+    command.env("RUST_LOG", "").env("TZ", "").args(["--user", "create", "x", "--json"]);
+    let created = Output::of(&mut command).ok().json();
+    assert_eq!(created["tenant"], Value::Null);
+    assert!(fleet.home().join(".local/state/supervisor/boards/default").is_dir());
+}
+
+#[test]
+fn a_refused_command_line_gives_advice_that_works() {
+    let fleet = Fleet::offline();
+    fleet.cli(["init"]).ok();
+    fleet.cli(["events", "--limit", "0"]).refused(2, "0 is no size");
+    fleet.cli(["events", "--limit", "10001"]).refused(2, "10001 is no size");
+    let negative =
+        fleet.cli(["create", "x", "--max-retries", "-5"]).refused(2, "invalid value '-5' for '--max-retries");
+    assert!(!negative.stderr.contains("tip:"), "{}", negative.stderr);
+    let task = fleet.create("x", "true", &[]);
+    fleet.cli(["comment", &task, "-5"]).ok();
+    let missing = fleet.cli(["create"]).refused(2, "<TITLE>");
+    assert!(missing.stderr.contains("Usage: supervisor create [OPTIONS] <TITLE>"), "{}", missing.stderr);
+    let text = fleet.home().join("text");
+    std::fs::write(&text, "no board at all\n".repeat(100)).unwrap();
+    fleet.give(&text);
+    let refused = fleet.cli(["restore", text.to_str().unwrap()]);
+    assert!(
+        refused.stderr.contains("hint: name a file that `supervisor backup` has written"),
+        "{}",
+        refused.stderr
+    );
+}
