@@ -84,6 +84,25 @@ fn peer(dir: &Path) -> std::path::PathBuf {
     path
 }
 
+fn take_over(bench: &Bench, read: PeerBoard) -> Adopted {
+    let files: BTreeMap<AttachmentId, NewAttachment> = read
+        .files()
+        .into_iter()
+        .map(|file| {
+            assert_eq!((file.filename.as_str(), file.stored_path), ("a_b.txt", "/peer/attachments/x".into()));
+            let new = NewAttachment {
+                filename: file.filename,
+                content_type: None,
+                sha256: crate::testing::digest(),
+                size: 9,
+                author: None,
+            };
+            (file.id, new)
+        })
+        .collect();
+    bench.call(move |board| board.adopt(&read, &files, &alice())).unwrap()
+}
+
 fn id(text: &str) -> TaskId {
     text.parse().unwrap()
 }
@@ -114,23 +133,7 @@ fn the_established_programs_board_is_taken_over_with_its_ids_and_never_written_t
     let read = PeerBoard::read(&path, scratch.path()).unwrap();
     assert!(look() == before, "nothing beside or in the other board has changed");
 
-    let files: BTreeMap<AttachmentId, NewAttachment> = read
-        .files()
-        .into_iter()
-        .map(|file| {
-            assert_eq!((file.filename.as_str(), file.stored_path), ("a_b.txt", "/peer/attachments/x".into()));
-            let new = NewAttachment {
-                filename: file.filename,
-                content_type: None,
-                sha256: crate::testing::digest(),
-                size: 9,
-                author: None,
-            };
-            (file.id, new)
-        })
-        .collect();
-    let Adopted { taken, changed, left } =
-        bench.call(move |board| board.adopt(&read, &files, &alice())).unwrap();
+    let taken = take_over(&bench, read).taken;
     insta::assert_snapshot!(crate::event_snapshots::told(&bench, "imported"), @r#"no run: {"from":"import","status":"done"}"#);
 
     let expected = [
@@ -165,6 +168,19 @@ fn the_established_programs_board_is_taken_over_with_its_ids_and_never_written_t
     let comments = bench.readers.with(|view| view.comments(&done.id)).unwrap();
     let kinds: Vec<_> = comments.iter().map(|comment| comment.author_kind.as_str()).collect();
     assert_eq!(kinds, ["worker", "person", "person"]);
+    let next = bench.call(|board| board.claim(&id("t_00000003"), Duration::from_mins(1), &alice())).unwrap();
+    assert!(next.run.id.get() > 13);
+    bench.create(titled("goes on"));
+}
+
+#[test]
+fn ids_reviews_limits_and_heartbeats_are_kept_and_all_else_is_in_the_report() {
+    let bench = Bench::new();
+    let (dir, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let read = PeerBoard::read(&peer(dir.path()), scratch.path()).unwrap();
+
+    let Adopted { changed, left, .. } = take_over(&bench, read);
+
     let (short, named) = (bench.task(&id("t_9f2a")), bench.task(&id("t_Spec-1_b")));
     assert_eq!((short.status, named.status), (Status::Ready, Status::Review));
     assert_eq!(named.work_by.as_deref(), Some("worker:carol"), "who may not approve it");
@@ -200,9 +216,6 @@ fn the_established_programs_board_is_taken_over_with_its_ids_and_never_written_t
     1 values of tasks.scheduled_at: this program does not know the column (t_00000007)
     1 values of tasks.worker_pid: a process of the other program is not watched here (t_00000004)
     ");
-    let next = bench.call(|board| board.claim(&id("t_00000003"), Duration::from_mins(1), &alice())).unwrap();
-    assert!(next.run.id.get() > 13);
-    bench.create(titled("goes on"));
 }
 
 #[test]

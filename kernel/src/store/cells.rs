@@ -135,10 +135,11 @@ pub(super) fn truth(row: &PeerRow, column: &str) -> bool {
 /// A JSON list of words.
 pub(super) fn words(row: &PeerRow, column: &str, notes: &mut Notes) -> Vec<String> {
     let Some(text) = word(row, column) else { return Vec::new() };
-    serde_json::from_str::<Option<Vec<String>>>(&text).map(Option::unwrap_or_default).unwrap_or_else(|_| {
-        notes.changed(row, &format!("values of {column} are no list of words: they are left out"));
-        Vec::new()
-    })
+    if let Ok(words) = serde_json::from_str::<Option<Vec<String>>>(&text) {
+        return words.unwrap_or_default();
+    }
+    notes.changed(row, &format!("values of {column} are no list of words: they are left out"));
+    Vec::new()
 }
 
 /// The task of a row that belongs to one.

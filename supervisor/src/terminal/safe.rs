@@ -64,7 +64,7 @@ pub(crate) fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String>
     for c in text.chars() {
         if unseen(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                shown.push_str(&format!("\\u{unit:04x}"));
+                shown.extend(format!("\\u{unit:04x}").chars());
             }
         } else {
             shown.push(c);

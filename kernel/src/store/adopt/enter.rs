@@ -51,19 +51,17 @@ fn way(
             );
             blocked(BlockKind::NeedsInput, "it was scheduled without a time")
         }
-        "review" => match view.runs(id)?.last().map(|run| run.id) {
-            Some(run) => {
+        "review" => {
+            if let Some(run) = view.runs(id)?.last().map(|run| run.id) {
                 let ended = Change::Ended { run, outcome: Outcome::ReviewRequested, then: Then::Review };
                 (vec![open, Change::Started { run }, ended], None)
-            }
-            None => {
-                notes.changed(
-                    row,
-                    "tasks were in review without a run: whoever they are assigned to counts as the one who did the work",
-                );
+            } else {
+                let what = "tasks were in review without a run: whoever they are assigned to counts as the one who did \
+                            the work";
+                notes.changed(row, what);
                 (vec![open, Change::ReviewRequested], None)
             }
-        },
+        }
         "done" => (vec![open, Change::Completed], None),
         "archived" if moment(row, "completed_at").is_some() => {
             (vec![open, Change::Completed, Change::Archived], None)
