@@ -78,17 +78,19 @@ fn routes() -> Vec<Route> {
     resources.chain(verbs).collect()
 }
 
-fn operator(fleet: &Fleet) -> Http {
+/// The operator's door.
+pub(crate) fn operator(fleet: &Fleet) -> Http {
     let key = fs::read_to_string(fleet.root().join("operator.key")).unwrap();
     Http::at(fleet.root().join("run/supervisor.sock")).with("x-supervisor-key", &key)
 }
 
-fn workers_door(fleet: &Fleet) -> Http {
+/// The workers' door, without a token.
+pub(crate) fn workers_door(fleet: &Fleet) -> Http {
     Http::at(fleet.root().join("run/worker/worker.sock"))
 }
 
 /// Starts a worker that does nothing, and returns its task and its token.
-fn idle_worker(fleet: &Fleet, more: &[&str]) -> (String, String) {
+pub(crate) fn idle_worker(fleet: &Fleet, more: &[&str]) -> (String, String) {
     let task = fleet.create("idle", "env > env; touch up; exec sleep 600", more);
     let workspace = fleet.eventually("the worker is up", || {
         let board = more.iter().skip_while(|word| **word != "--board").take(2);
@@ -150,7 +152,7 @@ fn every_route_refuses_what_does_not_fit_with_a_document_of_the_right_status() {
         }
         let answer = api.send("PUT", &path, b"");
         problem(&what, &answer, 405);
-        assert!(answer.head.contains(&format!("{}", method.to_lowercase())), "{what}: {}", answer.head);
+        assert!(answer.head.contains(&method.to_lowercase()), "{what}: {}", answer.head);
         if route.path.contains('{') {
             let path = route.with("seven", "seven");
             let body: &[u8] = if *takes == Takes::Json { b"{}" } else { b"" };

@@ -31,6 +31,7 @@ mod processes;
 mod regressions;
 mod repeats;
 mod review;
+mod siege;
 mod spine;
 mod stop;
 mod survivors;

@@ -365,16 +365,16 @@ impl Draft {
         Digest::of(self.hash.clone())
     }
 
+    /// Makes what was written durable. Nothing has its name yet; dropped, it is gone.
+    pub fn seal(self) -> Result<Sealed, BlobError> {
+        self.file.sync_all().map_err(|source| self.failed("write", source))?;
+        let guard = self.blobs.share()?;
+        Ok(Sealed { digest: self.digest(), size: self.size, draft: self, guard })
+    }
+
     /// Makes the blob durable and gives it its name. It is safe from sweeps until the return value is dropped.
     pub fn publish(self) -> Result<Published, BlobError> {
-        self.file.sync_all().map_err(|source| self.failed("write", source))?;
-        let digest = self.digest();
-        let guard = self.blobs.share()?;
-        // A blob of the same name has the same bytes, unless they were spoiled: then they are whole again now.
-        std::fs::rename(&self.path, self.blobs.path(&digest))
-            .map_err(|source| self.failed("name", source))?;
-        guard.sync_all().map_err(|source| self.blobs.failed("write", source))?;
-        Ok(Published { digest, size: self.size, _guard: guard })
+        self.seal()?.publish()
     }
 
     fn failed(&self, step: &'static str, source: io::Error) -> BlobError {
@@ -386,6 +386,29 @@ impl Drop for Draft {
     fn drop(&mut self) {
         // Once it is published, nothing has this name any more.
         drop(std::fs::remove_file(&self.path));
+    }
+}
+
+/// A blob that is durable and has no name yet. As long as it is there no sweep begins, so it is published without a wait.
+#[derive(Debug)]
+pub struct Sealed {
+    /// The name that it will have.
+    pub digest: Digest,
+    /// Its length in bytes.
+    pub size: u64,
+    draft: Draft,
+    guard: File,
+}
+
+impl Sealed {
+    /// Gives the blob its name: to be called when its row is accepted, in the row's transaction.
+    pub fn publish(self) -> Result<Published, BlobError> {
+        let Sealed { digest, size, draft, guard } = self;
+        // A blob of the same name has the same bytes, unless they were spoiled: then they are whole again now.
+        std::fs::rename(&draft.path, draft.blobs.path(&digest))
+            .map_err(|source| draft.failed("name", source))?;
+        guard.sync_all().map_err(|source| draft.blobs.failed("write", source))?;
+        Ok(Published { digest, size, _guard: guard })
     }
 }
 
@@ -439,6 +462,22 @@ mod tests {
         let error = blobs.store(&mut io::repeat(7).take(limits::ATTACHMENT + 1)).unwrap_err();
         assert!(matches!(error, BlobError::TooLarge), "{error}");
         assert_eq!(names(&blobs).len(), 1, "the draft is gone");
+    }
+
+    #[test]
+    fn what_is_sealed_has_no_name_until_it_is_published_and_is_gone_if_it_never_is() {
+        let (_dir, blobs) = bench();
+        let seal = || {
+            let mut draft = blobs.draft().unwrap();
+            draft.write(b"abc").unwrap();
+            draft.seal().unwrap()
+        };
+        let refused = seal();
+        assert!(!blobs.path(&refused.digest).exists());
+        drop(refused);
+        assert!(names(&blobs).is_empty());
+        let accepted = seal().publish().unwrap();
+        assert_eq!(names(&blobs), [accepted.digest.as_str()]);
     }
 
     #[test]

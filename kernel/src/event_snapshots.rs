@@ -474,6 +474,19 @@ fn heartbeat_tells_of_a_sign_of_life() {
 }
 
 #[test]
+fn throttled_tells_of_a_bound_that_a_run_has_met() {
+    let bench = Bench::new();
+    let run = bench.start(&bench.ready());
+    bench.call(move |board| board.note_throttled(run, "requests_per_run")).unwrap();
+    insta::assert_snapshot!(told(&bench, "throttled"), @r#"its run: {"bound":"requests_per_run"}"#);
+    bench.finish(run, EndCause::Stopped(StopReason::Reclaimed));
+    let count = || bench.readers.with(|view| view.last_event()).unwrap();
+    let before = count();
+    bench.call(move |board| board.note_throttled(run, "requests_per_run")).unwrap();
+    assert_eq!(count(), before, "a run that has ended is left alone");
+}
+
+#[test]
 fn skipped_nonspawnable_tells_of_an_assignee_that_nothing_can_run() {
     let told = done("skipped_nonspawnable", |board, id| board.note_nonspawnable(id, "no lane `bob`"));
     insta::assert_snapshot!(told, @r#"no run: {"assignee":"bob","reason":"no lane `bob`"}"#);

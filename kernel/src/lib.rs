@@ -83,7 +83,7 @@ mod writer_tests;
 
 pub use actor::{Actor, ActorKind, RunRef};
 pub use authority::{DEPTH, TASKS_PER_RUN};
-pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Lack, Published, Sweep, Swept, Unswept};
+pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Lack, Published, Sealed, Sweep, Swept, Unswept};
 pub use board::{
     Answered, Board, Claimed, Created, Detach, Edit, Effect, Force, LostArtifact, NewAttachment, Placement,
     Settled, Start,

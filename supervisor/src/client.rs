@@ -13,14 +13,20 @@ use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, Parcel, REQUEST_
 use crate::config::Config;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
-use crate::owner::OwnerLock;
+use crate::owner::{OwnerLock, stopped};
 use crate::paths::Root;
 use crate::service::{Mode, Service};
+use crate::span::brief;
 
 /// How long a worker looks for a daemon that is away (a restart takes less).
 const WORKER_PATIENCE: Duration = Duration::from_mins(1);
 /// How long an operator's command waits for a lock, or for a daemon that holds it and does not answer yet.
 const OPERATOR_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long an answer is waited for before a look at what the daemon does.
+const LOOK: Duration = Duration::from_secs(2);
+/// The pause before a throttled request is sent again.
+const THROTTLED: Duration = Duration::from_millis(500);
 
 /// What a process inside a run knows of itself, from its environment.
 #[derive(Clone)]
@@ -119,7 +125,7 @@ impl Client {
     pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
         let parcel = verb.parcel()?;
         let request_id = uuid::Uuid::new_v4().to_string();
-        let answer = self.deliver(V::EFFECT, &parcel, &request_id).await?;
+        let answer = self.deliver(V::EFFECT, &parcel, &request_id, verb.answered_within()).await?;
         if answer.status.is_success() {
             return serde_json::from_slice(&answer.body).map_err(|e| {
                 Failure::failed(format!("the reply to `{}` cannot be read: {e}", V::NAME))
@@ -135,7 +141,13 @@ impl Client {
         })
     }
 
-    async fn deliver(&self, effect: Effect, parcel: &Parcel, request_id: &str) -> Result<Answer, Failure> {
+    async fn deliver(
+        &self,
+        effect: Effect,
+        parcel: &Parcel,
+        request_id: &str,
+        within: Duration,
+    ) -> Result<Answer, Failure> {
         let patience = if self.worker.is_some() { WORKER_PATIENCE } else { OPERATOR_PATIENCE };
         let until = Instant::now() + patience;
         loop {
@@ -144,9 +156,18 @@ impl Client {
                 None => (Address::Unix(self.root.operator_socket()), OperatorKey::load(&self.root)?),
             };
             let request = self.request(parcel, request_id, key.as_ref())?;
-            let trouble = match exchange(&address, request).await {
-                Ok(answer) => return Ok(answer),
-                Err(trouble) => trouble,
+            let trouble = match self.answered(exchange(&address, request), within).await {
+                // The bound is a run's or the host's, and comes back in a moment.
+                Ok(Ok(answer))
+                    if answer.status == StatusCode::TOO_MANY_REQUESTS && Instant::now() < until =>
+                {
+                    tokio::time::sleep(THROTTLED).await;
+                    continue;
+                }
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(trouble)) => trouble,
+                // It would take as long again: whoever calls decides whether to wait.
+                Err(unanswered) => return Err(unanswered),
             };
             if let Trouble::Denied(reason) = &trouble {
                 // Waiting changes nothing about who may come in.
@@ -167,6 +188,33 @@ impl Client {
             }
             // Nothing announces that a daemon has come up or a lock came free: a short pause between looks.
             tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Waits for an answer, and fails where none comes in time or where the daemon is seen to be stopped.
+    async fn answered<T>(&self, exchange: impl Future<Output = T>, within: Duration) -> Result<T, Failure> {
+        let mut exchange = std::pin::pin!(exchange);
+        let start = Instant::now();
+        loop {
+            if let Ok(answer) = tokio::time::timeout(LOOK.min(within), &mut exchange).await {
+                return Ok(answer);
+            }
+            let holder = OwnerLock::holder(&self.root);
+            if let Some(pid) = holder.as_deref().and_then(stopped) {
+                return Err(Failure::new(
+                    Code::TryAgain,
+                    format!("the daemon (pid {pid}) is stopped and answers nobody"),
+                )
+                .hint(format!("let it go on with: kill -CONT {pid}; then it may still do what was asked")));
+            }
+            if start.elapsed() >= within {
+                let holder = holder.map(|holder| format!(" ({holder})")).unwrap_or_default();
+                return Err(Failure::new(
+                    Code::TryAgain,
+                    format!("the daemon{holder} has not answered within {}", brief(within)),
+                )
+                .hint("it is not known whether a change was made: look before you send it again"));
+            }
         }
     }
 

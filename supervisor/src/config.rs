@@ -18,6 +18,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// How workers are run.
     pub(crate) worker: WorkerConfig,
+    /// What callers of the API may have at once.
+    pub(crate) api: ApiConfig,
 }
 
 /// Caps on live workers. Reloaded on SIGHUP.
@@ -34,6 +36,72 @@ pub(crate) struct Limits {
     pub(crate) profiles: BTreeMap<String, usize>,
     /// Workers of single tenants, before `per_tenant`.
     pub(crate) tenants: BTreeMap<String, usize>,
+}
+
+/// Bounds of the API. No honest worker meets them. Reloaded on SIGHUP.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ApiConfig {
+    /// Connections of workers, at most a quarter of the descriptors that the daemon may have.
+    pub(crate) connections: usize,
+    /// Connections of one uid; of one process where workers share the daemon's uid.
+    pub(crate) connections_per_worker: usize,
+    /// Connections of operators, at most an eighth of the descriptors.
+    pub(crate) operator_connections: usize,
+    /// Requests of one run that are under way or not read.
+    pub(crate) requests_per_run: usize,
+    /// The same of all runs of one tenant.
+    pub(crate) requests_per_tenant: usize,
+    /// Requests a second of one run; ten seconds' worth may come at once.
+    pub(crate) requests_per_second_per_run: u32,
+    /// The same of all runs of one tenant.
+    pub(crate) requests_per_second_per_tenant: u32,
+    /// Files of one run that are on their way in.
+    pub(crate) uploads_per_run: usize,
+    /// Files of all runs that are on their way in.
+    pub(crate) uploads: usize,
+    /// Bytes of bodies of one run that are on their way in, and of replies that it has not read.
+    pub(crate) unread_bytes_per_run: usize,
+    /// The same of all runs.
+    pub(crate) unread_bytes: usize,
+}
+
+impl Default for ApiConfig {
+    fn default() -> Self {
+        ApiConfig {
+            connections: 1024,
+            connections_per_worker: 64,
+            operator_connections: 512,
+            requests_per_run: 16,
+            requests_per_tenant: 64,
+            requests_per_second_per_run: 100,
+            requests_per_second_per_tenant: 400,
+            uploads_per_run: 4,
+            uploads: 16,
+            unread_bytes_per_run: 16 << 20,
+            unread_bytes: 128 << 20,
+        }
+    }
+}
+
+impl ApiConfig {
+    /// The first bound that lets nothing in.
+    fn shut(&self) -> Option<&'static str> {
+        let bounds = [
+            ("connections", self.connections),
+            ("connections_per_worker", self.connections_per_worker),
+            ("operator_connections", self.operator_connections),
+            ("requests_per_run", self.requests_per_run),
+            ("requests_per_tenant", self.requests_per_tenant),
+            ("requests_per_second_per_run", self.requests_per_second_per_run as usize),
+            ("requests_per_second_per_tenant", self.requests_per_second_per_tenant as usize),
+            ("uploads_per_run", self.uploads_per_run),
+            ("uploads", self.uploads),
+            ("unread_bytes_per_run", self.unread_bytes_per_run),
+            ("unread_bytes", self.unread_bytes),
+        ];
+        bounds.into_iter().find(|(_, bound)| *bound == 0).map(|(name, _)| name)
+    }
 }
 
 /// What a command line says instead of the file.
@@ -144,6 +212,13 @@ impl Config {
             ))
             .hint("set it to 1 or more, or leave it out"));
         }
+        if let Some(name) = config.api.shut() {
+            return Err(Failure::usage(format!(
+                "{}: api.{name} is 0, so nobody would ever be let in",
+                path.display()
+            ))
+            .hint("set it to 1 or more, or leave it out"));
+        }
         let end = u64::from(config.worker.first_uid) + u64::from(config.worker.uid_count);
         if config.worker.first_uid < 1000 || config.worker.uid_count < 64 || end > u64::from(u32::MAX) {
             return Err(Failure::usage(format!(
@@ -188,5 +263,7 @@ mod tests {
     #[test]
     fn a_cap_of_nothing_is_refused() {
         assert!(load("[limits]\nmax_running = 0\n").is_err());
+        let failure = load("[api]\nuploads = 0\n").unwrap_err();
+        assert!(failure.message.contains("api.uploads"), "{failure}");
     }
 }

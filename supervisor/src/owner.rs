@@ -60,11 +60,19 @@ impl OwnerLock {
 /// A daemon that was killed while it started a process leaves its lock to that process for a moment: a descriptor is
 /// closed by exec, not by the fork before it.
 pub(crate) fn is_alive(holder: &str) -> bool {
-    let pid = holder.rsplit_once("pid ").and_then(|(_, pid)| pid.trim().parse().ok());
-    pid.is_some_and(|pid| {
-        let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
-        stat.is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X'))
-    })
+    state(holder).is_some_and(|(_, state)| !matches!(state, 'Z' | 'X'))
+}
+
+/// The pid of the process that a lock names, where it is stopped: it answers nobody until somebody lets it go on.
+pub(crate) fn stopped(holder: &str) -> Option<i32> {
+    state(holder).filter(|(_, state)| matches!(state, 'T' | 't')).map(|(pid, _)| pid)
+}
+
+/// The pid that a lock names, and the state of that process (`proc_pid_stat(5)`).
+fn state(holder: &str) -> Option<(i32, char)> {
+    let pid = holder.rsplit_once("pid ")?.1.trim().parse().ok()?;
+    let stat = procfs::process::Process::new(pid).and_then(|process| process.stat()).ok()?;
+    Some((pid, stat.state))
 }
 
 #[cfg(test)]

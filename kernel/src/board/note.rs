@@ -8,7 +8,7 @@ use super::Board;
 use crate::actor::{Actor, ActorKind};
 use crate::authority;
 use crate::error::Error;
-use crate::id::TaskId;
+use crate::id::{RunId, TaskId};
 use crate::limits;
 use crate::note::Comment;
 use crate::run::Run;
@@ -59,6 +59,17 @@ impl Board<'_> {
             created_at: now,
             run_id: run,
         })
+    }
+
+    /// Notes that the worker of an open run met a bound of the API. Does nothing for a run that has ended.
+    pub fn note_throttled(&mut self, run: RunId, bound: &str) -> Result<(), Error> {
+        let run = self.expect_run(run)?;
+        if run.ended_at.is_some() {
+            return Ok(());
+        }
+        let task = self.expect_task(&run.task_id)?;
+        let payload = json!({ "bound": bound });
+        self.tell(&task, Some(run.id), "throttled", Some(payload), &Actor::system().label())
     }
 
     /// Keeps the reason of a move as a comment, in the words that readers of such threads know.

@@ -3,6 +3,7 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::call::{Audience, Call, Verb};
+use super::doors::Pass;
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
 use super::router::Shared;
 use crate::exit::Code;
@@ -23,12 +25,15 @@ use crate::verbs;
 
 /// The largest body of a request. Texts have tighter limits of their own, which name the field.
 const BODY_LIMIT: usize = 4 << 20;
+/// How long a worker's request may take to be answered.
+const ANSWER: Duration = Duration::from_mins(1);
 
 /// A request without its body. Every handler needs one to run a verb, so no route takes parameters that nobody reads.
 #[derive(Debug)]
 pub(super) struct Ask<Q = Nothing> {
     shared: Shared,
     caller: Caller,
+    pass: Option<Arc<Pass>>,
     headers: HeaderMap,
     query: Q,
 }
@@ -48,15 +53,16 @@ impl<Q: DeserializeOwned> FromRequestParts<Shared> for Ask<Q> {
             Failure::usage(format!("the parameters do not fit: {}", rejection.body_text()))
                 .hint("the parameters of each path are listed in docs/api.md")
         })?;
-        Ok(Ask { shared: shared.clone(), caller, headers: parts.headers.clone(), query })
+        let pass = parts.extensions.get::<Arc<Pass>>().cloned();
+        Ok(Ask { shared: shared.clone(), caller, pass, headers: parts.headers.clone(), query })
     }
 }
 
 impl<Q> Ask<Q> {
     /// Takes the parameters out.
     pub(super) fn split(self) -> (Ask<()>, Q) {
-        let Ask { shared, caller, headers, query } = self;
-        (Ask { shared, caller, headers, query: () }, query)
+        let Ask { shared, caller, pass, headers, query } = self;
+        (Ask { shared, caller, pass, headers, query: () }, query)
     }
 
     /// The length of the body, where the request says it.
@@ -64,10 +70,22 @@ impl<Q> Ask<Q> {
         told_length(&self.headers)
     }
 
-    /// Runs a verb for the caller.
+    /// What a worker's request counts for; none for an operator's.
+    pub(super) fn pass(&self) -> Option<&Pass> {
+        self.pass.as_deref()
+    }
+
+    /// Runs a verb for the caller. A worker's has a time limit.
     pub(super) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
         let Caller { who: Who::Ended(run), board: Some(board) } = &self.caller else {
-            return self.admit::<V>().await?.make(verb).await;
+            let made = self.admit::<V>().await?.make(verb);
+            if self.pass.is_none() {
+                return made.await;
+            }
+            return tokio::time::timeout(ANSWER, made).await.unwrap_or_else(|_| {
+                Err(Failure::new(Code::TryAgain, format!("`{}` was not done within {ANSWER:?}", V::NAME))
+                    .hint("it may still be done: send it again with the same request id"))
+            });
         };
         // A client that never saw the reply which it was given before the run ended asks again.
         let id = self.request_id()?.ok_or_else(token_not_valid)?;
@@ -169,7 +187,14 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
 
     async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
-        let bytes = whole(&parts.headers, body).await?;
+        let length = told_length(&parts.headers).unwrap_or(BODY_LIMIT as u64);
+        if length > BODY_LIMIT as u64 {
+            return Err(body_too_large());
+        }
+        // Counted before it is taken in, and until it has been read.
+        let pass = parts.extensions.get::<Arc<Pass>>();
+        let held = pass.map(|pass| pass.hold(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
+        let bytes = whole(body).await?;
         let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
         // Whoever sends nothing need not say of which type it is.
         if !is_json(&parts.headers) && *bytes != *b"{}" {
@@ -181,17 +206,16 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
             return Err(Failure::usage("the body is not a JSON object")
                 .hint("send the arguments by name, such as {\"title\": \"…\"}"));
         }
-        serde_json::from_slice(&bytes)
+        let given = serde_json::from_slice(&bytes)
             .map(Given)
-            .map_err(|e| Failure::usage(format!("the body does not fit: {e}")))
+            .map_err(|e| Failure::usage(format!("the body does not fit: {e}")));
+        drop(held);
+        given
     }
 }
 
 /// Takes a body in, up to the limit.
-async fn whole(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
-    if told_length(headers).is_some_and(|length| length > BODY_LIMIT as u64) {
-        return Err(body_too_large());
-    }
+async fn whole(body: Body) -> Result<Bytes, Failure> {
     match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(whole) => Ok(whole.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(body_too_large()),

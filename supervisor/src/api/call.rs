@@ -1,6 +1,7 @@
 //! One call of one verb: who asks, on which board, and the two ways to the data.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::body::Bytes;
 use kernel::{
@@ -16,6 +17,9 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
 use crate::terminal::Screen;
+
+/// How long a client waits for most verbs: what they do takes milliseconds, and a host under load much longer.
+pub(crate) const ANSWERED: Duration = Duration::from_secs(30);
 
 /// Who may call a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,11 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'stati
         let body = self.substance()?;
         let path = format!("/api/v1/verbs/{}", Self::NAME);
         Ok(Parcel { path, content_type: "application/json", body: body.into() })
+    }
+
+    /// How long a client waits for the answer of a daemon that has taken the request.
+    fn answered_within(&self) -> Duration {
+        ANSWERED
     }
 
     /// Does it.

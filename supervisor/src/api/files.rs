@@ -2,27 +2,30 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
+use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get};
 use axum::{Json, Router};
 use http_body_util::BodyExt as _;
 use kernel::limits::ATTACHMENT;
-use kernel::{Attachment, AttachmentId, BlobError, Published, TaskId};
-use tokio::sync::mpsc;
+use kernel::{Attachment, AttachmentId, BlobError, Draft, Sealed, TaskId};
 use tokio_util::io::ReaderStream;
 
 use super::ask::{Ask, Id};
 use super::call::{Call, Verb};
+use super::doors::{Pass, Streamed};
 use super::router::Shared;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::BoardHandle;
 use crate::verbs;
 
-/// So many pieces of a body wait for the disk; a faster sender waits for it too.
-const PIECES: usize = 8;
+/// So much of a body is written at a time. What comes meanwhile waits in the socket.
+const PIECE: usize = 256 << 10;
+/// So much of a file is read at a time.
+const READ: usize = 64 << 10;
 
 /// Adds the resources.
 pub(super) fn mount(router: Router<Shared>) -> Router<Shared> {
@@ -42,7 +45,7 @@ async fn remove(ask: Ask, Id(id): Id<AttachmentId>) -> Result<Json<Attachment>, 
 async fn upload(
     ask: Ask<verbs::Attach>,
     id: Id<TaskId>,
-    mut body: Body,
+    body: Body,
 ) -> Result<(StatusCode, Json<<verbs::Attach as Verb>::Reply>), Failure> {
     let (ask, attach) = ask.split();
     let id = id.unless_other(attach.task_id.as_ref())?;
@@ -53,47 +56,55 @@ async fn upload(
         let name = attach.filename.as_deref().unwrap_or("the file");
         return Err(verbs::too_large(name, length));
     }
-    let published = receive(&call.board, &mut body).await?;
-    Ok((StatusCode::CREATED, Json(call.make(attach.with(published)).await?)))
+    let slot = ask.pass().map(Pass::upload).transpose()?;
+    let sealed = receive(&call.board, body).await?;
+    let kept = call.make(attach.with(sealed)).await?;
+    drop(slot);
+    Ok((StatusCode::CREATED, Json(kept)))
 }
 
-/// Stores a body as it comes.
-async fn receive(board: &Arc<BoardHandle>, body: &mut Body) -> Result<Published, Failure> {
-    let (pieces, mut queue) = mpsc::channel::<Option<axum::body::Bytes>>(PIECES);
-    let board = Arc::clone(board);
-    let writer = tokio::task::spawn_blocking(move || {
-        let mut draft = board.blobs().draft()?;
-        loop {
-            match queue.blocking_recv() {
-                Some(Some(piece)) => draft.write(&piece)?,
-                Some(None) => return draft.publish().map(Some),
-                // The sender has gone, and the draft with it.
-                None => return Ok(None),
-            }
-        }
-    });
-    let mut whole = true;
+/// Stores a body as it comes. A thread is taken for each piece that is there, and for none that is waited for.
+async fn receive(board: &Arc<BoardHandle>, mut body: Body) -> Result<Sealed, Failure> {
+    let blobs = board.blobs().clone();
+    let mut draft = stored(move || blobs.draft()).await?;
+    let (mut pieces, mut length) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else {
-            whole = false;
-            break;
-        };
-        if let Ok(piece) = frame.into_data()
-            && pieces.send(Some(piece)).await.is_err()
-        {
-            // The writer has failed, and says why below.
-            break;
+        let frame =
+            frame.map_err(|error| Failure::usage(format!("the body of the request was cut off: {error}")))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        length += piece.len();
+        pieces.push(piece);
+        if length >= PIECE {
+            draft = append(draft, std::mem::take(&mut pieces)).await?;
+            length = 0;
         }
     }
-    if whole {
-        drop(pieces.send(None).await);
-    }
-    drop(pieces);
-    let stored: Result<Option<Published>, BlobError> =
-        writer.await.map_err(|panic| Failure::failed(format!("the file was not stored: {panic}")))?;
-    stored
-        .map_err(|error| Failure::from(kernel::Error::from(error)))?
-        .ok_or_else(|| Failure::usage("the body of the request was cut off"))
+    let draft = append(draft, pieces).await?;
+    stored(move || draft.seal()).await
+}
+
+async fn append(mut draft: Draft, pieces: Vec<Bytes>) -> Result<Draft, Failure> {
+    stored(move || {
+        for piece in pieces {
+            draft.write(&piece)?;
+        }
+        Ok(draft)
+    })
+    .await
+}
+
+/// A step on the file of a body, which is gone where the step fails.
+async fn stored<T: Send + 'static>(
+    step: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(step).await;
+    done.map_err(|panic| Failure::failed(format!("the file was not stored: {panic}")))?.map_err(|error| {
+        match error {
+            BlobError::TooLarge => Failure::new(Code::TooLarge, format!("the file was not taken: {error}"))
+                .hint("compress or split it"),
+            BlobError::Source(_) | BlobError::Io { .. } => Failure::from(kernel::Error::from(error)),
+        }
+    })
 }
 
 async fn download(ask: Ask, Id(id): Id<AttachmentId>) -> Result<Response, Failure> {
@@ -121,7 +132,8 @@ async fn download(ask: Ask, Id(id): Id<AttachmentId>) -> Result<Response, Failur
         (header::CONTENT_SECURITY_POLICY, "sandbox".to_owned()),
         (header::ETAG, format!("\"{}\"", file.sha256)),
     ];
-    Ok((headers, Body::from_stream(ReaderStream::new(bytes))).into_response())
+    let body = Body::from_stream(ReaderStream::with_capacity(bytes, READ));
+    Ok((headers, Extension(Streamed), body).into_response())
 }
 
 async fn open(call: &Call, file: &Attachment) -> Result<tokio::fs::File, Failure> {

@@ -4,17 +4,15 @@
 
 mod ask;
 mod call;
+mod doors;
 mod files;
 mod identity;
 mod in_process;
-mod intake;
-mod listen;
-mod pace;
 mod rest;
 mod router;
 
-pub(crate) use call::{Audience, Call, Effect, Parcel, Verb};
+pub(crate) use call::{ANSWERED, Audience, Call, Effect, Parcel, Verb};
+pub(crate) use doors::{Listeners, Sockets, WorkersRuntime, raise_descriptors};
 pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, hex, person};
 pub(crate) use in_process::answer as in_process;
-pub(crate) use listen::{Listeners, Sockets};
 pub(crate) use router::{Routes, mount_verb, router};

@@ -12,8 +12,8 @@ use axum::{Json, Router};
 
 use super::ask::{Ask, Given};
 use super::call::Verb;
+use super::doors::{Busy, Gate, Intake, Outgoing, Pass, Seat};
 use super::identity::{OperatorKey, Peer, identify};
-use super::intake::Intake;
 use super::{files, rest};
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
@@ -27,7 +27,8 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(super) service: Arc<Service>,
-    pub(super) key: Option<OperatorKey>,
+    key: Option<OperatorKey>,
+    gate: Arc<Gate>,
 }
 
 /// The paths of the API, without the service behind them.
@@ -35,7 +36,8 @@ pub(crate) type Routes = Router<Shared>;
 
 /// The router over a service. Each request must carry a [`Peer`] extension.
 pub(crate) fn router(service: Arc<Service>, key: Option<OperatorKey>) -> Router {
-    let shared = Shared { service, key };
+    let gate = Arc::new(Gate::new(Arc::clone(&service)));
+    let shared = Shared { service, key, gate };
     let router = verbs::mount(Router::new());
     files::mount(rest::mount(router))
         .fallback(|| async {
@@ -51,23 +53,37 @@ pub(crate) fn router(service: Arc<Service>, key: Option<OperatorKey>) -> Router 
         .with_state(shared)
 }
 
-/// Finds out who calls, before a handler is looked for.
+/// Finds out who calls and lets a request in, before a handler is looked for; then charges the reply to the caller.
 async fn know_caller(
     State(shared): State<Shared>,
     Extension(peer): Extension<Peer>,
     request: Request,
     next: Next,
 ) -> Response {
-    let (mut request, rest) = Intake::lend(request);
-    let response = match identify(&shared.service, shared.key.as_ref(), &peer, request.headers()).await {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
+    let (request, rest) = Intake::lend(request);
+    let response = match known(&shared, &peer, request).await {
+        Ok((request, pass, busy)) => {
+            let response = next.run(request).await;
+            Outgoing::charge(response, pass, busy).await
         }
         Err(failure) => failure.into_response(),
     };
     rest.drain().await;
     response
+}
+
+/// A request of a known caller, with what it counts for.
+type Known = (Request, Option<Arc<Pass>>, Option<Busy>);
+
+async fn known(shared: &Shared, peer: &Peer, mut request: Request) -> Result<Known, Failure> {
+    let caller = identify(&shared.service, shared.key.as_ref(), peer, request.headers()).await?;
+    let busy = request.extensions().get::<Seat>().map(Seat::busy);
+    let pass = shared.gate.enter(&caller)?.map(Arc::new);
+    request.extensions_mut().insert(caller);
+    if let Some(pass) = &pass {
+        request.extensions_mut().insert(Arc::clone(pass));
+    }
+    Ok((request, pass, busy))
 }
 
 /// Adds the path of one verb.

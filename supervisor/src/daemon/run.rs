@@ -24,7 +24,7 @@ use super::starts::Starts;
 use super::timer::WallTimer;
 use super::uids::Uids;
 use super::{Event, TaskKey, recover};
-use crate::api::{Listeners, OperatorKey, Sockets, router};
+use crate::api::{Listeners, OperatorKey, Sockets, WorkersRuntime, raise_descriptors, router};
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -61,6 +61,7 @@ pub(crate) async fn run(
     tuning: Tuning,
     ready: impl FnOnce(),
 ) -> Result<(), Failure> {
+    let descriptors = raise_descriptors();
     root.create()?;
     let root = root.canonical()?;
     root.check_reachable()?;
@@ -77,7 +78,7 @@ pub(crate) async fn run(
         policies::BoardKind::Socket => Sockets::Unix,
         policies::BoardKind::Port => Sockets::Loopback,
     };
-    let listeners = Listeners::bind(&root, sockets).await?;
+    let listeners = Listeners::bind(&root, sockets)?;
     let tasks = TaskTracker::new();
     let cgroups = Cgroups::find(root.dir());
     let pid_namespace = match &cgroups {
@@ -122,7 +123,9 @@ pub(crate) async fn run(
         tracing::warn!(%error, "leases_not_swept");
     }
     forget_old_requests(&context, &boards);
-    listeners.serve(&router(Arc::clone(&service), Some(key)), &doors, &stop);
+    let workers = WorkersRuntime::start()?;
+    let router = router(Arc::clone(&service), Some(key));
+    listeners.serve(&router, &service, descriptors, &workers, &doors, &stop)?;
     listen_to_signals(&events, &doors, &stop)?;
     for name in boards {
         // Nobody has closed the inbox: it is read below.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kernel::{Detach, Digest, Extent, Sweep, TaskId};
 use schemars::JsonSchema;
@@ -47,6 +48,10 @@ impl Verb for Archive {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
     type Reply = Bulk;
+
+    fn answered_within(&self) -> Duration {
+        Duration::from_mins(10)
+    }
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         call.refuse_live_without_daemon(&self.task_ids).await?;

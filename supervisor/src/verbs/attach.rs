@@ -5,10 +5,12 @@ use std::fs::{File, Metadata};
 use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use hyper::body::Bytes;
 use kernel::limits::ATTACHMENT;
-use kernel::{NewAttachment, Published, TaskId};
+use kernel::{NewAttachment, Sealed, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +55,7 @@ pub(crate) struct Attach {
     bytes: Bytes,
     #[arg(skip)]
     #[serde(skip)]
-    published: Option<Published>,
+    sealed: Option<Sealed>,
 }
 
 impl Attach {
@@ -69,8 +71,8 @@ impl Attach {
     }
 
     /// The same with its bytes, which are durable.
-    pub(crate) fn with(self, published: Published) -> Self {
-        Attach { published: Some(published), ..self }
+    pub(crate) fn with(self, sealed: Sealed) -> Self {
+        Attach { sealed: Some(sealed), ..self }
     }
 
     fn named(&self) -> Result<String, Failure> {
@@ -135,26 +137,39 @@ impl Verb for Attach {
     }
 
     fn substance(&self) -> Result<Vec<u8>, Failure> {
-        let sha256 = self.published.as_ref().map(|published| &published.digest);
+        let sha256 = self.sealed.as_ref().map(|sealed| &sealed.digest);
         serde_json::to_vec(&(self, sha256))
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
     }
 
+    fn answered_within(&self) -> Duration {
+        Duration::from_mins(10)
+    }
+
     async fn run(self, call: Call) -> Result<Kept, Failure> {
         let (id, filename) = (texts::named(self.task_id.clone())?, self.named()?);
-        // Dropped after the commit: until then no sweep takes the bytes for nobody's.
-        let Some(published) = self.published else {
+        let Some(sealed) = self.sealed else {
             return Err(Failure::usage("the bytes of the file are missing")
                 .hint(format!("send them as the body of POST /api/v1/tasks/{id}/attachments?filename=…")));
         };
         let file = NewAttachment {
             filename,
             content_type: self.content_type,
-            sha256: published.digest.clone(),
-            size: published.size,
+            sha256: sealed.digest.clone(),
+            size: sealed.size,
             author: self.author,
         };
-        let attached = call.write(move |board, actor| board.attach(&id, &file, actor)).await?;
+        // Until the commit no sweep may take the bytes for nobody's, and the job is gone before that.
+        let published = Arc::new(OnceLock::new());
+        let kept = Arc::clone(&published);
+        let attached = call
+            .write(move |board, actor| {
+                let attached = board.attach(&id, &file, actor)?;
+                // Accepted: only now do the bytes get their name. What is refused leaves nothing.
+                drop(kept.set(sealed.publish()?));
+                Ok(attached)
+            })
+            .await?;
         drop(published);
         Ok(Kept::of(attached, &call.place_of()))
     }

@@ -1,6 +1,7 @@
 //! `backup`: a consistent copy of a board that may be in use.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use kernel::Existing;
 use schemars::JsonSchema;
@@ -62,6 +63,10 @@ impl Verb for Backup {
         self.file = std::path::absolute(&self.file)
             .map_err(|e| Failure::file("resolve the path of", &self.file, &e))?;
         Ok(())
+    }
+
+    fn answered_within(&self) -> Duration {
+        Duration::from_hours(24)
     }
 
     async fn run(self, call: Call) -> Result<BackedUp, Failure> {

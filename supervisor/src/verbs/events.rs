@@ -6,7 +6,7 @@ use kernel::{Event, EventFilter, EventId, Horizon, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{ANSWERED, Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 use crate::moment;
 use crate::terminal::{Ink, Screen, printable};
@@ -86,6 +86,10 @@ impl Verb for Events {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
     type Reply = EventPage;
+
+    fn answered_within(&self) -> Duration {
+        ANSWERED + Duration::from_secs(self.wait).min(LONGEST_WAIT)
+    }
 
     async fn run(self, call: Call) -> Result<EventPage, Failure> {
         if !(1..=LONGEST_PAGE).contains(&self.limit) {

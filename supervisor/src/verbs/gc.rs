@@ -91,6 +91,10 @@ impl Verb for Gc {
     const EFFECT: Effect = Effect::Write;
     type Reply = Collected;
 
+    fn answered_within(&self) -> Duration {
+        Duration::from_mins(10)
+    }
+
     async fn run(self, call: Call) -> Result<Collected, Failure> {
         let from: Cursor = self.cursor.as_deref().map(str::parse).transpose()?.unwrap_or_default();
         let now = SystemClock.now();

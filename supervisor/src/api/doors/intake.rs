@@ -26,7 +26,7 @@ struct TooSlow;
 
 /// The body of a request, of which the handler has a loan.
 #[derive(Debug)]
-pub(super) struct Intake(Arc<Mutex<Paced>>);
+pub(in super::super) struct Intake(Arc<Mutex<Paced>>);
 
 /// What a handler reads.
 #[derive(Debug)]
@@ -41,14 +41,14 @@ struct Paced {
 
 impl Intake {
     /// Takes the body of a request, and puts a loan of it into its place.
-    pub(super) fn lend(request: Request) -> (Request, Self) {
+    pub(in super::super) fn lend(request: Request) -> (Request, Self) {
         let (head, body) = request.into_parts();
         let shared = Arc::new(Mutex::new(Paced { body, pace: Pace::default(), over: false }));
         (Request::from_parts(head, Body::new(Loan(Arc::clone(&shared)))), Intake(shared))
     }
 
     /// Reads away what is left.
-    pub(super) async fn drain(self) {
+    pub(in super::super) async fn drain(self) {
         let mut body = Loan(self.0);
         let mut left = AWAY;
         let away = async {

@@ -29,6 +29,11 @@ impl Pace {
         }
     }
 
+    /// Begins anew, with the next request or reply.
+    pub(super) fn restart(&mut self) {
+        *self = Pace { alarm: self.alarm.take(), ..Pace::default() };
+    }
+
     /// To be polled while the peer moves nothing: ready when it has been waited for long enough.
     pub(super) fn poll_given_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let deadline = self.deadline();

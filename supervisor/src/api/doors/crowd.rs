@@ -1,0 +1,276 @@
+//! Which connections are open at a door, and which one gives way when another comes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+/// Whose a connection is, as far as the kernel tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// All of one user: a worker that has a uid of its own.
+    User(u32),
+    /// All of one process: a worker under the daemon's own uid.
+    Process(i32),
+    /// Those of whom nothing is known: they came over loopback.
+    Anyone,
+}
+
+/// How many connections a door has at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// In all.
+    pub(super) all: usize,
+    /// Of one group.
+    pub(super) each: usize,
+}
+
+/// What a connection does. The order is that in which they give way; the busy ones never do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    /// Nobody has said who it is.
+    Unknown,
+    /// It has asked something, and has its answer.
+    Idle,
+    /// A request of a known caller is under way.
+    Busy,
+}
+
+/// The open connections of a door.
+#[derive(Debug, Default)]
+pub(super) struct Crowd {
+    members: Mutex<Members>,
+    next: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Members {
+    open: HashMap<u64, Member>,
+    groups: HashMap<Group, Share>,
+}
+
+#[derive(Debug)]
+struct Member {
+    group: Group,
+    state: State,
+    leave: CancellationToken,
+}
+
+/// The connections of one group.
+#[derive(Debug, Default)]
+struct Share {
+    open: usize,
+    /// Those that may have to give way, the first of them first.
+    waiting: BTreeSet<(State, u64)>,
+}
+
+/// How a connection was received.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// It is in; another one may have had to leave for it.
+    In(Seat, Option<Bound>),
+    /// It is not.
+    Full(Bound),
+}
+
+/// A bound that was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// That of one group.
+    Each(usize),
+    /// That of the door.
+    All(usize),
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bound::Each(most) => write!(f, "{most} connections are open, the most that one worker may have"),
+            Bound::All(most) => write!(f, "{most} connections are open, the most that there may be"),
+        }
+    }
+}
+
+impl Crowd {
+    /// Receives a connection.
+    pub(super) fn enter(self: &Arc<Self>, group: Group, bounds: Bounds) -> Entry {
+        let mut members = self.lock();
+        let met = if members.groups.get(&group).is_some_and(|share| share.open >= bounds.each) {
+            Some((Bound::Each(bounds.each), members.first_of(group)))
+        } else if members.open.len() >= bounds.all {
+            Some((Bound::All(bounds.all), members.first_of_largest()))
+        } else {
+            None
+        };
+        let bound = match met {
+            None => None,
+            Some((bound, Some(id))) => {
+                if let Some(member) = members.remove(id) {
+                    member.leave.cancel();
+                }
+                Some(bound)
+            }
+            Some((bound, None)) => return Entry::Full(bound),
+        };
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let leave = CancellationToken::new();
+        members.open.insert(id, Member { group, state: State::Unknown, leave: leave.clone() });
+        let share = members.groups.entry(group).or_default();
+        share.open += 1;
+        share.waiting.insert((State::Unknown, id));
+        drop(members);
+        Entry::In(Seat { place: Arc::new(Place { crowd: Arc::clone(self), id }), leave }, bound)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Members {
+    fn first_of(&self, group: Group) -> Option<u64> {
+        self.groups.get(&group)?.waiting.first().map(|(_, id)| *id)
+    }
+
+    /// The first to give way of the group with the most connections; of several such groups, the oldest.
+    fn first_of_largest(&self) -> Option<u64> {
+        let waiting = self.groups.values().filter_map(|share| {
+            let (state, id) = share.waiting.first()?;
+            Some((std::cmp::Reverse(share.open), *state, *id))
+        });
+        waiting.min().map(|(_, _, id)| id)
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Member> {
+        let member = self.open.remove(&id)?;
+        if let Some(share) = self.groups.get_mut(&member.group) {
+            share.open -= 1;
+            share.waiting.remove(&(member.state, id));
+            if share.open == 0 {
+                self.groups.remove(&member.group);
+            }
+        }
+        Some(member)
+    }
+
+    fn become_(&mut self, id: u64, state: State) {
+        // One that had to leave is not there any more.
+        let Some(member) = self.open.get_mut(&id) else { return };
+        let Some(share) = self.groups.get_mut(&member.group) else { return };
+        share.waiting.remove(&(member.state, id));
+        member.state = state;
+        if state != State::Busy {
+            share.waiting.insert((state, id));
+        }
+    }
+}
+
+/// A connection's place among the others, given up when it is dropped.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    place: Arc<Place>,
+    leave: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Place {
+    crowd: Arc<Crowd>,
+    id: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(self.crowd.lock().remove(self.id));
+    }
+}
+
+impl Seat {
+    /// Returns when the connection is to give way.
+    pub(super) async fn told_to_leave(&self) {
+        self.leave.cancelled().await;
+    }
+
+    /// A request of a known caller is under way, until the return value is dropped.
+    pub(crate) fn busy(&self) -> Busy {
+        self.place.crowd.lock().become_(self.place.id, State::Busy);
+        Busy(Arc::clone(&self.place))
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(crate) struct Busy(Arc<Place>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.crowd.lock().become_(self.0.id, State::Idle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { all: 6, each: 4 };
+
+    fn come(crowd: &Arc<Crowd>, group: Group) -> Seat {
+        match crowd.enter(group, BOUNDS) {
+            Entry::In(seat, _) => seat,
+            Entry::Full(bound) => panic!("{bound}"),
+        }
+    }
+
+    fn gone(seats: &[Seat]) -> Vec<usize> {
+        (0..seats.len()).filter(|at| seats[*at].leave.is_cancelled()).collect()
+    }
+
+    #[test]
+    fn within_a_group_the_oldest_that_is_not_known_gives_way() {
+        let crowd = Arc::new(Crowd::default());
+        let mut seats: Vec<Seat> = (0..4).map(|_| come(&crowd, Group::User(7))).collect();
+        let busy = seats[0].busy();
+        drop(seats[1].busy());
+        seats.push(come(&crowd, Group::User(7)));
+        assert_eq!(gone(&seats), [2], "0 is busy and 1 is known");
+        seats.push(come(&crowd, Group::User(7)));
+        seats.push(come(&crowd, Group::User(7)));
+        assert_eq!(gone(&seats), [2, 3, 4]);
+        drop(busy);
+    }
+
+    #[test]
+    fn who_is_busy_never_gives_way_and_then_the_door_is_full() {
+        let crowd = Arc::new(Crowd::default());
+        let seats: Vec<Seat> = (0..4).map(|_| come(&crowd, Group::User(7))).collect();
+        let busy: Vec<Busy> = seats.iter().map(Seat::busy).collect();
+        let full = crowd.enter(Group::User(7), BOUNDS);
+        assert!(matches!(full, Entry::Full(Bound::Each(4))), "{full:?}");
+        assert!(gone(&seats).is_empty());
+        drop(busy);
+    }
+
+    #[test]
+    fn a_full_door_makes_room_where_the_most_connections_are() {
+        let crowd = Arc::new(Crowd::default());
+        let honest = come(&crowd, Group::User(1));
+        let many: Vec<Seat> = (0..4).map(|_| come(&crowd, Group::User(7))).collect();
+        let other = come(&crowd, Group::User(2));
+        let newcomer = come(&crowd, Group::User(3));
+        assert_eq!(gone(&many), [0]);
+        assert!(gone(&[honest, other, newcomer]).is_empty());
+    }
+
+    #[test]
+    fn a_place_is_free_when_the_connection_has_gone() {
+        let crowd = Arc::new(Crowd::default());
+        for _ in 0..100 {
+            let seat = come(&crowd, Group::Anyone);
+            let busy = seat.busy();
+            drop(seat);
+            drop(busy);
+        }
+        let members = crowd.lock();
+        assert!(members.open.is_empty() && members.groups.is_empty());
+    }
+}

@@ -1,0 +1,245 @@
+//! One door: it receives connections, bounded, and answers what comes over them, each step within its time.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use super::crowd::{Bound, Bounds, Crowd, Entry, Group, Seat};
+use super::slow::Slow;
+use crate::api::identity::{Peer, person};
+use crate::exit::Code;
+use crate::failure::{Failure, Problem};
+use crate::service::Service;
+
+/// How long the head of a request may take, and how long a connection may ask nothing.
+const HEAD: Duration = Duration::from_secs(15);
+/// What the server keeps of a connection's input and output at most: also the limit of a head.
+const BUFFER: usize = 64 << 10;
+/// A request has at most so many header fields.
+const FIELDS: usize = 64;
+/// The pause of a door that cannot accept: descriptors run out, and come back when connections go.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A group that meets a bound is noted at most this often.
+const NOTED: Duration = Duration::from_mins(1);
+
+/// Whose door it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The operator's.
+    Operator,
+    /// The workers'.
+    Worker,
+}
+
+/// A door.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) side: Side,
+    pub(super) router: Router,
+    pub(super) service: Arc<Service>,
+    pub(super) descriptors: u64,
+    crowd: Arc<Crowd>,
+    noted: Mutex<HashMap<Group, Instant>>,
+}
+
+/// What a door accepts connections from.
+pub(super) trait Listener: Send + 'static {
+    /// A connection.
+    type Stream: Stream;
+    /// Waits for the next one.
+    fn accept(&self) -> impl Future<Output = std::io::Result<Self::Stream>> + Send;
+}
+
+/// A connection.
+pub(super) trait Stream:
+    tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static
+{
+    /// Whose it is, and the uid of the peer.
+    fn group(&self) -> (Group, u32);
+    /// Writes what fits at once.
+    fn say(&self, bytes: &[u8]);
+}
+
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+
+    async fn accept(&self) -> std::io::Result<UnixStream> {
+        UnixListener::accept(self).await.map(|(stream, _)| stream)
+    }
+}
+
+impl Stream for UnixStream {
+    fn group(&self) -> (Group, u32) {
+        // A peer whose credentials cannot be read is nobody: the key or a token must speak for it.
+        let Ok(peer) = self.peer_cred() else { return (Group::Anyone, u32::MAX) };
+        let own = nix::unistd::geteuid().as_raw();
+        let group = match peer.pid() {
+            // All workers, and the operator, may have this uid: the process tells them apart.
+            Some(pid) if peer.uid() == own => Group::Process(pid),
+            Some(_) | None => Group::User(peer.uid()),
+        };
+        (group, peer.uid())
+    }
+
+    fn say(&self, bytes: &[u8]) {
+        drop(self.try_write(bytes));
+    }
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> std::io::Result<TcpStream> {
+        TcpListener::accept(self).await.map(|(stream, _)| stream)
+    }
+}
+
+impl Stream for TcpStream {
+    fn group(&self) -> (Group, u32) {
+        (Group::Anyone, u32::MAX)
+    }
+
+    fn say(&self, bytes: &[u8]) {
+        drop(self.try_write(bytes));
+    }
+}
+
+impl Door {
+    /// A door without connections.
+    pub(super) fn new(side: Side, router: Router, service: Arc<Service>, descriptors: u64) -> Self {
+        let (crowd, noted) = (Arc::default(), Mutex::default());
+        Door { side, router, service, descriptors, crowd, noted }
+    }
+
+    /// How many connections there may be. Whatever the configuration says, most descriptors are kept for the boards, for
+    /// runs, and for the operator.
+    fn bounds(&self, group: Group) -> Bounds {
+        let config = self.service.config();
+        let share = |part: u64| usize::try_from(self.descriptors / part).unwrap_or(usize::MAX);
+        let (all, each) = match self.side {
+            Side::Operator => (config.api.operator_connections.min(share(8)), usize::MAX),
+            Side::Worker => (config.api.connections.min(share(4)), config.api.connections_per_worker),
+        };
+        let each = if group == Group::Anyone { all } else { each.min(all) };
+        Bounds { all, each }
+    }
+
+    /// Receives connections until it is told to stop; requests that are under way are answered first.
+    pub(super) async fn attend(
+        self: Arc<Self>,
+        listener: impl Listener,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) {
+        loop {
+            let accepted = tokio::select! {
+                // Cancel-safe: a connection that is not accepted stays in the backlog.
+                accepted = listener.accept() => accepted,
+                () = stop.cancelled() => return,
+            };
+            match accepted {
+                Ok(stream) => self.receive(stream, &tasks, &stop),
+                Err(error) => {
+                    tracing::warn!(%error, door = ?self.side, "not_accepted");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn receive(self: &Arc<Self>, stream: impl Stream, tasks: &TaskTracker, stop: &CancellationToken) {
+        let (group, uid) = stream.group();
+        let (seat, met) = match self.crowd.enter(group, self.bounds(group)) {
+            Entry::In(seat, met) => (seat, met),
+            Entry::Full(bound) => {
+                self.note(group, bound);
+                stream.say(refusal(&bound.to_string()).as_bytes());
+                return;
+            }
+        };
+        if let Some(bound) = met {
+            self.note(group, bound);
+        }
+        let peer = match self.side {
+            Side::Operator => Peer::Operator(Arc::new(person(uid))),
+            Side::Worker => Peer::Worker,
+        };
+        let stop = stop.clone();
+        tasks.spawn(converse(stream, seat, peer, self.router.clone(), stop));
+    }
+
+    /// Notes that a bound was met: in the log, and with the runs whose uid it is.
+    fn note(&self, group: Group, bound: Bound) {
+        let now = Instant::now();
+        {
+            let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+            noted.retain(|_, at| now.duration_since(*at) < NOTED);
+            if noted.insert(group, now).is_some() {
+                return;
+            }
+        }
+        tracing::warn!(door = ?self.side, peer = ?group, %bound, "throttled");
+        let Group::User(uid) = group else { return };
+        let boards = self.service.served();
+        // Tracked by nobody: it reads and submits, and is done.
+        drop(tokio::task::spawn_blocking(move || {
+            for board in boards {
+                let runs = board.readers().with(|view| view.open_runs()).unwrap_or_default();
+                for run in runs.into_iter().filter(|run| run.worker_uid == Some(uid)) {
+                    super::gate::note(&board, run.id, "connections_per_worker");
+                }
+            }
+        }));
+    }
+}
+
+/// Answers what comes over a connection until it ends, has to give way, or is cut off.
+async fn converse(stream: impl Stream, seat: Seat, peer: Peer, router: Router, stop: CancellationToken) {
+    let handed = seat.clone();
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(peer.clone());
+        request.extensions_mut().insert(handed.clone());
+        router.clone().oneshot(request)
+    });
+    let mut connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(BUFFER)
+        .max_headers(FIELDS)
+        .serve_connection(TokioIo::new(Slow::new(stream)), service);
+    tokio::select! {
+        // What the other side did wrong, or slowly, is its own affair: the connection is over.
+        ended = Pin::new(&mut connection) => drop(ended),
+        () = seat.told_to_leave() => {
+            let stream = connection.into_parts().io.into_inner().into_inner();
+            stream.say(refusal("others need the connection, and it was not used").as_bytes());
+        }
+        () = stop.cancelled() => {
+            Pin::new(&mut connection).graceful_shutdown();
+            drop(connection.await);
+        }
+    }
+}
+
+/// The refusal of a connection, before anything was read from it.
+fn refusal(why: &str) -> String {
+    let failure = Failure::new(Code::Throttled, why)
+        .hint("close connections that are not used, and try again in a moment");
+    let body = serde_json::to_string(&Problem::from(&failure)).unwrap_or_default();
+    format!(
+        "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}

@@ -1,0 +1,89 @@
+//! A stream whose reader is given up where it takes what is written too slowly.
+//!
+//! It takes no list of buffers: the server then copies what it writes, piece by piece, and a reply of which the last piece
+//! waits for its reader is not kept whole.
+
+use std::io::{Error, ErrorKind, Result};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::pace::Pace;
+
+/// A stream with a time limit on its writes.
+#[derive(Debug)]
+pub(super) struct Slow<S> {
+    stream: S,
+    pace: Pace,
+}
+
+impl<S> Slow<S> {
+    /// Watches over the writes to a stream.
+    pub(super) fn new(stream: S) -> Self {
+        Slow { stream, pace: Pace::default() }
+    }
+
+    /// The stream.
+    pub(super) fn into_inner(self) -> S {
+        self.stream
+    }
+
+    fn timed(&mut self, cx: &mut Context<'_>, wrote: Poll<Result<usize>>) -> Poll<Result<usize>> {
+        match wrote {
+            Poll::Ready(Ok(bytes)) => {
+                self.pace.moved(bytes);
+                Poll::Ready(Ok(bytes))
+            }
+            Poll::Pending if self.pace.poll_given_up(cx).is_ready() => {
+                Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the reply was read too slowly")))
+            }
+            other => other,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Slow<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        // Another request: the reply before has been taken. While a reply is being written at most one read goes on.
+        if buf.filled().len() > before {
+            self.pace.restart();
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Slow<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.timed(cx, wrote)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_nothing_is_given_up_and_a_read_in_time_goes_on() {
+        let (near, mut far) = tokio::io::duplex(16);
+        let mut near = Slow::new(near);
+        near.write_all(&[0; 16]).await.unwrap();
+        let error = near.write_all(&[0; 16]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        let mut taken = [0; 16];
+        tokio::io::AsyncReadExt::read_exact(&mut far, &mut taken).await.unwrap();
+    }
+}

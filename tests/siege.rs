@@ -1,0 +1,299 @@
+//! A worker that means harm, at the doors: it opens, sends and reads as slowly and as much as it can, and neither its
+//! neighbours nor the operator wait for it.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::doors::{idle_worker, operator, workers_door};
+use crate::harness::{Fleet, User};
+use crate::http::Http;
+
+/// Connections of one process at once, by default.
+const EACH: usize = 64;
+
+fn connect(fleet: &Fleet) -> UnixStream {
+    let stream = UnixStream::connect(fleet.root().join("run/worker/worker.sock")).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+}
+
+/// Sends the beginning of something.
+fn begin(fleet: &Fleet, text: &str) -> UnixStream {
+    let mut stream = connect(fleet);
+    stream.write_all(text.as_bytes()).unwrap();
+    stream
+}
+
+/// All that a connection still has to say, until the daemon closes it.
+fn rest(mut stream: UnixStream) -> String {
+    let mut bytes = Vec::new();
+    // A connection that was reset has nothing more to say.
+    drop(stream.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The head of an upload of so many bytes to a task.
+fn upload(task: &str, token: &str, name: &str, length: usize) -> String {
+    format!(
+        "POST /api/v1/tasks/{task}/attachments?filename={name} HTTP/1.1\r\nhost: localhost\r\n\
+         authorization: Bearer {token}\r\ncontent-length: {length}\r\n\r\n"
+    )
+}
+
+fn as_worker(fleet: &Fleet, token: &str) -> Http {
+    workers_door(fleet).with("authorization", &format!("Bearer {token}"))
+}
+
+/// How many sockets the daemon has open.
+fn sockets(fleet: &Fleet) -> usize {
+    let entries = fs::read_dir(format!("/proc/{}/fd", fleet.daemon_pid())).unwrap().flatten();
+    entries
+        .filter(|entry| {
+            fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+        })
+        .count()
+}
+
+/// The bounds that a task's runs have met.
+fn bounds_met(fleet: &Fleet, task: &str) -> Vec<String> {
+    let events = fleet.json(["events", "--task", task, "--kind", "throttled"])["events"].clone();
+    let events = events.as_array().unwrap();
+    events.iter().map(|event| event["payload"]["bound"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A neighbour's task comes and goes, and reports to the board meanwhile; the operator is answered.
+#[track_caller]
+fn all_is_well(fleet: &Fleet) {
+    fleet.cli(["status"]).ok();
+    let task = fleet.create(
+        "neighbour",
+        "supervisor heartbeat > /dev/null && echo fine",
+        &["--tenant", "neighbour"],
+    );
+    assert_eq!(fleet.wait_for(&task, "done")["latest_summary"], "fine");
+}
+
+#[test]
+fn connections_that_ask_nothing_are_bounded_and_the_oldest_give_way() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let before = sockets(&fleet);
+        let crowd: Vec<UnixStream> = (0..EACH * 4).map(|_| connect(&fleet)).collect();
+
+        all_is_well(&fleet);
+
+        fleet.eventually("the crowd is bounded", || (sockets(&fleet) <= before + EACH + 8).then_some(()));
+        let mut crowd = crowd.into_iter();
+        let said = rest(crowd.next().unwrap());
+        assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("retry-after: 1"), "{said}");
+        assert!(said.contains("application/problem+json") && said.contains("\"throttled\""), "{said}");
+        // The last of them is still good.
+        let mut last = crowd.last().unwrap();
+        last.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+        assert!(rest(last).starts_with("HTTP/1.1 403 "));
+        assert_eq!(fleet.log().matches("throttled").count(), 1, "the log is not flooded: {}", fleet.log());
+    }
+}
+
+#[test]
+fn a_worker_with_a_uid_of_its_own_is_told_of_in_its_tasks_events_when_it_floods_the_door() {
+    if User::current() != User::Root {
+        return crate::harness::skip("workers with uids of their own: needs root");
+    }
+    let fleet = Fleet::boot();
+    let script = "exec 2>&1; echo begun; python3 - <<'END'
+import os, socket, time
+path = os.environ['SUPERVISOR_SOCKET']
+held = []
+for _ in range(300):
+    s = socket.socket(socket.AF_UNIX); s.connect(path); held.append(s)
+open('up', 'w').close()
+time.sleep(600)
+END";
+    if !std::path::Path::new("/usr/bin/python3").exists() {
+        return crate::harness::skip("a worker that floods the door: needs python3");
+    }
+    let task = fleet.create("floods", script, &["--tenant", "hostile"]);
+    fleet.wait_for(&task, "running");
+    fleet.eventually("its flood is told of", || (!bounds_met(&fleet, &task).is_empty()).then_some(()));
+    all_is_well(&fleet);
+    assert_eq!(bounds_met(&fleet, &task), ["connections_per_worker"]);
+}
+
+#[test]
+fn whoever_is_slow_at_any_step_is_cut_off() {
+    let fleet = Fleet::boot();
+    let (task, token) = idle_worker(&fleet, &["--tenant", "hostile"]);
+    let before = sockets(&fleet);
+    let body = "x".repeat(1 << 20);
+    let large =
+        as_worker(&fleet, &token).post("/api/v1/tasks", &json!({"title": "large", "body": body})).json(201);
+    let large = large["id"].as_str().unwrap();
+    let json = "content-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+    let slow = [
+        ("nothing", String::new()),
+        ("half a head", "GET /api/v1/tasks HTTP/1.1\r\nhost: loc".to_owned()),
+        (
+            "half a body",
+            format!(
+                "POST /api/v1/tasks HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n{json}"
+            ),
+        ),
+        ("half a body of nobody", format!("POST /api/v1/tasks HTTP/1.1\r\nhost: localhost\r\n{json}")),
+        ("half a file", upload(&task, &token, "half", 1000) + "half"),
+    ];
+    let slow: Vec<_> = slow.iter().map(|(what, text)| (*what, begin(&fleet, text))).collect();
+    // It asks for more than a socket holds, and reads none of it.
+    let path = format!("GET /api/v1/tasks/{large} HTTP/1.1\r\nhost: localhost\r\n");
+    let unread = begin(&fleet, &format!("{path}authorization: Bearer {token}\r\n\r\n"));
+
+    all_is_well(&fleet);
+
+    for (what, stream) in slow {
+        let start = Instant::now();
+        let said = rest(stream);
+        assert!(start.elapsed() < Duration::from_secs(29), "{what}: it was not cut off: {said}");
+    }
+    // The client still has its end of it open.
+    fleet.eventually("the reply is given up", || (sockets(&fleet) <= before).then_some(()));
+    drop(unread);
+    assert_eq!(fs::read_dir(fleet.root().join("boards/default/attachments")).unwrap().count(), 0);
+}
+
+#[test]
+fn files_that_come_slowly_are_bounded_for_each_run_and_hold_up_nobody() {
+    let fleet = Fleet::boot();
+    let (task, token) = idle_worker(&fleet, &["--tenant", "hostile"]);
+    let head = |name: &str| upload(&task, &token, name, 1000) + "x";
+    let slow: Vec<UnixStream> = (0..4).map(|at| begin(&fleet, &head(&format!("f{at}")))).collect();
+    fleet.eventually("four are on their way in", || {
+        let drafts = fs::read_dir(fleet.root().join("boards/default/attachments")).ok()?;
+        (drafts.count() == 4).then_some(())
+    });
+
+    for _ in 0..3 {
+        let said = as_worker(&fleet, &token).send_as(
+            "POST",
+            &format!("/api/v1/tasks/{task}/attachments?filename=one-more"),
+            None,
+            b"x",
+        );
+        assert_eq!(said.status, 429, "{}", said.body);
+        assert!(
+            said.head.contains("retry-after: 1") && said.body.contains("uploads_per_run"),
+            "{}",
+            said.body
+        );
+    }
+    all_is_well(&fleet);
+
+    fleet.eventually("it is told of", || (!bounds_met(&fleet, &task).is_empty()).then_some(()));
+    assert_eq!(bounds_met(&fleet, &task), ["uploads_per_run"], "once, not three times");
+    drop(slow);
+    fleet.eventually("what was cut off is gone, and there is room again", || {
+        let path = format!("/api/v1/tasks/{task}/attachments?filename=last");
+        let said = as_worker(&fleet, &token).send_as("POST", &path, None, b"x");
+        let left = fs::read_dir(fleet.root().join("boards/default/attachments")).unwrap().count();
+        (said.status == 201 && left == 1).then_some(())
+    });
+}
+
+#[test]
+fn a_run_that_asks_too_often_is_told_to_wait_and_its_command_line_does() {
+    let fleet = Fleet::offline();
+    fleet.configure("[api]\nrequests_per_second_per_run = 2");
+    fleet.start();
+    let script = "for at in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do
+            supervisor heartbeat > /dev/null || exit 1
+        done; echo patient";
+    let task = fleet.create("asks", script, &["--tenant", "hostile"]);
+    assert_eq!(fleet.wait_for(&task, "done")["latest_summary"], "patient");
+    let (idle, token) = idle_worker(&fleet, &["--tenant", "hostile"]);
+    let door = as_worker(&fleet, &token);
+    let said = (0..25).map(|_| door.get(&format!("/api/v1/tasks/{idle}"))).find(|said| said.status == 429);
+    let said = said.expect("one of them was too many");
+    assert!(said.head.contains("retry-after: 1"), "{}", said.head);
+    assert!(
+        said.body.contains("2 requests a second") && said.body.contains("\"throttled\""),
+        "{}",
+        said.body
+    );
+    fleet.eventually("it is told of", || {
+        (bounds_met(&fleet, &idle) == ["requests_per_second_per_run"]).then_some(())
+    });
+    // A neighbour has a rate of its own.
+    all_is_well(&fleet);
+}
+
+#[test]
+fn replies_that_nobody_reads_are_bounded_in_bytes() {
+    let fleet = Fleet::offline();
+    fleet.configure("[api]\nunread_bytes_per_run = 2000000");
+    fleet.start();
+    let (_, token) = idle_worker(&fleet, &["--tenant", "hostile"]);
+    let body = "x".repeat(1 << 20);
+    let door = as_worker(&fleet, &token);
+    let large = door.post("/api/v1/tasks", &json!({"title": "large", "body": body})).json(201);
+    let large = large["id"].as_str().unwrap();
+    let ask = format!(
+        "GET /api/v1/tasks/{large} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n"
+    );
+    let unread = begin(&fleet, &ask);
+    let refused = fleet.eventually("the first is counted", || {
+        let said = rest(begin(&fleet, &ask.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n")));
+        said.starts_with("HTTP/1.1 429 ").then_some(said)
+    });
+    assert!(refused.contains("unread_bytes_per_run"), "{refused}");
+    all_is_well(&fleet);
+    drop(unread);
+    fleet.eventually("there is room again", || {
+        (door.get(&format!("/api/v1/tasks/{large}")).status == 200).then_some(())
+    });
+}
+
+#[test]
+fn a_refused_file_leaves_nothing_behind() {
+    let fleet = Fleet::boot();
+    let task = fleet.create("goes", "true", &["--triage"]);
+    let key = fs::read_to_string(fleet.root().join("operator.key")).unwrap();
+    let mut stream = UnixStream::connect(fleet.root().join("run/supervisor.sock")).unwrap();
+    let head = format!(
+        "POST /api/v1/tasks/{task}/attachments?filename=late HTTP/1.1\r\nhost: localhost\r\n\
+         x-supervisor-key: {key}\r\ncontent-length: 2\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(b"a").unwrap();
+    let drafts = || fs::read_dir(fleet.root().join("boards/default/attachments")).map_or(0, Iterator::count);
+    fleet.eventually("it is on its way in", || (drafts() == 1).then_some(()));
+    // Its task goes meanwhile: the row is refused when the bytes are all there.
+    fleet.cli(["archive", &task]).ok();
+    fleet.cli(["archive", "--rm", &task]).ok();
+    stream.write_all(b"b").unwrap();
+
+    let said = rest(stream);
+
+    assert!(said.starts_with("HTTP/1.1 404 "), "{said}");
+    assert_eq!(drafts(), 0);
+    assert_eq!(operator(&fleet).get("/api/v1/attachments/1").status, 404);
+}
+
+#[test]
+fn a_stopped_daemon_is_named_and_no_command_waits_for_it() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let pid = fleet.daemon_pid();
+        fleet.signal(Signal::SIGSTOP);
+        let start = Instant::now();
+        for args in [&["status"][..], &["create", "x"], &["watch"]] {
+            fleet.cli(args).refused(75, &format!("kill -CONT {pid}"));
+        }
+        assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());
+        fleet.signal(Signal::SIGCONT);
+        fleet.cli(["status"]).ok();
+    }
+}
