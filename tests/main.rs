@@ -11,6 +11,7 @@ mod api;
 mod attachments;
 mod board;
 mod boards;
+mod bounds;
 mod crash;
 mod demo;
 mod dispatch;

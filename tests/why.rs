@@ -168,8 +168,15 @@ fn a_worker_says_how_long_its_service_refuses_it() {
     let shown = fleet.wait_for(&task, "scheduled");
 
     let held = fleet.json(["holds"])[0].clone();
-    assert_eq!((&held["scope"], &held["reason"]), (&"profile".into(), &"quota of the day".into()));
+    assert_eq!(
+        (&held["scope"], &held["name"]),
+        (&"task".into(), &task.as_str().into()),
+        "the lane has no account"
+    );
+    assert_eq!((&held["reason"], &held["met_by_task"]), (&"quota of the day".into(), &task.as_str().into()));
     assert_eq!(held["until"], shown["task"]["not_before"]);
+    let sibling = id(&fleet.json(["create", "x", "--assignee", "limited", "--body", "supervisor complete"]));
+    fleet.wait_for(&sibling, "done");
 }
 
 #[test]

@@ -10,8 +10,6 @@ use crate::view::View;
 
 /// How deep workers' tasks may make tasks.
 pub const DEPTH: u32 = 3;
-/// How many tasks one run may make.
-pub const TASKS_PER_RUN: u32 = 50;
 
 /// Refuses a caller that does not see this tenant: to it, the task does not exist.
 pub(crate) fn may_see(actor: &Actor, task: &Task) -> Result<(), Error> {
@@ -142,12 +140,6 @@ pub(crate) fn bound_new_task(
         ));
     }
     new.depth = own.depth + 1;
-    if view.tasks_of_run(reference.run)? >= TASKS_PER_RUN {
-        return Err(Error::forbidden(
-            format!("this run has made {TASKS_PER_RUN} tasks, the limit of one run"),
-            "finish with what there is, or block with a question to a person",
-        ));
-    }
     if new.mission.is_none() {
         new.mission.clone_from(&own.mission);
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -11,6 +12,7 @@ use crate::entropy::Entropy;
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
 use crate::outcome::BlockKind;
+use crate::quota::Quotas;
 use crate::status::{Change, State, Status};
 use crate::store::Connection;
 use crate::store::events::{self, NewEvent};
@@ -26,6 +28,7 @@ mod approval;
 mod archive;
 mod attach;
 mod attempt;
+mod charge;
 mod claim;
 mod create;
 mod edit;
@@ -56,6 +59,7 @@ pub use verdict::{Effect, Settled};
 pub struct Board<'a> {
     view: View<'a>,
     entropy: &'a dyn Entropy,
+    quotas: Arc<Quotas>,
 }
 
 impl fmt::Debug for Board<'_> {
@@ -88,8 +92,13 @@ impl<'a> Telling<'a> {
 }
 
 impl<'a> Board<'a> {
-    pub(crate) fn new(conn: &'a Connection, clock: &'a dyn Clock, entropy: &'a dyn Entropy) -> Self {
-        Self { view: View { conn, clock }, entropy }
+    pub(crate) fn new(
+        conn: &'a Connection,
+        clock: &'a dyn Clock,
+        entropy: &'a dyn Entropy,
+        quotas: Arc<Quotas>,
+    ) -> Self {
+        Self { view: View { conn, clock }, entropy, quotas }
     }
 
     fn conn(&self) -> &'a Connection {
@@ -239,6 +248,8 @@ fn completed_payload(handoff: Option<&crate::verdict::Handoff>) -> Value {
 
 #[cfg(test)]
 mod approval_tests;
+#[cfg(test)]
+mod charge_tests;
 #[cfg(test)]
 mod delete_tests;
 #[cfg(test)]

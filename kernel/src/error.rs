@@ -18,6 +18,8 @@ words! {
         Invalid => "invalid",
         /// The caller may not do it.
         Forbidden => "forbidden",
+        /// A bound of the caller's run or tenant is reached.
+        Exhausted => "exhausted",
         /// The store cannot serve it at the moment; a retry may succeed.
         Unavailable => "unavailable",
         /// The board is damaged or the program is wrong.
@@ -97,6 +99,14 @@ pub enum Error {
         /// What to do next.
         hint: Option<String>,
     },
+    /// A bound of the caller's run or tenant is reached.
+    #[error("{message}")]
+    Exhausted {
+        /// The bound, the count and the limit.
+        message: String,
+        /// What to do next.
+        hint: String,
+    },
     /// The store failed.
     #[error("the board's store failed to {step}: {source}")]
     Storage {
@@ -123,6 +133,7 @@ impl Error {
             Error::Conflict { .. } | Error::Illegal { .. } => ErrorCode::Conflict,
             Error::Invalid { .. } => ErrorCode::Invalid,
             Error::Forbidden { .. } => ErrorCode::Forbidden,
+            Error::Exhausted { .. } => ErrorCode::Exhausted,
             Error::Storage { kind, .. } => match kind {
                 StorageKind::Full | StorageKind::Io | StorageKind::Busy | StorageKind::ReadOnly => {
                     ErrorCode::Unavailable
@@ -148,6 +159,7 @@ impl Error {
             | Error::Illegal { hint, .. }
             | Error::Invalid { hint, .. }
             | Error::Forbidden { hint, .. } => hint.clone(),
+            Error::Exhausted { hint, .. } => Some(hint.clone()),
             Error::Storage { kind, step, .. } => match kind {
                 StorageKind::Full => {
                     Some("free some space on the board's file system; nothing was written".to_owned())

@@ -37,6 +37,27 @@ words! {
     }
 }
 
+/// Whose tasks a hold is on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Within {
+    /// Those of every tenant: an operator's hold.
+    #[default]
+    Board,
+    /// Those of one tenant, or those without one.
+    Tenant(Option<Tenant>),
+}
+
+impl Within {
+    /// Returns whether it reaches the tasks of a tenant.
+    pub(crate) fn reaches(&self, tenant: Option<&Tenant>) -> bool {
+        match self {
+            Within::Board => true,
+            Within::Tenant(own) => own.as_ref() == tenant,
+        }
+    }
+}
+
 /// What a hold is on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HoldOn {
@@ -83,8 +104,14 @@ pub struct Hold {
     pub reason: String,
     /// Who placed it: `person:alice`.
     pub placed_by: String,
+    /// Whose tasks it is on.
+    pub within: Within,
     /// The run that met the limit.
     pub run_id: Option<RunId>,
+    /// The task of that run.
+    pub met_by_task: Option<TaskId>,
+    /// The tenant of that run.
+    pub met_by_tenant: Option<Tenant>,
     /// The run that tries whether the limit is over.
     pub probe_run: Option<RunId>,
     /// Until when; none until somebody releases it. While a run tries, until when that has to be refused again.
@@ -132,7 +159,7 @@ impl Hold {
             HoldScope::Tenant => target.tenant.map(Tenant::as_str),
             HoldScope::Account => target.account,
         };
-        name == Some(self.name.as_str())
+        name == Some(self.name.as_str()) && self.within.reaches(target.tenant)
     }
 
     /// Returns what it is on.

@@ -45,6 +45,7 @@ mod id;
 pub mod limits;
 mod note;
 mod outcome;
+mod quota;
 mod readers;
 mod ready;
 mod replay;
@@ -82,7 +83,7 @@ mod testing;
 mod writer_tests;
 
 pub use actor::{Actor, ActorKind, RunRef};
-pub use authority::{DEPTH, TASKS_PER_RUN};
+pub use authority::DEPTH;
 pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Lack, Published, Sealed, Sweep, Swept, Unswept};
 pub use board::{
     Answered, Board, Claimed, Created, Detach, Edit, Effect, Force, LostArtifact, NewAttachment, Placement,
@@ -95,7 +96,7 @@ pub use entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use error::{Error, ErrorCode, StorageKind};
 pub use filter::{Archived, EventFilter, Filter, Page, Sort};
 pub use fold::{Folded, Horizon};
-pub use hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold};
+pub use hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 pub use id::{
     AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, ParseError, Profile, RequestId, RunId,
     TaskId, Tenant,
@@ -105,6 +106,7 @@ pub use outcome::{
     Approval, ApprovalClass, BlockKind, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome, Siblings,
     StopReason,
 };
+pub use quota::{Bound, Quotas, SharedQuotas};
 pub use readers::Readers;
 pub use ready::{Accounts, Skip};
 pub use replay::Difference;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::actor::{Actor, ActorKind};
 use crate::error::Error;
 
 const KIB: usize = 1024;
@@ -21,8 +22,43 @@ pub const ATTACHMENT: u64 = 25 * 1024 * 1024;
 pub const ATTACHMENTS: usize = 1000;
 /// The files that a run may declare as parts of its result.
 pub const ARTIFACTS: usize = 100;
+/// The texts of one kind that a worker gets in one reply, in bytes: of a thread, of the runs of a task.
+pub const REPLY_TO_WORKER: usize = 1024 * KIB;
+/// The same for whoever is no worker.
+pub const REPLY_TO_PERSON: usize = 16 * 1024 * KIB;
 /// Any other short text, in bytes.
 pub const WORD: usize = 4 * KIB;
+
+/// How much of a reply is left for texts.
+#[derive(Debug)]
+pub(crate) struct Room(usize);
+
+impl Room {
+    /// The room in a reply to somebody.
+    pub(crate) fn of(actor: &Actor) -> Self {
+        Self(match actor.kind {
+            ActorKind::Worker => REPLY_TO_WORKER,
+            ActorKind::Person | ActorKind::System => REPLY_TO_PERSON,
+        })
+    }
+
+    /// The room for what a context is made from, far more than it shows.
+    pub(crate) fn of_context() -> Self {
+        Self(4 * REPLY_TO_WORKER)
+    }
+
+    /// Returns whether a text still fits. The first that does not takes what is left, so that all older ones are left out.
+    pub(crate) fn take(&mut self, size: usize) -> bool {
+        let fits = size <= self.0;
+        self.0 = if fits { self.0 - size } else { 0 };
+        fits
+    }
+}
+
+/// What stands in place of a text that does not fit into a reply.
+pub(crate) fn left_out(size: usize) -> String {
+    format!("[left out: {size} bytes, and newer ones fill this reply]")
+}
 
 pub(crate) fn title(text: &str) -> Result<(), Error> {
     let length = text.chars().count();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::error::Error;
-use crate::hold::{HoldScope, Stance};
+use crate::hold::{HoldScope, Stance, Within};
 use crate::id::{Profile, TaskId, Tenant};
 use crate::store::queue;
 use crate::view::{Candidate, View};
@@ -95,7 +95,7 @@ struct Closed {
     tasks: BTreeSet<String>,
     profiles: BTreeSet<String>,
     tenants: BTreeSet<String>,
-    accounts: BTreeSet<String>,
+    accounts: Vec<(String, Within)>,
 }
 
 impl Closed {
@@ -103,13 +103,12 @@ impl Closed {
         let mut closed = Closed::default();
         for hold in view.holds()? {
             if hold.stance(view.now()) == Stance::Closed {
-                let names = match hold.scope {
-                    HoldScope::Task => &mut closed.tasks,
-                    HoldScope::Profile => &mut closed.profiles,
-                    HoldScope::Tenant => &mut closed.tenants,
-                    HoldScope::Account => &mut closed.accounts,
-                };
-                names.insert(hold.name);
+                match hold.scope {
+                    HoldScope::Task => drop(closed.tasks.insert(hold.name)),
+                    HoldScope::Profile => drop(closed.profiles.insert(hold.name)),
+                    HoldScope::Tenant => drop(closed.tenants.insert(hold.name)),
+                    HoldScope::Account => closed.accounts.push((hold.name, hold.within)),
+                }
             }
         }
         Ok(closed)
@@ -120,7 +119,10 @@ impl Closed {
             accounts.iter().find(|(known, _)| known.as_str() == profile).map(|(_, account)| account);
         self.profiles.contains(profile)
             || self.tenants.contains(tenant)
-            || account.is_some_and(|account| self.accounts.contains(account))
+            || self
+                .accounts
+                .iter()
+                .any(|(name, within)| Some(name) == account && within.reaches(tenant.parse().ok().as_ref()))
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::actor::Actor;
 use crate::blobs::Extent;
 use crate::clock::{Clock, Timestamp};
 use crate::context::{self, Context, ContextLimits, PlaceOf};
@@ -13,6 +14,7 @@ use crate::error::Error;
 use crate::filter::{EventFilter, Filter, Page};
 use crate::hold::Hold;
 use crate::id::{AttachmentId, BoardId, BoardName, Digest, EventId, Profile, RunId, TaskId, Tenant};
+use crate::limits::Room;
 use crate::note::{Attachment, Comment, Event};
 use crate::ready::{self, Accounts, Skip};
 use crate::request::Request;
@@ -164,6 +166,16 @@ impl View<'_> {
     /// Returns the comments of a task, oldest first.
     pub fn comments(&self, id: &TaskId) -> Result<Vec<Comment>, Error> {
         comments::list(self.conn, id)
+    }
+
+    /// Returns the comments of a task, oldest first, for somebody who asks: the newest whole, as far as a reply has room.
+    pub fn thread(&self, id: &TaskId, actor: &Actor) -> Result<Vec<Comment>, Error> {
+        comments::within(self.conn, id, Room::of(actor))
+    }
+
+    /// Returns the runs of a task, oldest first, for somebody who asks: the newest whole, as far as a reply has room.
+    pub fn history(&self, id: &TaskId, actor: &Actor) -> Result<Vec<Run>, Error> {
+        runs::within(self.conn, id, Room::of(actor))
     }
 
     /// Returns the attachments of a task, oldest first.
@@ -340,10 +352,6 @@ impl View<'_> {
     /// Returns the run that completed a task last.
     pub fn last_completed_run(&self, id: &TaskId) -> Result<Option<Run>, Error> {
         runs::last_completed(self.conn, id)
-    }
-
-    pub(crate) fn tasks_of_run(&self, run: RunId) -> Result<u32, Error> {
-        tasks::created_by_run(self.conn, run)
     }
 
     /// Returns what holds a task back: its parents, else a missing approval, else its time.

@@ -15,6 +15,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Error, StorageKind};
 use crate::id::EventId;
+use crate::quota::SharedQuotas;
 use crate::request::Request;
 use crate::store::Connection;
 use crate::store::open::{self, OpenError};
@@ -80,6 +81,8 @@ pub struct WriterOptions {
     pub entropy: Arc<dyn Entropy>,
     /// Called on the writer's thread after each commit that changed the board, before the replies.
     pub on_commit: Arc<dyn Fn(Committed) + Send + Sync>,
+    /// What runs and tenants may write.
+    pub quotas: SharedQuotas,
     /// Where tests make it fail.
     pub fail_point: FailPoints,
 }
@@ -90,6 +93,7 @@ impl Default for WriterOptions {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             on_commit: Arc::new(|_| {}),
+            quotas: SharedQuotas::default(),
             fail_point: FailPoints::default(),
         }
     }
@@ -326,7 +330,7 @@ fn step(conn: &Connection, options: &WriterOptions, job: &mut dyn Job) -> Result
         return Ok(false);
     }
     let before = conn.total_changes();
-    let mut board = Board::new(conn, &*options.clock, &*options.entropy);
+    let mut board = Board::new(conn, &*options.clock, &*options.entropy, options.quotas.get());
     let kept = job.run(&mut board);
     if conn.is_autocommit() {
         // SQLite has ended the transaction itself, as it does when the disk is full.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use kernel::{Bound, Quotas};
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -20,6 +21,50 @@ pub(crate) struct Config {
     pub(crate) worker: WorkerConfig,
     /// What callers of the API may have at once.
     pub(crate) api: ApiConfig,
+    /// What a run may write and a tenant may keep.
+    pub(crate) quotas: QuotaConfig,
+}
+
+/// What a run may write and a tenant may keep. Reloaded on SIGHUP. What is absent has its default.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct QuotaConfig {
+    creates: Option<u64>,
+    comments: Option<u64>,
+    attachments: Option<u64>,
+    attachment_bytes: Option<u64>,
+    links: Option<u64>,
+    holds: Option<u64>,
+    notes: Option<u64>,
+    text_bytes: Option<u64>,
+    tenant_entries: Option<u64>,
+    tenant_bytes: Option<u64>,
+    /// How long a worker may hold its account.
+    longest_hold: Option<Span>,
+}
+
+impl QuotaConfig {
+    /// The table that the boards go by.
+    pub(crate) fn quotas(&self) -> Quotas {
+        let said = [
+            (Bound::Creates, self.creates),
+            (Bound::Comments, self.comments),
+            (Bound::Attachments, self.attachments),
+            (Bound::AttachmentBytes, self.attachment_bytes),
+            (Bound::Links, self.links),
+            (Bound::Holds, self.holds),
+            (Bound::Notes, self.notes),
+            (Bound::TextBytes, self.text_bytes),
+            (Bound::TenantEntries, self.tenant_entries),
+            (Bound::TenantBytes, self.tenant_bytes),
+        ];
+        let limits = said.into_iter().filter_map(|(bound, limit)| Some((bound, limit?)));
+        let mut quotas = limits.fold(Quotas::default(), |quotas, (bound, limit)| quotas.with(bound, limit));
+        if let Some(longest) = self.longest_hold {
+            quotas.longest_hold = longest.duration();
+        }
+        quotas
+    }
 }
 
 /// Caps on live workers. Reloaded on SIGHUP.
@@ -258,6 +303,15 @@ mod tests {
         assert_eq!(config.limits.total(), 3);
         assert_eq!(config.worker.max_runtime.duration().as_secs(), 7200);
         assert_eq!(config.worker.grace().as_secs(), 7);
+    }
+
+    #[test]
+    fn every_bound_is_configured_under_its_own_name() {
+        for bound in Bound::ALL {
+            let config = load(&format!("[quotas]\n{bound} = 7\nlongest_hold = \"2h\"\n")).unwrap();
+            assert_eq!(config.quotas.quotas().limit(*bound), 7);
+            assert_eq!(config.quotas.quotas().longest_hold.as_secs(), 7200);
+        }
     }
 
     #[test]

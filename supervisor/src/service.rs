@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kernel::{
-    Blobs, BoardId, BoardName, Extent, Readers, Sweep, Swept, SystemClock, SystemEntropy, Writer,
-    WriterOptions,
+    Blobs, BoardId, BoardName, Extent, Readers, SharedQuotas, Sweep, Swept, SystemClock, SystemEntropy,
+    Writer, WriterOptions,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -118,6 +118,7 @@ pub(crate) struct Service {
     config: Mutex<Arc<Config>>,
     lanes: Mutex<Option<Arc<Lanes>>>,
     mode: Mode,
+    quotas: SharedQuotas,
     boards: Mutex<BTreeMap<BoardName, Arc<BoardHandle>>>,
     /// Held while a board is opened, which may take long: what is open already is had meanwhile.
     opening: Mutex<()>,
@@ -127,8 +128,10 @@ pub(crate) struct Service {
 impl Service {
     /// A service over a root; boards are opened when they are first used.
     pub(crate) fn new(root: Root, config: Config, mode: Mode) -> Self {
+        let quotas = SharedQuotas::new(config.quotas.quotas());
         Service {
             root,
+            quotas,
             config: Mutex::new(Arc::new(config)),
             lanes: Mutex::default(),
             mode,
@@ -161,6 +164,7 @@ impl Service {
 
     /// Takes a new configuration into use.
     pub(crate) fn reconfigure(&self, config: Config, lanes: Lanes) {
+        self.quotas.set(config.quotas.quotas());
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
         *self.lanes.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(lanes));
     }
@@ -302,6 +306,7 @@ impl Service {
                 let options = WriterOptions {
                     on_commit: Arc::new(on_commit),
                     fail_point: kernel::FailPoints::new(failpoint::pass),
+                    quotas: self.quotas.clone(),
                     ..WriterOptions::default()
                 };
                 Some(Writer::open(&path, options)?)

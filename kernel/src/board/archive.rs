@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::id::{Digest, TaskId};
 use crate::status::Status;
 use crate::store::events::DELETED;
-use crate::store::{links, tasks};
+use crate::store::{comments, links, tasks};
 use crate::task::Task;
 use crate::verdict::Verdict;
 use crate::view::View;
@@ -78,7 +78,7 @@ impl Board<'_> {
             "parents": parents,
             "children": children,
             "runs": self.runs(id)?.len(),
-            "comments": self.comments(id)?.len(),
+            "comments": comments::count(self.conn(), id)?,
             "attachments": files.iter().map(|file| file.filename.as_str()).collect::<Vec<_>>(),
         });
         let by = actor.label();

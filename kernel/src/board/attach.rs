@@ -3,12 +3,14 @@
 use serde_json::json;
 
 use super::Board;
+use super::charge::Cost;
 use crate::actor::{Actor, ActorKind};
 use crate::authority;
 use crate::error::Error;
 use crate::id::{AttachmentId, Digest, RunId, TaskId};
 use crate::limits;
 use crate::note::Attachment;
+use crate::quota::Bound;
 use crate::store::attachments;
 use crate::store::attachments::Origin;
 use crate::task::Task;
@@ -48,6 +50,7 @@ impl Board<'_> {
             ActorKind::Person | ActorKind::System => file.author.as_deref().unwrap_or(&actor.name),
         };
         limits::bytes("author", by, limits::WORD)?;
+        self.charge(actor, Cost::one(Bound::Attachments).text([file.filename.as_str()]).file(file.size))?;
         let run = actor.run.as_ref().map(|own| own.run);
         self.add_file(&task, file, &Origin { by, run, artifact: None }, &actor.label())
     }

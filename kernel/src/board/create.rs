@@ -3,12 +3,14 @@
 use serde_json::json;
 
 use super::Board;
+use super::charge::Cost;
 use crate::actor::Actor;
 use crate::authority;
 use crate::error::Error;
 use crate::id::{TaskId, Tenant};
 use crate::limits;
 use crate::outcome::BlockKind;
+use crate::quota::Bound;
 use crate::status::{Change, Gate, State};
 use crate::store::events::{self, NewEvent};
 use crate::store::links;
@@ -40,6 +42,7 @@ impl Board<'_> {
         {
             return Ok(Created { task, existing: true });
         }
+        self.charge(actor, cost(&new))?;
         let gate = self.gate_of(&new)?;
         let change = Change::Created { intake: new.triage, gate };
         let state =
@@ -145,6 +148,28 @@ impl Board<'_> {
         }
         Err(Error::conflict("no free task id was found in 64 draws", "try again, or start another board"))
     }
+}
+
+fn cost(new: &NewTask) -> Cost {
+    let texts = [
+        &new.body,
+        &new.notes,
+        &new.branch,
+        &new.idempotency_key,
+        &new.created_by,
+        &new.policy,
+        &new.mission,
+        &new.approver,
+        &new.workflow_template_id,
+        &new.current_step_key,
+        &new.session_id,
+        &new.project_id,
+        &new.model_override,
+    ];
+    Cost::one(Bound::Creates)
+        .text([new.title.as_str(), new.workspace.as_str()])
+        .text(texts.into_iter().flatten().map(String::as_str))
+        .text(new.skills.iter().chain(&new.artifacts).map(String::as_str))
 }
 
 fn validate(new: &NewTask) -> Result<(), Error> {

@@ -11,6 +11,7 @@ use crate::run::{Purpose, Run};
 use crate::status::{Change, Then};
 use crate::store::runs::{self, Close};
 use crate::store::tasks::{Field, Standing};
+use crate::store::usage;
 use crate::verdict::{Blocking, Verdict};
 
 const SYSTEM: &str = "system:supervisor";
@@ -59,6 +60,7 @@ impl Board<'_> {
         self.close(&run, &decision, &ending, &finished)?;
         self.follow(&run, &from, &decision)?;
         self.settle_holds(&run, decision.outcome, &ending)?;
+        usage::forget(self.conn(), id)?;
         Ok(finished)
     }
 

@@ -5,24 +5,24 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Board;
+use super::charge::Cost;
 use crate::actor::Actor;
 use crate::authority;
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Stance, Target};
+use crate::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Stance, Target, Within};
 use crate::id::{RunId, TaskId, Tenant};
 use crate::limits;
 use crate::outcome::{EndCause, Ending, Outcome, Siblings};
+use crate::quota::Bound;
 use crate::run::Run;
 use crate::store::events::{self, NewEvent};
-use crate::store::holds;
+use crate::store::holds::{self, By};
 use crate::task::Task;
 
 const SYSTEM: &str = "system:supervisor";
 /// A run that tries whether a limit is over and is not refused for so long is served.
 const SERVED: Duration = Duration::from_mins(1);
-/// No limit of a service that a worker tells of is believed to last longer.
-const LONGEST: Duration = Duration::from_hours(7 * 24);
 
 impl Board<'_> {
     /// Keeps a task, or the tasks of a profile, a tenant or an account, from starting. What runs goes on.
@@ -32,11 +32,13 @@ impl Board<'_> {
         if on.scope == HoldScope::Task {
             self.admit(&task_of(on)?, actor)?;
         }
-        self.place(on, new, &actor.label(), None)
+        let by = By { label: &actor.label(), within: &Within::Board, run: None };
+        self.place(on, new, by)
     }
 
-    /// Tells of a limit that the service of a worker's account, or of its profile where it has none, has met it with.
-    /// The worker should end then; its task is tried again when the limit is over.
+    /// Tells of a limit that the service of a worker's account has met it with. That holds the tasks of the account
+    /// within the worker's own tenant; where the lane has no account, the task alone. The worker should end then; its
+    /// task is tried again when the limit is over.
     pub fn hold_own(&mut self, reason: &str, until: Timestamp, actor: &Actor) -> Result<Hold, Error> {
         let Some(run) = authority::live_run(self, actor)? else {
             return Err(Error::invalid(
@@ -45,14 +47,18 @@ impl Board<'_> {
                 "name tasks, or --profile, --tenant or --account",
             ));
         };
-        let latest = self.now().after(LONGEST);
-        let new =
-            NewHold { kind: HoldKind::RateLimit, reason: reason.to_owned(), until: Some(until.min(latest)) };
-        let on = account_of(&run).ok_or_else(|| {
-            Error::conflict("the run has neither an account nor a profile", "end with exit code 75 instead")
-        })?;
+        self.charge(actor, Cost::one(Bound::Holds).text([reason]))?;
+        let until = Some(until.min(self.longest_hold()));
+        let new = NewHold { kind: HoldKind::RateLimit, reason: reason.to_owned(), until };
+        let on = limited_by(&run);
         self.check_hold(&on, &new)?;
-        self.place(&on, &new, &actor.label(), Some(&run))
+        let within = Within::Tenant(run.tenant.clone());
+        self.place(&on, &new, By { label: &actor.label(), within: &within, run: Some(&run) })
+    }
+
+    /// Returns until when a limit that a run has met is believed at most.
+    fn longest_hold(&self) -> Timestamp {
+        self.now().after(self.quotas.longest_hold)
     }
 
     /// Ends the holds on something. Returns them.
@@ -82,11 +88,14 @@ impl Board<'_> {
         Ok(())
     }
 
-    fn place(&self, on: &HoldOn, new: &NewHold, by: &str, run: Option<&Run>) -> Result<Hold, Error> {
-        holds::place(self.conn(), on, new, (by, run.map(|run| run.id)), self.now())?;
-        let placed = self.holds()?.into_iter().find(|hold| hold.on() == *on && hold.kind == new.kind);
+    fn place(&self, on: &HoldOn, new: &NewHold, by: By<'_>) -> Result<Hold, Error> {
+        holds::place(self.conn(), on, new, by, self.now())?;
+        let placed = self
+            .holds()?
+            .into_iter()
+            .find(|hold| hold.on() == *on && hold.kind == new.kind && hold.within == *by.within);
         let hold = placed.ok_or_else(|| Error::missing("hold", on))?;
-        self.tell_hold("held", &hold, run, json!({}), by)?;
+        self.tell_hold("held", &hold, by.run, json!({}), by.label)?;
         Ok(hold)
     }
 
@@ -133,7 +142,9 @@ impl Board<'_> {
     pub(super) fn settle_holds(&self, run: &Run, outcome: Outcome, ending: &Ending) -> Result<(), Error> {
         let now = self.now();
         let limit = match (outcome, &ending.cause) {
-            (Outcome::RateLimited, EndCause::RateLimited { until }) if *until > now => Some(*until),
+            (Outcome::RateLimited, EndCause::RateLimited { until }) if *until > now => {
+                Some((*until).min(self.longest_hold()))
+            }
             _ => None,
         };
         for hold in self.holds()?.into_iter().filter(|hold| hold.probe_run == Some(run.id)) {
@@ -159,10 +170,12 @@ impl Board<'_> {
         }
         let Some(until) = limit else { return Ok(()) };
         let told = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id));
-        if let (Siblings::Hold, false, Some(on)) = (ending.siblings, told, account_of(run)) {
+        // Without an account the task alone waits, and it has its time already.
+        if ending.siblings == Siblings::Hold && !told && run.account.is_some() {
             let reason = format!("run {} was refused", run.id);
             let new = NewHold { kind: HoldKind::RateLimit, reason, until: Some(until) };
-            self.place(&on, &new, SYSTEM, Some(run))?;
+            let within = Within::Tenant(run.tenant.clone());
+            self.place(&limited_by(run), &new, By { label: SYSTEM, within: &within, run: Some(run) })?;
         }
         Ok(())
     }
@@ -230,12 +243,11 @@ fn facts(hold: &Hold, more: Value) -> Value {
     facts
 }
 
-/// Whose limits a run counts against.
-fn account_of(run: &Run) -> Option<HoldOn> {
-    match (&run.account, &run.profile) {
-        (Some(account), _) => Some(HoldOn { scope: HoldScope::Account, name: account.clone() }),
-        (None, Some(profile)) => Some(HoldOn { scope: HoldScope::Profile, name: profile.to_string() }),
-        (None, None) => None,
+/// What waits when a run has met a limit: its account's tasks, or its task where it has no account.
+fn limited_by(run: &Run) -> HoldOn {
+    match &run.account {
+        Some(account) => HoldOn { scope: HoldScope::Account, name: account.clone() },
+        None => HoldOn { scope: HoldScope::Task, name: run.task_id.to_string() },
     }
 }
 

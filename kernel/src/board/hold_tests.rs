@@ -245,3 +245,81 @@ fn hold_probed_tells_of_the_run_that_tries() {
     bench_start(&bench, &task);
     insta::assert_snapshot!(told(&bench, "hold_probed"), @r#"its run: {"hold":1,"kind":"rate_limit","name":"main","reason":"run 1 was refused","scope":"account","until":"moment"}"#);
 }
+
+/// A task of a tenant, started for the account `main` or for none.
+fn worker_of(bench: &Bench, tenant: &str, account: Option<&str>) -> (TaskId, Actor) {
+    let tenant: crate::Tenant = tenant.parse().unwrap();
+    let task = bench.create(NewTask { tenant: Some(tenant.clone()), ..titled("work") }).id;
+    let start = Start { account: account.map(str::to_owned), ..start(&*bench.clock) };
+    let id = task.clone();
+    let run = bench.call(move |board| board.start_run(&id, start)).unwrap().id;
+    (task.clone(), Actor::worker("bob", run, task, Some(tenant)))
+}
+
+fn tell(bench: &Bench, worker: &Actor, until: Timestamp) -> Hold {
+    let worker = worker.clone();
+    bench.call(move |board| board.hold_own("429", until, &worker)).unwrap()
+}
+
+#[test]
+fn a_worker_holds_its_account_within_its_own_tenant_and_the_others_go_on() {
+    let bench = Bench::new();
+    let (own, worker) = worker_of(&bench, "acme", Some("main"));
+    let task =
+        |tenant: &str| bench.create(NewTask { tenant: Some(tenant.parse().unwrap()), ..titled("more") }).id;
+    let (sibling, stranger, nobody) = (task("acme"), task("rival"), bench.ready());
+
+    let hold = tell(&bench, &worker, later(&bench, 600));
+
+    assert_eq!((hold.scope, hold.name.as_str()), (HoldScope::Account, "main"));
+    assert_eq!((hold.met_by_task, hold.met_by_tenant), (Some(own), worker.tenant.clone()), "who made it");
+    assert!(try_start(&bench, &sibling).is_err());
+    let mut left = ready(&bench);
+    left.sort();
+    let mut expected = vec![stranger.clone(), nobody.clone()];
+    expected.sort();
+    assert_eq!(left, expected);
+    try_start(&bench, &stranger).unwrap();
+    try_start(&bench, &nobody).unwrap();
+    assert_eq!(release(&bench, on(HoldScope::Account, "main")).unwrap().len(), 1, "an operator ends it");
+    try_start(&bench, &sibling).unwrap();
+    bench.check();
+}
+
+#[test]
+fn two_tenants_hold_one_account_each_for_itself() {
+    let bench = Bench::new();
+    let (_, acme) = worker_of(&bench, "acme", Some("main"));
+    let (_, rival) = worker_of(&bench, "rival", Some("main"));
+    tell(&bench, &acme, later(&bench, 600));
+    tell(&bench, &rival, later(&bench, 60));
+    let held: Vec<_> = holds(&bench).into_iter().map(|hold| (hold.met_by_tenant, hold.until)).collect();
+    assert_eq!(held, [(acme.tenant, Some(later(&bench, 600))), (rival.tenant, Some(later(&bench, 60)))]);
+}
+
+#[test]
+fn a_worker_of_a_lane_without_an_account_holds_its_task_alone() {
+    let bench = Bench::new();
+    let (own, worker) = worker_of(&bench, "acme", None);
+    let sibling = bench.create(NewTask { tenant: worker.tenant.clone(), ..titled("more") }).id;
+
+    let hold = tell(&bench, &worker, later(&bench, 600));
+    assert_eq!((hold.scope, hold.name), (HoldScope::Task, own.to_string()));
+    assert_eq!(ready(&bench), std::slice::from_ref(&sibling));
+
+    limited(&bench, worker.run.unwrap().run, 300);
+    assert_eq!(bench.task(&own).not_before, Some(later(&bench, 600)), "the worker knows better");
+    assert_eq!(ready(&bench), [sibling]);
+    bench.clock.advance(Duration::from_mins(10));
+    bench.wake();
+    assert!(ready(&bench).contains(&own), "it is tried again by itself");
+    bench.check();
+}
+
+#[test]
+fn no_worker_holds_for_longer_than_the_limit() {
+    let bench = Bench::new();
+    let (_, worker) = worker_of(&bench, "acme", Some("main"));
+    let hold = tell(&bench, &worker, later(&bench, 30 * 24 * 3600));
+    assert_eq!(hold.until, Some(later(&bench, 24 * 3600)));
+}

@@ -55,6 +55,7 @@ impl Board<'_> {
             | Error::Illegal { .. }
             | Error::Invalid { .. }
             | Error::Forbidden { .. }
+            | Error::Exhausted { .. }
             | Error::Writer { .. }) => other,
         };
         tasks::read_all(self.conn()).map_err(readable)?;

@@ -3,10 +3,12 @@
 use serde_json::json;
 
 use super::Board;
+use super::charge::Cost;
 use crate::actor::Actor;
 use crate::authority;
 use crate::error::Error;
 use crate::id::TaskId;
+use crate::quota::Bound;
 use crate::store::links;
 use crate::task::Task;
 use crate::verdict::VerdictKind;
@@ -50,6 +52,7 @@ impl Board<'_> {
             ));
         }
         if links::insert(self.conn(), parent, child)? {
+            self.charge(actor, Cost::one(Bound::Links))?;
             let payload = json!({ "parent": parent, "child": child });
             self.tell(&below, None, "linked", Some(payload), &actor.label())?;
             self.regate(child, &actor.label())?;
@@ -65,6 +68,7 @@ impl Board<'_> {
         if !links::delete(self.conn(), parent, child)? {
             return Err(Error::missing("link", format!("{parent} → {child}")));
         }
+        self.charge(actor, Cost::one(Bound::Links))?;
         let payload = json!({ "parent": parent, "child": child });
         self.tell(&below, None, "unlinked", Some(payload), &actor.label())?;
         self.regate(child, &actor.label())

@@ -5,12 +5,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Board;
+use super::charge::Cost;
 use crate::actor::{Actor, ActorKind};
 use crate::authority;
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
 use crate::limits;
 use crate::note::Comment;
+use crate::quota::Bound;
 use crate::run::Run;
 use crate::store::{comments, runs};
 
@@ -20,6 +22,18 @@ const HEARTBEAT_EVENTS: Duration = Duration::from_mins(1);
 impl Board<'_> {
     /// Adds a comment. A worker's author is its own name, whatever it says.
     pub fn comment(
+        &mut self,
+        id: &TaskId,
+        body: &str,
+        author: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Comment, Error> {
+        self.charge(actor, Cost::one(Bound::Comments).text([body]))?;
+        self.add_comment(id, body, author, actor)
+    }
+
+    /// Adds a comment that goes with a verdict or a decision, and is charged to nobody.
+    pub(super) fn add_comment(
         &mut self,
         id: &TaskId,
         body: &str,
@@ -81,7 +95,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<(), Error> {
         match reason.filter(|reason| !reason.trim().is_empty()) {
-            Some(reason) => self.comment(id, &format!("{word}: {reason}"), None, actor).map(drop),
+            Some(reason) => self.add_comment(id, &format!("{word}: {reason}"), None, actor).map(drop),
             None => Ok(()),
         }
     }
@@ -97,6 +111,9 @@ impl Board<'_> {
                 format!("claim it first: `supervisor claim {id}`"),
             ));
         };
+        if let Some(note) = note {
+            self.charge(actor, Cost::one(Bound::Notes).text([note]))?;
+        }
         let before = self.expect_run(run)?;
         let now = self.now();
         if !runs::beat(self.conn(), run, now, self.clock.boottime())? {

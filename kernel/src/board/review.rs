@@ -80,7 +80,7 @@ impl Board<'_> {
 
     pub(super) fn remark(&mut self, id: &TaskId, text: Option<&str>, actor: &Actor) -> Result<(), Error> {
         match text {
-            Some(text) => self.comment(id, text, None, actor).map(|_| ()),
+            Some(text) => self.add_comment(id, text, None, actor).map(|_| ()),
             None => Ok(()),
         }
     }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::counts;
 use super::open::{self, OpenError, sqlite};
+use super::{counts, usage};
 
 /// From this size on the pages are checked and the indices are not compared with their tables: that reads everything
 /// twice, in an order that disks do not like.
@@ -87,10 +87,9 @@ fn integrity(conn: &Connection, depth: &str) -> rusqlite::Result<Vec<String>> {
 }
 
 fn miscounts(conn: &Connection) -> rusqlite::Result<Vec<String>> {
-    Ok(match counts::wrong(conn)? {
-        0 => Vec::new(),
-        wrong => vec![format!("{wrong} counts of the tasks are wrong")],
-    })
+    let found = [(counts::wrong(conn)?, "of the tasks"), (usage::wrong(conn)?, "of what tenants keep")];
+    let wrong = found.into_iter().filter(|(wrong, _)| *wrong > 0);
+    Ok(wrong.map(|(wrong, what)| format!("{wrong} counts {what} are wrong")).collect())
 }
 
 fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {

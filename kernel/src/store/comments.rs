@@ -7,6 +7,7 @@ use crate::actor::ActorKind;
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::{CommentId, RunId, TaskId};
+use crate::limits::{self, Room};
 use crate::note::Comment;
 
 pub(crate) fn insert(
@@ -28,13 +29,17 @@ pub(crate) fn insert(
 
 const COMMENT: &str = "SELECT id, task_id, author, author_kind, body, run_id, created_at FROM task_comments";
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Comment> {
+fn whole(row: &Row<'_>) -> rusqlite::Result<Comment> {
+    read(row, row.get("body")?)
+}
+
+fn read(row: &Row<'_>, body: String) -> rusqlite::Result<Comment> {
     Ok(Comment {
         id: row.get("id")?,
         task_id: row.get("task_id")?,
         author: row.get("author")?,
         author_kind: row.get("author_kind")?,
-        body: row.get("body")?,
+        body,
         created_at: row.get("created_at")?,
         run_id: row.get("run_id")?,
     })
@@ -42,13 +47,40 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Comment> {
 
 pub(crate) fn list(conn: &Connection, task: &TaskId) -> Result<Vec<Comment>, Error> {
     conn.prepare_cached(&format!("{COMMENT} WHERE task_id = ?1 ORDER BY id"))
-        .and_then(|mut statement| statement.query_map([task], read)?.collect())
+        .and_then(|mut statement| statement.query_map([task], whole)?.collect())
         .step("list comments")
+}
+
+pub(crate) fn count(conn: &Connection, task: &TaskId) -> Result<i64, Error> {
+    conn.prepare_cached("SELECT count(*) FROM task_comments WHERE task_id = ?1")
+        .and_then(|mut statement| statement.query_row([task], |row| row.get(0)))
+        .step("count the comments")
+}
+
+/// Lists the comments of a task, oldest first. The newest have their texts, as far as there is room.
+pub(crate) fn within(conn: &Connection, task: &TaskId, mut room: Room) -> Result<Vec<Comment>, Error> {
+    let mut found: Vec<Comment> = conn
+        .prepare_cached(
+            "SELECT id, task_id, author, author_kind, octet_length(body) AS size, body, run_id, created_at \
+             FROM task_comments WHERE task_id = ?1 ORDER BY id DESC",
+        )
+        .and_then(|mut statement| {
+            let rows = statement.query_map([task], |row| {
+                let size = usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX);
+                // A text that has no room is never read.
+                let body = if room.take(size) { row.get("body")? } else { limits::left_out(size) };
+                read(row, body)
+            })?;
+            rows.collect()
+        })
+        .step("list comments")?;
+    found.reverse();
+    Ok(found)
 }
 
 /// Reads every comment, for what cannot be read.
 pub(crate) fn read_all(conn: &Connection) -> Result<(), Error> {
     conn.prepare(COMMENT)
-        .and_then(|mut statement| statement.query_map([], read)?.try_for_each(|comment| comment.map(drop)))
+        .and_then(|mut statement| statement.query_map([], whole)?.try_for_each(|comment| comment.map(drop)))
         .step("read all comments")
 }

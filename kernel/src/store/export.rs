@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use super::chunks::{Incoming, Piece, Refused, pieces};
 use super::convert::Step as _;
 use super::repair::{columns, tables};
-use super::{attachments, bundle, meta, migrate, open};
+use super::{attachments, bundle, meta, migrate, open, usage};
 use crate::blobs::{Blobs, Lack};
 use crate::error::{Error, StorageKind};
 
@@ -208,6 +208,7 @@ fn import_lines(conn: &Connection, blobs: &Blobs, lines: &mut dyn BufRead) -> Re
         return Err(wrong(number, "its count is not that of the files"));
     }
     forget_host(conn)?;
+    usage::recount(conn).step("count what tenants keep")?;
     refuse_orphans(conn)?;
     Ok(Imported { rows: counts, files, details })
 }

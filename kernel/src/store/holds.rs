@@ -5,8 +5,9 @@ use rusqlite::{Connection, Row, params};
 use super::convert::Step as _;
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::hold::{Hold, HoldOn, NewHold};
-use crate::id::RunId;
+use crate::hold::{Hold, HoldOn, NewHold, Within};
+use crate::id::{RunId, Tenant};
+use crate::run::Run;
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Hold> {
     Ok(Hold {
@@ -16,17 +17,42 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Hold> {
         name: row.get("name")?,
         reason: row.get("reason")?,
         placed_by: row.get("placed_by")?,
+        within: within(&row.get::<_, String>("within")?)?,
         run_id: row.get("run_id")?,
+        met_by_task: row.get("met_by_task")?,
+        met_by_tenant: row.get::<_, Option<String>>("met_by_tenant")?.and_then(|name| name.parse().ok()),
         probe_run: row.get("probe_run")?,
         until: row.get("until")?,
         created_at: row.get("created_at")?,
     })
 }
 
+/// The word in the column for every tenant, which is no tenant's name.
+const BOARD: &str = "*";
+
+fn within(text: &str) -> rusqlite::Result<Within> {
+    Ok(match text {
+        BOARD => Within::Board,
+        "" => Within::Tenant(None),
+        name => Within::Tenant(Some(name.parse().map_err(|e| {
+            rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(e))
+        })?)),
+    })
+}
+
+/// Who places a hold.
+#[derive(Clone, Copy)]
+pub(crate) struct By<'a> {
+    pub(crate) label: &'a str,
+    pub(crate) within: &'a Within,
+    pub(crate) run: Option<&'a Run>,
+}
+
 /// Lists the holds that have not ended, oldest first.
 pub(crate) fn live(conn: &Connection) -> Result<Vec<Hold>, Error> {
     conn.prepare_cached(
-        "SELECT id, kind, scope, name, reason, placed_by, run_id, probe_run, until, created_at \
+        "SELECT id, kind, scope, name, reason, placed_by, within, run_id, met_by_task, met_by_tenant, probe_run, until, \
+           created_at \
          FROM holds INDEXED BY holds_live WHERE ended_at IS NULL ORDER BY id",
     )
     .and_then(|mut statement| statement.query_map([], read)?.collect())
@@ -38,17 +64,28 @@ pub(crate) fn place(
     conn: &Connection,
     on: &HoldOn,
     hold: &NewHold,
-    by: (&str, Option<RunId>),
+    by: By<'_>,
     now: Timestamp,
 ) -> Result<(), Error> {
     conn.prepare_cached(
-        "INSERT INTO holds (kind, scope, name, reason, placed_by, run_id, until, created_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
-         ON CONFLICT (scope, name, kind) WHERE ended_at IS NULL DO UPDATE SET reason = excluded.reason, \
-           placed_by = excluded.placed_by, run_id = excluded.run_id, probe_run = NULL, until = excluded.until",
+        "INSERT INTO holds (kind, scope, name, reason, placed_by, run_id, until, created_at, within, met_by_task, \
+           met_by_tenant) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
+         ON CONFLICT (scope, name, kind, within) WHERE ended_at IS NULL DO UPDATE SET reason = excluded.reason, \
+           placed_by = excluded.placed_by, run_id = excluded.run_id, probe_run = NULL, until = excluded.until, \
+           met_by_task = excluded.met_by_task, met_by_tenant = excluded.met_by_tenant",
     )
     .and_then(|mut statement| {
-        statement.execute(params![hold.kind, on.scope, on.name, hold.reason, by.0, by.1, hold.until, now])
+        let within = match by.within {
+            Within::Board => BOARD,
+            Within::Tenant(tenant) => tenant.as_ref().map_or("", Tenant::as_str),
+        };
+        let task = by.run.map(|run| &run.task_id);
+        let tenant = by.run.and_then(|run| run.tenant.as_ref()).map(Tenant::as_str);
+        let (label, run) = (by.label, by.run.map(|run| run.id));
+        statement.execute(params![
+            hold.kind, on.scope, on.name, hold.reason, label, run, hold.until, now, within, task, tenant
+        ])
     })
     .step("place the hold")
     .map(|_| ())

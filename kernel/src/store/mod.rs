@@ -30,6 +30,7 @@ mod sequence;
 pub(crate) mod suspects;
 pub(crate) mod tasks;
 pub(crate) mod transaction;
+pub(crate) mod usage;
 
 #[cfg(test)]
 mod adopt_tests;

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use super::backup::{draft_beside, put_aside, sync_dir, with_end};
 use super::open::{self, OpenError, sqlite};
-use super::{check, counts, create, migrate, sequence};
+use super::{check, counts, create, migrate, sequence, usage};
 use crate::clock::Timestamp;
 use crate::id::{BoardId, BoardName};
 
@@ -102,7 +102,9 @@ fn keep_evidence(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
 fn reindexed(path: &Path) -> bool {
     let done = open::foreign_writer(path).and_then(|conn| {
         conn.execute_batch("REINDEX").map_err(|error| sqlite("reindex", path, error))?;
-        counts::recount(&conn).map_err(|error| sqlite("count the tasks of", path, error))?;
+        counts::recount(&conn)
+            .and_then(|()| usage::recount(&conn))
+            .map_err(|error| sqlite("count the tasks of", path, error))?;
         check::faults(&conn, path)
     });
     done.is_ok_and(|faults| faults.is_empty())
@@ -147,7 +149,7 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
 pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = conn.prepare(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
-           AND name <> 'task_counts' ORDER BY rowid",
+           AND name NOT IN ('task_counts', 'tenant_counts') ORDER BY rowid",
     )?;
     let rows = statement.query_map([], |row| row.get(0))?;
     rows.collect()

@@ -9,6 +9,7 @@ use super::convert::{Columns, Step as _, json, to_json, to_json_or_null};
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::{Profile, RunId, TaskId};
+use crate::limits::{self, Room};
 use crate::outcome::{Finished, Outcome, StopReason};
 use crate::run::{Holder, Purpose, Run, RunStatus};
 use crate::verdict::Verdict;
@@ -83,6 +84,38 @@ pub(crate) fn find(conn: &Connection, id: RunId) -> Result<Option<Run>, Error> {
 
 pub(crate) fn of_task(conn: &Connection, task: &TaskId) -> Result<Vec<Run>, Error> {
     query(conn, "WHERE task_id = ?1 ORDER BY id", [task])
+}
+
+/// Lists the runs of a task, oldest first. The newest have their texts, as far as there is room.
+pub(crate) fn within(conn: &Connection, task: &TaskId, mut room: Room) -> Result<Vec<Run>, Error> {
+    let mut found: Vec<Run> = conn
+        .prepare_cached(&format!("{RUN} WHERE task_id = ?1 ORDER BY id DESC"))
+        .and_then(|mut statement| {
+            let bare = statement.query_map([task], |row| {
+                let run = read(row)?;
+                let texts = [&run.summary, &run.error, &run.stderr_tail];
+                let facts = [&run.metadata, &run.sandbox, &run.usage];
+                let facts = facts.into_iter().flatten().map(|fact| fact.to_string().len());
+                let size = texts.into_iter().flatten().map(String::len).chain(facts).sum();
+                Ok(if room.take(size) { run } else { bare(run, size) })
+            })?;
+            bare.collect()
+        })
+        .step("list the runs")?;
+    found.reverse();
+    Ok(found)
+}
+
+fn bare(run: Run, size: usize) -> Run {
+    Run {
+        summary: Some(limits::left_out(size)),
+        error: None,
+        stderr_tail: None,
+        metadata: None,
+        sandbox: None,
+        usage: None,
+        ..run
+    }
 }
 
 /// Reads every run, for what cannot be read.

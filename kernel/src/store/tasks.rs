@@ -434,12 +434,6 @@ pub(crate) fn nonspawnable_of(conn: &Connection, ids: &[&TaskId]) -> Result<BTre
     .step("read the tasks")
 }
 
-pub(crate) fn created_by_run(conn: &Connection, run: RunId) -> Result<u32, Error> {
-    conn.prepare_cached("SELECT count(*) FROM tasks WHERE creator_run = ?1")
-        .and_then(|mut statement| statement.query_row([run], |row| row.get(0)))
-        .step("count the run's tasks")
-}
-
 pub(crate) fn directories(conn: &Connection) -> Result<Vec<String>, Error> {
     conn.prepare_cached(
         "SELECT DISTINCT substr(workspace, 5) FROM tasks WHERE status <> 'archived' AND workspace GLOB 'dir:*'",

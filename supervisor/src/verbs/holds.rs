@@ -1,5 +1,6 @@
 //! `holds`: what is held, by whom or by what, and until when.
 
+use kernel::Within;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,13 +35,29 @@ impl Verb for Holds {
         }
         let rows = reply.iter().map(|hold| {
             [
-                Cell::from(hold.on().to_string()),
+                Cell::from(held(hold)),
                 Cell::from(hold.kind.to_string()),
                 Cell::or_dash(hold.until.map(moment::local)),
-                Cell::from(hold.placed_by.clone()),
+                Cell::from(by(hold)),
                 Cell::from(hold.reason.clone()),
             ]
         });
         screen.table(["HELD", "KIND", "UNTIL", "BY", "REASON"], rows);
     }
+}
+
+/// What is held, and for whom, where that is not everybody.
+fn held(hold: &kernel::Hold) -> String {
+    match &hold.within {
+        Within::Board => hold.on().to_string(),
+        Within::Tenant(Some(tenant)) => format!("{} (tenant {tenant})", hold.on()),
+        Within::Tenant(None) => format!("{} (tasks without a tenant)", hold.on()),
+    }
+}
+
+/// Who placed it, and the run that met the limit.
+fn by(hold: &kernel::Hold) -> String {
+    let run = hold.run_id.map(|run| format!(", run {run}")).unwrap_or_default();
+    let task = hold.met_by_task.as_ref().map(|task| format!(" of {task}")).unwrap_or_default();
+    format!("{}{run}{task}", hold.placed_by)
 }

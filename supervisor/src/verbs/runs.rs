@@ -101,7 +101,7 @@ impl Verb for Runs {
         let state = RunState::of(self.state_type, self.state_name)?;
         call.read(move |view| {
             view.task_for(&id, &actor)?;
-            Ok(RunState::among(state.as_ref(), view.runs(&id)?))
+            Ok(RunState::among(state.as_ref(), view.history(&id, &actor)?))
         })
         .await
     }

@@ -84,13 +84,13 @@ impl Verb for Show {
                     newest_first: true,
                     ..EventFilter::default()
                 };
-                let runs = view.runs(&id)?;
+                let runs = view.history(&id, &actor)?;
                 Ok(Shown {
                     why: None,
                     latest_summary: runs.iter().rev().find_map(|run| run.summary.clone()),
                     parents: view.parents(&id)?,
                     children: view.children(&id)?,
-                    comments: view.comments(&id)?,
+                    comments: view.thread(&id, &actor)?,
                     attachments: Kept::all(view.attachments(&id)?, &place),
                     events: view.events(&filter)?,
                     runs: RunState::among(state.as_ref(), runs),

@@ -1,0 +1,52 @@
+//! What a worker's write costs, and the refusal of what goes beyond its bounds.
+
+use super::Board;
+use crate::actor::Actor;
+use crate::error::Error;
+use crate::id::Tenant;
+use crate::quota::Bound;
+use crate::store::usage;
+
+/// What one write adds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    bound: Bound,
+    text: u64,
+    file: u64,
+}
+
+impl Cost {
+    /// One of what a bound counts.
+    pub(super) fn one(bound: Bound) -> Self {
+        Self { bound, text: 0, file: 0 }
+    }
+
+    /// The same with texts.
+    pub(super) fn text<'t>(self, texts: impl IntoIterator<Item = &'t str>) -> Self {
+        let length: usize = texts.into_iter().map(str::len).sum();
+        Self { text: self.text.saturating_add(u64::try_from(length).unwrap_or(u64::MAX)), ..self }
+    }
+
+    /// The same with a file.
+    pub(super) fn file(self, size: u64) -> Self {
+        Self { file: size, ..self }
+    }
+}
+
+impl Board<'_> {
+    /// Counts a write of a worker and refuses it beyond a bound. Whoever is no worker is bound by none.
+    ///
+    /// What ends a run is never charged: a run that has used up everything can still say how it went.
+    pub(super) fn charge(&self, actor: &Actor, cost: Cost) -> Result<(), Error> {
+        let Some(own) = &actor.run else { return Ok(()) };
+        let tenant = actor.tenant.as_ref().map_or("", Tenant::as_str);
+        let (entries, bytes) = usage::of_tenant(self.conn(), tenant)?;
+        self.quotas.require(Bound::TenantEntries, entries.saturating_add(1))?;
+        self.quotas.require(Bound::TenantBytes, bytes.saturating_add(cost.text).saturating_add(cost.file))?;
+        let more = [(cost.bound, 1), (Bound::TextBytes, cost.text), (Bound::AttachmentBytes, cost.file)];
+        for (bound, more) in more.into_iter().filter(|(_, more)| *more > 0) {
+            self.quotas.require(bound, usage::add(self.conn(), own.run, bound, more)?)?;
+        }
+        Ok(())
+    }
+}
