@@ -28,6 +28,7 @@ mod house;
 mod injector;
 mod journal;
 mod parity;
+mod plants;
 mod processes;
 mod regressions;
 mod repeats;

@@ -131,6 +131,7 @@ mod tests {
             read: vec![dir.join("attachment")],
             execute: vec![],
             write: vec![],
+            arrangement: crate::Arrangement::default(),
             identity: None,
             work_cgroup: None,
             pid_namespace: None,

@@ -21,6 +21,7 @@
 //! ```
 
 mod apply;
+mod arrange;
 mod boundary;
 mod cgroup;
 mod environment;
@@ -48,6 +49,7 @@ mod surroundings;
 mod syscalls;
 
 pub use apply::ApplyError;
+pub use arrange::{Arrange, Arrangement};
 pub use boundary::{Boundary, Closed, Held, Standing};
 pub use environment::Environment;
 pub use error::PolicyError;

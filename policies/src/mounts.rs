@@ -12,6 +12,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{chdir, pivot_root};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
 
+use crate::arrange::Arranged;
 use crate::files::Access;
 use crate::namespaces::{NamespaceError, PidNamespace, unshare_as_self};
 use crate::paths::{Kind, Link, Opened, PathError};
@@ -63,6 +64,7 @@ pub(crate) struct Plan {
     how: How,
     places: Vec<Place>,
     links: Vec<Link>,
+    arranged: Vec<Arranged>,
     shm: bool,
     terminals: bool,
     processes: Processes,
@@ -140,7 +142,26 @@ impl Plan {
         };
         let hidden = |link: &&Link| !places.iter().any(|place| link.at.starts_with(&place.opened.path));
         let links = links.iter().filter(hidden).cloned().collect();
-        Ok(Some(Self { how, places, links, shm: extras.shm, terminals: extras.terminals, processes, tmp }))
+        Ok(Some(Self {
+            how,
+            places,
+            links,
+            arranged: Vec::new(),
+            shm: extras.shm,
+            terminals: extras.terminals,
+            processes,
+            tmp,
+        }))
+    }
+
+    /// Adds steps that come after everything else.
+    pub(crate) fn arranged(self, arranged: Vec<Arranged>) -> Self {
+        Self { arranged, ..self }
+    }
+
+    /// Returns what those steps show.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (&Opened, Access)> {
+        self.arranged.iter().filter_map(Arranged::granted)
     }
 
     /// Whether the run gets a user namespace of its own.
@@ -184,6 +205,7 @@ impl Plan {
             parents(&link.at)?;
             at("link", &link.at, std::os::unix::fs::symlink(&link.target, &link.at))?;
         }
+        self.arrange(&old)?;
         drop(old);
         at("detach", Path::new(OLD), umount2(OLD, MntFlags::MNT_DETACH).map_err(io::Error::from))?;
         at("remove", Path::new(OLD), std::fs::remove_dir(OLD))?;
@@ -196,6 +218,38 @@ impl Plan {
         match self.how {
             How::Own | How::Entered => unshare_mounts()?,
             How::UserNamespace => unshare_as_self(CloneFlags::CLONE_NEWNS)?,
+        }
+        Ok(())
+    }
+
+    /// Takes the arranged steps, and seals the directories that they made.
+    fn arrange(&self, old: impl AsFd) -> Result<(), ProbeError> {
+        let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        for step in &self.arranged {
+            match step {
+                Arranged::Fresh { at: path, uid, gid } => {
+                    at("make", path, std::fs::create_dir_all(path))?;
+                    // The directory itself, whatever its name leads to by then.
+                    let target = Opened::real(path)?.directory()?;
+                    let name = format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd());
+                    let options = format!("mode=755,size=64k,uid={uid},gid={gid}");
+                    mount_at("empty", Some("tmpfs"), Path::new(&name), Some("tmpfs"), safe, Some(&options))?;
+                }
+                Arranged::Bind { at: path, source, access } => {
+                    let place = Place { opened: source.again()?, writable: access.writes() };
+                    place.bind(&old, path)?;
+                }
+                Arranged::Link { at: path, target } => {
+                    parents(path)?;
+                    at("link", path, std::os::unix::fs::symlink(target, path))?;
+                }
+            }
+        }
+        for step in &self.arranged {
+            if let Arranged::Fresh { at: path, .. } = step {
+                let seal = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | safe;
+                mount_at("seal", None, path, None, seal, None)?;
+            }
         }
         Ok(())
     }

@@ -70,6 +70,14 @@ impl Policy {
             granted.paths.extend(self.filesystem.open_devices()?);
         }
         let (view, view_report) = self.view(around, host, &granted)?;
+        let view = match view {
+            Some(view) => Some(view.arranged(around.arrangement.open()?)),
+            None if confined => {
+                granted.paths.extend(around.arrangement.without_view()?);
+                None
+            }
+            None => None,
+        };
         let hides = host.clone().with_abi(abi).hides_sockets(view.is_some());
         let filtered = self.filtered(host)?;
         let unix = if !confined || hides { UnixSockets::Allowed } else { UnixSockets::PairsOnly };
@@ -77,11 +85,17 @@ impl Policy {
             return Err(PlanError::BoardSocket { path: path.clone() });
         }
         let reach = if confined { self.network.reach(&around.board) } else { Reach::everything() };
-        let late = self.late(around, view.is_some());
+        let mut late = self.late(around, view.is_some());
+        if view.is_some() {
+            late.extend(around.arrangement.fresh());
+        }
         let rules = if confined && abi > 0 {
             let mut rules = Rules::new(abi, reach.tcp.as_ref())?;
             for (opened, access) in &granted.paths {
                 rules = rules.grant(opened, *access)?;
+            }
+            for (opened, access) in view.iter().flat_map(|view| view.shown()) {
+                rules = rules.grant(opened, access)?;
             }
             Some(rules)
         } else {
@@ -104,6 +118,10 @@ impl Policy {
         layers.extend(self.ruled_reports(abi, &reach, filtered, view.is_some()));
         layers.push(unix_report(confined, abi, view.is_some(), unix, filtered));
         layers.push(self.filter_report(filtered));
+        if view.is_none() {
+            let whole = std::mem::take(&mut layers).into_iter();
+            layers = whole.map(|report| around.arrangement.reported_without_view(report)).collect();
+        }
         Ok(Plan {
             policy: self.name.clone(),
             abi,

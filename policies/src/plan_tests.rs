@@ -24,6 +24,7 @@ fn bench() -> Bench {
         read: vec![],
         execute: vec![],
         write: vec![],
+        arrangement: crate::Arrangement::default(),
         identity: None,
         work_cgroup: None,
         pid_namespace: None,

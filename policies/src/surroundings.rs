@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::arrange::Arrangement;
 use crate::namespaces::PidNamespace;
 
 /// The places and identities of one run, to which a policy is applied.
@@ -27,6 +28,9 @@ pub struct Surroundings {
     /// Further paths that may be read and written.
     #[serde(default)]
     pub write: Vec<PathBuf>,
+    /// What the file system view shows in the place of what lies there.
+    #[serde(default)]
+    pub arrangement: Arrangement,
     /// The user to become. `None` keeps the caller's user, which must not be root.
     #[serde(default)]
     pub identity: Option<Identity>,

@@ -135,6 +135,7 @@ impl Lab {
             read: vec![],
             execute: vec![at("bin")],
             write: vec![],
+            arrangement: policies::Arrangement::default(),
             identity: (self.caller == Caller::Root).then_some(Identity { uid: self.uid, gid: self.uid }),
             work_cgroup: None,
             pid_namespace: None,

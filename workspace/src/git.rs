@@ -9,8 +9,8 @@ use fs_err as fs;
 use git2::{BranchType, Commit, ErrorCode, Oid, Repository};
 
 pub use self::error::GitError;
-use crate::open;
 use crate::worktree::Base;
+use crate::{links, open};
 
 /// Keeps `refs/heads/task` from being empty: `git gc` removes an empty one, and a grant follows the directory, not its name.
 /// Git and libgit2 pass over names that end in `.lock` when they list branches.
@@ -46,6 +46,14 @@ impl Source {
         })?;
         if git.is_bare() {
             return Err(GitError::Bare { path: root });
+        }
+        // Whoever writes a `.git` file can name any repository in it; only that repository knows its linked worktrees.
+        let file = path.join(".git");
+        if file.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+            let back = links::read(&git.path().join("gitdir"));
+            if !git.is_worktree() || back.is_none_or(|back| Path::new(&back) != file) {
+                return Err(GitError::Elsewhere { path: root, git: git.path().to_owned() });
+            }
         }
         let common = fs::canonicalize(git.commondir())
             .map_err(|source| GitError::Provide { path: git.commondir().to_owned(), source })?;
@@ -137,6 +145,26 @@ impl Source {
             Err(error) if error.code() == ErrorCode::NotFound => Ok(tip),
             Err(source) => Err(self.read("the merge base")(source)),
         }
+    }
+
+    /// Returns all references as the text of a `packed-refs` file (`gitrepository-layout(5)`).
+    pub(crate) fn packed_references(&self) -> Result<Vec<u8>, GitError> {
+        let failed = || self.read("the references");
+        let mut lines = std::collections::BTreeMap::new();
+        for reference in self.git.references().map_err(failed())? {
+            // One that cannot be read (a broken file) is none for the worker either.
+            let Ok(reference) = reference else { continue };
+            if let Some(target) = reference.resolve().ok().and_then(|direct| direct.target()) {
+                lines.insert(reference.name_bytes().to_vec(), target);
+            }
+        }
+        let mut text = b"# pack-refs with: sorted \n".to_vec();
+        for (name, target) in lines {
+            text.extend(format!("{target} ").into_bytes());
+            text.extend(name);
+            text.push(b'\n');
+        }
+        Ok(text)
     }
 
     /// Counts the commits that `tips` reach and no branch, remote branch or tag does, the branches in `except` aside.

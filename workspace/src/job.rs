@@ -12,7 +12,7 @@ use crate::prepared::{Owner, Prepared};
 use crate::release::{Loss, Removal, Status};
 use crate::repository::{self, Committed, Head, Standing};
 use crate::size::Size;
-use crate::worktree::{Author, Base, Worktree};
+use crate::worktree::{Author, Base, Sealed, Worktree};
 use crate::{directory, git, scratch, size, tree};
 
 /// What is to be done.
@@ -41,6 +41,11 @@ pub enum Job {
         base: Base,
         /// Whose name the commits carry.
         author: Option<Author>,
+    },
+    /// See [`Worktree::seal`].
+    SealWorktree {
+        /// The worktree.
+        worktree: Worktree,
     },
     /// See [`crate::remove_tree`]. Run it as the worker's user first; on [`Removal::Emptied`] once more as the owner of `base`.
     RemoveScratch {
@@ -144,6 +149,8 @@ pub enum Outcome {
     Committed(Committed),
     /// The repository around a path, if there is one.
     Discovered(Option<PathBuf>),
+    /// A worktree is as its run left it, and safe to look at.
+    Sealed(Sealed),
     /// What git would wait for, if there is such a thing.
     Irregular(Option<Irregular>),
 }
@@ -153,6 +160,7 @@ impl Job {
     pub fn effort(&self) -> Effort {
         match self {
             Self::PrepareWorktree { .. }
+            | Self::SealWorktree { .. }
             | Self::RemoveScratch { .. }
             | Self::RemoveWorktree { .. }
             | Self::CloneRepository { .. }
@@ -173,6 +181,7 @@ impl Job {
     pub fn repository(&self) -> Option<&Path> {
         match self {
             Self::PrepareWorktree { worktree, .. }
+            | Self::SealWorktree { worktree }
             | Self::RemoveWorktree { worktree, .. }
             | Self::JudgeWorktree { worktree, .. }
             | Self::Inspect { worktree } => Some(&worktree.repository),
@@ -199,6 +208,7 @@ impl Job {
             Self::PrepareWorktree { worktree, base, author } => {
                 Outcome::Prepared(worktree.prepare(&base, author.as_ref())?)
             }
+            Self::SealWorktree { worktree } => Outcome::Sealed(worktree.seal()?),
             Self::RemoveScratch { base, name } => Outcome::Removed(tree::remove_tree(&base, &name)?),
             Self::Measure { base, name } => Outcome::Measured(size::measure(&base, &name)?),
             Self::RemoveWorktree { worktree, loss } => Outcome::Removed(worktree.remove(loss)?),

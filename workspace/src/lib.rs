@@ -64,11 +64,11 @@ pub use lease::{Lease, LeaseError, LeaseHolder, Sharing, lease_path, sweep_lease
 pub use links::LinkError;
 pub use name::{Name, NameError};
 pub use open::OpenError;
-pub use prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared};
+pub use prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared, Shown};
 pub use release::{Changes, Loss, Removal, Status};
 pub use repository::RepositoryError;
 pub use scratch::ScratchError;
 pub use size::{Size, measure};
 pub use spec::{SpecError, WorkspaceSpec};
 pub use tree::{TreeError, remove_tree};
-pub use worktree::{Author, Base, Worktree, WorktreeError};
+pub use worktree::{Author, Base, Sealed, Worktree, WorktreeError};

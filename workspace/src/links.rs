@@ -9,6 +9,8 @@ use rustix::fs::OFlags;
 
 /// Bytes that such a file may have: one path or one reference name.
 const LONGEST: u64 = 8192;
+/// Bytes that a file of all references may have.
+const LARGEST: u64 = 256 * 1024 * 1024;
 
 /// Why a worktree could not be tied to its repository.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +88,32 @@ impl Links {
         Ok(removed)
     }
 
+    /// Has HEAD name a commit instead of a branch.
+    pub(crate) fn detach_head(&self, commit: git2::Oid) -> Result<(), LinkError> {
+        self.replace(self.metadata.join("HEAD"), format!("{commit}\n"))
+    }
+
+    /// Has HEAD name a branch.
+    pub(crate) fn attach_head(&self, branch: &str) -> Result<(), LinkError> {
+        self.replace(self.metadata.join("HEAD"), format!("ref: refs/heads/{branch}\n"))
+    }
+
+    /// Puts back the settings that this worktree alone has, where they are others now.
+    pub(crate) fn restore_settings(&self, settings: &str) -> Result<(), LinkError> {
+        let path = self.metadata.join("config.worktree");
+        if read(&path).as_deref() == Some(settings) {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.metadata)
+            .map_err(|source| LinkError::CreateMetadata { path: self.metadata.clone(), source })?;
+        self.replace(path, settings.to_owned())
+    }
+
+    fn replace(&self, path: PathBuf, text: String) -> Result<(), LinkError> {
+        let file = LinkFile { path: path.clone(), meaning: Meaning::Head, text };
+        file.write().map_err(|source| LinkError::Write { path, source })
+    }
+
     fn wanted(&self, branch: &str) -> [LinkFile; 4] {
         let link = |path: PathBuf, prefix, target: &Path, text: String| LinkFile {
             path,
@@ -157,15 +185,24 @@ impl LinkFile {
 }
 
 /// Returns the trimmed text of a small regular file; anything else (a link, a FIFO, a huge file) counts as missing.
-fn read(path: &Path) -> Option<String> {
+pub(crate) fn read(path: &Path) -> Option<String> {
+    read_up_to(path, LONGEST).map(|text| text.trim().to_owned())
+}
+
+/// Returns the text of a regular file that may hold all references of a repository.
+pub(crate) fn read_whole(path: &Path) -> Option<String> {
+    read_up_to(path, LARGEST)
+}
+
+fn read_up_to(path: &Path, limit: u64) -> Option<String> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }
     let mut text = String::new();
-    file.take(LONGEST).read_to_string(&mut text).ok()?;
-    Some(text.trim().to_owned())
+    file.take(limit).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// Returns the real path of what is written in a file of `directory`.

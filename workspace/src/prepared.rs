@@ -97,11 +97,45 @@ pub struct Branch {
     pub head_commit: String,
 }
 
-/// Paths that a policy is to grant beside the workspace.
+/// What a worker gets beside the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
+    /// What it sees in the place of what is there, in this order. Where it sees the host's own files, the paths below instead.
+    pub shown: Vec<Shown>,
     /// To be read, with all beneath.
     pub read: Vec<PathBuf>,
     /// To be read and written, with all beneath.
     pub write: Vec<PathBuf>,
+}
+
+/// One step of what a worker sees.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    /// An empty directory, for what the later steps show in it.
+    Fresh {
+        /// The directory, which is there.
+        at: PathBuf,
+    },
+    /// A file or directory, to be read.
+    Show {
+        /// Where.
+        at: PathBuf,
+        /// What.
+        source: PathBuf,
+    },
+    /// A file or directory, to be read and written.
+    Lend {
+        /// Where.
+        at: PathBuf,
+        /// What.
+        source: PathBuf,
+    },
+    /// A symbolic link in such an empty directory.
+    Link {
+        /// Where.
+        at: PathBuf,
+        /// What it says.
+        target: PathBuf,
+    },
 }

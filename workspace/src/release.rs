@@ -76,7 +76,7 @@ impl Worktree {
         }
     }
 
-    /// Says whether [`Worktree::remove`] would remove the worktree, by its rules, and changes nothing.
+    /// Says whether [`Worktree::remove`] would remove the worktree, by its rules, and removes nothing.
     pub fn judge(&self, loss: Loss) -> Result<Removal, WorktreeError> {
         let source = Source::open(&self.repository)?;
         let directory = self.directory();
@@ -87,6 +87,7 @@ impl Worktree {
             Err(error) => return Err(WorktreeError::OpenDirectory(error)),
         }
         let note = Note::take(&directory, &self.id)?;
+        self.private(&links).publish(&source)?;
         let judged = self.refuse(&source, &links, &note, loss);
         if !note.incomplete {
             note.discard()?;
@@ -110,6 +111,7 @@ impl Worktree {
             Err(error) => return Err(WorktreeError::OpenDirectory(error)),
         }
         let mut note = Note::take(&directory, &self.id)?;
+        self.private(&links).publish(&source)?;
         if let Err(refusal) = self.refuse(&source, &links, &note, loss) {
             if !note.incomplete {
                 note.discard()?;
@@ -120,6 +122,7 @@ impl Worktree {
         note.mark_incomplete()?;
         remove_tree(&directory, &self.id).map_err(WorktreeError::Clear)?;
         remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?;
+        self.private(&links).discard()?;
         if loss != Loss::KeepBranch {
             source.delete_branch(&branch)?;
         }

@@ -2,6 +2,9 @@
 
 mod error;
 mod note;
+mod private;
+mod publish;
+mod seal;
 #[cfg(test)]
 mod tests;
 
@@ -15,11 +18,13 @@ use serde::{Deserialize, Serialize};
 
 pub use self::error::WorktreeError;
 pub(crate) use self::note::Note;
+pub(crate) use self::private::Private;
+pub use self::seal::Sealed;
 use crate::git::Source;
 use crate::links::Links;
 use crate::name::Name;
 use crate::open::{self, OpenError};
-use crate::prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared};
+use crate::prepared::{Branch, Kind, Made, Owner, Place, Prepared};
 use crate::tree::{self, remove_tree};
 
 /// The first component of every branch made here.
@@ -81,11 +86,11 @@ impl Worktree {
     /// tie it to the repository are put right. A branch that exists is continued. Only for the holder of the worktree's
     /// lease: lock files of a killed git are removed.
     ///
-    /// What the worker gets beside the worktree ([`Prepared::grants`]) is narrow: git's writes to other branches, tags,
-    /// configuration, hooks and `packed-refs` are denied. So `git commit` succeeds and yet prints `Unable to create
-    /// …/packed-refs.lock`; `git stash`, `git tag`, `git config` and `git gc` fail. It is still wide enough to move the
-    /// branches of sibling worktrees and to destroy shared objects; a private clone is the answer to that. Object stores that
-    /// the repository borrows from (`objects/info/alternates`) are not granted: a worker can write that file.
+    /// What the worker gets beside the worktree ([`Prepared::grants`]) is narrow. It sees a `.git` of its own making, in which
+    /// it writes new objects, its branch and what belongs to this worktree; [`Worktree::seal`] takes objects and branch over.
+    /// Tags, other branches, configuration and hooks are read-only there, so `git stash`, `git tag`, `git config` and
+    /// `git gc` fail. Where it sees the host's own files it can move the branches of sibling worktrees and destroy shared
+    /// objects. Object stores that the repository borrows from (`objects/info/alternates`) are not granted.
     pub fn prepare(&self, base: &Base, author: Option<&Author>) -> Result<Prepared, WorktreeError> {
         let source = Source::open(&self.repository)?;
         let directory = self.provide_directory(&source)?;
@@ -94,8 +99,14 @@ impl Worktree {
         let branch = self.branch();
         let links = self.links(&source, &directory);
         let mut note = Note::take(&directory, &self.id)?;
+        let incomplete = note.incomplete || !holds_something(&links.tree)?;
+        if !incomplete {
+            self.disarm(&links)?;
+        }
+        // A run that nobody has sealed.
+        self.private(&links).publish(&source)?;
 
-        let made = if !note.incomplete && holds_something(&links.tree)? {
+        let made = if !incomplete {
             self.restore(&source, &links, &start)?
         } else {
             let made = self.clear(&mut note, &source, &links)?;
@@ -192,6 +203,8 @@ impl Worktree {
             .and_then(|worktree| worktree.validate())
             .map_err(|source| WorktreeError::OpenWorktree { path: links.tree.clone(), source })?;
         let tip = source.ensure_branch(&self.branch(), start)?;
+        let private = self.private(links);
+        private.provide(source, tip)?;
         let fork = source.fork_point(tip, start.id())?;
         Ok(Prepared {
             path: links.tree.clone(),
@@ -204,15 +217,7 @@ impl Worktree {
                 base_commit: fork.to_string(),
                 head_commit: tip.to_string(),
             }),
-            grants: Grants {
-                read: vec![source.common.clone()],
-                write: vec![
-                    links.metadata.clone(),
-                    source.common.join("objects"),
-                    source.heads(PREFIX),
-                    source.logs(PREFIX),
-                ],
-            },
+            grants: private.grants(source),
             environment: environment(author),
         })
     }
@@ -232,6 +237,10 @@ impl Worktree {
     /// Returns the directory that holds the working tree.
     pub fn directory(&self) -> PathBuf {
         self.worktrees.clone().unwrap_or_else(|| self.repository.join(".worktrees"))
+    }
+
+    pub(crate) fn private<'a>(&'a self, links: &'a Links) -> Private<'a> {
+        Private { links, id: &self.id, branch: self.branch() }
     }
 
     pub(crate) fn links(&self, source: &Source, directory: &Path) -> Links {

@@ -27,6 +27,20 @@ pub(super) struct Taken {
     guards: Vec<Published>,
 }
 
+impl Taken {
+    /// Of which nothing was taken, and why.
+    pub(super) fn lost(lost: Vec<LostArtifact>) -> Self {
+        Taken { lost, ..Taken::default() }
+    }
+
+    /// Adds what else was taken.
+    pub(super) fn join(&mut self, more: Taken) {
+        self.kept.extend(more.kept);
+        self.lost.extend(more.lost);
+        self.guards.extend(more.guards);
+    }
+}
+
 /// What a run has declared.
 pub(super) fn declared(run: &Run) -> &[String] {
     match &run.verdict {

@@ -16,7 +16,10 @@ use crate::service::BoardHandle;
 
 /// Tells the board how a run ended, until the board has it, and cleans up what the run leaves.
 pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, ending: Ending) {
-    let taken = Arc::new(take_artifacts(context, board, key, run).await);
+    let mut taken = seal(context, board, key, run).await;
+    failpoint::pass("after-seal");
+    taken.join(take_artifacts(context, board, key, run).await);
+    let taken = Arc::new(taken);
     failpoint::pass("after-artifacts");
     clean_places(context, board.name(), run.id).await;
     failpoint::pass("before-finish");
@@ -65,6 +68,31 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
     }
     failpoint::pass("after-cleanup");
     context.tell(Event::Ended(key.clone(), finished));
+}
+
+/// Takes over what the run did in a worktree, as often as the host needs.
+async fn seal(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) -> Taken {
+    let path = context.host.root.run_dir(board.name(), run.id);
+    let Some(note) = Note::read(&path) else { return Taken::default() };
+    let identity = note.identity();
+    let Some(worktree) = note.worktree else { return Taken::default() };
+    loop {
+        let worktree = worktree.clone();
+        let sealed = tokio::task::spawn_blocking(move || place::seal(worktree, identity)).await;
+        let why = match sealed {
+            Ok(Ok(lost)) => {
+                for one in &lost {
+                    tracing::warn!(task = %key, run = %run.id, path = one.path, reason = one.reason, "sealed");
+                }
+                return Taken::lost(lost);
+            }
+            Ok(Err(why)) => format!("its worktree cannot be closed: {why}"),
+            Err(panic) => panic.to_string(),
+        };
+        tracing::warn!(task = %key, run = %run.id, error = %why, "worktree_not_sealed");
+        context.tell(Event::Held(key.clone(), Phase::Settling, why));
+        tokio::time::sleep(RETRY).await;
+    }
 }
 
 /// Takes what the run declared out of its workspace, as often as the host needs. Most runs declare nothing.

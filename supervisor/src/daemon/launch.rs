@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use kernel::{Clock as _, Run, Task};
-use policies::{BoardAccess, Identity, PidNamespace, Policy, Surroundings};
+use policies::{Arrange, Arrangement, BoardAccess, Identity, PidNamespace, Policy, Surroundings};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
-use workspace::{Prepared, WorkspaceSpec};
+use workspace::{Prepared, Shown, WorkspaceSpec, Worktree};
 
 use super::cgroup::Cgroups;
 use super::files;
@@ -107,6 +107,9 @@ pub(super) struct Note {
     pub(super) identity: Option<(u32, u32)>,
     /// Whether no other run ever has that user.
     pub(super) exclusive_uid: bool,
+    /// The worktree that the run worked in.
+    #[serde(default)]
+    pub(super) worktree: Option<Worktree>,
     /// Counted failures in a row until the task is blocked.
     pub(super) failure_limit: u32,
     /// Whom the limit of a service holds up.
@@ -145,14 +148,19 @@ pub(super) struct Launch {
 /// Prepares everything that a run needs. Blocking: it makes directories and may wait for git.
 pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError> {
     const STEP: &str = "make the run directory";
-    let spec: WorkspaceSpec = order
+    let workspace: WorkspaceSpec = order
         .task
         .workspace
         .parse()
         .map_err(|e: workspace::SpecError| LaunchError::task("read the workspace", e.to_string()))?;
-    let identity = place::identity(&spec, &order.task, order.own_uid)?;
-    let prepared =
-        place::workspace(&spec, &order.task, &host.root.workspaces(&order.board), identity, &order.cancel)?;
+    let identity = place::identity(&workspace, &order.task, order.own_uid)?;
+    let prepared = place::workspace(
+        &workspace,
+        &order.task,
+        &host.root.workspaces(&order.board),
+        identity,
+        &order.cancel,
+    )?;
     let prompt = match order.lane.prompt {
         Prompt::Stdin | Prompt::File => order.context.as_str(),
         Prompt::BodyFile => {
@@ -190,6 +198,7 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
         on_clean_exit: order.lane.on_clean_exit,
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
+        worktree: place::worktree(&workspace, &order.task.id),
         failure_limit: order.config.worker.failure_limit,
         rate_limit: order.lane.rate_limit,
         rate_limit_pause: order.lane.rate_limit_pause.duration().as_secs(),
@@ -211,7 +220,7 @@ fn run_spec(
         Some(port) => BoardAccess::Port(port),
         None => BoardAccess::Socket(host.root.worker_socket()),
     };
-    let mut read = prepared.grants.read.clone();
+    let mut read = Vec::new();
     read.push(private.files.clone());
     let stdin = match order.lane.prompt {
         Prompt::Stdin => Stdin::File(private.prompt.clone()),
@@ -242,7 +251,8 @@ fn run_spec(
             tmp: private.tmp.clone(),
             read,
             execute: vec![host.root.bin()],
-            write: prepared.grants.write.clone(),
+            write: Vec::new(),
+            arrangement: arrangement(prepared),
             identity,
             work_cgroup: cgroup.map(|group| group.join("work")),
             pid_namespace: cgroup.is_none().then(|| host.pid_namespace_of(&order.policy)).flatten(),
@@ -263,6 +273,25 @@ fn run_spec(
                 task: Some(order.task.id.to_string()),
             },
         }),
+    }
+}
+
+/// What the worker sees in the place of what is there, and what it is granted where it has no view of its own.
+fn arrangement(prepared: &Prepared) -> Arrangement {
+    let grants = &prepared.grants;
+    let step = |shown: &Shown| match shown.clone() {
+        Shown::Fresh { at } => Arrange::Fresh { at },
+        Shown::Show { at, source } => Arrange::Show { at, source },
+        Shown::Lend { at, source } => Arrange::Lend { at, source },
+        Shown::Link { at, target } => Arrange::Link { at, target },
+    };
+    let open = "without a mount namespace the run can destroy the objects of its repository and move the branches of other \
+                worktrees";
+    Arrangement {
+        steps: grants.shown.iter().map(step).collect(),
+        read_without_view: grants.read.clone(),
+        write_without_view: grants.write.clone(),
+        open_without_view: (!grants.write.is_empty()).then(|| open.to_owned()),
     }
 }
 

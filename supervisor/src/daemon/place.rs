@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kernel::{Task, Timestamp};
+use kernel::{LostArtifact, Task, TaskId, Timestamp};
 use policies::Identity;
 use tokio_util::sync::CancellationToken;
 use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
@@ -225,8 +225,46 @@ pub(super) fn workspace(
         | Outcome::Provided(_)
         | Outcome::Committed(_)
         | Outcome::Discovered(_)
+        | Outcome::Sealed(_)
         | Outcome::Irregular(_) => {
             Err(LaunchError::environment(STEP, "the helper answered another question"))
+        }
+    }
+}
+
+/// The worktree that a task works in, if it is to work in one.
+pub(super) fn worktree(spec: &WorkspaceSpec, task: &TaskId) -> Option<Worktree> {
+    match spec {
+        WorkspaceSpec::Worktree { repository: Some(repository) } => {
+            Some(Worktree::new(repository, Name::new(task.as_str()).ok()?))
+        }
+        WorkspaceSpec::Scratch
+        | WorkspaceSpec::Directory(_)
+        | WorkspaceSpec::Worktree { repository: None } => None,
+    }
+}
+
+/// Takes over what a run committed in its worktree, and makes that safe to look at. Blocking. What was wrong is returned
+/// for its readers; an error is the host's, and to be tried again.
+pub(super) fn seal(worktree: Worktree, identity: Option<Identity>) -> Result<Vec<LostArtifact>, String> {
+    let branch = worktree.branch();
+    let write = vec![worktree.repository.clone()];
+    let lost = |path: String, reason: String| LostArtifact { path, reason };
+    match helper::work(identity, system_reads(), write, Job::SealWorktree { worktree }) {
+        Ok(Outcome::Sealed(sealed)) => Ok(sealed
+            .set_aside
+            .into_iter()
+            .map(|path| {
+                let reason = "the worker could write it, and it names what git would run or what is not there: a repository is \
+                              renamed to .git.untrusted, a file of git's is removed";
+                lost(path.display().to_string(), reason.to_owned())
+            })
+            .collect()),
+        Ok(_) => Ok(vec![lost(branch, "the helper answered another question".to_owned())]),
+        Err(failure) if failure.code == shortage::CODE => Err(failure.message),
+        Err(failure) => {
+            let hint = failure.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+            Ok(vec![lost(branch, format!("{}{hint}", failure.message))])
         }
     }
 }

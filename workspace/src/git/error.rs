@@ -32,6 +32,16 @@ pub enum GitError {
         /// libgit2's answer.
         source: git2::Error,
     },
+    /// The repository's own files are somewhere else: it is a submodule, or says so.
+    #[error(
+        "{path} is a submodule: its `.git` is a file that leads to {git}, where a worker's objects and branch would be"
+    )]
+    Elsewhere {
+        /// The path given.
+        path: PathBuf,
+        /// Where its `.git` leads.
+        git: PathBuf,
+    },
     /// The repository has no working tree.
     #[error("the git repository at {path} is bare")]
     Bare {
@@ -130,6 +140,10 @@ impl GitError {
                 "the worker must run as the owner of {}: run the supervisor as that user or as root",
                 path.display()
             )),
+            Self::Elsewhere { path, .. } => Some(format!(
+                "use a clone of it (git clone {0} /path/of/the/clone) or dir:{0}",
+                path.display()
+            )),
             Self::Bare { path } => Some(format!(
                 "name a repository with a working tree, such as a clone: `git clone {}`",
                 path.display()
@@ -165,6 +179,7 @@ impl GitError {
             Self::NotARepository { .. } | Self::Path(OpenError::Missing { .. }) => "repository_missing",
             Self::Path(source) => source.code(),
             Self::ForeignOwner { .. } => "repository_foreign_owner",
+            Self::Elsewhere { .. } => "repository_elsewhere",
             Self::Bare { .. } => "repository_bare",
             Self::NoCommit { .. } => "repository_empty",
             Self::NoBaseBranch { .. } => "base_branch_missing",

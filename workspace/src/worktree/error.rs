@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::git::GitError;
+use crate::irregular::Irregular;
 use crate::links::LinkError;
 use crate::name::Name;
 use crate::open::OpenError;
@@ -70,6 +71,56 @@ pub enum WorktreeError {
         path: PathBuf,
         /// The step that failed.
         source: LinkError,
+    },
+    /// The part of the repository that is this worktree's own could not be made, read or removed.
+    #[error("keep the worktree's own part of the repository in {path}")]
+    Private {
+        /// The directory, or the file in it.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// What the worker wrote could not be taken over.
+    #[error("take over what the run wrote in {path}")]
+    Publish {
+        /// Where it is.
+        path: PathBuf,
+        /// libgit2's answer.
+        source: git2::Error,
+    },
+    /// The worker's branch points at something of which a part is missing.
+    #[error("{branch} is not moved to {commit}: the object {object} {why}")]
+    Incomplete {
+        /// The branch.
+        branch: String,
+        /// The commit, in hex.
+        commit: String,
+        /// The object, in hex.
+        object: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The worker put something else than files where its objects are.
+    #[error("nothing of the run's commits is taken over: {found}")]
+    Planted {
+        /// What it is.
+        found: Irregular,
+    },
+    /// Somebody else has moved the branch during the run.
+    #[error("{branch} was moved by somebody else during the run; what the run committed is at {kept}")]
+    Moved {
+        /// The branch.
+        branch: String,
+        /// The reference that holds the run's commits.
+        kept: String,
+    },
+    /// A repository inside the worktree could not be renamed.
+    #[error("rename {path}, in which the worker could write")]
+    SetAside {
+        /// The repository.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
     },
     /// The files that tie the worktree to the repository are missing or lead elsewhere, so its state cannot be told.
     #[error("{path} is not tied to its repository any more")]
@@ -162,11 +213,22 @@ impl WorktreeError {
                 Some(format!("merge or push {branch}, keep the branch, or say that the commits may be lost"))
             }
             Self::Locked { path } => Some(format!("`git worktree unlock {}`", path.display())),
+            Self::Incomplete { .. } => Some(
+                "what could be read of it is in the repository's objects: see `git fsck --lost-found`"
+                    .to_owned(),
+            ),
+            Self::Planted { .. } => {
+                Some("nothing is to be done: it was removed, and the branch is as it was".to_owned())
+            }
+            Self::Moved { branch, kept } => Some(format!("merge both: git merge {kept} on {branch}")),
             Self::CreateDirectory { .. }
             | Self::Note { .. }
             | Self::ListTree { .. }
             | Self::MakeTree { .. }
             | Self::Link { .. }
+            | Self::Private { .. }
+            | Self::Publish { .. }
+            | Self::SetAside { .. }
             | Self::OpenWorktree { .. }
             | Self::CheckOut { .. }
             | Self::Index { .. }
@@ -188,11 +250,15 @@ impl WorktreeError {
             Self::Unmerged { .. } => "worktree_unmerged",
             Self::Locked { .. } => "worktree_locked",
             Self::Inspect { .. } => "worktree_unreadable",
+            Self::Publish { .. } | Self::Incomplete { .. } | Self::Planted { .. } => "commits_not_taken",
+            Self::Moved { .. } => "branch_moved",
             Self::CreateDirectory { .. }
             | Self::Note { .. }
             | Self::ListTree { .. }
             | Self::MakeTree { .. }
             | Self::Link { .. }
+            | Self::Private { .. }
+            | Self::SetAside { .. }
             | Self::OpenWorktree { .. }
             | Self::CheckOut { .. }
             | Self::Index { .. } => "workspace_not_prepared",

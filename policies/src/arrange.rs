@@ -1,0 +1,168 @@
+//! What the file system view shows in the place of what lies there: another file, an empty directory, a link.
+//!
+//! Landlock cannot take away beneath what it grants, and a bind mount can. So a part of a granted tree becomes read-only,
+//! or is replaced by one of the run's own, without any change of what others see.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::fstat;
+use serde::{Deserialize, Serialize};
+
+use crate::files::Access;
+use crate::paths::{Opened, PathError};
+use crate::report::{Layer, LayerReport, State};
+
+/// Steps that change the view of a run on top of its granted paths, and what is granted where there is no view.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrangement {
+    /// The steps, in this order.
+    #[serde(default)]
+    pub steps: Vec<Arrange>,
+    /// Without a view: further paths that may be read.
+    #[serde(default)]
+    pub read_without_view: Vec<PathBuf>,
+    /// Without a view: further paths that may be read and written.
+    #[serde(default)]
+    pub write_without_view: Vec<PathBuf>,
+    /// What the run can do without a view that the steps would keep it from.
+    #[serde(default)]
+    pub open_without_view: Option<String>,
+}
+
+/// One step. All paths are real paths: no symbolic link is followed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrange {
+    /// Shows an empty directory. Only later steps put something into it.
+    Fresh {
+        /// The directory, which is there.
+        at: PathBuf,
+    },
+    /// Shows a file or directory for reading.
+    Show {
+        /// Where.
+        at: PathBuf,
+        /// What.
+        source: PathBuf,
+    },
+    /// Shows a file or directory for reading and writing.
+    Lend {
+        /// Where.
+        at: PathBuf,
+        /// What.
+        source: PathBuf,
+    },
+    /// Shows a symbolic link, in an empty directory of an earlier step.
+    Link {
+        /// Where.
+        at: PathBuf,
+        /// What it says.
+        target: PathBuf,
+    },
+}
+
+/// A step whose paths are open.
+#[derive(Debug)]
+pub(crate) enum Arranged {
+    Fresh { at: PathBuf, uid: u32, gid: u32 },
+    Bind { at: PathBuf, source: Opened, access: Access },
+    Link { at: PathBuf, target: PathBuf },
+}
+
+impl Arrangement {
+    /// Opens what the steps show.
+    pub(crate) fn open(&self) -> Result<Vec<Arranged>, PathError> {
+        let bind = |at: &Path, source: &Path, access| {
+            Ok(Arranged::Bind { at: at.to_owned(), source: Opened::real(source)?, access })
+        };
+        let open = |step: &Arrange| match step {
+            Arrange::Fresh { at } => {
+                let opened = Opened::real(at)?.directory()?;
+                // Programs ask whose the directory is.
+                let stat = fstat(&opened).map_err(|source| PathError::Open { path: at.clone(), source })?;
+                Ok(Arranged::Fresh { at: at.clone(), uid: stat.st_uid, gid: stat.st_gid })
+            }
+            Arrange::Show { at, source } => bind(at, source, Access::Read),
+            Arrange::Lend { at, source } => bind(at, source, Access::Write),
+            Arrange::Link { at, target } => Ok(Arranged::Link { at: at.clone(), target: target.clone() }),
+        };
+        self.steps.iter().map(open).collect()
+    }
+
+    /// Opens what is granted where there is no view.
+    pub(crate) fn without_view(&self) -> Result<Vec<(Opened, Access)>, PathError> {
+        let lists = [(&self.read_without_view, Access::Read), (&self.write_without_view, Access::Write)];
+        let each = lists.into_iter().flat_map(|(paths, access)| paths.iter().map(move |path| (path, access)));
+        each.map(|(path, access)| Ok((Opened::real(path)?, access))).collect()
+    }
+
+    /// Returns the report of a layer for a run without a view: of files, it has one gap more.
+    pub(crate) fn reported_without_view(&self, report: LayerReport) -> LayerReport {
+        match (&self.open_without_view, report.layer, report.state) {
+            (Some(open), Layer::Files, State::Enforced | State::Partial) => {
+                let gaps: Vec<String> = report.why.into_iter().chain([open.clone()]).collect();
+                LayerReport::unless(Layer::Files, &gaps)
+            }
+            _ => report,
+        }
+    }
+
+    /// Returns the directories that exist only in the view, for a ruleset that is completed there.
+    pub(crate) fn fresh(&self) -> impl Iterator<Item = (PathBuf, Access)> + '_ {
+        self.steps.iter().filter_map(|step| match step {
+            Arrange::Fresh { at } => Some((at.clone(), Access::Read)),
+            Arrange::Show { .. } | Arrange::Lend { .. } | Arrange::Link { .. } => None,
+        })
+    }
+}
+
+impl Arranged {
+    /// Returns what a ruleset grants for the step.
+    pub(crate) fn granted(&self) -> Option<(&Opened, Access)> {
+        match self {
+            Self::Bind { source, access, .. } => Some((source, *access)),
+            Self::Fresh { .. } | Self::Link { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_not_followed_on_the_way_to_what_is_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        std::os::unix::fs::symlink("/etc", dir.join("link")).unwrap();
+        for step in [
+            Arrange::Show { at: dir.clone(), source: dir.join("link") },
+            Arrange::Lend { at: dir.clone(), source: dir.join("link/passwd") },
+            Arrange::Fresh { at: dir.join("link") },
+        ] {
+            let arrangement = Arrangement { steps: vec![step], ..Arrangement::default() };
+            assert!(matches!(arrangement.open(), Err(PathError::Linked { .. })), "{arrangement:?}");
+        }
+    }
+
+    #[test]
+    fn a_shown_path_is_read_and_a_lent_one_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let arrangement = Arrangement {
+            steps: vec![
+                Arrange::Show { at: dir.clone(), source: dir.clone() },
+                Arrange::Lend { at: dir.clone(), source: dir.clone() },
+                Arrange::Link { at: dir.join("a"), target: "b".into() },
+            ],
+            ..Arrangement::default()
+        };
+        let granted: Vec<Access> = arrangement
+            .open()
+            .unwrap()
+            .iter()
+            .filter_map(|step| step.granted().map(|(_, access)| access))
+            .collect();
+        assert_eq!(granted, [Access::Read, Access::Write]);
+    }
+}

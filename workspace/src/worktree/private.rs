@@ -1,0 +1,158 @@
+//! What a worktree has of its own in the repository's `.git`, and how a worker sees that in the place of what all share.
+//!
+//! A worker sees a `.git` that is put together for it: settings, hooks and the objects so far to be read; to be written an
+//! object store of its own, which borrows from the shared one, its own branch, and a copy of the packed references, because
+//! git locks those at each commit. What it writes there reaches the repository by [`Private::publish`](super::publish) alone.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use git2::Oid;
+
+use super::{PREFIX, WorktreeError};
+use crate::git::Source;
+use crate::links::{self, Links};
+use crate::name::Name;
+use crate::prepared::{Grants, Shown};
+use crate::tree::remove_tree;
+
+/// The directory in `.git` that holds the private parts of all worktrees. Git knows no such name.
+const HOME: &str = "supervisor";
+/// What of a `.git` a worker reads as it is, where it is there: settings, hooks, and what they name.
+const SHOWN: [&str; 9] =
+    ["HEAD", "config", "config.worktree", "description", "hooks", "info", "lfs", "modules", "shallow"];
+
+/// The private part of one worktree.
+#[derive(Debug)]
+pub(crate) struct Private<'a> {
+    pub(crate) links: &'a Links,
+    pub(crate) id: &'a Name,
+    pub(crate) branch: String,
+}
+
+impl Private<'_> {
+    fn home(&self) -> PathBuf {
+        self.links.common.join(HOME)
+    }
+
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.home().join(self.id.as_str())
+    }
+
+    /// Returns where the worker's new objects are.
+    pub(crate) fn objects(&self) -> PathBuf {
+        self.dir().join("objects")
+    }
+
+    /// Returns where the branches `task/…` are that the worker writes.
+    pub(crate) fn heads(&self) -> PathBuf {
+        self.dir().join("refs/heads").join(PREFIX)
+    }
+
+    /// Returns the worker's copy of the packed references.
+    pub(crate) fn packed(&self) -> PathBuf {
+        self.dir().join("packed/packed-refs")
+    }
+
+    /// Returns the commit that the branch pointed at when the private part was made; none where there is no whole one. No
+    /// worker sees this file.
+    pub(crate) fn given(&self) -> Option<Oid> {
+        Oid::from_str(&links::read(&self.dir().join("given"))?).ok()
+    }
+
+    /// Makes the private part anew, for a branch that points at `tip`.
+    pub(crate) fn provide(&self, source: &Source, tip: Oid) -> Result<(), WorktreeError> {
+        self.discard()?;
+        let dir = self.dir();
+        let made = || -> std::io::Result<()> {
+            for name in ["objects/info", "objects/pack", "refs/tags", "packed"] {
+                fs::create_dir_all(dir.join(name))?;
+            }
+            for name in ["refs/heads", "logs/refs/heads"] {
+                fs::create_dir_all(dir.join(name).join(PREFIX))?;
+            }
+            // From the `objects` of the `.git` that the worker sees.
+            fs::write(dir.join("objects/info/alternates"), format!("../{HOME}/shared\n"))?;
+            fs::write(self.heads().join(self.id.as_str()), format!("{tip}\n"))?;
+            let settings = self.links.metadata.join("config.worktree");
+            if settings.symlink_metadata().is_err() {
+                fs::write(&settings, "")?;
+            }
+            fs::write(dir.join("config.worktree"), links::read(&settings).unwrap_or_default())
+        };
+        let failed = |source| WorktreeError::Private { path: dir.clone(), source };
+        made().map_err(failed)?;
+        let packed = source.packed_references()?;
+        let written = || {
+            let mut file = fs::File::create(self.packed())?;
+            file.write_all(&packed)?;
+            fs::write(dir.join("given"), format!("{tip}\n"))
+        };
+        written().map_err(failed)
+    }
+
+    /// Removes the private part. What the worker wrote in it is taken over before.
+    pub(crate) fn discard(&self) -> Result<(), WorktreeError> {
+        let home = self.home();
+        fs::create_dir_all(&home).map_err(|source| WorktreeError::Private { path: home.clone(), source })?;
+        // First the file without which the rest is no whole one.
+        match fs::remove_file(self.dir().join("given")) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(WorktreeError::Private { path: self.dir(), source });
+            }
+            _ => {}
+        }
+        remove_tree(&home, self.id).map(drop).map_err(WorktreeError::Clear)
+    }
+
+    /// Returns what the settings of this worktree alone were when the private part was made.
+    pub(crate) fn settings(&self) -> Option<String> {
+        self.given()?;
+        links::read(&self.dir().join("config.worktree"))
+    }
+
+    /// Returns what a worker gets: the steps of its view, and what it is granted without one.
+    pub(crate) fn grants(&self, source: &Source) -> Grants {
+        let common = &self.links.common;
+        let dir = self.dir();
+        let show = |at: PathBuf, source: PathBuf| Shown::Show { at, source };
+        let lend = |at: PathBuf, source: PathBuf| Shown::Lend { at, source };
+        let itself = |path: PathBuf| Shown::Show { at: path.clone(), source: path };
+        let mut shown = vec![Shown::Fresh { at: common.clone() }];
+        let plain = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_file() || meta.is_dir());
+        shown.extend(SHOWN.iter().map(|name| common.join(name)).filter(|path| plain(path)).map(itself));
+        let heads = Path::new("refs/heads").join(PREFIX);
+        let logs = Path::new("logs").join(&heads);
+        shown.extend([
+            lend(common.join("objects"), self.objects()),
+            show(common.join(HOME).join("shared"), common.join("objects")),
+            show(common.join("refs"), dir.join("refs")),
+            lend(common.join(&heads), self.heads()),
+            show(common.join("logs"), dir.join("logs")),
+            lend(common.join(&logs), dir.join(&logs)),
+            // A link, so that git makes the lock beside the file that it leads to.
+            lend(common.join(HOME).join("packed"), dir.join("packed")),
+            Shown::Link {
+                at: common.join("packed-refs"),
+                target: Path::new(HOME).join("packed/packed-refs"),
+            },
+            lend(self.links.metadata.clone(), self.links.metadata.clone()),
+        ]);
+        // What ties the worktree to the repository, and names programs that git starts.
+        for name in ["commondir", "gitdir", "config.worktree"] {
+            shown.push(itself(self.links.metadata.join(name)));
+        }
+        shown.push(itself(self.links.tree.join(".git")));
+        Grants {
+            shown,
+            read: vec![common.clone()],
+            write: vec![
+                self.links.metadata.clone(),
+                common.join("objects"),
+                source.heads(PREFIX),
+                source.logs(PREFIX),
+            ],
+        }
+    }
+}

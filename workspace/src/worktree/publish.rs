@@ -1,0 +1,192 @@
+//! Taking over what a worker wrote into the private part of its worktree: new objects, and its own branch.
+//!
+//! The worker is gone, and everything here is as it left it. Nothing is believed: an object is read, which checks it
+//! against its name, and written anew; the branch moves only to a commit of which nothing is missing.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use git2::{ObjectType, Odb, Oid, Repository};
+
+use super::private::Private;
+use super::{PREFIX, WorktreeError};
+use crate::git::Source;
+use crate::irregular;
+use crate::links;
+use crate::name::Name;
+
+/// Where commits are kept that could not become the branch's, because somebody else had moved it.
+const KEPT: &str = "refs/supervisor";
+
+impl Private<'_> {
+    /// Takes over what is there, and removes the private part. Does nothing where there is none; one that was interrupted is
+    /// done again.
+    pub(crate) fn publish(&self, source: &Source) -> Result<(), WorktreeError> {
+        let Some(given) = self.given() else { return Ok(()) };
+        let taken = self.take_over(source, given);
+        // What cannot be taken over now cannot be later either, and the next run begins from what is in the repository.
+        self.discard()?;
+        taken
+    }
+
+    fn take_over(&self, source: &Source, given: Oid) -> Result<(), WorktreeError> {
+        if let Some(found) = irregular::find(&self.dir()) {
+            return Err(WorktreeError::Planted { found });
+        }
+        let copied = self.copy_objects(source)?;
+        self.detach_from_foreign_branch(source)?;
+        match self.tip().filter(|tip| *tip != given) {
+            Some(tip) => {
+                self.refuse_incomplete(source.git(), tip, &copied)?;
+                self.move_branch(source, given, tip)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Copies every object that the worker made, and returns their names.
+    fn copy_objects(&self, source: &Source) -> Result<HashSet<Oid>, WorktreeError> {
+        // What the worker wrote there may name any directory.
+        let borrowed = self.objects().join("info/alternates");
+        match fs_err::remove_file(&borrowed) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(WorktreeError::Private { path: borrowed, source });
+            }
+            _ => {}
+        }
+        let failed = |source| WorktreeError::Publish { path: self.objects(), source };
+        let copy = || -> Result<HashSet<Oid>, git2::Error> {
+            let own = Odb::new()?;
+            own.add_disk_alternate(&self.objects().to_string_lossy())?;
+            let shared = source.git().odb()?;
+            let mut names = HashSet::new();
+            own.foreach(|name| names.insert(*name) || true)?;
+            for name in &names {
+                let object = own.read(*name)?;
+                shared.write(object.kind(), object.data())?;
+            }
+            Ok(names)
+        };
+        copy().map_err(failed)
+    }
+
+    /// Returns the commit that the worker's branch points at.
+    fn tip(&self) -> Option<Oid> {
+        self.loose(self.id).or_else(|| self.packed_tip())
+    }
+
+    fn loose(&self, id: &Name) -> Option<Oid> {
+        Oid::from_str(&links::read(&self.heads().join(id.as_str()))?).ok()
+    }
+
+    fn packed_tip(&self) -> Option<Oid> {
+        let text = links::read_whole(&self.packed())?;
+        let name = format!("refs/heads/{}", self.branch);
+        text.lines()
+            .filter_map(|line| line.split_once(' '))
+            .find(|(_, found)| *found == name)
+            .and_then(|(tip, _)| Oid::from_str(tip).ok())
+    }
+
+    /// A worker may have gone on on another branch `task/…`, which nobody else sees. Its commits stay the worktree's.
+    fn detach_from_foreign_branch(&self, source: &Source) -> Result<(), WorktreeError> {
+        let Some(head) = links::read(&self.links.metadata.join("HEAD")) else { return Ok(()) };
+        let foreign = head
+            .strip_prefix(&format!("ref: refs/heads/{PREFIX}/"))
+            .and_then(|name| Name::new(name).ok())
+            .filter(|name| name != self.id);
+        let Some(tip) = foreign.and_then(|name| self.loose(&name)) else { return Ok(()) };
+        if source.git().find_commit(tip).is_err() {
+            return Ok(());
+        }
+        self.links
+            .detach_head(tip)
+            .map_err(|source| WorktreeError::Link { path: self.links.tree.clone(), source })
+    }
+
+    /// Refuses a tip from which something cannot be reached. What was in the repository before is taken to be whole.
+    fn refuse_incomplete(
+        &self,
+        git: &Repository,
+        tip: Oid,
+        copied: &HashSet<Oid>,
+    ) -> Result<(), WorktreeError> {
+        let refused = |object: Oid, why: &'static str| WorktreeError::Incomplete {
+            branch: self.branch.clone(),
+            commit: tip.to_string(),
+            object: object.to_string(),
+            why,
+        };
+        git.find_commit(tip).map_err(|_| refused(tip, "is no commit"))?;
+        let shared = git.odb().map_err(|source| WorktreeError::Publish { path: self.objects(), source })?;
+        let mut seen = HashSet::new();
+        let mut next = vec![tip];
+        while let Some(id) = next.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            if !copied.contains(&id) {
+                if shared.exists(id) {
+                    continue;
+                }
+                return Err(refused(id, "is missing"));
+            }
+            let unreadable = |_| refused(id, "cannot be read");
+            match shared.read_header(id).map_err(unreadable)?.1 {
+                ObjectType::Commit => {
+                    let commit = git.find_commit(id).map_err(unreadable)?;
+                    next.push(commit.tree_id());
+                    next.extend(commit.parent_ids());
+                }
+                ObjectType::Tree => {
+                    for entry in &git.find_tree(id).map_err(unreadable)? {
+                        if is_hostile(entry.name_bytes()) {
+                            return Err(refused(id, "has an entry that git refuses to check out"));
+                        }
+                        // A submodule's commit is in another repository.
+                        if entry.kind() != Some(ObjectType::Commit) {
+                            next.push(entry.id());
+                        }
+                    }
+                }
+                ObjectType::Tag => next.push(git.find_tag(id).map_err(unreadable)?.target_id()),
+                ObjectType::Blob | ObjectType::Any => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the branch, unless somebody else moved it meanwhile and the worker's commits do not stand on that.
+    fn move_branch(&self, source: &Source, given: Oid, tip: Oid) -> Result<(), WorktreeError> {
+        let git = source.git();
+        let failed = |source| WorktreeError::Publish { path: self.links.common.clone(), source };
+        let now = source.tip(&self.branch)?;
+        let follows = match now {
+            Some(now) if now == given || now == tip => true,
+            Some(now) => git.graph_descendant_of(tip, now).map_err(failed)?,
+            None => true,
+        };
+        let (name, told) = if follows {
+            (format!("refs/heads/{}", self.branch), "supervisor: taken over from the run")
+        } else {
+            (format!("{KEPT}/{}", self.id), "supervisor: kept beside its branch")
+        };
+        git.reference(&name, tip, true, told).map_err(failed)?;
+        if follows {
+            return Ok(());
+        }
+        Err(WorktreeError::Moved { branch: self.branch.clone(), kept: name })
+    }
+}
+
+/// Whether git refuses to check out an entry of this name (`git fsck`: `hasDot`, `hasDotdot`, `hasDotgit`, `fullPathname`).
+fn is_hostile(name: &[u8]) -> bool {
+    name.is_empty()
+        || matches!(name, b"." | b"..")
+        || name.contains(&b'/')
+        || Path::new(&*String::from_utf8_lossy(name)).as_os_str().eq_ignore_ascii_case(".git")
+}
+
+#[cfg(test)]
+#[path = "publish_tests.rs"]
+mod tests;

@@ -1,0 +1,239 @@
+//! Taking over what a run wrote, with private parts that no honest worker leaves.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::testing::Fixture;
+use crate::worktree::{Base, Worktree};
+
+/// A worktree `t_1` with a private part, as a run has it.
+struct Bench {
+    fixture: Fixture,
+    worktree: Worktree,
+    path: PathBuf,
+    own: PathBuf,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let fixture = Fixture::new();
+        let worktree = fixture.worktree("t_1");
+        let path = worktree.prepare(&Base::Head, None).unwrap().path;
+        let own = fixture.root.join(".git/supervisor/t_1");
+        Self { fixture, worktree, path, own }
+    }
+
+    /// Runs git as a worker's git would write: new objects beside the shared ones.
+    fn git(&self, args: &[&str]) -> String {
+        let mut command = self.fixture.command(&self.path);
+        command.env("GIT_OBJECT_DIRECTORY", self.own.join("objects"));
+        command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.fixture.root.join(".git/objects"));
+        let output = command.args(args).output().unwrap();
+        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// A new commit that adds the file `new`, on the branch that the worker sees.
+    fn commit(&self) -> String {
+        fs_err::write(self.path.join("new"), "new").unwrap();
+        self.git(&["add", "new"]);
+        let tree = self.git(&["write-tree"]);
+        let commit = self.git(&["commit-tree", "-p", "HEAD", "-m", "work", &tree]);
+        self.point(&commit);
+        commit
+    }
+
+    fn point(&self, commit: &str) {
+        fs_err::write(self.own.join("refs/heads/task/t_1"), format!("{commit}\n")).unwrap();
+    }
+
+    fn tip(&self) -> String {
+        self.fixture.git(&["rev-parse", "task/t_1"])
+    }
+
+    fn object(&self, name: &str) -> PathBuf {
+        self.own.join("objects").join(&name[..2]).join(&name[2..])
+    }
+}
+
+#[test]
+fn objects_and_branch_are_taken_over_and_nothing_private_is_left() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    bench.worktree.seal().unwrap();
+    assert_eq!(bench.tip(), commit);
+    assert!(!bench.own.exists());
+    bench.fixture.git(&["fsck", "--full"]);
+    assert_eq!(bench.fixture.git_in(&bench.path, &["status", "--porcelain"]), "");
+    bench.worktree.seal().unwrap();
+}
+
+#[test]
+fn a_run_that_was_not_sealed_is_by_the_next_preparation() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    let prepared = bench.worktree.prepare(&Base::Head, None).unwrap();
+    assert_eq!(prepared.branch.unwrap().head_commit, commit);
+    assert_eq!(bench.tip(), commit);
+}
+
+#[test]
+fn a_branch_that_was_packed_is_found() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    fs_err::remove_file(bench.own.join("refs/heads/task/t_1")).unwrap();
+    let line = format!("# pack-refs with: sorted \n{commit} refs/heads/task/t_1\n");
+    fs_err::write(bench.own.join("packed/packed-refs"), line).unwrap();
+    bench.worktree.seal().unwrap();
+    assert_eq!(bench.tip(), commit);
+}
+
+#[test]
+fn a_commit_of_which_something_is_missing_does_not_become_the_branchs() {
+    let bench = Bench::new();
+    let before = bench.tip();
+    bench.commit();
+    let blob = bench.git(&["rev-parse", ":new"]);
+    fs_err::remove_file(bench.object(&blob)).unwrap();
+    let error = bench.worktree.seal().unwrap_err();
+    assert!(matches!(&error, WorktreeError::Incomplete { object, .. } if *object == blob), "{error}");
+    assert_eq!(bench.tip(), before);
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+}
+
+#[test]
+fn what_names_objects_that_are_not_there_does_not_stop_the_repositorys_own_git() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    let own = bench.fixture.root.join(".git/worktrees/t_1");
+    fs_err::write(own.join("HEAD"), format!("{commit}\n")).unwrap();
+    fs_err::create_dir_all(own.join("logs")).unwrap();
+    fs_err::write(own.join("logs/HEAD"), format!("{} {commit} a <a@b> 1 +0000\tx\n", "0".repeat(40)))
+        .unwrap();
+    fs_err::remove_dir_all(bench.own.join("objects")).unwrap();
+    fs_err::create_dir(bench.own.join("objects")).unwrap();
+    assert!(bench.worktree.seal().is_err());
+    bench.fixture.git(&["fsck", "--full"]);
+    bench.fixture.git(&["gc", "-q", "--prune=now"]);
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    assert_eq!(bench.fixture.git_in(&bench.path, &["status", "--porcelain"]), "?? new");
+}
+
+#[test]
+fn a_tip_that_is_no_commit_or_holds_a_git_directory_is_refused() {
+    let bench = Bench::new();
+    let before = bench.tip();
+    let tree = bench.git(&["rev-parse", "HEAD^{tree}"]);
+    bench.point(&tree);
+    assert!(matches!(bench.worktree.seal(), Err(WorktreeError::Incomplete { .. })));
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    let mut make = bench.fixture.command(&bench.path);
+    make.env("GIT_OBJECT_DIRECTORY", bench.own.join("objects"));
+    make.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", bench.fixture.root.join(".git/objects"));
+    let script = "printf '040000 tree %s\\t.git\\n' $(git rev-parse HEAD^{tree}) | git mktree | xargs git commit-tree -m x";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script]).current_dir(&bench.path);
+    shell.envs(make.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let commit = String::from_utf8(shell.output().unwrap().stdout).unwrap();
+    bench.point(commit.trim());
+    let error = bench.worktree.seal().unwrap_err();
+    assert!(error.to_string().contains("refuses to check out"), "{error}");
+    assert_eq!(bench.tip(), before);
+}
+
+#[test]
+fn a_fifo_among_the_objects_is_named_and_no_later_run_waits_for_it() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    let object = bench.object(&commit);
+    fs_err::remove_file(&object).unwrap();
+    let mode = rustix::fs::Mode::RWXU;
+    rustix::fs::mknodat(rustix::fs::CWD, &object, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let error = bench.worktree.seal().unwrap_err();
+    assert!(error.to_string().contains(&object.display().to_string()), "{error}");
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+}
+
+#[test]
+fn a_fifo_in_the_place_of_head_or_index_is_removed() {
+    let bench = Bench::new();
+    for name in ["HEAD", "index"] {
+        let path = bench.fixture.root.join(".git/worktrees/t_1").join(name);
+        fs_err::remove_file(&path).unwrap();
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    }
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    assert_eq!(bench.fixture.git_in(&bench.path, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_branch_that_somebody_else_moved_is_not_overwritten_and_the_runs_commits_are_kept() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    bench.fixture.git(&["commit", "-q", "--allow-empty", "-m", "theirs"]);
+    bench.fixture.git(&["update-ref", "refs/heads/task/t_1", "main"]);
+    let theirs = bench.tip();
+    let error = bench.worktree.seal().unwrap_err();
+    assert!(matches!(error, WorktreeError::Moved { .. }), "{error}");
+    assert_eq!(bench.tip(), theirs);
+    assert_eq!(bench.fixture.git(&["rev-parse", "refs/supervisor/t_1"]), commit);
+}
+
+#[test]
+fn commits_on_another_branch_of_the_workers_stay_the_worktrees() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    let before = bench.tip();
+    let heads = bench.own.join("refs/heads/task");
+    fs_err::rename(heads.join("t_1"), heads.join("other")).unwrap();
+    let head = bench.fixture.root.join(".git/worktrees/t_1/HEAD");
+    fs_err::write(&head, "ref: refs/heads/task/other\n").unwrap();
+    bench.worktree.seal().unwrap();
+    assert_eq!(bench.tip(), before);
+    assert_eq!(bench.fixture.git_in(&bench.path, &["rev-parse", "HEAD"]), commit);
+    assert_eq!(bench.worktree.status().unwrap().detached, 1);
+}
+
+#[test]
+fn what_a_worker_made_of_the_git_file_and_of_submodules_is_put_right() {
+    let bench = Bench::new();
+    let tree = &bench.path;
+    fs_err::remove_file(tree.join(".git")).unwrap();
+    for repository in ["", "sub"] {
+        let at = tree.join(repository);
+        fs_err::create_dir_all(&at).unwrap();
+        bench.fixture.git_in(&at, &["init", "-q"]);
+    }
+    bench.fixture.git_in(&tree.join("sub"), &["commit", "-q", "--allow-empty", "-m", "sub"]);
+    let commit = bench.fixture.git_in(&tree.join("sub"), &["rev-parse", "HEAD"]);
+    let entry = format!("160000,{commit},sub");
+    let own = bench.fixture.root.join(".git/worktrees/t_1");
+    let mut add = bench.fixture.command(tree);
+    add.env("GIT_DIR", &own).env("GIT_WORK_TREE", tree).args([
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        &entry,
+    ]);
+    assert!(add.status().unwrap().success());
+    let sealed = bench.worktree.seal().unwrap();
+    assert_eq!(sealed.set_aside, [tree.join("sub/.git")]);
+    for repository in ["", "sub"] {
+        assert!(tree.join(repository).join(".git.untrusted").is_dir());
+    }
+    assert!(tree.join(".git").is_file() && !tree.join("sub/.git").exists());
+    assert_eq!(bench.fixture.git_in(tree, &["rev-parse", "--git-dir"]), own.display().to_string());
+}
+
+#[test]
+fn an_index_that_cannot_be_read_is_removed_and_made_again() {
+    let bench = Bench::new();
+    let index = bench.fixture.root.join(".git/worktrees/t_1/index");
+    bench.fixture.git_in(&bench.path, &["update-index", "--split-index"]);
+    let commit = bench.commit();
+    assert_eq!(bench.worktree.seal().unwrap().set_aside, [index.clone()]);
+    assert_eq!(bench.tip(), commit);
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    assert!(index.exists());
+}
