@@ -134,6 +134,9 @@ impl Fleet {
         let worker = worker.as_table_mut().unwrap();
         worker.entry("first_uid").or_insert(i64::from(self.first_uid).into());
         worker.entry("uid_count").or_insert(i64::from(UIDS).into());
+        // Not the host's: a test leaves nothing behind.
+        let ledger = self.dir.path().join("uids").display().to_string();
+        worker.entry("uid_ledger").or_insert(ledger.into());
         self.write_config("supervisor.toml", &config.to_string());
     }
 

@@ -241,3 +241,41 @@ fn a_run_that_ends_without_its_directory_is_lost_and_never_said_not_to_have_star
         nothing_is_left(&fleet);
     }
 }
+
+#[test]
+fn workers_of_two_roots_never_have_one_uid_and_the_end_of_one_leaves_the_other() {
+    if User::current() != User::Root {
+        skip("workers with uids of their own: needs root");
+        return;
+    }
+    let places = tempfile::tempdir().unwrap();
+    let ledger = places.path().join("uids");
+    let fleets = [(); 2].map(|()| {
+        let fleet = Fleet::offline();
+        let journal = Journal::of(
+            &fleet,
+            1,
+            &format!("first_uid = 1999000000\nuid_count = 160\nuid_ledger = {ledger:?}\n"),
+        );
+        let task = fleet.create("runs", &Journal::script(PATIENT), &[]);
+        start_without_cgroups(&fleet);
+        (fleet, journal, task)
+    });
+    let uids = fleets.each_ref().map(|(fleet, journal, task)| {
+        begun(fleet, journal);
+        fleet.eventually("the worker's uid is known", || fleet.show(task)["runs"][0]["worker_uid"].as_u64())
+    });
+    assert_ne!(uids[0], uids[1]);
+    let [(one, ..), (other, journal, task)] = &fleets;
+    kill_shim(&begun(one, &fleets[0].1).1);
+    one.eventually("its run is over", || {
+        (outcomes(&one.show(&fleets[0].2)).first() == Some(&"lost")).then_some(())
+    });
+    assert_eq!(other.status_of(task), "running");
+    for (_, journal, _) in &fleets {
+        journal.let_go();
+    }
+    one.wait_for(&fleets[0].2, "done");
+    other.wait_for(task, "done");
+    journal.audit(other, std::slice::from_ref(task), Attempts::One);
+}

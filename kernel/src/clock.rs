@@ -127,6 +127,11 @@ impl ManualClock {
         state.1 += by;
     }
 
+    /// Sets the real-time clock alone, as somebody with the right to do so may at any moment.
+    pub fn set(&self, now: Timestamp) {
+        self.lock().0 = now;
+    }
+
     /// Starts another boot: the boot time falls back to zero under a new id.
     pub fn reboot(&self, boot_id: &str) {
         let mut state = self.lock();

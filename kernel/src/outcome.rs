@@ -239,6 +239,8 @@ pub struct Ending {
     pub failure_limit: u32,
     /// What a rate limit means for others.
     pub siblings: Siblings,
+    /// When nothing of it was left, where that is known: else the board takes the moment at which it is told.
+    pub ended_at: Option<Timestamp>,
 }
 
 impl Ending {
@@ -266,6 +268,7 @@ impl Ending {
             stderr_tail: None,
             failure_limit: crate::retry::DEFAULT_FAILURE_LIMIT,
             siblings: Siblings::Hold,
+            ended_at: None,
         }
     }
 }

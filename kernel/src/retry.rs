@@ -32,6 +32,8 @@ pub(crate) struct Tally {
     pub(crate) gate: Gate,
     /// Whether the run was a reviewer's: its task goes back to review.
     pub(crate) review: bool,
+    /// When nothing of the run was left: the pause before another try counts from then.
+    pub(crate) ended_at: Timestamp,
 }
 
 /// What the end of a run comes to.
@@ -232,7 +234,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
 fn failed(outcome: Outcome, error: String, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     let failures = tally.failures.saturating_add(1);
     let limit = tally.max_retries.unwrap_or(ending.failure_limit).max(1);
-    let at = now.after(pause(failures));
+    let at = tally.ended_at.after(pause(failures));
     let then = if failures >= limit { Then::Blocked(BlockKind::GaveUp) } else { later(tally, at, now) };
     let hold = (then == Then::Review && at > now).then_some(at);
     Decision { error: Some(error), hold, ..plain(outcome, then, failures) }

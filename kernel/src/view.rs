@@ -22,7 +22,7 @@ use crate::run::Run;
 use crate::status::{Gate, Status};
 use crate::store::Connection;
 use crate::store::{
-    attachments, comments, counts, events, holds, links, meta, pages, queue, requests, runs, tasks,
+    attachments, comments, counts, delays, events, holds, links, meta, pages, queue, requests, runs, tasks,
 };
 use crate::task::Task;
 use crate::waiting::{self, Waiting};
@@ -270,7 +270,10 @@ impl View<'_> {
         let expiry = runs::next_expiry(self.conn)?;
         let review = queue::next_review(self.conn, self.now())?;
         let hold = holds::next_end(self.conn, self.now())?;
-        Ok(due.into_iter().chain(expiry).chain(review).chain(hold).min())
+        let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
+        let delay = delays::next(self.conn, &self.clock.boot_id(), self.now())?
+            .map(|due| Timestamp::from_micros(self.now().as_micros().saturating_add(due - boottime)));
+        Ok(due.into_iter().chain(expiry).chain(review).chain(hold).chain(delay).min())
     }
 
     /// Returns how many tasks there are.

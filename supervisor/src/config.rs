@@ -1,6 +1,7 @@
 //! `supervisor.toml`: limits of admission, worker uids, grace. Unknown keys are errors that name the line.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -179,6 +180,8 @@ pub(crate) struct WorkerConfig {
     pub(crate) first_uid: u32,
     /// How many uids the range has.
     pub(crate) uid_count: u32,
+    /// The directory of the host's ledger of worker uids, the same for all roots of root's.
+    pub(crate) uid_ledger: PathBuf,
     /// The runtime limit of tasks that name none.
     pub(crate) max_runtime: Span,
     /// From SIGTERM to SIGKILL.
@@ -202,6 +205,7 @@ impl Default for WorkerConfig {
             // Above the ranges that distributions, systemd and containers hand out (systemd's UIDS-GIDS document).
             first_uid: 1_900_000_000,
             uid_count: 200_000_000,
+            uid_ledger: "/var/lib/supervisor-uids".into(),
             max_runtime: seconds("4h"),
             grace: seconds("5s"),
             verdict_grace: seconds("10s"),

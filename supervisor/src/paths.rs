@@ -241,7 +241,7 @@ impl Root {
         if !nix::unistd::geteuid().is_root() {
             return Ok(());
         }
-        for dir in self.state.ancestors().skip(1) {
+        for dir in self.state.ancestors().chain(self.runtime.ancestors()) {
             let Ok(meta) = std::fs::metadata(dir) else { continue };
             if meta.permissions().mode() & 0o001 == 0 {
                 return Err(Failure::usage(format!(
@@ -308,5 +308,31 @@ mod tests {
         let failure = choice.resolve(|_| None).unwrap().check_reachable().unwrap_err();
         assert!(failure.message.contains("107"), "{failure}");
         assert!(failure.hint.is_some());
+    }
+
+    #[test]
+    fn a_root_that_workers_cannot_go_through_is_refused_with_the_way_out() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let root = dir.path().join("r");
+        let choice = RootChoice { root: Some(root.clone()), ..RootChoice::default() };
+        let resolved = choice.resolve(|_| None).unwrap();
+        resolved.create().unwrap();
+        resolved.check_reachable().unwrap();
+        for closed in [root.clone(), root.join("run")] {
+            let open = std::fs::metadata(&closed).unwrap().permissions();
+            std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+            // An ordinary user's workers have its own uid.
+            let is_root = nix::unistd::geteuid().is_root();
+            match resolved.check_reachable() {
+                Ok(()) => assert!(!is_root, "{} is closed", closed.display()),
+                Err(failure) => {
+                    assert!(failure.message.contains(&closed.display().to_string()), "{failure}");
+                    assert!(failure.hint.is_some_and(|hint| hint.contains("chmod o+x")));
+                }
+            }
+            std::fs::set_permissions(&closed, open).unwrap();
+        }
     }
 }

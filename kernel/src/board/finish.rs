@@ -3,12 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{Board, Telling, completed_payload, preview};
+use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
 use crate::outcome::{BlockKind, Ending, Finished, Outcome};
 use crate::retry::{self, BLOCK_RECURRENCE_LIMIT, Decision, Tally};
 use crate::run::{Purpose, Run};
 use crate::status::{Change, Then};
+use crate::store::delays::{self, Delay};
 use crate::store::runs::{self, Close};
 use crate::store::tasks::{Field, Standing};
 use crate::store::usage;
@@ -33,6 +35,8 @@ impl Board<'_> {
             recurrences: from.block_recurrences,
             gate: self.gate(&run.task_id, from.not_before)?,
             review: run.purpose == Purpose::Review,
+            // Between the claim and now, whatever the clocks did meanwhile.
+            ended_at: ending.ended_at.unwrap_or(self.now()).clamp(run.started_at.min(self.now()), self.now()),
         };
         let ending = self.as_told_by_worker(&run, ending)?;
         let decision = retry::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
@@ -57,7 +61,8 @@ impl Board<'_> {
             retry_at: decision.retry_at(),
             already_finished: false,
         };
-        self.close(&run, &decision, &ending, &finished)?;
+        self.close(&run, &decision, &ending, &finished, tally.ended_at)?;
+        self.delay(&run, &decision, tally)?;
         self.follow(&run, &from, &decision)?;
         self.settle_holds(&run, decision.outcome, &ending)?;
         usage::forget(self.conn(), id)?;
@@ -115,6 +120,7 @@ impl Board<'_> {
         decision: &Decision,
         ending: &Ending,
         finished: &Finished,
+        ended_at: Timestamp,
     ) -> Result<(), Error> {
         let handoff = decision.handoff.as_ref();
         let closed = runs::close(
@@ -130,7 +136,7 @@ impl Board<'_> {
                 usage: ending.usage.as_ref(),
                 stderr_tail: ending.stderr_tail.as_deref(),
                 finished,
-                now: self.now(),
+                ended_at,
             },
         )?;
         if closed {
@@ -138,6 +144,21 @@ impl Board<'_> {
         } else {
             Err(Error::conflict(format!("run {} has ended meanwhile", run.id), "nothing was done; ask again"))
         }
+    }
+
+    /// Keeps the end of the pause before another try on the clock since boot, which nobody sets.
+    fn delay(&self, run: &Run, decision: &Decision, tally: Tally) -> Result<(), Error> {
+        let pause_ends = tally.ended_at.after(retry::pause(decision.failures));
+        let Some(at) =
+            decision.retry_at().filter(|at| *at == pause_ends && decision.failures > tally.failures)
+        else {
+            return Ok(());
+        };
+        let boot_id = self.clock.boot_id();
+        let due = self.clock.boottime() + at.since(self.now());
+        delays::forget_others(self.conn(), &boot_id)?;
+        let due_us = i64::try_from(due.as_micros()).unwrap_or(i64::MAX);
+        delays::put(self.conn(), &Delay { task: &run.task_id, not_before: at, boot_id: &boot_id, due_us })
     }
 
     /// What follows from where the task went.

@@ -318,7 +318,7 @@ impl Board<'_> {
                 usage: None,
                 stderr_tail: None,
                 finished: &finished,
-                now,
+                ended_at: now,
             },
         )?;
         Ok(run)

@@ -9,7 +9,7 @@ use crate::id::TaskId;
 use crate::outcome::{EndCause, Ending, StopReason};
 use crate::status::Status;
 use crate::store::tasks::{self, Field};
-use crate::store::{meta, queue, requests, runs};
+use crate::store::{delays, meta, queue, requests, runs};
 
 const SYSTEM: &str = "system:supervisor";
 /// So many tasks are woken in one transaction; the rest is due at once again.
@@ -23,6 +23,16 @@ impl Board<'_> {
             self.regate(id, SYSTEM)?;
         }
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
+        for id in delays::take_due(self.conn(), &self.clock.boot_id(), boottime, AT_ONCE)? {
+            // Its pause is over, whatever the other clock says: somebody may have set it back.
+            self.set(&id, &Field::NotBefore(Some(self.now())))?;
+            if self.expect_task(&id)?.status == Status::Scheduled {
+                self.regate(&id, SYSTEM)?;
+            }
+            if !woken.contains(&id) {
+                woken.push(id);
+            }
+        }
         for run in runs::expired(self.conn(), boottime, &self.clock.boot_id())? {
             let task = self.expect_task(&run.task_id)?;
             let payload = json!({ "stale_lock": run.claim_lock, "claim_expires": run.claim_expires, "now": self.now() });

@@ -11,6 +11,7 @@ pub(crate) mod comments;
 pub(crate) mod convert;
 pub(crate) mod counts;
 pub(crate) mod create;
+pub(crate) mod delays;
 pub(crate) mod events;
 pub(crate) mod export;
 pub(crate) mod folded;

@@ -343,7 +343,7 @@ pub(crate) struct Close<'a> {
     pub(crate) usage: Option<&'a Value>,
     pub(crate) stderr_tail: Option<&'a str>,
     pub(crate) finished: &'a Finished,
-    pub(crate) now: Timestamp,
+    pub(crate) ended_at: Timestamp,
 }
 
 /// Closes an open run. Returns whether it was open.
@@ -366,7 +366,7 @@ pub(crate) fn close(conn: &Connection, id: RunId, end: &Close<'_>) -> Result<boo
         to_json_or_null(end.usage),
         end.stderr_tail,
         to_json(end.finished)?,
-        end.now,
+        end.ended_at,
     ])
     .step("close the run")
     .map(|rows| rows == 1)

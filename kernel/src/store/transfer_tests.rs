@@ -19,6 +19,9 @@ const HOLD: &str = "
     INSERT INTO holds (kind, scope, name, reason, placed_by, created_at, ended_at, ended_by)
         VALUES ('manual', 'tenant', 'other', 'r', 'alice', 1, 2, 'alice')";
 
+/// A pause of a boot that is over.
+const DELAY: &str = "INSERT INTO delays (task_id, not_before, boot_id, due_boottime_us) SELECT id, 1, 'boot-0', 1 FROM tasks LIMIT 1";
+
 /// A board with something in every table.
 fn full() -> Bench {
     let bench = Bench::new();
@@ -59,6 +62,7 @@ fn full() -> Bench {
                 .unwrap();
             board.conn.execute_batch(HOLD).unwrap();
             crate::store::usage::add(board.conn, crate::RunId(1), crate::Bound::Comments, 1)?;
+            board.conn.execute_batch(DELAY).unwrap();
             board.fold_events(crate::Timestamp::from_micros(i64::MAX), 1)?;
             Ok(())
         })

@@ -177,6 +177,12 @@ impl Dispatcher {
             }
             Event::Held(key, phase, why) => self.held(&key, phase, why),
             Event::Tick => self.tick(now),
+            Event::ClockSet => {
+                let mut actions = self.tick(now);
+                // What is due on the clock since boot has another moment on the one that was set.
+                actions.extend(self.read_all());
+                actions
+            }
             Event::Reload => vec![Action::Reload],
             Event::Stop(asked, reply) => {
                 let actions = self.stop(next_mode(self.stopping, asked), now);

@@ -100,8 +100,10 @@ pub(crate) enum Event {
     StopFailed(TaskKey),
     /// A run cannot be finished yet; the words say why.
     Held(TaskKey, Phase, String),
-    /// The timer has gone off, or the clock was set.
+    /// The timer has gone off.
     Tick,
+    /// Somebody has set the clock of the host.
+    ClockSet,
     /// The configuration is to be read again.
     Reload,
     /// The daemon is to stop; the asker is told what that comes to.

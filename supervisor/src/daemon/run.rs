@@ -21,7 +21,7 @@ use super::manager::Manager;
 use super::run_task::{self, Context, run_task, submit, tell_started};
 use super::spare::Spares;
 use super::starts::Starts;
-use super::timer::WallTimer;
+use super::timer::{Expiry, WallTimer};
 use super::uids::Uids;
 use super::{Event, TaskKey, recover};
 use crate::api::{Listeners, OperatorKey, Sockets, WorkersRuntime, raise_descriptors, router};
@@ -104,7 +104,7 @@ pub(crate) async fn run(
         host,
         events: events.clone(),
         tasks: tasks.clone(),
-        uids: Uids::load(&root)?,
+        uids: Uids::of(&root),
         starts: Starts::default(),
         tuning,
     });
@@ -236,8 +236,10 @@ async fn own(
             },
             // Cancel-safe: an expiry that is not taken stays readable.
             expired = timer.expired() => {
-                expired.map_err(failed)?;
-                Event::Tick
+                match expired.map_err(failed)? {
+                    Expiry::Due => Event::Tick,
+                    Expiry::ClockSet => Event::ClockSet,
+                }
             }
         };
         for action in dispatcher.decide(event, kernel::SystemClock.now()) {

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kernel::{Clock as _, EndCause, Ending, Fault, OnCleanExit, Run, Siblings};
+use kernel::{Clock, EndCause, Ending, Fault, OnCleanExit, Run, Siblings, Timestamp};
 
 use super::launch::Note;
 use super::remains::{self, Remains};
@@ -79,7 +79,10 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
     };
     let note = Note::read(&known.path);
     if let Some(record) = dir.exit() {
-        let ending = from_record(&record, note.as_ref());
+        let boot = dir.pid().ok().flatten().map(|pid| pid.boot_id);
+        let same_boot = boot.is_none_or(|boot| boot == known.boot_id);
+        let ended_at = ended_at(&record, same_boot, &kernel::SystemClock);
+        let ending = from_record(&record, note.as_ref(), ended_at);
         return Ok(match &record.cause {
             Cause::SpawnFailed { step, error } if is_own(step) => {
                 Proof::Hindered(Box::new(ending), format!("the shim failed at its step `{step}`: {error}"))
@@ -169,8 +172,20 @@ fn lost(note: Option<&Note>) -> Proof {
     ended(ending)
 }
 
+/// When a run ended, by the clock of the host as it is set now: the time since boot tells, and after another boot the
+/// clock as it was set then.
+fn ended_at(record: &ExitRecord, same_boot: bool, clock: &impl Clock) -> Timestamp {
+    let now = clock.now();
+    if same_boot {
+        let ago = clock.boottime().saturating_sub(Duration::from_micros(record.ended_at_us));
+        let ago = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
+        return Timestamp::from_micros(now.as_micros().saturating_sub(ago));
+    }
+    record.ended_at_wall_us.map_or(now, Timestamp::from_micros)
+}
+
 /// What an exit record means in the lane of its run.
-fn from_record(record: &ExitRecord, note: Option<&Note>) -> Ending {
+fn from_record(record: &ExitRecord, note: Option<&Note>, ended_at: Timestamp) -> Ending {
     let cause = match &record.cause {
         _ if record.oom == Some(true) => EndCause::OutOfMemory,
         Cause::Deadline => EndCause::TimedOut,
@@ -184,12 +199,13 @@ fn from_record(record: &ExitRecord, note: Option<&Note>) -> Ending {
             (_, Some(signal)) => EndCause::Signaled { signal },
             (Some(RATE_LIMITED), None) => {
                 let pause = note.map_or(Duration::ZERO, |note| Duration::from_secs(note.rate_limit_pause));
-                EndCause::RateLimited { until: kernel::SystemClock.now().after(pause) }
+                EndCause::RateLimited { until: ended_at.after(pause) }
             }
             (code, None) => EndCause::Exited { code: code.unwrap_or(-1) },
         },
     };
     let mut ending = Ending::new(cause);
+    ending.ended_at = Some(ended_at);
     ending.exit_code = record.code;
     ending.signal = record.signal;
     ending.usage = serde_json::to_value(record.usage).ok();
@@ -225,5 +241,50 @@ fn stop_reason(reason: StopReason) -> kernel::StopReason {
         StopReason::Cancelled => kernel::StopReason::Cancelled,
         StopReason::Preempted => kernel::StopReason::Preempted,
         StopReason::Kill => kernel::StopReason::Kill,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::ManualClock;
+
+    use super::*;
+    use crate::rundir::{Usage, VERSION};
+
+    fn record(ended_at_us: u64, ended_at_wall_us: Option<i64>) -> ExitRecord {
+        ExitRecord {
+            version: VERSION,
+            cause: Cause::Exited,
+            code: Some(0),
+            signal: None,
+            oom: None,
+            stdout_tail: String::new(),
+            stderr_tail: String::new(),
+            usage: Usage::default(),
+            started_at_us: None,
+            ended_at_us,
+            ended_at_wall_us,
+            survivors: 0,
+            lingered: 0,
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_run_is_that_of_its_record_also_where_the_clock_was_set_meanwhile() {
+        let clock = ManualClock::new(Timestamp::from_secs(1_000_000));
+        let end = clock.boottime();
+        let record = record(u64::try_from(end.as_micros()).unwrap(), Some(1_000_000_000_000));
+        clock.advance(Duration::from_secs(100));
+        assert_eq!(ended_at(&record, true, &clock), Timestamp::from_secs(1_000_000));
+        clock.set(Timestamp::from_secs(500_100));
+        assert_eq!(ended_at(&record, true, &clock), Timestamp::from_secs(500_000));
+    }
+
+    #[test]
+    fn after_another_boot_the_clock_of_then_counts_and_a_record_without_it_ended_now() {
+        let clock = ManualClock::new(Timestamp::from_secs(2_000_000));
+        clock.reboot("boot-2");
+        assert_eq!(ended_at(&record(7, Some(1_000_000)), false, &clock), Timestamp::from_secs(1));
+        assert_eq!(ended_at(&record(7, None), false, &clock), Timestamp::from_secs(2_000_000));
     }
 }

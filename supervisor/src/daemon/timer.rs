@@ -17,6 +17,15 @@ pub(super) struct WallTimer {
     ready: AsyncFd<OwnedFd>,
 }
 
+/// Why the timer went off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expiry {
+    /// Its moment has come.
+    Due,
+    /// Somebody has set the clock.
+    ClockSet,
+}
+
 impl WallTimer {
     /// A timer that is not armed.
     pub(super) fn new() -> std::io::Result<Self> {
@@ -42,11 +51,11 @@ impl WallTimer {
     }
 
     /// Waits until it goes off. Cancel-safe: an expiry that nobody took stays readable.
-    pub(super) async fn expired(&self) -> std::io::Result<()> {
+    pub(super) async fn expired(&self) -> std::io::Result<Expiry> {
         let mut ready = self.ready.readable().await?;
-        // The count, or ECANCELED after a change of the clock: both mean "look again". A spurious wake-up does no harm.
-        self.timer.wait().ok();
+        // A spurious wake-up does no harm.
+        let waited = self.timer.wait();
         ready.clear_ready();
-        Ok(())
+        Ok(if waited == Err(nix::errno::Errno::ECANCELED) { Expiry::ClockSet } else { Expiry::Due })
     }
 }

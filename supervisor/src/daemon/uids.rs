@@ -1,22 +1,27 @@
-//! Which worker uids belong to which board: no two boards of a root ever give out the same one.
+//! Which worker uids belong to which board: no two boards of a host ever have the same one, whatever roots they are in.
 //!
-//! `uids.json` of the root holds a range for each board that has run a worker. A range, once given, is kept, also when
-//! the configured range changes later: files with its uids may still be there.
+//! Files keep their owners over a restart of the host, so a range, once given, is kept, also when the configured range
+//! changes later. The ranges of all roots stand in one ledger of the host (`ledger.rs`), which every daemon of root's uses.
+
+mod ledger;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use kernel::BoardId;
 use serde::{Deserialize, Serialize};
 
+use self::ledger::{Entries, Entry, Ledger, Owner};
 use crate::config::WorkerConfig;
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::rundir::write_json;
 
-const FILE: &str = "uids.json";
+/// Where a root kept its own ranges before there was a ledger of the host.
+const FORMER: &str = "uids.json";
+/// No board gets more uids than this at once: a host has room for many boards.
+const MOST: u32 = 1 << 21;
 
 /// One board's range of uids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,72 +32,119 @@ pub(super) struct Range {
     pub(super) last: u32,
 }
 
-/// The uids that the workers of a board have had, if any.
-pub(crate) fn uids_of(root: &Root, board: BoardId) -> Result<Option<RangeInclusive<u32>>, Failure> {
-    let uids = Uids::load(root)?;
-    let ranges = uids.ranges.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(ranges.get(&board.to_string()).map(|range| range.first..=range.last))
+impl Range {
+    fn meets(self, other: Range) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
 }
 
-/// The ranges of all boards. Only the process that owns the root changes them.
+/// The uids that the workers of a board have had, if any.
+pub(crate) fn uids_of(
+    root: &Root,
+    board: BoardId,
+    config: &WorkerConfig,
+) -> Result<Option<RangeInclusive<u32>>, Failure> {
+    let owner = Owner::of(root, board)?;
+    let known = Ledger::at(&config.uid_ledger).read()?.range_of(&owner);
+    let former = || Ok::<_, Failure>(former_ranges(root.dir())?.get(&board.to_string()).copied());
+    let range = match known {
+        Some(range) => Some(range),
+        None => former()?,
+    };
+    Ok(range.map(|range| range.first..=range.last))
+}
+
+/// The ranges of a root's boards. Only the process that owns the root asks for them.
 #[derive(Debug)]
 pub(super) struct Uids {
-    dir: PathBuf,
-    ranges: Mutex<BTreeMap<String, Range>>,
+    root: Root,
+    known: Mutex<BTreeMap<String, Range>>,
 }
 
 impl Uids {
-    /// Reads the ranges of a root.
-    pub(super) fn load(root: &Root) -> Result<Self, Failure> {
-        let dir = root.dir().to_owned();
-        let path = dir.join(FILE);
-        let ranges = match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
-                Failure::failed(format!("{} cannot be understood: {e}", path.display()))
-                    .hint("restore it from a backup; without it two boards could give one uid to two workers")
-            })?,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(e) => return Err(Failure::file("read", &path, &e)),
-        };
-        Ok(Uids { dir, ranges: Mutex::new(ranges) })
+    /// Knows no ranges yet: they are asked for when the first worker needs one.
+    pub(super) fn of(root: &Root) -> Self {
+        Uids { root: root.clone(), known: Mutex::default() }
     }
 
     /// The range of a board; a new board gets the next free one, which is durable before it is used.
     pub(super) fn range(&self, board: BoardId, config: &WorkerConfig) -> Result<Range, Failure> {
-        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = board.to_string();
-        if let Some(range) = ranges.get(&key) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(range) = known.get(&board.to_string()) {
             return Ok(*range);
         }
-        let range = next_range(&ranges, config)?;
-        let mut extended = ranges.clone();
-        extended.insert(key, range);
-        write_json(&self.dir, FILE, &extended)
-            .map_err(|e| Failure::file("write", &self.dir.join(FILE), &e))?;
-        *ranges = extended;
+        let owner = Owner::of(&self.root, board)?;
+        let former = former_ranges(self.root.dir())?.get(&board.to_string()).copied();
+        let range = Ledger::at(&config.uid_ledger).change(|entries| give(entries, owner, former, config))?;
+        known.insert(board.to_string(), range);
         Ok(range)
     }
 }
 
-fn next_range(taken: &BTreeMap<String, Range>, config: &WorkerConfig) -> Result<Range, Failure> {
-    // A sixteenth of the whole range: with the default one, sixteen boards of twelve million tasks each.
-    let size = (config.uid_count / 16).max(1);
+fn former_ranges(root: &Path) -> Result<BTreeMap<String, Range>, Failure> {
+    let path: PathBuf = root.join(FORMER);
+    match std::fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
+            Failure::failed(format!("{} cannot be understood: {e}", path.display()))
+                .hint("restore it from a backup; without it two boards could give one uid to two workers")
+        }),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(e) => Err(Failure::file("read", &path, &e)),
+    }
+}
+
+/// Finds the range of a board, or gives it one. Pure but for the look at what has vanished.
+fn give(
+    entries: &mut Entries,
+    owner: Owner,
+    former: Option<Range>,
+    config: &WorkerConfig,
+) -> Result<Range, Failure> {
+    if let Some(range) = entries.range_of(&owner) {
+        return Ok(range);
+    }
+    let free = |entries: &Entries, range: Range| !entries.iter().any(|entry| entry.range.meets(range));
+    if let Some(range) = former.filter(|range| free(entries, *range)) {
+        entries.push(Entry { owner, range });
+        return Ok(range);
+    }
+    let range = match next_range(entries, config) {
+        Some(range) => range,
+        // The uids of a root that is gone are given again only when there are no others.
+        None => {
+            entries.forget_vanished();
+            next_range(entries, config).ok_or_else(|| used_up(entries, config))?
+        }
+    };
+    entries.push(Entry { owner, range });
+    Ok(range)
+}
+
+fn next_range(entries: &Entries, config: &WorkerConfig) -> Option<Range> {
+    // A sixteenth of the whole range at most: with the default one, 95 boards of two million tasks each.
+    let size = (config.uid_count / 16).clamp(1, MOST);
     let end = u64::from(config.first_uid) + u64::from(config.uid_count);
     let mut first = config.first_uid;
-    while let Some(other) =
-        taken.values().find(|other| other.first < first.saturating_add(size) && first <= other.last)
-    {
-        first = other.last.saturating_add(1);
+    loop {
+        let range = Range { first, last: first.saturating_add(size - 1) };
+        if u64::from(first) + u64::from(size) > end {
+            return None;
+        }
+        match entries.iter().find(|entry| entry.range.meets(range)) {
+            Some(other) => first = other.range.last.saturating_add(1),
+            None => return Some(range),
+        }
     }
-    if u64::from(first) + u64::from(size) > end {
-        return Err(Failure::failed(format!(
-            "the uids from worker.first_uid = {} on are used up: {} boards have theirs",
-            config.first_uid,
-            taken.len()
-        ))
-        .hint("raise worker.uid_count in supervisor.toml"));
-    }
-    Ok(Range { first, last: first + size - 1 })
+}
+
+fn used_up(entries: &Entries, config: &WorkerConfig) -> Failure {
+    Failure::failed(format!(
+        "the uids from worker.first_uid = {} on are used up: {} boards of this host have theirs ({})",
+        config.first_uid,
+        entries.iter().count(),
+        config.uid_ledger.display()
+    ))
+    .hint("raise worker.uid_count in supervisor.toml")
 }
 
 #[cfg(test)]
@@ -104,31 +156,87 @@ mod tests {
         format!("00000000-0000-0000-0000-0000000000{n:02x}").parse().unwrap()
     }
 
-    #[test]
-    fn boards_get_ranges_that_do_not_meet_and_keep_them() {
-        let dir = tempfile::tempdir().unwrap();
-        let choice = RootChoice { root: Some(dir.path().into()), ..RootChoice::default() };
-        let root = choice.resolve(|_| None).unwrap();
-        let config = WorkerConfig { first_uid: 5000, uid_count: 160, ..WorkerConfig::default() };
-        let uids = Uids::load(&root).unwrap();
-        let one = uids.range(board(1), &config).unwrap();
-        let two = uids.range(board(2), &config).unwrap();
-        assert_eq!((one.first, one.last, two.first, two.last), (5000, 5009, 5010, 5019));
-        let again = Uids::load(&root).unwrap();
-        assert_eq!(again.range(board(1), &config).unwrap(), one);
-        let wider = WorkerConfig { first_uid: 5000, uid_count: 1600, ..config };
-        assert_eq!(again.range(board(3), &wider).unwrap().first, 5020);
+    fn root(dir: &Path) -> Root {
+        std::fs::create_dir_all(dir).unwrap();
+        let choice = RootChoice { root: Some(dir.into()), ..RootChoice::default() };
+        choice.resolve(|_| None).unwrap()
+    }
+
+    fn config(dir: &Path, count: u32) -> WorkerConfig {
+        let uid_ledger = dir.join("ledger");
+        WorkerConfig { first_uid: 5000, uid_count: count, uid_ledger, ..WorkerConfig::default() }
     }
 
     #[test]
-    fn a_range_that_is_used_up_is_refused() {
+    fn boards_get_ranges_that_do_not_meet_and_keep_them() {
         let dir = tempfile::tempdir().unwrap();
-        let choice = RootChoice { root: Some(dir.path().into()), ..RootChoice::default() };
-        let uids = Uids::load(&choice.resolve(|_| None).unwrap()).unwrap();
-        let config = WorkerConfig { first_uid: 5000, uid_count: 64, ..WorkerConfig::default() };
+        let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 160));
+        let uids = Uids::of(&root);
+        let one = uids.range(board(1), &config).unwrap();
+        let two = uids.range(board(2), &config).unwrap();
+        assert_eq!((one.first, one.last, two.first, two.last), (5000, 5009, 5010, 5019));
+        let again = Uids::of(&root);
+        assert_eq!(again.range(board(1), &config).unwrap(), one);
+        let wider = WorkerConfig { uid_count: 1600, ..config.clone() };
+        assert_eq!(again.range(board(3), &wider).unwrap().first, 5020);
+        assert_eq!(uids_of(&root, board(2), &config).unwrap(), Some(5010..=5019));
+    }
+
+    #[test]
+    fn two_roots_of_a_host_never_have_the_same_uids_even_where_one_is_a_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = config(dir.path(), 160);
+        let ranges = ["a", "copy-of-a"].map(|name| {
+            let root = root(&dir.path().join(name));
+            Uids::of(&root).range(board(1), &config).unwrap()
+        });
+        assert!(!ranges[0].meets(ranges[1]), "{ranges:?}");
+    }
+
+    #[test]
+    fn a_root_that_was_moved_keeps_its_uids() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = config(dir.path(), 160);
+        let before = Uids::of(&root(&dir.path().join("a"))).range(board(1), &config).unwrap();
+        std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
+        assert_eq!(Uids::of(&root(&dir.path().join("b"))).range(board(1), &config).unwrap(), before);
+    }
+
+    #[test]
+    fn what_a_root_has_given_out_before_there_was_a_ledger_stays_its_own_unless_another_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = config(dir.path(), 160);
+        let former = format!("{{\"{}\":{{\"first\":5030,\"last\":5039}}}}", board(1));
+        let ranges = ["a", "b"].map(|name| {
+            let root = root(&dir.path().join(name));
+            std::fs::write(root.dir().join(FORMER), &former).unwrap();
+            Uids::of(&root).range(board(1), &config).unwrap()
+        });
+        assert_eq!((ranges[0].first, ranges[1].first), (5030, 5000));
+    }
+
+    #[test]
+    fn a_range_that_is_used_up_is_refused_and_that_of_a_root_that_is_gone_is_given_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 64));
+        let uids = Uids::of(&root);
         for n in 0..16 {
             uids.range(board(n), &config).unwrap();
         }
         assert!(uids.range(board(16), &config).unwrap_err().hint.is_some());
+        std::fs::remove_dir_all(root.dir()).unwrap();
+        let other = self::root(&dir.path().join("other"));
+        assert_eq!(Uids::of(&other).range(board(16), &config).unwrap().first, 5000);
+    }
+
+    #[test]
+    fn a_ledger_that_cannot_be_understood_gives_no_uids() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 160));
+        Uids::of(&root).range(board(1), &config).unwrap();
+        let file = std::fs::read_dir(&config.uid_ledger).unwrap().flatten().find(|e| e.file_name() != "lock");
+        std::fs::write(file.unwrap().path(), "{").unwrap();
+        let failure = Uids::of(&root).range(board(2), &config).unwrap_err();
+        assert!(failure.message.contains("cannot be understood") && failure.hint.is_some(), "{failure}");
     }
 }

@@ -36,7 +36,7 @@ mod tests {
 
     use kernel::{Timestamp, WaitingCode};
 
-    use super::super::action::{BoardWork, Horizon};
+    use super::super::action::{Action, BoardWork, Horizon};
     use super::super::dispatcher::Dispatcher;
     use super::super::stopping::StopMode;
     use super::*;
@@ -150,5 +150,12 @@ mod tests {
         daemon.decide(Event::Stop(StopMode::Drain, reply), now());
         let (code, text) = told(&daemon, 2, "scratch");
         assert_eq!((code, text.contains("draining")), (WaitingCode::Stopping, true), "{text}");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_has_every_board_read_again() {
+        let mut daemon = running(config(""), Horizon::Forever, &[]);
+        let asked = daemon.decide(Event::ClockSet, now());
+        assert!(asked.iter().any(|action| matches!(action, Action::Read(_))), "{asked:?}");
     }
 }

@@ -153,7 +153,7 @@ impl Sweep {
     fn workspaces(&self, after: &str, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
         let needed = self.board.readers().with(|view| view.directories_in_use())?;
         let needed: BTreeSet<PathBuf> = needed.into_iter().map(PathBuf::from).collect();
-        let former = uids_of(self.root(), self.board.id())?;
+        let former = uids_of(self.root(), self.board.id(), &self.service.config().worker)?;
         self.each(&self.root().workspaces(self.board.name()), after, |name, path| {
             let Ok(id) = name.parse::<TaskId>() else {
                 items.extend(foreign(Kind::Workspace, path, None, "the supervisor did not make it"));

@@ -126,6 +126,7 @@ mod tests {
             usage: Usage::default(),
             started_at_us: Some(1),
             ended_at_us: 2,
+            ended_at_wall_us: Some(3),
             survivors: 0,
             lingered: 1,
         }

@@ -127,6 +127,9 @@ pub(crate) struct ExitRecord {
     pub(crate) started_at_us: Option<u64>,
     /// When nothing of the run was left, in microseconds of `CLOCK_BOOTTIME`.
     pub(crate) ended_at_us: u64,
+    /// The same moment in microseconds since the epoch, as the clock of the host had it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ended_at_wall_us: Option<i64>,
     /// Processes that are still there. A shim writes no record before this is 0.
     pub(crate) survivors: u32,
     /// Descendants that outlived the worker and had to be ended.

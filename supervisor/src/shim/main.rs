@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use kernel::Clock as _;
 use nix::sys::prctl;
 use nix::unistd::setsid;
 
@@ -192,6 +193,7 @@ fn not_begun(Failure { step, error }: Failure) -> ExitRecord {
         usage: Usage::default(),
         started_at_us: None,
         ended_at_us: boottime_us(),
+        ended_at_wall_us: Some(kernel::SystemClock.now().as_micros()),
         survivors: 0,
         lingered: 0,
     }

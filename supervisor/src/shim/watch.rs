@@ -3,6 +3,7 @@
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use kernel::Clock as _;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::WaitStatus;
 
@@ -248,6 +249,7 @@ impl<'a> Watch<'a> {
             usage: record::usage(),
             started_at_us: self.started_at,
             ended_at_us: boottime_us(),
+            ended_at_wall_us: Some(kernel::SystemClock.now().as_micros()),
             survivors: 0,
             lingered: self.lingered,
         }

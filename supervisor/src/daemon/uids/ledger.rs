@@ -1,0 +1,160 @@
+//! The host's ledger of worker uids: one file beside its lock, for all roots.
+
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use kernel::BoardId;
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+
+use super::Range;
+use crate::failure::Failure;
+use crate::paths::{Root, make_dir};
+
+const FILE: &str = "ranges.json";
+const LOCK: &str = "lock";
+/// The version of the file.
+const VERSION: u32 = 1;
+
+/// Whose a range is: a board of a root. A copy of a root is another root, and one that was moved is the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Owner {
+    root: PathBuf,
+    device: u64,
+    inode: u64,
+    board: String,
+}
+
+impl Owner {
+    /// A board of a root that is there.
+    pub(super) fn of(root: &Root, board: BoardId) -> Result<Self, Failure> {
+        let dir = root.dir();
+        let meta = std::fs::metadata(dir).map_err(|e| Failure::file("look at the root", dir, &e))?;
+        Ok(Owner { root: dir.to_owned(), device: meta.dev(), inode: meta.ino(), board: board.to_string() })
+    }
+
+    /// Devices get other numbers when a host starts again, and paths other names when somebody moves them; both at once is
+    /// another root.
+    fn is(&self, other: &Owner) -> bool {
+        let same_place = (self.device, self.inode) == (other.device, other.inode);
+        self.board == other.board && (same_place || self.root == other.root)
+    }
+
+    fn has_vanished(&self) -> bool {
+        match std::fs::metadata(&self.root) {
+            Ok(meta) => meta.ino() != self.inode,
+            Err(e) => e.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+}
+
+/// One range that was given out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    #[serde(flatten)]
+    pub(super) owner: Owner,
+    #[serde(flatten)]
+    pub(super) range: Range,
+}
+
+/// All ranges that were given out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Entries {
+    version: u32,
+    ranges: Vec<Entry>,
+}
+
+impl Entries {
+    /// The range of a board.
+    pub(super) fn range_of(&self, owner: &Owner) -> Option<Range> {
+        self.ranges.iter().find(|entry| entry.owner.is(owner)).map(|entry| entry.range)
+    }
+
+    /// Each range.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.ranges.iter()
+    }
+
+    /// Adds a range.
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.ranges.push(entry);
+    }
+
+    /// Forgets the ranges of roots that are gone, where no process has one of their uids. The files of a root go with it.
+    pub(super) fn forget_vanished(&mut self) {
+        let Ok(all) = procfs::process::all_processes() else { return };
+        let used: Vec<u32> = all.flatten().filter_map(|process| process.uid().ok()).collect();
+        let is_used = |range: Range| used.iter().any(|uid| (range.first..=range.last).contains(uid));
+        self.ranges.retain(|entry| !entry.owner.has_vanished() || is_used(entry.range));
+    }
+}
+
+/// The ledger in its directory.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    dir: PathBuf,
+}
+
+impl Ledger {
+    /// The ledger in a directory that need not be there yet.
+    pub(super) fn at(dir: &Path) -> Self {
+        Ledger { dir: dir.to_owned() }
+    }
+
+    /// Reads it. A ledger that is not there is empty.
+    pub(super) fn read(&self) -> Result<Entries, Failure> {
+        let path = self.dir.join(FILE);
+        match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
+                Failure::failed(format!("{} cannot be understood: {e}", path.display()))
+                    .hint("restore it from a backup; without it two roots could give one uid to two workers")
+            }),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Entries::default()),
+            Err(e) => Err(Failure::file("read", &path, &e)),
+        }
+    }
+
+    /// Changes it while no other daemon does; durable when it returns. A change that fails changes nothing.
+    pub(super) fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Entries) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let elsewhere = |failure: Failure| {
+            failure.hint(
+                "every root of this host needs one directory that it can write: name it as worker.uid_ledger in \
+                 supervisor.toml, the same for all",
+            )
+        };
+        make_dir(&self.dir, 0o700).map_err(elsewhere)?;
+        let path = self.dir.join(LOCK);
+        let failed = |e: std::io::Error| Failure::file("lock", &path, &e);
+        let file = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|e| elsewhere(failed(e)))?;
+        // Held for the time of one small write.
+        let _lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, e)| failed(e.into()))?;
+        let mut entries = self.read()?;
+        let before = entries.ranges.clone();
+        let outcome = change(&mut entries)?;
+        if entries.ranges != before {
+            self.write(&entries).map_err(|e| Failure::file("write", &self.dir.join(FILE), &e))?;
+        }
+        Ok(outcome)
+    }
+
+    fn write(&self, entries: &Entries) -> std::io::Result<()> {
+        let entries = Entries { version: VERSION, ..entries.clone() };
+        let mut beside = tempfile::NamedTempFile::new_in(&self.dir)?;
+        serde_json::to_writer(&mut beside, &entries)?;
+        beside.write_all(b"\n")?;
+        beside.as_file().sync_all()?;
+        beside.persist(self.dir.join(FILE)).map_err(|e| e.error)?;
+        std::fs::File::open(&self.dir)?.sync_all()
+    }
+}
