@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::filter::EventFilter;
 use crate::hold::HoldScope;
 use crate::id::{Profile, RunId, TaskId};
-use crate::outcome::Outcome;
+use crate::outcome::{Denied, Outcome};
 use crate::status::Status;
 use crate::store::suspects::{self, Suspect};
 use crate::view::View;
@@ -27,6 +27,9 @@ const CYCLES: usize = 3;
 const REPEATED: u32 = 2;
 /// A task whose time came so long ago was not woken.
 const OVERDUE: Duration = Duration::from_mins(5);
+
+/// The events of runs that failed.
+const ENDINGS: [&str; 3] = ["crashed", "spawn_failed", "protocol_violation"];
 
 words! {
     /// How bad it is.
@@ -100,6 +103,7 @@ impl View<'_> {
         let mut found = Vec::new();
         for suspect in suspects::list(self.conn, task, self.now())? {
             let mut diagnostics = Vec::new();
+            diagnostics.extend(self.denied(&suspect)?);
             diagnostics.extend(self.failing(&suspect)?);
             diagnostics.extend(self.crashing(&suspect)?);
             diagnostics.extend(self.forgotten(&suspect));
@@ -117,6 +121,40 @@ impl View<'_> {
             (one.diagnostics.first().map(|worst| std::cmp::Reverse(worst.severity)), one.task_id.clone())
         });
         Ok(found)
+    }
+
+    /// The first failure tells: what a sandbox denies once it denies again.
+    fn denied(&self, suspect: &Suspect) -> Result<Option<Diagnostic>, Error> {
+        if suspect.failures == 0 {
+            return Ok(None);
+        }
+        let filter = EventFilter {
+            task: Some(suspect.id.clone()),
+            kinds: ENDINGS.map(str::to_owned).to_vec(),
+            limit: 1,
+            newest_first: true,
+            ..EventFilter::default()
+        };
+        let told = |event: &crate::Event| {
+            let denied = event.payload.as_ref()?.get(Denied::KEY)?;
+            serde_json::from_value::<Denied>(denied.clone()).ok()
+        };
+        let events = self.events(&filter)?;
+        let last = events.last().and_then(|event| Some((event, told(event)?)));
+        let Some((event, Denied { policy, act, line, text })) = last else { return Ok(None) };
+        let (id, at) = (&suspect.id, event.created_at);
+        Ok(Some(Diagnostic {
+            kind: "sandbox_denied".to_owned(),
+            severity: Severity::Error,
+            title: format!("its sandbox denied {act}"),
+            detail: text,
+            actions: suggest(vec![command("see what its last run said", &format!("supervisor log {id}"))]),
+            first_seen_at: at,
+            last_seen_at: at,
+            count: suspect.failures,
+            run_id: event.run_id,
+            data: json!({ "policy": policy, "act": act, "line": line }),
+        }))
     }
 
     fn failing(&self, suspect: &Suspect) -> Result<Option<Diagnostic>, Error> {

@@ -47,6 +47,30 @@ fn what_is_held_on_purpose_is_not_stranded() {
 }
 
 #[test]
+fn what_a_sandbox_denied_is_told_with_the_first_failure_until_the_next_run_ends_otherwise() {
+    let bench = Bench::new();
+    let task = bench.create(titled("is denied")).id;
+    let run = bench.start(&task);
+    let mut ending = crate::Ending::new(EndCause::Exited { code: 127 });
+    ending.denied = Some(crate::Denied {
+        policy: "default".to_owned(),
+        act: "executing /x/cargo".to_owned(),
+        line: Some("[filesystem] toolchains = [\"cargo\"]".to_owned()),
+        text: "the sandbox denied executing /x/cargo".to_owned(),
+    });
+    bench.call(move |board| board.finish_run(run, ending)).unwrap();
+    let told = found(&bench, &task);
+    assert_eq!(kinds(&bench, &task), [("sandbox_denied".to_owned(), Severity::Error)]);
+    assert_eq!(told[0].title, "its sandbox denied executing /x/cargo");
+    assert_eq!(told[0].data["line"], "[filesystem] toolchains = [\"cargo\"]");
+    let error = bench.readers.with(|view| view.expect_run(run)).unwrap().error.unwrap();
+    assert_eq!(error, "exit code 127; the sandbox denied executing /x/cargo");
+    bench.clock.advance(Duration::from_mins(1));
+    bench.finish(bench.start(&task), EndCause::Exited { code: 3 });
+    assert!(kinds(&bench, &task).iter().all(|(kind, _)| kind != "sandbox_denied"));
+}
+
+#[test]
 fn failures_in_a_row_are_told_with_the_first_and_the_last_of_them() {
     let bench = Bench::new();
     let task = bench.create(NewTask { max_retries: Some(2), ..titled("fails") }).id;

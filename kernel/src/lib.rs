@@ -103,8 +103,8 @@ pub use id::{
 };
 pub use note::{Attachment, Comment, Event};
 pub use outcome::{
-    Approval, ApprovalClass, BlockKind, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome, Siblings,
-    StopReason,
+    Approval, ApprovalClass, BlockKind, Denied, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome,
+    Siblings, StopReason,
 };
 pub use quota::{Bound, Quotas, SharedQuotas};
 pub use readers::Readers;

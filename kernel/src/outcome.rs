@@ -220,6 +220,24 @@ words! {
     }
 }
 
+/// Something that the sandbox of a run denied it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denied {
+    /// The policy.
+    pub policy: String,
+    /// The act, such as `executing /home/ann/.cargo/bin/cargo`.
+    pub act: String,
+    /// The line of a policy that allows it; none where nothing does.
+    pub line: Option<String>,
+    /// All of it in a sentence.
+    pub text: String,
+}
+
+impl Denied {
+    /// Where it stands in the event of the run's end.
+    pub(crate) const KEY: &'static str = "denied";
+}
+
 /// Everything that is known about the end of a run.
 #[derive(Clone, Debug)]
 pub struct Ending {
@@ -235,6 +253,8 @@ pub struct Ending {
     pub usage: Option<Value>,
     /// The end of what it wrote to stderr.
     pub stderr_tail: Option<String>,
+    /// What its sandbox denied it, as far as that is known.
+    pub denied: Option<Denied>,
     /// How many counted failures in a row block a task that has no limit of its own.
     pub failure_limit: u32,
     /// What a rate limit means for others.
@@ -266,6 +286,7 @@ impl Ending {
             signal,
             usage: None,
             stderr_tail: None,
+            denied: None,
             failure_limit: crate::retry::DEFAULT_FAILURE_LIMIT,
             siblings: Siblings::Hold,
             ended_at: None,

@@ -236,6 +236,10 @@ fn failed(outcome: Outcome, error: String, ending: &Ending, tally: Tally, now: T
     let limit = tally.max_retries.unwrap_or(ending.failure_limit).max(1);
     let at = tally.ended_at.after(pause(failures));
     let then = if failures >= limit { Then::Blocked(BlockKind::GaveUp) } else { later(tally, at, now) };
+    let error = match &ending.denied {
+        Some(denied) => format!("{error}; {}", denied.text),
+        None => error,
+    };
     let hold = (then == Then::Review && at > now).then_some(at);
     Decision { error: Some(error), hold, ..plain(outcome, then, failures) }
 }

@@ -124,6 +124,11 @@ impl View<'_> {
         tasks::directories(self.conn)
     }
 
+    /// Returns the workspaces that tasks which are not archived name, each once, but for scratch.
+    pub fn workplaces(&self) -> Result<Vec<String>, Error> {
+        tasks::workplaces(self.conn)
+    }
+
     /// Returns at most `limit` archived tasks with a worktree, in the order of their ids, after one of them.
     pub fn archived_worktrees(&self, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
         tasks::archived_worktrees(self.conn, after, limit)

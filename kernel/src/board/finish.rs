@@ -6,7 +6,7 @@ use super::{Board, Telling, completed_payload, preview};
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::id::{RunId, TaskId};
-use crate::outcome::{BlockKind, Ending, Finished, Outcome};
+use crate::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
 use crate::retry::{self, BLOCK_RECURRENCE_LIMIT, Decision, Tally};
 use crate::run::{Purpose, Run};
 use crate::status::{Change, Then};
@@ -229,6 +229,9 @@ fn telling(run: &Run, decision: &Decision, ending: &Ending, from: &Standing) -> 
         "outcome": decision.outcome, "error": decision.error, "pid": run.worker_pid, "failures": decision.failures,
         "exit_code": ending.exit_code, "signal": ending.signal, "retry_at": decision.retry_at(),
     });
+    if let (Some(denied), Value::Object(payload)) = (&ending.denied, &mut payload) {
+        payload.insert(Denied::KEY.to_owned(), json!(denied));
+    }
     let kind = match decision.outcome {
         Outcome::Completed => {
             payload = completed_payload(decision.handoff.as_ref());

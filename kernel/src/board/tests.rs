@@ -543,3 +543,16 @@ fn a_run_that_ended_before_the_board_was_told_has_its_own_end_and_its_pause_coun
     let run = bench.readers.with(|view| view.expect_run(third)).unwrap();
     assert_eq!(run.ended_at, Some(run.started_at));
 }
+
+#[test]
+fn each_place_where_tasks_work_is_listed_once_until_they_are_archived() {
+    let bench = Bench::new();
+    let at = |place: &str| NewTask { workspace: place.to_owned(), ..titled("there") };
+    let places = ["dir:/b", "worktree:/a", "dir:/b", "scratch", "dir:/a"];
+    let ids = places.map(|place| bench.create(at(place)).id);
+    let listed = || bench.readers.with(|view| view.workplaces()).unwrap();
+    assert_eq!(listed(), ["dir:/a", "dir:/b", "worktree:/a"]);
+    let [_, archived, ..] = ids;
+    bench.call(move |board| board.archive(&archived, Detach::Refuse, &alice())).unwrap();
+    assert_eq!(listed(), ["dir:/a", "dir:/b"]);
+}

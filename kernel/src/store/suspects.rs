@@ -38,7 +38,7 @@ pub(crate) fn list(conn: &Connection, task: Option<&TaskId>, now: Timestamp) -> 
              t.updated_at) AS since \
          FROM tasks t WHERE t.status IN ('triage', 'todo', 'scheduled', 'ready', 'running', 'review', 'blocked') \
            AND (?1 IS NULL OR t.id = ?1) \
-           AND (t.consecutive_failures > 1 OR t.last_block_kind IS NOT NULL OR t.status IN ('blocked', 'ready') \
+           AND (t.consecutive_failures > 0 OR t.last_block_kind IS NOT NULL OR t.status IN ('blocked', 'ready') \
              OR (t.status = 'scheduled' AND t.not_before <= ?2)) \
          ORDER BY t.id LIMIT ?3",
     )

@@ -442,6 +442,22 @@ pub(crate) fn directories(conn: &Connection) -> Result<Vec<String>, Error> {
     .step("list the directories in use")
 }
 
+/// Returns each workspace once that tasks which are not archived name, but for scratch: a walk from one value to the next
+/// through their index.
+pub(crate) fn workplaces(conn: &Connection) -> Result<Vec<String>, Error> {
+    conn.prepare_cached(
+        "WITH RECURSIVE place (name) AS ( \
+           SELECT min(workspace) FROM tasks WHERE workspace <> 'scratch' AND status <> 'archived' \
+           UNION ALL \
+           SELECT (SELECT min(workspace) FROM tasks \
+                   WHERE workspace <> 'scratch' AND status <> 'archived' AND workspace > place.name) \
+           FROM place WHERE place.name IS NOT NULL) \
+         SELECT name FROM place WHERE name IS NOT NULL",
+    )
+    .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
+    .step("list the workspaces in use")
+}
+
 pub(crate) fn archived_worktrees(conn: &Connection, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
     conn.prepare_cached(&format!(
         "{TASK} WHERE t.status = 'archived' AND t.workspace GLOB 'worktree:*' AND t.id > ?1 ORDER BY t.id LIMIT ?2"
