@@ -39,6 +39,7 @@ mod stop;
 mod survivors;
 mod transfer;
 mod unhappy;
+mod walls;
 mod why;
 mod words;
 mod worker;

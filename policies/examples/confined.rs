@@ -1,7 +1,7 @@
 //! Applies a policy to itself and executes a command, or tries one forbidden thing and says how it went.
 //!
 //! `confined run '<json>' <command>…` prints the report as a line of JSON before the command runs; the JSON names a
-//! shipped `policy`, the `surroundings`, and optionally a lower Landlock `abi` and `view: false`.
+//! shipped `policy`, or its `text`, the `surroundings`, and optionally a lower Landlock `abi` and `view: false`.
 //! `confined probe <what> [<argument>]` prints `OPEN` or `BLOCKED <errno>`; `confined helper <uid> <readable>
 //! <writable> <what> [<argument>]` does so as a helper of the supervisor; `confined view` tries a mount namespace.
 #![expect(clippy::print_stdout, reason = "it is a command line program")]
@@ -29,6 +29,7 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 struct Order {
     policy: String,
+    text: Option<String>,
     surroundings: Surroundings,
     abi: Option<u32>,
     view: Option<bool>,
@@ -58,7 +59,10 @@ fn main() -> ExitCode {
 
 fn run(order: &str, command: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
     let order: Order = serde_json::from_str(order)?;
-    let policy = Policy::builtin(&order.policy).ok_or("find the policy")?;
+    let policy = match &order.text {
+        Some(text) => Policy::from_toml(text, std::path::Path::new("test.toml"))?,
+        None => Policy::builtin(&order.policy).ok_or("find the policy")?,
+    };
     let mut host = Support::detect();
     if let Some(abi) = order.abi {
         host = host.with_abi(abi);
@@ -111,6 +115,10 @@ fn probe(what: &str, argument: &str) -> io::Result<()> {
         "terminal" => OpenOptions::new().read(true).write(true).open("/dev/ptmx").map(drop),
         "execute" => Command::new(argument).output().map(drop),
         "tcp-connect" => TcpStream::connect(local(argument)).map(drop),
+        "tcp-pair" => {
+            let listener = TcpListener::bind(local("0"))?;
+            TcpStream::connect(listener.local_addr()?).map(drop)
+        }
         "tcp-bind" => TcpListener::bind(local(argument)).map(drop),
         "udp" => UdpSocket::bind(local("0"))?.send_to(b"x", local(argument)).map(drop),
         "mptcp" => {

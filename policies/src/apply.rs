@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use rustix::process::fchdir;
 
+use crate::loopback::{self, LoopbackError};
 use crate::mounts::{ProbeError, show_own_processes};
 use crate::plan::{OwnProcesses, Plan};
 use crate::privileges::{self, Closed, PrivilegeError};
@@ -39,6 +40,9 @@ pub enum ApplyError {
     /// The file system view could not be made.
     #[error(transparent)]
     View(#[from] ProbeError),
+    /// The loopback interface could not be made.
+    #[error(transparent)]
+    Loopback(#[from] LoopbackError),
     /// The workspace could not be entered.
     #[error("enter the workspace {}: {source}", .path.display())]
     Workspace {
@@ -90,6 +94,10 @@ impl Plan {
         let in_view = self.view.is_some();
         if let Some(view) = self.view {
             view.enter()?;
+        }
+        // With the privileges that made the view.
+        if self.loopback {
+            loopback::enter()?;
         }
         if self.own_processes == OwnProcesses::Mounted {
             // Nothing is kept apart by it: where it cannot be had, the numbers in `/proc` are the host's.

@@ -55,13 +55,13 @@ impl Boundary {
     /// When the kernel's table of mounts cannot be read.
     pub fn around(places: &[PathBuf]) -> io::Result<Self> {
         let table = MountTable::read()?;
-        let places = places.iter().filter_map(|place| {
-            let place = leads_to(place);
-            let spot = table.spot(&place)?;
-            Some((place, spot))
-        });
-        let places = places.collect();
-        Ok(Self { table, places })
+        Ok(Self { places: located(&table, places), table })
+    }
+
+    /// Locates other places by the same table of mounts.
+    pub(crate) fn with(&self, places: &[PathBuf]) -> Self {
+        let table = self.table.clone();
+        Self { places: located(&table, places), table }
     }
 
     /// Returns how a path stands to the places: by where symbolic links lead and by what mounts show, not by names.
@@ -92,6 +92,15 @@ impl Boundary {
         });
         seen.collect()
     }
+}
+
+fn located(table: &MountTable, places: &[PathBuf]) -> Vec<(PathBuf, Spot)> {
+    let located = places.iter().filter_map(|place| {
+        let place = leads_to(place);
+        let spot = table.spot(&place)?;
+        Some((place, spot))
+    });
+    located.collect()
 }
 
 impl Spot {

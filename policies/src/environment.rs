@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::Policy;
+use crate::surroundings::Surroundings;
+
+/// The `PATH` of a run whose policy says nothing about it.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What `LC_*` stands for: the categories of glibc's locale(7).
 const LOCALE: &[&str] = &[
@@ -55,6 +60,17 @@ impl TryFrom<String> for Name {
     }
 }
 
+impl AsRef<String> for Name {
+    fn as_ref(&self) -> &String {
+        &self.0
+    }
+}
+
+/// Whether a variable is the supervisor's: set for each run, so that a policy's word on it would mean nothing.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    matches!(name, "HOME" | "TMPDIR") || name.starts_with("SUPERVISOR_") || name.starts_with("HERMES_")
+}
+
 impl From<Name> for String {
     fn from(name: Name) -> Self {
         name.0
@@ -72,19 +88,35 @@ impl fmt::Debug for Environment {
 }
 
 impl Policy {
-    /// Returns the environment of a run: what the policy passes on of `from`, then what the policy sets, then `set`.
+    /// Returns the environment of a run: `usual`, its toolchains', what the policy passes on of `from`, what the policy
+    /// sets, and `set`, each before the next. Its `PATH` is the policy's, or the usual one, behind `programs` and the
+    /// toolchains.
     pub fn environment(
         &self,
         from: impl Fn(&str) -> Option<OsString>,
+        around: &Surroundings,
+        programs: &Path,
+        usual: &BTreeMap<String, String>,
         set: BTreeMap<String, String>,
     ) -> BTreeMap<String, OsString> {
-        let mut all = BTreeMap::new();
+        let tools = self.filesystem.toolchain_environment(around);
+        let mut all: BTreeMap<String, OsString> =
+            usual.iter().map(|(name, value)| (name.clone(), value.into())).collect();
+        all.extend(tools.set);
         for Name(name) in &self.env.pass {
             let names = if name == "LC_*" { LOCALE.to_vec() } else { vec![name.as_str()] };
             all.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), from(name)?))));
         }
         let own = self.env.set.clone().into_iter().chain(set);
         all.extend(own.map(|(name, value)| (name, OsString::from(value))));
+        let mut path = programs.as_os_str().to_owned();
+        for part in tools.path.iter().map(|tool| tool.as_os_str()) {
+            path.push(":");
+            path.push(part);
+        }
+        path.push(":");
+        path.push(all.remove("PATH").unwrap_or_else(|| USUAL_PATH.into()));
+        all.insert("PATH".to_owned(), path);
         all
     }
 }
@@ -101,11 +133,33 @@ mod tests {
     #[test]
     fn only_listed_variables_pass_and_the_run_has_the_last_word() {
         let policy = Policy::builtin("default").unwrap();
-        let set = BTreeMap::from([("PATH".to_owned(), "/mine".to_owned())]);
-        let env = policy.environment(caller, set);
+        let around = crate::surroundings::bare(Path::new("/ws"));
+        let set = BTreeMap::from([("LC_TIME".to_owned(), "mine".to_owned())]);
+        let usual = BTreeMap::from([("TERM".to_owned(), "dumb".to_owned())]);
+        let env = policy.environment(caller, &around, Path::new("/bin-of-ours"), &usual, set);
         let names: Vec<&str> = env.keys().map(String::as_str).collect();
         assert_eq!(names, ["LC_TIME", "PATH", "TERM"]);
-        assert_eq!(env["PATH"], "/mine");
+        assert_eq!((env["LC_TIME"].to_str(), env["TERM"].to_str()), (Some("mine"), Some("TERM-value")));
+    }
+
+    #[test]
+    fn the_policys_path_is_kept_behind_our_own_programs_and_the_toolchains() {
+        let around = Surroundings {
+            toolchain_home: Some("/home/ann".into()),
+            ..crate::surroundings::bare(Path::new("/ws"))
+        };
+        let path = |text: &str| {
+            let text = format!("version = 1\n{text}");
+            let policy = Policy::from_toml(&text, Path::new("p.toml")).unwrap();
+            policy.environment(caller, &around, Path::new("/sv/bin"), &BTreeMap::new(), BTreeMap::new())["PATH"].clone()
+        };
+        assert_eq!(path(""), "/sv/bin:/usr/local/bin:/usr/bin:/bin");
+        assert_eq!(path("[env]\nset = { PATH = '/mine' }"), "/sv/bin:/mine");
+        assert_eq!(path("[env]\npass = ['PATH']"), "/sv/bin:PATH-value");
+        assert_eq!(
+            path("[filesystem]\ntoolchains = ['cargo']\n[env]\nset = { PATH = '/mine' }"),
+            "/sv/bin:/home/ann/.cargo/bin:/mine"
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub enum PolicyError {
         message: String,
     },
     /// The policy extends one that does not exist.
-    #[error("read policy {}:{line} (extends): no built-in policy is named `{base}` (there are {})", .origin.display(), .known.join(", "))]
+    #[error("read policy {}:{line} (extends): no policy is named `{base}` (there are {})", .origin.display(), .known.join(", "))]
     Base {
         /// The file.
         origin: PathBuf,
@@ -28,7 +28,79 @@ pub enum PolicyError {
         /// The name given.
         base: String,
         /// The names that exist.
-        known: &'static [&'static str],
+        known: Vec<String>,
+    },
+    /// The policies that it extends lead back to itself.
+    #[error("read policy {}:{line} (extends): it leads back to itself: {chain}", .origin.display())]
+    Cycle {
+        /// The file in which the circle closes.
+        origin: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The names, in the order in which they extend each other.
+        chain: String,
+    },
+    /// The policy has another name than its file.
+    #[error(
+        "read policy {}:{line} (name): it is named `{found}`, and tasks call it `{file}` after its file; name both alike or leave the name out",
+        .origin.display()
+    )]
+    Name {
+        /// The file.
+        origin: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The name given.
+        found: String,
+        /// The name of the file.
+        file: String,
+    },
+    /// The policy grants the whole file system.
+    #[error(
+        "read policy {}:{line} ({key}): `/` grants every file, the supervisor's own included; grant the directories that are needed, or give trusted commands the policy `unconfined`",
+        .origin.display()
+    )]
+    Everything {
+        /// The file.
+        origin: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The key.
+        key: &'static str,
+    },
+    /// The policy grants a place that is closed to every worker.
+    #[error(
+        "read policy {}:{line} ({key}): {} {relation} {}, which is the supervisor's own and closed to every worker; grant another directory",
+        .origin.display(),
+        .path.display(),
+        .place.display()
+    )]
+    Closed {
+        /// The file.
+        origin: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The key.
+        key: &'static str,
+        /// The granted path.
+        path: PathBuf,
+        /// How it stands to the place.
+        relation: &'static str,
+        /// The supervisor's place.
+        place: PathBuf,
+    },
+    /// The policy names a variable that the supervisor sets.
+    #[error(
+        "read policy {}:{line} (env): `{name}` is set by the supervisor for each run; leave it out",
+        .origin.display()
+    )]
+    Variable {
+        /// The file.
+        origin: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The variable.
+        name: String,
     },
     /// The policy was written for another version of the format.
     #[error("read policy {}:{line} (version): version {found} is not known; this release reads version 1", .origin.display())]

@@ -40,6 +40,15 @@ impl Policy {
         }
         let real = leads_to(path);
         let words = self.words(around);
+        let deepest = |places: &[PathBuf]| {
+            let over = places.iter().filter(|place| real.starts_with(place));
+            over.map(|place| place.components().count()).max()
+        };
+        // What is closed is covered beneath a grant, but for what is the run's own in it.
+        let closed = deepest(&around.closed.places).max(deepest(&around.closed.tasks));
+        if closed.is_some() && deepest(&around.closed.own).max(deepest(&around.own())) < closed {
+            return Answer::Denied;
+        }
         let found = words
             .into_iter()
             .find(|(access, base, _)| permits(*access, want) && real.starts_with(leads_to(base)));
@@ -49,18 +58,19 @@ impl Policy {
     /// Returns each grant with its access, its place and its name.
     fn words(&self, around: &Surroundings) -> Vec<(Access, PathBuf, String)> {
         let files = &self.filesystem;
-        let lists = [
-            ("rox", &files.rox, Access::Execute),
-            ("ro", &files.ro, Access::Read),
-            ("rw", &files.rw, Access::Write),
-            ("rwx", &files.rwx, Access::WriteExecute),
-        ];
         let mut words = Vec::new();
-        for (key, grants, access) in lists {
+        for (key, grants, access) in files.lists() {
             for Grant { path, .. } in grants {
                 let name = format!("filesystem.{key}: {}", String::from(path.clone()));
                 words.push((access, place(path, around), name));
             }
+        }
+        for (place, _) in files.toolchain_places(around) {
+            words.push((
+                Access::Execute,
+                place.clone(),
+                format!("filesystem.toolchains: {}", place.display()),
+            ));
         }
         for device in &files.devices {
             words.push((Access::Device, device.path().to_owned(), format!("filesystem.devices: {device:?}")));
@@ -116,7 +126,6 @@ pub(crate) fn leads_to(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surroundings::BoardAccess;
 
     #[test]
     fn an_answer_names_the_word_that_grants() {
@@ -124,20 +133,7 @@ mod tests {
         let dir = dir.path().canonicalize().unwrap();
         std::fs::create_dir(dir.join("ws")).unwrap();
         std::os::unix::fs::symlink("/root", dir.join("ws/out")).unwrap();
-        let around = Surroundings {
-            workspace: dir.join("ws"),
-            home: dir.join("home"),
-            tmp: dir.join("tmp"),
-            read: vec![dir.join("attachment")],
-            execute: vec![],
-            write: vec![],
-            arrangement: crate::Arrangement::default(),
-            identity: None,
-            work_cgroup: None,
-            pid_namespace: None,
-            board: BoardAccess::None,
-            parent: 1,
-        };
+        let around = Surroundings { read: vec![dir.join("attachment")], ..crate::surroundings::bare(&dir) };
         let policy = Policy::builtin("default").unwrap();
         let ask = |path: &Path, want| policy.explain(path, want, &around);
         let granted = |by: &str| Answer::Granted(by.to_owned());

@@ -1,5 +1,6 @@
 //! The part of a policy about files, and how its words become open paths.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::paths::{Kind, Link, Opened, PathError, is_plain};
 use crate::surroundings::{BoardAccess, Surroundings};
+use crate::toolchains::{Toolchain, ToolchainEnvironment};
 
 /// Files and devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,12 +25,41 @@ pub struct Files {
     pub rw: Vec<Grant>,
     /// Readable, writable and executable.
     pub rwx: Vec<Grant>,
+    /// Granted besides the lists of this policy and of those that it extends.
+    #[serde(skip_serializing_if = "Added::is_empty")]
+    pub add: Added,
+    /// Toolchains beneath a home directory, readable and executable, with the variables that point to them.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub toolchains: BTreeSet<Toolchain>,
+    /// Whose: a home directory; that of the worker's user where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub toolchain_home: Option<PathBuf>,
     /// Device nodes, readable and writable.
     pub devices: Vec<Device>,
     /// Whether `/proc` is there.
     pub proc: Proc,
     /// Whether `/dev/shm` is there.
     pub shm: Shm,
+}
+
+/// Paths that are granted besides. A list of a policy replaces that of the policy which it extends; these are joined.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Added {
+    /// Readable.
+    pub ro: Vec<Grant>,
+    /// Readable and executable.
+    pub rox: Vec<Grant>,
+    /// Readable and writable.
+    pub rw: Vec<Grant>,
+    /// Readable, writable and executable.
+    pub rwx: Vec<Grant>,
+}
+
+impl Added {
+    fn is_empty(&self) -> bool {
+        self.ro.is_empty() && self.rox.is_empty() && self.rw.is_empty() && self.rwx.is_empty()
+    }
 }
 
 /// One granted path: text, or a table with `path` and `optional`.
@@ -163,6 +194,15 @@ pub enum Device {
 }
 
 impl Device {
+    /// Every device that may be granted.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Null, Self::Zero, Self::Full, Self::Random, Self::Urandom, Self::Tty, Self::Ptmx];
+
+    /// The name in a policy.
+    pub(crate) fn name(self) -> &'static str {
+        self.path().file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+
     pub(crate) fn path(self) -> &'static Path {
         Path::new(match self {
             Self::Null => "/dev/null",
@@ -269,19 +309,20 @@ impl Files {
     pub(crate) fn open(&self, around: &Surroundings) -> Result<Granted, PathError> {
         let bases = Bases::open(around)?;
         let mut granted = Granted::default();
-        let lists = [
-            (&self.rox, Access::Execute),
-            (&self.ro, Access::Read),
-            (&self.rw, Access::Write),
-            (&self.rwx, Access::WriteExecute),
-        ];
-        for (grants, access) in lists {
+        for (_, grants, access) in self.lists() {
             for grant in grants {
                 match bases.find(&grant.path) {
                     Ok(found) => granted.add(found, access),
                     Err(error) if grant.optional && error.is_missing() => {}
                     Err(error) => return Err(error),
                 }
+            }
+        }
+        for (place, optional) in self.toolchain_places(around) {
+            match Opened::followed(&place, &bases.writable) {
+                Ok(found) => granted.add(found, Access::Execute),
+                Err(error) if optional && error.is_missing() => {}
+                Err(error) => return Err(error),
             }
         }
         for (paths, access) in [(&around.read, Access::Read), (&around.execute, Access::Execute)] {
@@ -300,6 +341,45 @@ impl Files {
             granted.add((Opened::real(Path::new("/proc"))?.directory()?, Vec::new()), Access::Read);
         }
         Ok(granted)
+    }
+
+    /// Returns each list of grants with its key.
+    pub(crate) fn lists(&self) -> [(&'static str, &[Grant], Access); 8] {
+        let add = &self.add;
+        [
+            ("rox", &self.rox, Access::Execute),
+            ("ro", &self.ro, Access::Read),
+            ("rw", &self.rw, Access::Write),
+            ("rwx", &self.rwx, Access::WriteExecute),
+            ("add.rox", &add.rox, Access::Execute),
+            ("add.ro", &add.ro, Access::Read),
+            ("add.rw", &add.rw, Access::Write),
+            ("add.rwx", &add.rwx, Access::WriteExecute),
+        ]
+    }
+
+    /// The home of the toolchains that are granted.
+    pub(crate) fn tools_home<'a>(&'a self, around: &'a Surroundings) -> Option<&'a Path> {
+        self.toolchain_home.as_deref().or(around.toolchain_home.as_deref())
+    }
+
+    /// Returns the directories of the toolchains, and whether each may be missing.
+    pub(crate) fn toolchain_places(&self, around: &Surroundings) -> Vec<(PathBuf, bool)> {
+        let Some(home) = self.tools_home(around) else { return Vec::new() };
+        let needed = self.toolchains.iter().flat_map(|toolchain| toolchain.needs());
+        needed.map(|needed| (home.join(needed.directory), needed.optional)).collect()
+    }
+
+    /// Returns what the environment gets for the toolchains.
+    pub(crate) fn toolchain_environment(&self, around: &Surroundings) -> ToolchainEnvironment {
+        let mut all = ToolchainEnvironment::default();
+        let Some(home) = self.tools_home(around) else { return all };
+        for toolchain in &self.toolchains {
+            let ToolchainEnvironment { path, set } = toolchain.environment(home);
+            all.path.extend(path.into_iter().filter(|path| !all.path.contains(path)).collect::<Vec<_>>());
+            all.set.extend(set);
+        }
+        all
     }
 
     /// Opens the device nodes that there are, but for `ptmx`, which needs its own file system.

@@ -1,5 +1,6 @@
 //! What a report says of each layer, given the policy and the host.
 
+use crate::files::Proc;
 use crate::limits::Counting;
 use crate::network::{Filtered, Reach};
 use crate::policy::Policy;
@@ -42,6 +43,10 @@ impl Policy {
             gaps.push("device controls are not ruled below Landlock ABI 5".to_owned());
         }
         let files = match (abi, view) {
+            (0, true) if self.leads_out(abi).is_some() => LayerReport::absent(
+                Layer::Files,
+                "no Landlock, and /proc/<pid>/root leads out of the mount namespace",
+            ),
             (0, true) => {
                 LayerReport::partial(Layer::Files, "no Landlock: only the mount namespace hides files")
             }
@@ -57,6 +62,25 @@ impl Policy {
             )
         };
         vec![files, self.network.report(reach, abi, filtered), scopes]
+    }
+
+    /// Returns what leads out of a view on a host with this Landlock ABI. Landlock keeps a run from looking into processes
+    /// that it does not rule; without it, `/proc/<pid>/root` of any other process of the same user is the host's root.
+    pub(crate) fn leads_out(&self, abi: u32) -> Option<&'static str> {
+        (abi == 0 && self.filesystem.proc == Proc::Host).then_some(
+            "/proc/<pid>/root of another process of the same user leads out of the mount namespace",
+        )
+    }
+
+    /// Says whether files that others could execute as the run's user can be made.
+    pub(crate) fn set_ids_report(&self, filtered: Filtered) -> LayerReport {
+        match filtered {
+            Filtered::Yes => LayerReport::enforced_by(Layer::SetIds, "system call filter"),
+            Filtered::No => LayerReport::absent(
+                Layer::SetIds,
+                "needs the system call filter: a set-user-ID file that the run leaves acts as its user",
+            ),
+        }
     }
 
     pub(crate) fn filter_report(&self, filtered: Filtered) -> LayerReport {
@@ -75,12 +99,13 @@ pub(crate) fn uid_report(around: &Surroundings, host: &Support, view: bool) -> L
         Some(identity) if identity.uid != host.uid => {
             LayerReport::enforced_by(Layer::Uid, identity.uid.to_string())
         }
-        Some(_) | None if view => {
-            LayerReport::partial(Layer::Uid, "shared: processes of the same user can be reniced")
-        }
+        Some(_) | None if view => LayerReport::partial(
+            Layer::Uid,
+            "shared: only the other layers keep the run from the user's processes and files",
+        ),
         Some(_) | None => LayerReport::partial(
             Layer::Uid,
-            "shared: files of the same user can be stat'ed, watched and chmod'ed, its processes reniced",
+            "shared: files of the same user can be stat'ed, watched and chmod'ed",
         ),
     }
 }
@@ -96,7 +121,11 @@ pub(crate) fn unix_report(
     match unix {
         _ if !confined => LayerReport::absent(layer, "the policy asks for none"),
         UnixSockets::Allowed if abi >= 9 => LayerReport::enforced_by(layer, "landlock"),
-        UnixSockets::Allowed if view => LayerReport::enforced_by(layer, "mount namespace"),
+        UnixSockets::Allowed if view => LayerReport::partial(
+            layer,
+            "mount namespace: a socket that is made during the run in a directory which the policy grants for reading \
+             can be connected to",
+        ),
         UnixSockets::PairsOnly if filtered == Filtered::Yes => {
             LayerReport::enforced_by(layer, "none can be made")
         }

@@ -13,15 +13,18 @@ use nix::unistd::{chdir, pivot_root};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
 
 use crate::arrange::Arranged;
+use crate::covers::Cover;
 use crate::files::Access;
 use crate::namespaces::{NamespaceError, PidNamespace, unshare_as_self};
+use crate::overlays;
 use crate::paths::{Kind, Link, Opened, PathError};
 use crate::support::{Support, View};
+use crate::user_names::Replaced;
 
 /// Where the new root is mounted before it becomes the root; it exists on every host (hier(7)).
 const STAGE: &str = "/tmp";
 /// Where the old root is until it is detached.
-const OLD: &str = "/.old";
+pub(crate) const OLD: &str = "/.old";
 /// Where the processes are shown.
 const PROC: &str = "/proc";
 /// What a run may put into its `/dev/shm`.
@@ -62,9 +65,10 @@ pub enum ProbeError {
 #[derive(Debug)]
 pub(crate) struct Plan {
     how: How,
-    places: Vec<Place>,
+    steps: Vec<Step>,
     links: Vec<Link>,
     arranged: Vec<Arranged>,
+    replaced: Vec<Replaced>,
     shm: bool,
     terminals: bool,
     processes: Processes,
@@ -88,6 +92,31 @@ enum Processes {
     Own,
 }
 
+/// One mount of the view, in the order in which they are made: what comes later lies beneath or apart.
+#[derive(Debug)]
+enum Step {
+    Bind(Place),
+    Cover(Cover),
+}
+
+impl Step {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Bind(place) => &place.opened.path,
+            Self::Cover(cover) => &cover.at,
+        }
+    }
+
+    /// Of one path the cover comes before what is bound over it, and what is writable before what is not.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Cover(_) => 0,
+            Self::Bind(place) if place.writable => 1,
+            Self::Bind(_) => 2,
+        }
+    }
+}
+
 /// One bound path.
 #[derive(Debug)]
 struct Place {
@@ -96,8 +125,12 @@ struct Place {
 }
 
 /// What else a view holds.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Extras {
+    /// What is covered beneath the granted paths.
+    pub(crate) covers: Vec<Cover>,
+    /// Files with another content than the host's.
+    pub(crate) replaced: Vec<Replaced>,
     /// A `/dev/shm` of its own.
     pub(crate) shm: bool,
     /// A `/dev/pts` of its own, with `/dev/ptmx`.
@@ -122,31 +155,44 @@ impl Plan {
             (View::Unavailable { .. }, _) => return Ok(None),
         };
         let processes = if extras.pid_namespace.is_some() { Processes::Own } else { Processes::Host };
-        let mut wanted: Vec<(&Opened, bool)> =
-            granted.map(|(opened, access)| (opened, access.writes())).collect();
-        // Shorter paths first, so that a mount never hides an earlier one; of the same path the writable one.
-        wanted.sort_by(|(a, x), (b, y)| a.path.cmp(&b.path).then(y.cmp(x)));
-        let mut places: Vec<Place> = Vec::new();
-        for (opened, writable) in wanted {
-            let above = places.iter().rev().find(|place| opened.path.starts_with(&place.opened.path));
-            // What lies beneath a bound path is bound with it.
-            if above.is_none_or(|above| writable && !above.writable) {
-                places.push(Place { opened: opened.again()?, writable });
+        let mut wanted: Vec<Step> = extras.covers.into_iter().map(Step::Cover).collect();
+        for (opened, access) in granted {
+            wanted.push(Step::Bind(Place { opened: opened.again()?, writable: access.writes() }));
+        }
+        // Shorter paths first, so that a mount never hides an earlier one.
+        wanted.sort_by(|a, b| a.path().cmp(b.path()).then(a.rank().cmp(&b.rank())));
+        let mut steps: Vec<Step> = Vec::new();
+        for step in wanted {
+            let above = steps.iter().rev().find(|above| step.path().starts_with(above.path()));
+            let needed = match (&step, above) {
+                // What lies beneath a bound path is bound with it.
+                (Step::Bind(place), Some(Step::Bind(above))) => place.writable && !above.writable,
+                (Step::Bind(_), _) => true,
+                // What the run may write is its own; what is not there, or covered as a whole, needs no cover.
+                (Step::Cover(_), Some(Step::Bind(above))) => !above.writable,
+                (Step::Cover(_), _) => false,
+            };
+            if needed {
+                steps.push(step);
             }
         }
+        let bound = |path: &Path| {
+            steps.iter().any(|step| matches!(step, Step::Bind(place) if path.starts_with(&place.opened.path)))
+        };
         let tmp = match tmp {
-            Some(tmp) if !places.iter().any(|place| place.opened.path.starts_with(STAGE)) => {
+            Some(tmp) if !steps.iter().any(|step| step.path().starts_with(STAGE)) => {
                 Some(Place { opened: tmp.again()?, writable: true })
             }
             _ => None,
         };
-        let hidden = |link: &&Link| !places.iter().any(|place| link.at.starts_with(&place.opened.path));
-        let links = links.iter().filter(hidden).cloned().collect();
+        let links = links.iter().filter(|link| !bound(&link.at)).cloned().collect();
+        let replaced = extras.replaced.into_iter().filter(|file| bound(file.at)).collect();
         Ok(Some(Self {
             how,
-            places,
+            steps,
             links,
             arranged: Vec::new(),
+            replaced,
             shm: extras.shm,
             terminals: extras.terminals,
             processes,
@@ -162,6 +208,11 @@ impl Plan {
     /// Returns what those steps show.
     pub(crate) fn shown(&self) -> impl Iterator<Item = (&Opened, Access)> {
         self.arranged.iter().filter_map(Arranged::granted)
+    }
+
+    /// Returns the files that the run sees with another content than the host's.
+    pub(crate) fn replaced(&self) -> impl Iterator<Item = &'static Path> {
+        self.replaced.iter().map(|file| file.at)
     }
 
     /// Whether the run gets a user namespace of its own.
@@ -189,13 +240,24 @@ impl Plan {
         at("enter", Path::new("/"), chdir("/").map_err(io::Error::from))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let old = at("open", Path::new(OLD), open(OLD, flags, Mode::empty()).map_err(io::Error::from))?;
-        for place in &self.places {
-            let is_proc = place.opened.path == Path::new(PROC);
-            // Where the host masks parts of its own it permits no other one (mount_too_revealing in fs/namespace.c).
-            if is_proc && self.processes == Processes::Own && mount_proc().is_ok() {
-                continue;
+        overlays::prepare()?;
+        let mut covered = Vec::new();
+        for step in &self.steps {
+            match step {
+                Step::Bind(place) => {
+                    let is_proc = place.opened.path == Path::new(PROC);
+                    // Where the host masks parts of its own it permits no other one (mount_too_revealing in
+                    // fs/namespace.c).
+                    if is_proc && self.processes == Processes::Own && mount_proc().is_ok() {
+                        continue;
+                    }
+                    place.bind(&old, &place.opened.path)?;
+                }
+                Step::Cover(cover) => covered.extend(cover.mount()?),
             }
-            place.bind(&old, &place.opened.path)?;
+        }
+        for file in &self.replaced {
+            file.mount()?;
         }
         if let Some(tmp) = &self.tmp {
             tmp.bind(&old, Path::new(STAGE))?;
@@ -207,11 +269,12 @@ impl Plan {
         }
         self.arrange(&old)?;
         drop(old);
+        for path in covered {
+            seal(path)?;
+        }
         at("detach", Path::new(OLD), umount2(OLD, MntFlags::MNT_DETACH).map_err(io::Error::from))?;
         at("remove", Path::new(OLD), std::fs::remove_dir(OLD))?;
-        let seal = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | safe;
-        mount_at("seal", None, Path::new("/"), None, seal, None)?;
-        Ok(())
+        Ok(seal(Path::new("/"))?)
     }
 
     fn unshare(&self) -> Result<(), ProbeError> {
@@ -348,17 +411,24 @@ pub(crate) fn show_own_processes() -> Result<(), MountError> {
     mount_proc()
 }
 
+/// Makes a mount read-only.
+pub(crate) fn seal(path: &Path) -> Result<(), MountError> {
+    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+    let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount_at("seal", None, path, None, flags | safe, None)
+}
+
 /// Makes the directories above a path.
 fn parents(path: &Path) -> Result<(), MountError> {
     let Some(parent) = path.parent() else { return Ok(()) };
     at("make", parent, std::fs::create_dir_all(parent))
 }
 
-fn at<T>(step: &'static str, path: &Path, result: io::Result<T>) -> Result<T, MountError> {
+pub(crate) fn at<T>(step: &'static str, path: &Path, result: io::Result<T>) -> Result<T, MountError> {
     result.map_err(|source| MountError { step, path: path.to_owned(), source })
 }
 
-fn mount_at(
+pub(crate) fn mount_at(
     step: &'static str,
     source: Option<&str>,
     target: &Path,
@@ -382,11 +452,19 @@ pub fn probe_view() -> Result<(), ProbeError> {
     let usr = Opened::real(Path::new("/usr"))?;
     let proc = Opened::real(Path::new("/proc"))?;
     let null = Opened::real(Path::new("/dev/null"))?;
-    let extras = Extras { shm: true, terminals: true, pid_namespace: None };
+    let extras = Extras { shm: true, terminals: true, ..Extras::default() };
     let granted = [(&usr, Access::Execute), (&proc, Access::Read), (&null, Access::Device)];
     match Plan::new(&view, granted.into_iter(), &[], extras, None)? {
         Some(plan) => plan.enter(),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+impl Plan {
+    /// Whether the run sees something empty in place of a path.
+    pub(crate) fn covers(&self, path: &Path) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Cover(cover) if cover.at == path))
     }
 }
 
@@ -406,9 +484,33 @@ mod tests {
         let granted = [(&c, Access::Read), (&b, Access::Write), (&a, Access::Read)];
         let plan =
             Plan::new(&View::Privileged, granted.into_iter(), &[], Extras::default(), None).unwrap().unwrap();
-        let bound: Vec<(&Path, bool)> =
-            plan.places.iter().map(|p| (p.opened.path.as_path(), p.writable)).collect();
-        assert_eq!(bound, [(a.path.as_path(), false), (b.path.as_path(), true)]);
+        assert_eq!(shown(&plan), [(a.path.as_path(), "ro"), (b.path.as_path(), "rw")]);
+    }
+
+    #[test]
+    fn what_is_the_runs_own_is_bound_over_a_cover_and_never_covered() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/sv/own/inner")).unwrap();
+        std::fs::create_dir_all(dir.path().join("b")).unwrap();
+        let [a, sv, own, inner] =
+            ["a", "a/sv", "a/sv/own", "a/sv/own/inner"].map(|name| opened(&dir.path().join(name)));
+        let what = crate::covers::Covered::Supervisor;
+        let cover = |path: &Path| Cover { at: path.to_owned(), what };
+        let covers = vec![cover(&sv.path), cover(&inner.path), cover(&dir.path().join("b"))];
+        let extras = Extras { covers, ..Extras::default() };
+        let granted = [(&a, Access::Read), (&own, Access::Write)];
+        let plan = Plan::new(&View::Privileged, granted.into_iter(), &[], extras, None).unwrap().unwrap();
+        let expected = [(a.path.as_path(), "ro"), (sv.path.as_path(), "covered"), (own.path.as_path(), "rw")];
+        assert_eq!(shown(&plan), expected);
+    }
+
+    fn shown(plan: &Plan) -> Vec<(&Path, &'static str)> {
+        let word = |step: &Step| match step {
+            Step::Cover(_) => "covered",
+            Step::Bind(place) if place.writable => "rw",
+            Step::Bind(_) => "ro",
+        };
+        plan.steps.iter().map(|step| (step.path(), word(step))).collect()
     }
 
     #[test]

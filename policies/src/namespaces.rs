@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::support::View;
 
-/// What a run needs to make its view: to mount, and to close its bounding set afterwards.
-const NEEDED: [Capability; 2] = [Capability::CAP_SYS_ADMIN, Capability::CAP_SETPCAP];
+/// What a run needs to make its view: to mount, to bring a loopback interface up, and to close its bounding set
+/// afterwards.
+const NEEDED: [Capability; 3] =
+    [Capability::CAP_SYS_ADMIN, Capability::CAP_NET_ADMIN, Capability::CAP_SETPCAP];
 
 /// A step of making a namespace that failed.
 #[derive(Debug, thiserror::Error)]

@@ -29,6 +29,8 @@ pub enum Mode {
     /// Nothing.
     #[default]
     None,
+    /// A loopback interface of the run's own, and nothing else.
+    Loopback,
     /// The listed TCP ports.
     Ports,
     /// All that the host reaches.
@@ -66,6 +68,7 @@ impl Network {
         let mut ports = match self.mode {
             Mode::None => Ports::default(),
             Mode::Ports => Ports { connect: self.connect_tcp.clone(), bind: self.bind_tcp.clone() },
+            Mode::Loopback => return Reach::everything(),
             Mode::Host => return Reach { tcp: None, stream: true, datagram: self.udp },
         };
         if let BoardAccess::Port(port) = board {
@@ -76,11 +79,30 @@ impl Network {
         Reach { tcp: Some(ports), stream, datagram }
     }
 
+    /// Returns what would be open that the policy closes, where Landlock has this ABI and the filter is on or off: nothing
+    /// where the network is held.
+    pub(crate) fn unheld(&self, reach: &Reach, abi: u32, filtered: Filtered) -> Option<&'static str> {
+        match (self.mode, filtered) {
+            (Mode::Host | Mode::Loopback, _) => None,
+            (Mode::None | Mode::Ports, Filtered::No) => {
+                Some("without the system call filter UDP is open to every host")
+            }
+            (Mode::None | Mode::Ports, Filtered::Yes) if reach.stream && abi < 4 => {
+                Some("below Landlock ABI 4 every TCP port of every host is open")
+            }
+            (Mode::None | Mode::Ports, Filtered::Yes) => None,
+        }
+    }
+
     /// Returns what the report says where Landlock has this ABI and the filter is on or off.
     pub(crate) fn report(&self, reach: &Reach, abi: u32, filtered: Filtered) -> LayerReport {
         let layer = Layer::Network;
-        if self.mode == Mode::Host {
-            return LayerReport::absent(layer, "the policy opens the host's network");
+        match self.mode {
+            Mode::Host => return LayerReport::absent(layer, "the policy opens the host's network"),
+            Mode::Loopback => {
+                return LayerReport::enforced_by(layer, "a network namespace with a loopback alone");
+            }
+            Mode::None | Mode::Ports => {}
         }
         let mut gaps = Vec::new();
         let ruled = abi >= 4;
@@ -133,6 +155,19 @@ mod tests {
         let reach = Network::default().reach(&BoardAccess::Port(4711));
         assert!(reach.stream && !reach.datagram);
         assert_eq!(reach.tcp.unwrap().connect, BTreeSet::from([4711]));
+    }
+
+    #[test]
+    fn what_would_be_open_instead_of_closed_is_said() {
+        let none = Network::default();
+        let (socket, port) = (BoardAccess::Socket("/s".into()), BoardAccess::Port(4711));
+        let unheld = |board: &BoardAccess, abi, filtered| none.unheld(&none.reach(board), abi, filtered);
+        assert_eq!(unheld(&socket, 0, Filtered::Yes), None, "no internet socket can be made");
+        assert_eq!(unheld(&port, 4, Filtered::Yes), None);
+        assert!(unheld(&port, 3, Filtered::Yes).unwrap().contains("every TCP port"));
+        assert!(unheld(&socket, 9, Filtered::No).unwrap().contains("UDP"));
+        let host = Network { mode: Mode::Host, ..Network::default() };
+        assert_eq!(host.unheld(&host.reach(&port), 0, Filtered::No), None, "the policy opens it");
     }
 
     #[test]

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use seccompiler::BpfProgram;
 
 use crate::cgroup::Cgroup;
+use crate::covers;
 use crate::files::{Access, Device, Granted, Proc, Shm};
 use crate::layers::{uid_report, unix_report};
 use crate::limits::{Counting, Limits};
 use crate::mounts::{self, Extras};
-use crate::network::{Filtered, Reach};
+use crate::network::{Filtered, Mode, Reach};
 use crate::paths::Opened;
-use crate::policy::Policy;
+use crate::policy::{Accepted, Policy};
 use crate::process::{MountNamespace, Seccomp};
 use crate::refusal::PlanError;
 use crate::report::{Layer, LayerReport};
@@ -19,6 +20,7 @@ use crate::ruleset::Rules;
 use crate::support::{Support, View};
 use crate::surroundings::{BoardAccess, Identity, Surroundings};
 use crate::syscalls::{self, UnixSockets};
+use crate::user_names;
 
 /// A policy made ready for one run: it only remains to apply it.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ pub struct Plan {
     pub(crate) cgroup: Option<Cgroup>,
     pub(crate) view: Option<mounts::Plan>,
     pub(crate) own_processes: OwnProcesses,
+    pub(crate) loopback: bool,
     pub(crate) workspace: Opened,
     pub(crate) limits: Limits,
     pub(crate) counting: Counting,
@@ -65,11 +68,11 @@ impl Policy {
         let abi = self.abi(host)?;
         let (cgroup, cgroup_report) = open_cgroup(around, &self.limits)?;
         let workspace = Opened::real(&around.workspace)?.directory()?;
-        let mut granted = if confined { self.filesystem.open(around)? } else { Granted::default() };
+        let mut granted = if confined { self.open_files(around)? } else { Granted::default() };
         if confined {
             granted.paths.extend(self.filesystem.open_devices()?);
         }
-        let (view, view_report) = self.view(around, host, &granted)?;
+        let (view, view_report) = self.view(around, host, abi, &granted)?;
         let view = match view {
             Some(view) => Some(view.arranged(around.arrangement.open()?)),
             None if confined => {
@@ -78,14 +81,25 @@ impl Policy {
             }
             None => None,
         };
+        self.check_files(abi, view.is_some())?;
         let hides = host.clone().with_abi(abi).hides_sockets(view.is_some());
         let filtered = self.filtered(host)?;
         let unix = if !confined || hides { UnixSockets::Allowed } else { UnixSockets::PairsOnly };
         if let (UnixSockets::PairsOnly, BoardAccess::Socket(path)) = (unix, &around.board) {
             return Err(PlanError::BoardSocket { path: path.clone() });
         }
+        let loopback = confined && self.network.mode == Mode::Loopback;
+        if loopback {
+            check_loopback(around, host, view.is_some())?;
+        }
         let reach = if confined { self.network.reach(&around.board) } else { Reach::everything() };
-        let mut late = self.late(around, view.is_some());
+        if confined
+            && let Some(why) = self.network.unheld(&reach, abi, filtered)
+            && !self.accepts(Accepted::Network)
+        {
+            return Err(PlanError::Network { policy: self.name.clone(), why });
+        }
+        let mut late = self.late(around, view.as_ref());
         if view.is_some() {
             late.extend(around.arrangement.fresh());
         }
@@ -101,8 +115,11 @@ impl Policy {
         } else {
             None
         };
-        let filter =
-            if filtered == Filtered::Yes { syscalls::compile(&self.process, &reach, unix)? } else { None };
+        let filter = if filtered == Filtered::Yes {
+            syscalls::compile(&self.process, &reach, unix, std::process::id())?
+        } else {
+            None
+        };
         let own_processes = match (around.pid_namespace, &view) {
             (Some(_), None) => OwnProcesses::Mounted,
             (Some(_), Some(_)) | (None, _) => OwnProcesses::AsTheyAre,
@@ -117,6 +134,7 @@ impl Policy {
         layers.push(uid_report(around, host, view.is_some()));
         layers.extend(self.ruled_reports(abi, &reach, filtered, view.is_some()));
         layers.push(unix_report(confined, abi, view.is_some(), unix, filtered));
+        layers.push(self.set_ids_report(filtered));
         layers.push(self.filter_report(filtered));
         if view.is_none() {
             let whole = std::mem::take(&mut layers).into_iter();
@@ -128,6 +146,7 @@ impl Policy {
             cgroup,
             view,
             own_processes,
+            loopback,
             workspace,
             limits: self.limits.clone(),
             counting,
@@ -165,55 +184,116 @@ impl Policy {
         }
     }
 
+    /// Opens what the policy and the run grant.
+    fn open_files(&self, around: &Surroundings) -> Result<Granted, PlanError> {
+        let files = &self.filesystem;
+        if let (Some(toolchain), None) = (files.toolchains.first(), files.tools_home(around)) {
+            let name = toolchain.name().to_owned();
+            return Err(PlanError::Toolchain { policy: self.name.clone(), name });
+        }
+        Ok(files.open(around)?)
+    }
+
+    /// Returns why the run has no view, or nothing where it has one.
+    fn no_view(&self, host: &Support, granted: &Granted) -> Option<String> {
+        if !self.is_confined() || self.process.mount_namespace == MountNamespace::Off {
+            return Some("the policy asks for none".to_owned());
+        }
+        if granted.paths.iter().any(|(opened, _)| opened.path == Path::new("/")) {
+            return Some("the policy grants the whole file system".to_owned());
+        }
+        match &host.view {
+            View::Unavailable { why } => Some(why.clone()),
+            View::Privileged | View::UserNamespace => None,
+        }
+    }
+
     fn view(
         &self,
         around: &Surroundings,
         host: &Support,
+        abi: u32,
         granted: &Granted,
     ) -> Result<(Option<mounts::Plan>, LayerReport), PlanError> {
         let layer = Layer::Mounts;
-        if !self.is_confined() || self.process.mount_namespace == MountNamespace::Off {
-            return Ok((None, LayerReport::absent(layer, "the policy asks for none")));
+        let no_view = self.no_view(host, granted);
+        let mut covered = covers::covers(&granted.paths, &around.closed, no_view.as_deref())?;
+        if let Some(why) = no_view {
+            if self.is_confined() && self.process.mount_namespace == MountNamespace::Require {
+                return Err(PlanError::View { policy: self.name.clone(), why });
+            }
+            let why = match &host.view {
+                View::Unavailable { why: host } if *host == why => {
+                    format!(
+                        "{why}: metadata of files of the same user stays visible, no /dev/shm, no terminals"
+                    )
+                }
+                View::Unavailable { .. } | View::Privileged | View::UserNamespace => why,
+            };
+            return Ok((None, LayerReport::absent(layer, why)));
         }
-        if granted.paths.iter().any(|(opened, _)| opened.path == Path::new("/")) {
-            return Ok((None, LayerReport::absent(layer, "the policy grants the whole file system")));
+        if abi < 9 {
+            covered.extend(covers::sockets(&granted.paths, &around.closed)?);
         }
-        let paths = granted.paths.iter().map(|(opened, access)| (opened, *access));
+        let user = around.identity.unwrap_or_else(Identity::current);
         let extras = Extras {
+            covers: covered,
+            replaced: user_names::replaced(user, &around.home),
             shm: self.filesystem.shm == Shm::Private,
             terminals: self.filesystem.devices.contains(&Device::Ptmx),
             pid_namespace: around.pid_namespace,
         };
+        let paths = granted.paths.iter().map(|(opened, access)| (opened, *access));
         let tmp = Opened::real(&around.tmp)?;
         let plan = mounts::Plan::new(&host.view, paths, &granted.links, extras, Some(&tmp))?;
-        match (&host.view, self.process.mount_namespace) {
-            (View::Unavailable { why }, MountNamespace::Require) => {
-                Err(PlanError::View { policy: self.name.clone(), why: why.clone() })
-            }
-            (View::Unavailable { why }, _) => {
-                let why = format!(
-                    "{why}: metadata of files of the same user stays visible, no /dev/shm, no terminals"
-                );
-                Ok((None, LayerReport::absent(layer, why)))
-            }
-            (View::Privileged | View::UserNamespace, _) => Ok((plan, LayerReport::enforced(layer))),
-        }
+        let report = match self.leads_out(abi) {
+            Some(way) => LayerReport::partial(layer, format!("without Landlock {way}")),
+            None => LayerReport::enforced(layer),
+        };
+        Ok((plan, report))
+    }
+
+    /// Refuses a run whose files nothing would hold, unless the policy accepts that.
+    fn check_files(&self, abi: u32, view: bool) -> Result<(), PlanError> {
+        let (why, hint) = match self.leads_out(abi) {
+            _ if !self.is_confined() || abi > 0 || self.accepts(Accepted::Files) => return Ok(()),
+            _ if !view => ("no mount namespace can be had either", ""),
+            Some(way) => (way, ", proc = \"none\" in [filesystem]"),
+            None => return Ok(()),
+        };
+        Err(PlanError::Files { policy: self.name.clone(), why, hint })
     }
 
     /// Returns what exists only once the view does.
-    fn late(&self, around: &Surroundings, view: bool) -> Vec<(PathBuf, Access)> {
+    fn late(&self, around: &Surroundings, view: Option<&mounts::Plan>) -> Vec<(PathBuf, Access)> {
         let mut late = Vec::new();
         if self.filesystem.proc == Proc::Host && around.pid_namespace.is_some() {
             late.push((PathBuf::from("/proc"), Access::Read));
         }
-        if view && self.filesystem.shm == Shm::Private {
+        let Some(view) = view else { return late };
+        if self.filesystem.shm == Shm::Private {
             late.push((PathBuf::from("/dev/shm"), Access::Write));
         }
-        if view && self.filesystem.devices.contains(&Device::Ptmx) {
+        if self.filesystem.devices.contains(&Device::Ptmx) {
             late.push((PathBuf::from("/dev/pts"), Access::Device));
         }
+        late.extend(view.replaced().map(|path| (path.to_owned(), Access::Read)));
         late
     }
+}
+
+/// Refuses a loopback interface of the run's own where it cannot be made, or the board could not be reached from it.
+fn check_loopback(around: &Surroundings, host: &Support, view: bool) -> Result<(), PlanError> {
+    let why = match around.board {
+        BoardAccess::Port(_) => {
+            "the board is served on a port of the host's loopback interface, which it would hide"
+        }
+        BoardAccess::Socket(_) | BoardAccess::None if !view && host.uid != 0 => {
+            "that needs root or a user namespace, and this host permits neither"
+        }
+        BoardAccess::Socket(_) | BoardAccess::None => return Ok(()),
+    };
+    Err(PlanError::Loopback { why })
 }
 
 fn check_user(around: &Surroundings, host: &Support) -> Result<(), PlanError> {

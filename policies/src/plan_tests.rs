@@ -17,20 +17,7 @@ fn bench() -> Bench {
     for name in ["ws", "home", "tmp", "board"] {
         std::fs::create_dir(at(name)).unwrap();
     }
-    let around = Surroundings {
-        workspace: at("ws"),
-        home: at("home"),
-        tmp: at("tmp"),
-        read: vec![],
-        execute: vec![],
-        write: vec![],
-        arrangement: crate::Arrangement::default(),
-        identity: None,
-        work_cgroup: None,
-        pid_namespace: None,
-        board: BoardAccess::None,
-        parent: 1,
-    };
+    let around = crate::surroundings::bare(dir.path());
     let host = Support { uid: 1000, view: View::UserNamespace, seccomp: true, ..Support::detect() };
     Bench { dir, host, around }
 }
@@ -72,13 +59,131 @@ fn an_old_landlock_fails_closed_unless_the_policy_says_otherwise() {
         let host = bench.host.clone().with_abi(abi);
         let error = policy("").plan(&bench.around, &host).unwrap_err();
         assert!(matches!(error, PlanError::Abi { needed: 6, found, .. } if found == abi), "{error}");
-        let plan = policy("compatibility = 'best_effort'").plan(&bench.around, &host).unwrap();
+        let lax = "compatibility = 'best_effort'\naccept = ['files']";
+        let plan = policy(lax).plan(&bench.around, &host).unwrap();
         assert_eq!(layer(&plan, Layer::Scopes).state, State::Absent);
         assert_eq!(layer(&plan, Layer::Network).state, State::Enforced, "no socket can be made");
-        let files = if abi == 5 { State::Enforced } else { State::Partial };
-        assert_eq!(layer(&plan, Layer::Files).state, files, "abi {abi}");
+        let files =
+            [State::Absent, State::Partial, State::Partial, State::Partial, State::Partial, State::Enforced];
+        assert_eq!(layer(&plan, Layer::Files).state, files[abi as usize], "abi {abi}");
         assert_eq!(layer(&plan, Layer::UnixSockets).why.as_deref(), Some("none can be made"));
     }
+}
+
+#[test]
+fn without_landlock_files_are_held_by_a_view_that_nothing_leads_out_of() {
+    let bench = bench();
+    let host = bench.host.clone().with_abi(0);
+    let lax = |more: &str| policy(&format!("compatibility = 'best_effort'\n{more}"));
+    let error = lax("").plan(&bench.around, &host).unwrap_err();
+    assert!(matches!(error, PlanError::Files { .. }), "{error}");
+    assert!(
+        error.to_string().contains("/proc/<pid>/root") && error.to_string().contains("proc = \"none\""),
+        "{error}"
+    );
+    let plan = lax("[filesystem]\nproc = 'none'").plan(&bench.around, &host).unwrap();
+    assert_eq!(layer(&plan, Layer::Mounts).state, State::Enforced);
+    assert_eq!(layer(&plan, Layer::Files).state, State::Partial);
+    let error =
+        lax("[filesystem]\nproc = 'none'").plan(&bench.around, &host.clone().without_view("no")).unwrap_err();
+    assert!(matches!(error, PlanError::Files { .. }), "{error}");
+    let plan = lax("accept = ['files']").plan(&bench.around, &host).unwrap();
+    for which in [Layer::Mounts, Layer::Files] {
+        let report = layer(&plan, which);
+        assert_ne!(report.state, State::Enforced);
+        assert!(report.why.as_deref().unwrap().contains("/proc/<pid>/root"), "{report:?}");
+    }
+}
+
+#[test]
+fn no_network_never_becomes_all_of_it() {
+    let bench = bench();
+    let host = bench.host.clone().with_abi(3).without_view("no");
+    let around = Surroundings { board: BoardAccess::Port(4711), ..bench.around.clone() };
+    let lax = "compatibility = 'best_effort'";
+    let error = policy(lax).plan(&around, &host).unwrap_err();
+    assert!(matches!(error, PlanError::Network { .. }), "{error}");
+    let plan = policy(&format!("{lax}\naccept = ['network']")).plan(&around, &host).unwrap();
+    assert!(layer(&plan, Layer::Network).why.as_deref().unwrap().contains("any port is open"));
+    assert!(policy(lax).plan(&bench.around, &host).is_ok(), "no socket can be made");
+}
+
+#[test]
+fn a_hard_policy_accepts_nothing() {
+    let bench = bench();
+    let text = "accept = ['files', 'network']";
+    assert!(matches!(policy(text).plan(&bench.around, &bench.host.with_abi(0)), Err(PlanError::Abi { .. })));
+}
+
+#[test]
+fn a_loopback_of_the_runs_own_hides_a_board_on_the_hosts() {
+    let bench = bench();
+    let test = policy("[network]\nmode = 'loopback'");
+    assert!(test.plan(&bench.around, &bench.host).is_ok());
+    let around = Surroundings { board: BoardAccess::Port(4711), ..bench.around.clone() };
+    assert!(matches!(test.plan(&around, &bench.host), Err(PlanError::Loopback { .. })));
+    assert!(matches!(
+        test.plan(&bench.around, &bench.host.without_view("no")),
+        Err(PlanError::Loopback { .. })
+    ));
+}
+
+#[test]
+fn toolchains_need_a_home_and_grant_their_places_alone() {
+    let bench = bench();
+    let text = "[filesystem]\ntoolchains = ['cargo']";
+    let error = policy(text).plan(&bench.around, &bench.host).unwrap_err();
+    assert!(matches!(error, PlanError::Toolchain { .. }), "{error}");
+    let home = bench.dir.path().join("ann");
+    std::fs::create_dir_all(home.join(".cargo/bin")).unwrap();
+    let around = Surroundings { toolchain_home: Some(home.clone()), ..bench.around };
+    assert!(policy(text).plan(&around, &bench.host).is_ok());
+    let ask = |path: &str| policy(text).explain(&home.join(path), crate::Want::Execute, &around);
+    assert!(matches!(ask(".cargo/bin/cargo"), crate::Answer::Granted(_)));
+    assert_eq!(ask(".cargo/credentials.toml"), crate::Answer::Denied);
+}
+
+#[test]
+fn no_grant_and_no_workspace_reaches_the_supervisors_places() {
+    let bench = bench();
+    let closed = |place: &Path| crate::Closed { places: vec![place.to_owned()], ..crate::Closed::default() };
+    for place in [bench.around.workspace.clone(), bench.around.workspace.join("sv")] {
+        std::fs::create_dir_all(&place).unwrap();
+        let around = Surroundings { closed: closed(&place), ..bench.around.clone() };
+        let error = policy("").plan(&around, &bench.host).unwrap_err();
+        assert!(matches!(error, PlanError::Closed { .. } | PlanError::Around { .. }), "{error}");
+    }
+}
+
+/// Every path that a shipped policy grants for reading hides a root and a task's directory beneath it, or the run is
+/// refused.
+#[test]
+fn no_shipped_policy_shows_a_root_or_a_tasks_directory_beneath_what_it_grants() {
+    let bench = bench();
+    let mut walked = 0;
+    for name in Policy::builtin_names().iter().filter(|name| **name != "unconfined") {
+        let policy = Policy::builtin(name).unwrap();
+        let files = &policy.filesystem;
+        for grant in files.ro.iter().chain(&files.rox).chain(&files.rw).chain(&files.rwx) {
+            let crate::GrantPath::Absolute(path) = &grant.path else { continue };
+            let (Ok(real), true) = (path.canonicalize(), path.is_dir()) else { continue };
+            walked += 1;
+            for (places, tasks) in [(vec![real.join("sv")], vec![]), (vec![], vec![real.join("task")])] {
+                let closed = crate::Closed { places, own: vec![], tasks };
+                let place = closed.places.iter().chain(&closed.tasks).next().unwrap().clone();
+                let around = Surroundings { closed, ..bench.around.clone() };
+                let plan = policy.plan(&around, &bench.host).unwrap();
+                assert!(plan.view.unwrap().covers(&place), "{name}: {}", place.display());
+                let without = bench.host.clone().without_view("no");
+                let error = policy.plan(&around, &without).unwrap_err();
+                assert!(
+                    matches!(error, PlanError::Uncovered { .. } | PlanError::Loopback { .. }),
+                    "{name}: {error}"
+                );
+            }
+        }
+    }
+    assert!(walked > 4, "{walked}");
 }
 
 #[test]
@@ -89,10 +194,14 @@ fn a_policy_of_files_needs_the_right_to_truncate_however_low_its_floor() {
 }
 
 #[test]
-fn open_ports_below_abi_4_are_said_to_be_unruled() {
+fn open_ports_below_abi_4_are_refused_or_said_to_be_unruled() {
     let bench = bench();
-    let policy = policy("compatibility = 'best_effort'\n[network]\nmode = 'ports'\nconnect_tcp = [443]");
-    let plan = policy.plan(&bench.around, &bench.host.clone().with_abi(3)).unwrap();
+    let text = |more: &str| {
+        format!("compatibility = 'best_effort'\n{more}[network]\nmode = 'ports'\nconnect_tcp = [443]")
+    };
+    let host = bench.host.clone().with_abi(3);
+    assert!(matches!(policy(&text("")).plan(&bench.around, &host), Err(PlanError::Network { .. })));
+    let plan = policy(&text("accept = ['network']\n")).plan(&bench.around, &host).unwrap();
     assert!(layer(&plan, Layer::Network).why.as_deref().unwrap().contains("any port is open"));
 }
 
@@ -101,10 +210,15 @@ fn a_host_without_seccomp_is_refused_or_reported() {
     let Bench { dir: _dir, host, around } = bench();
     let host = Support { seccomp: false, ..host };
     assert!(matches!(policy("").plan(&around, &host), Err(PlanError::Seccomp)));
-    let plan = policy("compatibility = 'best_effort'").plan(&around, &host).unwrap();
+    assert!(matches!(
+        policy("compatibility = 'best_effort'").plan(&around, &host),
+        Err(PlanError::Network { .. })
+    ));
+    let lax = policy("compatibility = 'best_effort'\naccept = ['network']");
+    let plan = lax.plan(&around, &host).unwrap();
     assert_eq!(layer(&plan, Layer::Syscalls).state, State::Absent);
-    let without = host.without_view("no");
-    let plan = policy("compatibility = 'best_effort'").plan(&around, &without).unwrap();
+    assert_eq!(layer(&plan, Layer::SetIds).state, State::Absent);
+    let plan = lax.plan(&around, &host.without_view("no")).unwrap();
     assert_eq!(layer(&plan, Layer::UnixSockets).state, State::Absent);
 }
 
@@ -165,13 +279,6 @@ fn a_cgroup_that_cannot_be_joined_is_an_error_and_a_missing_control_a_gap() {
     std::fs::write(cgroup.join("cgroup.procs"), "").unwrap();
     let plan = policy("").plan(&around, &bench.host).unwrap();
     assert!(layer(&plan, Layer::Cgroup).why.as_deref().unwrap().starts_with("pids.max:"));
-}
-
-#[test]
-fn a_policy_that_grants_everything_has_no_view() {
-    let bench = bench();
-    let plan = policy("[filesystem]\nro = ['/']").plan(&bench.around, &bench.host).unwrap();
-    assert!(plan.view.is_none());
 }
 
 #[test]

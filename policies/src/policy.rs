@@ -1,12 +1,11 @@
 //! A policy: its text form, its defaults and its name.
 
-use std::path::Path;
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
-use crate::error::{PolicyError, line_of_key};
 use crate::files::Files;
 use crate::limits::Limits;
 use crate::network::Network;
@@ -22,7 +21,7 @@ pub struct Policy {
     /// The name that reports carry.
     #[serde(default)]
     pub name: String,
-    /// The built-in policy that this one starts from; tables are merged, other values replaced.
+    /// The policy that this one starts from; tables are merged, other values replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extends: Option<String>,
     /// What happens where the host cannot enforce a layer.
@@ -31,6 +30,9 @@ pub struct Policy {
     /// The lowest Landlock ABI that will do under `hard_requirement`.
     #[serde(default = "lowest_abi")]
     pub min_abi: u32,
+    /// What a `best_effort` policy does without where the host cannot hold it; all else that would be open is refused.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub accept: BTreeSet<Accepted>,
     /// Whether the run is confined at all.
     #[serde(default)]
     pub confinement: Confinement,
@@ -62,6 +64,16 @@ pub enum Compatibility {
     BestEffort,
 }
 
+/// What may be open where a host cannot hold it: without it little of a policy is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Accepted {
+    /// The files of the run's user.
+    Files,
+    /// The network.
+    Network,
+}
+
 /// Whether files, networks and system calls are confined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -89,44 +101,6 @@ impl Policy {
         presets::NAMES
     }
 
-    /// Reads a policy; `origin` is named in errors, and gives the name where the text has none.
-    ///
-    /// # Errors
-    /// Names the file, the line and the key of what is wrong. Unknown and duplicate keys are errors.
-    pub fn from_toml(text: &str, origin: &Path) -> Result<Self, PolicyError> {
-        let fail = |error: toml::de::Error| PolicyError::from_toml(text, origin, &error);
-        let mut policy: Self = toml::from_str(text).map_err(fail)?;
-        if policy.version != 1 {
-            return Err(PolicyError::Version {
-                origin: origin.to_owned(),
-                line: line_of_key(text, "version"),
-                found: policy.version,
-            });
-        }
-        if let Some(base) = policy.extends.take() {
-            let base_text = presets::text(base.strip_prefix("builtin:").unwrap_or(&base));
-            let Some(base_text) = base_text else {
-                let line = line_of_key(text, "extends");
-                return Err(PolicyError::Base {
-                    origin: origin.to_owned(),
-                    line,
-                    base,
-                    known: presets::NAMES,
-                });
-            };
-            let mut merged: toml::Table = toml::from_str(base_text).map_err(fail)?;
-            merged.remove("name");
-            let mut own: toml::Table = toml::from_str(text).map_err(fail)?;
-            own.remove("extends");
-            merge(&mut merged, own);
-            policy = merged.try_into().map_err(fail)?;
-        }
-        if policy.name.is_empty() {
-            policy.name = origin.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        }
-        Ok(policy)
-    }
-
     /// Returns the name that reports carry.
     pub fn name(&self) -> &str {
         &self.name
@@ -147,23 +121,17 @@ impl Policy {
     pub(crate) fn is_hard(&self) -> bool {
         self.compatibility == Compatibility::HardRequirement
     }
-}
 
-/// Lays `over` on `under`: tables are merged, everything else is replaced.
-fn merge(under: &mut toml::Table, over: toml::Table) {
-    for (key, value) in over {
-        match (under.get_mut(&key), value) {
-            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),
-            (_, value) => {
-                under.insert(key, value);
-            }
-        }
+    /// Whether the run may start with this open.
+    pub(crate) fn accepts(&self, open: Accepted) -> bool {
+        !self.is_hard() && self.accept.contains(&open)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn error(text: &str) -> String {
         Policy::from_toml(text, Path::new("/etc/p.toml")).unwrap_err().to_string()
@@ -225,7 +193,8 @@ mod tests {
     fn a_policy_survives_its_own_toml() {
         for name in Policy::builtin_names() {
             let policy = Policy::builtin(name).unwrap();
-            assert_eq!(Policy::from_toml(&policy.to_toml().unwrap(), Path::new("x.toml")).unwrap(), policy);
+            let origin = format!("{name}.toml");
+            assert_eq!(Policy::from_toml(&policy.to_toml().unwrap(), Path::new(&origin)).unwrap(), policy);
         }
     }
 
@@ -233,7 +202,7 @@ mod tests {
     fn the_policy_of_the_manual_is_valid() {
         let manual = include_str!("../../docs/policies.md");
         let text = manual.split("```").find_map(|block| block.strip_prefix("toml\n")).unwrap();
-        assert_eq!(Policy::from_toml(text, Path::new("manual")).unwrap().name(), "api-agent");
+        assert_eq!(Policy::from_toml(text, Path::new("api-agent.toml")).unwrap().name(), "api-agent");
     }
 
     #[test]

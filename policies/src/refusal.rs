@@ -55,6 +55,90 @@ pub enum PlanError {
         /// The socket.
         path: PathBuf,
     },
+    /// The kernel's tables of mounts and sockets cannot be read.
+    #[error("look for what must stay closed: {0}")]
+    Mounts(#[source] std::io::Error),
+    /// A granted path is the supervisor's own.
+    #[error(
+        "grant {}: it lies in {}, which is the supervisor's own and closed to every worker; choose another directory",
+        .path.display(),
+        .place.display()
+    )]
+    Closed {
+        /// The granted path.
+        path: PathBuf,
+        /// The supervisor's place.
+        place: PathBuf,
+    },
+    /// A path granted for writing holds a place of the supervisor.
+    #[error(
+        "grant {} for writing: {} lies in it, which is the supervisor's own and closed to every worker; choose a \
+         directory that does not hold it, or move the root",
+        .path.display(),
+        .place.display()
+    )]
+    Around {
+        /// The granted path.
+        path: PathBuf,
+        /// The supervisor's place.
+        place: PathBuf,
+    },
+    /// A granted path holds what must be covered, and nothing can be covered.
+    #[error(
+        "grant {}: {} lies in it, which is closed to this run and cannot be hidden ({why}); grant a directory that \
+         does not hold it",
+        .path.display(),
+        .place.display()
+    )]
+    Uncovered {
+        /// The granted path.
+        path: PathBuf,
+        /// What lies in it.
+        place: PathBuf,
+        /// Why there is no view.
+        why: String,
+    },
+    /// The files would not be confined.
+    #[error(
+        "rule files: this host has no Landlock, and {why}; a newer kernel{hint}, or accept = [\"files\"] in the \
+         policy {policy} to run it with every file of its user open"
+    )]
+    Files {
+        /// The policy.
+        policy: String,
+        /// What leads out.
+        why: &'static str,
+        /// What would help.
+        hint: &'static str,
+    },
+    /// The network would not be confined.
+    #[error(
+        "rule the network: {why}; a newer kernel, or accept = [\"network\"] in the policy {policy} to run it with an \
+         open network"
+    )]
+    Network {
+        /// The policy.
+        policy: String,
+        /// What would be open.
+        why: &'static str,
+    },
+    /// A loopback interface of the run's own cannot be had.
+    #[error("make a loopback interface for the run: {why}")]
+    Loopback {
+        /// Why not.
+        why: &'static str,
+    },
+    /// The policy grants toolchains of nobody.
+    #[error(
+        "grant the toolchain {name}: the worker's user has no home directory; name one with toolchain_home in \
+         [filesystem] of the policy {policy}"
+    )]
+    Toolchain {
+        /// The policy.
+        policy: String,
+        /// The toolchain.
+        name: String,
+    },
     /// A path cannot be granted.
     #[error(transparent)]
     Path(#[from] PathError),

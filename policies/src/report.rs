@@ -55,6 +55,8 @@ pub enum Layer {
     Scopes,
     /// Unix sockets of others cannot be reached by path.
     UnixSockets,
+    /// No file gets a set-user-ID or set-group-ID bit.
+    SetIds,
     /// No inherited file descriptor beyond the standard three.
     Descriptors,
     /// Dangerous system calls are refused.
@@ -152,6 +154,7 @@ impl fmt::Display for Layer {
             Self::Network => "network",
             Self::Scopes => "scopes",
             Self::UnixSockets => "unix_sockets",
+            Self::SetIds => "set_ids",
             Self::Descriptors => "descriptors",
             Self::Syscalls => "syscalls",
             Self::Unknown => "unknown",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::arrange::Arrangement;
+use crate::boundary::Closed;
 use crate::namespaces::PidNamespace;
 
 /// The places and identities of one run, to which a policy is applied.
@@ -42,6 +43,12 @@ pub struct Surroundings {
     pub pid_namespace: Option<PidNamespace>,
     /// How the worker reaches the board.
     pub board: BoardAccess,
+    /// What the run must not reach although a grant may lead there.
+    #[serde(default)]
+    pub closed: Closed,
+    /// The home directory of the person whose toolchains the policy may grant.
+    #[serde(default)]
+    pub toolchain_home: Option<PathBuf>,
     /// The process that must still be the parent once the death signal is set.
     pub parent: i32,
 }
@@ -55,6 +62,20 @@ pub struct Identity {
     pub gid: u32,
 }
 
+impl Surroundings {
+    /// The directories that are the run's own.
+    pub(crate) fn own(&self) -> Vec<PathBuf> {
+        [&self.workspace, &self.home, &self.tmp].into_iter().chain(&self.write).cloned().collect()
+    }
+}
+
+impl Identity {
+    /// The user and group of the calling process.
+    pub(crate) fn current() -> Self {
+        Self { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
+    }
+}
+
 /// How a worker reaches the board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -66,4 +87,25 @@ pub enum BoardAccess {
     Port(u16),
     /// No board.
     None,
+}
+
+/// A run with nothing but a workspace, a home and a place for temporary files beneath a directory.
+#[cfg(test)]
+pub(crate) fn bare(dir: &std::path::Path) -> Surroundings {
+    Surroundings {
+        workspace: dir.join("ws"),
+        home: dir.join("home"),
+        tmp: dir.join("tmp"),
+        read: vec![],
+        execute: vec![],
+        write: vec![],
+        arrangement: Arrangement::default(),
+        identity: None,
+        work_cgroup: None,
+        pid_namespace: None,
+        board: BoardAccess::None,
+        closed: Closed::default(),
+        toolchain_home: None,
+        parent: 1,
+    }
 }

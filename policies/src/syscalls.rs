@@ -2,7 +2,8 @@
 //!
 //! Everything that reaches other processes, administers the kernel, makes namespaces or mounts, or opens a network that
 //! Landlock does not rule. The foreign architecture's calls kill the process; x32 and `clone3`, whose flags a filter
-//! cannot read, do not exist (glibc then falls back to `clone`).
+//! cannot read, do not exist (glibc then falls back to `clone`), nor does `openat2`, whose mode it cannot read (programs
+//! then fall back to `openat`).
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use seccompiler::{
 
 use crate::network::Reach;
 use crate::process::{Process, Seccomp};
+use crate::{mode_bits, scheduling};
 
 /// The filter could not be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +85,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_migrate_pages,
     libc::SYS_mbind,
     libc::SYS_set_mempolicy,
+    libc::SYS_process_mrelease,
 ];
 
 /// Refused besides where only this architecture has them.
@@ -144,13 +147,14 @@ pub(crate) enum UnixSockets {
     PairsOnly,
 }
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+pub(crate) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Compiles the filter of a policy; `None` where the policy asks for none.
+/// Compiles the filter of a policy for a run whose first process is `own`; `None` where the policy asks for none.
 pub(crate) fn compile(
     process: &Process,
     reach: &Reach,
     unix: UnixSockets,
+    own: u32,
 ) -> Result<Option<BpfProgram>, FilterError> {
     if process.seccomp == Seccomp::Off {
         return Ok(None);
@@ -177,7 +181,8 @@ pub(crate) fn compile(
     for (number, argument) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
         add(&mut rules, number, vec![has(argument, fast_open)?])?;
     }
-    add(&mut rules, libc::SYS_prlimit64, vec![is_not(0, 0)?])?;
+    scheduling::refuse_for_others(&mut rules, own)?;
+    mode_bits::refuse(&mut rules)?;
     add(&mut rules, libc::SYS_socketpair, vec![is_not(0, bits(libc::AF_UNIX))?])?;
     sockets(&mut rules, reach, unix, strict)?;
 
@@ -237,7 +242,7 @@ fn sockets(rules: &mut Rules, reach: &Reach, unix: UnixSockets, strict: bool) ->
     Ok(())
 }
 
-/// Runs before the compiled rules: x32 calls and `clone3` do not exist. The order (architecture, then number) is that
+/// Runs before the compiled rules: x32 calls, `clone3` and `openat2` do not exist. The order (architecture, then number) is that
 /// of the compiled program, which checks the architecture once more.
 fn prologue(target: TargetArch) -> BpfProgram {
     const LOAD_WORD: u16 = 0x20;
@@ -246,6 +251,7 @@ fn prologue(target: TargetArch) -> BpfProgram {
     const RETURN: u16 = 0x06;
     const X32_BIT: u32 = 0x4000_0000;
     const CLONE3: u32 = 435;
+    const OPENAT2: u32 = 437;
     const ERRNO: u32 = 0x0005_0000;
     const KILL_PROCESS: u32 = 0x8000_0000;
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
@@ -260,22 +266,27 @@ fn prologue(target: TargetArch) -> BpfProgram {
         step(JUMP_EQUAL, 1, 0, audit),
         step(RETURN, 0, 0, KILL_PROCESS),
         step(LOAD_WORD, 0, 0, 0),
-        step(JUMP_GREATER_EQUAL, 1, 0, X32_BIT),
-        step(JUMP_EQUAL, 0, 1, CLONE3),
+        step(JUMP_GREATER_EQUAL, 2, 0, X32_BIT),
+        step(JUMP_EQUAL, 1, 0, CLONE3),
+        step(JUMP_EQUAL, 0, 1, OPENAT2),
         step(RETURN, 0, 0, missing),
     ]
 }
 
-fn add(rules: &mut Rules, number: i64, conditions: Vec<SeccompCondition>) -> Result<(), FilterError> {
+pub(crate) fn add(
+    rules: &mut Rules,
+    number: i64,
+    conditions: Vec<SeccompCondition>,
+) -> Result<(), FilterError> {
     rules.entry(number).or_default().push(SeccompRule::new(conditions)?);
     Ok(())
 }
 
-fn is(argument: u8, value: u64) -> Result<SeccompCondition, FilterError> {
+pub(crate) fn is(argument: u8, value: u64) -> Result<SeccompCondition, FilterError> {
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)?)
 }
 
-fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, FilterError> {
+pub(crate) fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, FilterError> {
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)?)
 }
 
@@ -283,12 +294,12 @@ fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, Filte
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)?)
 }
 
-fn has(argument: u8, bit: u64) -> Result<SeccompCondition, FilterError> {
+pub(crate) fn has(argument: u8, bit: u64) -> Result<SeccompCondition, FilterError> {
     masked(argument, bit, bit)
 }
 
 /// Returns the bits of a C constant as the kernel compares them: 32 of them.
-fn bits(value: i32) -> u64 {
+pub(crate) fn bits(value: i32) -> u64 {
     u64::from(value.cast_unsigned())
 }
 
@@ -306,7 +317,7 @@ mod tests {
             for unix in [UnixSockets::Allowed, UnixSockets::PairsOnly] {
                 for (stream, datagram) in [(false, false), (true, false), (false, true), (true, true)] {
                     let process = Process { seccomp, ..Process::default() };
-                    let program = compile(&process, &reach(stream, datagram), unix).unwrap().unwrap();
+                    let program = compile(&process, &reach(stream, datagram), unix, 42).unwrap().unwrap();
                     assert!(program.len() < 4096, "{} instructions", program.len());
                 }
             }
@@ -316,6 +327,6 @@ mod tests {
     #[test]
     fn no_filter_is_made_when_none_is_asked_for() {
         let process = Process { seccomp: Seccomp::Off, ..Process::default() };
-        assert!(compile(&process, &reach(true, true), UnixSockets::Allowed).unwrap().is_none());
+        assert!(compile(&process, &reach(true, true), UnixSockets::Allowed, 42).unwrap().is_none());
     }
 }

@@ -67,6 +67,12 @@ impl RootChoice {
 }
 
 impl Root {
+    /// The places that are closed to every worker, but for what is a run's own in them: together they hold all that the
+    /// other methods name.
+    pub(crate) fn closed(&self) -> Vec<PathBuf> {
+        vec![self.state.clone(), self.runtime.clone(), self.config.clone()]
+    }
+
     /// The state directory, which is how messages name the root.
     pub(crate) fn dir(&self) -> &Path {
         &self.state
@@ -205,6 +211,10 @@ impl Root {
             }
         }
         make_dir(&self.worker_socket_dir(), 0o711)?;
+        // What is not there cannot be hidden from workers. Where it may not be made, nobody's settings are in it either.
+        if !self.config.is_dir() {
+            drop(make_dir(&self.config, 0o755));
+        }
         for (name, mode) in [
             ("boards", 0o700),
             ("runs", 0o700),

@@ -9,6 +9,7 @@ use kernel::{
     Writer, WriterOptions,
 };
 use tokio::sync::{mpsc, watch};
+use workspace::WorkspaceSpec;
 
 use crate::config::Config;
 use crate::daemon;
@@ -213,6 +214,16 @@ impl Service {
     /// The boards that are open, by name.
     pub(crate) fn served(&self) -> Vec<Arc<BoardHandle>> {
         self.boards.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Where the tasks of all boards that are served work.
+    pub(crate) fn workplaces(&self) -> Result<Vec<WorkspaceSpec>, Failure> {
+        let mut places = Vec::new();
+        for board in self.served() {
+            let named = board.readers().with(|view| view.workplaces())?;
+            places.extend(named.iter().filter_map(|text| text.parse::<WorkspaceSpec>().ok()));
+        }
+        Ok(places)
     }
 
     /// A board that is open, for what concerns none in particular.

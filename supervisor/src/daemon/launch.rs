@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use workspace::{Prepared, Shown, WorkspaceSpec, Worktree};
 
 use super::cgroup::Cgroups;
+use super::closed;
 use super::files;
 use super::live::{LiveRun, Phase};
 use super::place::{self, LaunchError};
@@ -70,6 +71,8 @@ pub(super) struct Order {
     pub(super) own_uid: Option<u32>,
     pub(super) deadline: std::time::Duration,
     pub(super) config: Arc<Config>,
+    /// Where the tasks of all boards work.
+    pub(super) workplaces: Vec<WorkspaceSpec>,
     /// Ends the preparation when it is given up.
     pub(super) cancel: CancellationToken,
 }
@@ -184,7 +187,9 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
         ),
         (None, Err(_)) => None,
     };
-    let spec = run_spec(host, order, &prepared, &private, identity, deadline_us, cgroup.as_deref());
+    let closed = closed_places(host, order, &workspace, &prepared, &home);
+    let surroundings = surroundings(host, order, &prepared, &private, identity, cgroup.as_deref(), closed);
+    let spec = run_spec(host, order, &prepared, &private, deadline_us, cgroup.as_deref(), surroundings);
     let path = host.root.run_dir(&order.board, order.run.id);
     if let Some(log_dir) = spec.log.parent() {
         crate::paths::make_dir(log_dir, 0o700).map_err(|e| LaunchError::refusal(STEP, e))?;
@@ -207,27 +212,72 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, spare })
 }
 
-fn run_spec(
+/// What stays closed to a run. Of the supervisor's places its home and its files are its own, the programs, the socket,
+/// and its workspace if it was made there.
+fn closed_places(
+    host: &Host,
+    order: &Order,
+    spec: &WorkspaceSpec,
+    prepared: &Prepared,
+    home: &Path,
+) -> policies::Closed {
+    let mut own = vec![home.to_owned(), host.root.bin(), host.root.worker_socket_dir()];
+    if *spec == WorkspaceSpec::Scratch {
+        own.push(prepared.path.clone());
+    }
+    closed::of_run(&host.root, spec, own, &order.workplaces)
+}
+
+fn surroundings(
     host: &Host,
     order: &Order,
     prepared: &Prepared,
     private: &place::Private,
     identity: Option<Identity>,
-    deadline_us: Option<u64>,
     cgroup: Option<&Path>,
-) -> RunSpec {
+    closed: policies::Closed,
+) -> Surroundings {
     let board = match host.port {
         Some(port) => BoardAccess::Port(port),
         None => BoardAccess::Socket(host.root.worker_socket()),
     };
     let mut read = Vec::new();
     read.push(private.files.clone());
+    match order.lane.prompt {
+        Prompt::Stdin => {}
+        Prompt::File | Prompt::BodyFile => read.push(private.prompt.clone()),
+    }
+    Surroundings {
+        workspace: prepared.path.clone(),
+        home: private.home.clone(),
+        tmp: private.tmp.clone(),
+        read,
+        execute: vec![host.root.bin()],
+        write: Vec::new(),
+        arrangement: arrangement(prepared),
+        identity,
+        work_cgroup: cgroup.map(|group| group.join("work")),
+        pid_namespace: cgroup.is_none().then(|| host.pid_namespace_of(&order.policy)).flatten(),
+        board,
+        closed,
+        toolchain_home: closed::toolchain_home(&order.policy, identity),
+        // The shim's pid is known to confine alone, which fills it in.
+        parent: 0,
+    }
+}
+
+fn run_spec(
+    host: &Host,
+    order: &Order,
+    prepared: &Prepared,
+    private: &place::Private,
+    deadline_us: Option<u64>,
+    cgroup: Option<&Path>,
+    surroundings: Surroundings,
+) -> RunSpec {
     let stdin = match order.lane.prompt {
         Prompt::Stdin => Stdin::File(private.prompt.clone()),
-        Prompt::File | Prompt::BodyFile => {
-            read.push(private.prompt.clone());
-            Stdin::Null
-        }
+        Prompt::File | Prompt::BodyFile => Stdin::Null,
     };
     RunSpec {
         version: VERSION,
@@ -237,7 +287,7 @@ fn run_spec(
         run: order.run.id.get(),
         nonce: order.run.nonce.clone().unwrap_or_default(),
         argv: order.lane.command(&private.prompt, &prepared.path, order.task.id.as_str()),
-        env: environment(host, order, prepared, private, deadline_us),
+        env: environment(host, order, prepared, private, deadline_us, &surroundings),
         cwd: prepared.path.clone(),
         stdin,
         log: host.root.log(&order.board, &order.task.id, order.run.id),
@@ -245,21 +295,7 @@ fn run_spec(
         deadline_us,
         grace_ms: u64::try_from(order.config.worker.grace().as_millis()).unwrap_or(u64::MAX),
         policy: order.policy.clone(),
-        surroundings: Surroundings {
-            workspace: prepared.path.clone(),
-            home: private.home.clone(),
-            tmp: private.tmp.clone(),
-            read,
-            execute: vec![host.root.bin()],
-            write: Vec::new(),
-            arrangement: arrangement(prepared),
-            identity,
-            work_cgroup: cgroup.map(|group| group.join("work")),
-            pid_namespace: cgroup.is_none().then(|| host.pid_namespace_of(&order.policy)).flatten(),
-            board,
-            // The shim's pid is known to confine alone, which fills it in.
-            parent: 0,
-        },
+        surroundings,
         cgroup: cgroup.map(Path::to_owned),
         poke: host.root.poke_socket(),
         host: Some(host.support.clone()),
@@ -301,15 +337,15 @@ fn environment(
     prepared: &Prepared,
     private: &place::Private,
     deadline_us: Option<u64>,
+    around: &Surroundings,
 ) -> BTreeMap<String, String> {
-    let mut set = prepared.environment.clone();
+    let mut set = BTreeMap::new();
     let workspace = prepared.path.display().to_string();
     let profile = order.run.profile.as_ref().map(ToString::to_string).unwrap_or_default();
     let run = order.run.id.to_string();
     let mut put = |name: &str, value: &str| {
         set.insert(name.to_owned(), value.to_owned());
     };
-    put("PATH", &format!("{}:/usr/local/bin:/usr/bin:/bin", host.root.bin().display()));
     put("HOME", &private.home.display().to_string());
     put("TMPDIR", &private.tmp.display().to_string());
     put("SUPERVISOR_TASK", order.task.id.as_str());
@@ -343,7 +379,7 @@ fn environment(
     }
     order
         .policy
-        .environment(|name| std::env::var_os(name), set)
+        .environment(|name| std::env::var_os(name), around, &host.root.bin(), &prepared.environment, set)
         .into_iter()
         .filter_map(|(name, value)| Some((name, value.into_string().ok()?)))
         .collect()

@@ -11,7 +11,7 @@ use super::helper;
 use super::shortage::{self, is_shortage};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::paths::make_dir;
+use crate::paths::{Root, make_dir};
 
 /// Where the fault of a failed start lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,9 +132,10 @@ pub(super) fn identity(
     Ok(Some(Identity { uid: owner.uid, gid: owner.gid }))
 }
 
-/// Refuses a workspace that no run could use as things are: a directory that is missing, or whose user no worker may
-/// be. What changes between now and the start is found again by the start.
-pub(crate) fn check(spec: &WorkspaceSpec, caller: Option<u32>) -> Result<(), Failure> {
+/// Refuses a workspace that no run could use as things are: a directory that is closed to workers, that is missing, or
+/// whose user no worker may be. What changes between now and the start is found again by the start.
+pub(crate) fn check(root: &Root, spec: &WorkspaceSpec, caller: Option<u32>) -> Result<(), Failure> {
+    super::closed::check(root, spec)?;
     let (path, what) = match spec {
         WorkspaceSpec::Scratch => return Ok(()),
         WorkspaceSpec::Directory(path) => (path, "directory"),

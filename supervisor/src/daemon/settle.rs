@@ -9,7 +9,7 @@ use kernel::{Clock, EndCause, Ending, Fault, OnCleanExit, Run, Siblings, Timesta
 
 use super::launch::Note;
 use super::remains::{self, Remains};
-use super::{cgroup, survivors};
+use super::{cgroup, denial, survivors};
 use crate::lanes::{CleanExit, RateLimit};
 use crate::rundir::{Cause, ExitRecord, LockState, RunDir, RunDirError, StopReason};
 
@@ -82,7 +82,8 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
         let boot = dir.pid().ok().flatten().map(|pid| pid.boot_id);
         let same_boot = boot.is_none_or(|boot| boot == known.boot_id);
         let ended_at = ended_at(&record, same_boot, &kernel::SystemClock);
-        let ending = from_record(&record, note.as_ref(), ended_at);
+        let mut ending = from_record(&record, note.as_ref(), ended_at);
+        ending.denied = denied(&dir, &record);
         return Ok(match &record.cause {
             Cause::SpawnFailed { step, error } if is_own(step) => {
                 Proof::Hindered(Box::new(ending), format!("the shim failed at its step `{step}`: {error}"))
@@ -182,6 +183,16 @@ fn ended_at(record: &ExitRecord, same_boot: bool, clock: &impl Clock) -> Timesta
         return Timestamp::from_micros(now.as_micros().saturating_sub(ago));
     }
     record.ended_at_wall_us.map_or(now, Timestamp::from_micros)
+}
+
+/// What the sandbox denied a run that failed by itself.
+fn denied(dir: &RunDir, record: &ExitRecord) -> Option<kernel::Denied> {
+    let failed = match &record.cause {
+        Cause::Exited => record.code != Some(0) && record.code != Some(RATE_LIMITED),
+        Cause::SpawnFailed { step, .. } => step.contains("exec"),
+        Cause::Deadline | Cause::Stopped { .. } => false,
+    };
+    if failed { denial::of_run(&dir.spec().ok()?) } else { None }
 }
 
 /// What an exit record means in the lane of its run.

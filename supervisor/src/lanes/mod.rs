@@ -9,7 +9,7 @@ use std::path::Path;
 
 use kernel::Profile;
 pub(crate) use lane::{CleanExit, Lane, Prompt, RateLimit};
-use policies::Policy;
+use policies::{Boundary, Policy, Source};
 
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -35,11 +35,19 @@ impl Lanes {
                 policies.insert((*name).to_owned(), policy);
             }
         }
-        for (name, path, text) in definitions(&root.policies_dir())? {
-            let policy = Policy::from_toml(&text, &path).map_err(|e| {
-                Failure::usage(with_causes(&e)).hint("the keys are described in docs/policies.md")
-            })?;
-            policies.insert(name, policy);
+        let sources: BTreeMap<String, Source> = definitions(&root.policies_dir())?
+            .into_iter()
+            .map(|(name, origin, text)| (name, Source { origin, text }))
+            .collect();
+        let boundary = Boundary::around(&root.closed())
+            .map_err(|e| Failure::failed(format!("failed to read the table of mounts: {e}")))?;
+        for (name, source) in &sources {
+            let policy = Policy::from_source(source, &sources)
+                .and_then(|policy| policy.check_closed(source, &boundary).map(|()| policy))
+                .map_err(|e| {
+                    Failure::usage(with_causes(&e)).hint("the keys are described in docs/policies.md")
+                })?;
+            policies.insert(name.clone(), policy);
         }
         for (name, path, text) in definitions(&root.lanes_dir())? {
             name.parse::<Profile>().map_err(|e| {

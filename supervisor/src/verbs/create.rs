@@ -214,7 +214,7 @@ impl Verb for Create {
         let place = self.place()?;
         // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
         if call.actor.kind != ActorKind::Worker {
-            crate::daemon::check_workspace(&place, call.actor.uid)?;
+            crate::daemon::check_workspace(call.service.root(), &place, call.actor.uid)?;
         }
         let lanes = call.service.lanes()?;
         if let Some(policy) = &self.policy {

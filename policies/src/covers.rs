@@ -1,0 +1,180 @@
+//! What the file system view covers up beneath the granted paths, and which grants are refused for what lies there.
+//!
+//! Landlock grants a directory with all that lies beneath it, so what must not be reached there is covered by the view,
+//! or the run does not start.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::boundary::{Boundary, Closed, Held, Standing};
+use crate::files::Access;
+use crate::paths::{Kind, Opened};
+use crate::refusal::PlanError;
+
+/// The kernel's list of Unix sockets with the paths that they were bound to (`unix(7)`).
+const SOCKETS: &str = "/proc/net/unix";
+
+/// A path that the view covers up.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Cover {
+    pub(crate) at: PathBuf,
+    pub(crate) what: Covered,
+}
+
+/// What is covered up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Covered {
+    /// A place of the supervisor: a run in which it cannot be covered does not start.
+    Supervisor,
+    /// The directory of another task, or the socket of another process. Its owner can move it at any time; what is
+    /// not where it was is not covered.
+    Foreign,
+}
+
+/// Returns what is to be covered beneath the granted paths; `no_view` says why nothing can be.
+pub(crate) fn covers(
+    granted: &[(Opened, Access)],
+    closed: &Closed,
+    no_view: Option<&str>,
+) -> Result<Vec<Cover>, PlanError> {
+    let supervisor = Boundary::around(&closed.places).map_err(PlanError::Mounts)?;
+    let tasks = supervisor.with(&closed.tasks);
+    let mut covers = Vec::new();
+    for (opened, access) in granted {
+        let path = &opened.path;
+        if opened.kind == Kind::Device || closed.own.iter().any(|own| path.starts_with(own)) {
+            continue;
+        }
+        let held = match supervisor.standing(path) {
+            Standing::Apart => Vec::new(),
+            Standing::Inside(place) => return Err(PlanError::Closed { path: path.clone(), place }),
+            Standing::Holds(held) if access.writes() => {
+                let place = held.into_iter().next().map(|held| held.place).unwrap_or_default();
+                return Err(PlanError::Around { path: path.clone(), place });
+            }
+            Standing::Holds(held) => held,
+        };
+        // A directory of a task that the policy names itself, or that it lets be written, is granted on purpose.
+        let others = match tasks.standing(path) {
+            Standing::Holds(held) if !access.writes() => held,
+            Standing::Holds(_) | Standing::Inside(_) | Standing::Apart => Vec::new(),
+        };
+        if let (Some(why), Some(first)) = (no_view, held.iter().chain(&others).next()) {
+            let (path, place, why) = (path.clone(), first.place.clone(), why.to_owned());
+            return Err(PlanError::Uncovered { path, place, why });
+        }
+        let cover = |what| move |Held { at, .. }| Cover { at, what };
+        covers.extend(held.into_iter().map(cover(Covered::Supervisor)));
+        covers.extend(others.into_iter().map(cover(Covered::Foreign)));
+    }
+    Ok(covers)
+}
+
+/// Returns covers for the sockets that are now in directories which the run may read and not write.
+pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &Closed) -> Result<Vec<Cover>, PlanError> {
+    let text = std::fs::read(SOCKETS).map_err(PlanError::Mounts)?;
+    let bound: Vec<PathBuf> = bound_paths(&text).filter(|path| is_socket(path)).collect();
+    let sockets = Boundary::around(&bound).map_err(PlanError::Mounts)?;
+    let is_open = |access: Access| access.writes() || access == Access::Socket;
+    let open = granted.iter().filter(|(_, access)| is_open(*access)).map(|(opened, _)| &opened.path);
+    let open: Vec<&PathBuf> = open.chain(&closed.own).collect();
+    let mut covers = Vec::new();
+    for (opened, _) in granted.iter().filter(|(_, access)| !is_open(*access)) {
+        let at = match sockets.standing(&opened.path) {
+            Standing::Apart => continue,
+            Standing::Inside(_) => vec![opened.path.clone()],
+            Standing::Holds(held) => held.into_iter().map(|held| held.at).collect(),
+        };
+        let foreign = at.into_iter().filter(|at| !open.iter().any(|open| at.starts_with(open)));
+        covers.extend(foreign.map(|at| Cover { at, what: Covered::Foreign }));
+    }
+    Ok(covers)
+}
+
+/// Reads the absolute paths of the kernel's list: the eighth column, which may hold blanks.
+fn bound_paths(text: &[u8]) -> impl Iterator<Item = PathBuf> {
+    let lines = text.split(|byte| *byte == b'\n').skip(1);
+    lines.filter_map(|line| {
+        let start = line.windows(2).position(|two| two == b" /")?;
+        Some(PathBuf::from(std::ffi::OsStr::from_bytes(line.get(start + 1..)?)))
+    })
+}
+
+fn is_socket(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(path: &Path, access: Access) -> Vec<(Opened, Access)> {
+        vec![(Opened::real(path).unwrap(), access)]
+    }
+
+    /// A directory `opt` with a root and a task's directory in it.
+    fn opt() -> (tempfile::TempDir, PathBuf, Closed) {
+        let dir = tempfile::tempdir().unwrap();
+        let opt = dir.path().canonicalize().unwrap().join("opt");
+        std::fs::create_dir_all(opt.join("sv/boards")).unwrap();
+        std::fs::create_dir_all(opt.join("sv/home")).unwrap();
+        std::fs::create_dir_all(opt.join("app")).unwrap();
+        let closed = Closed {
+            places: vec![opt.join("sv")],
+            own: vec![opt.join("sv/home")],
+            tasks: vec![opt.join("app")],
+        };
+        (dir, opt, closed)
+    }
+
+    #[test]
+    fn what_lies_beneath_a_grant_for_reading_is_covered_or_the_grant_refused() {
+        let (_dir, opt, closed) = opt();
+        let covered = covers(&grant(&opt, Access::Execute), &closed, None).unwrap();
+        let at: Vec<&Path> = covered.iter().map(|cover| cover.at.as_path()).collect();
+        assert_eq!(at, [opt.join("sv"), opt.join("app")]);
+        let error = covers(&grant(&opt, Access::Read), &closed, Some("no view here")).unwrap_err();
+        assert!(matches!(error, PlanError::Uncovered { .. }), "{error}");
+        assert!(error.to_string().contains("no view here"), "{error}");
+        let without = Closed { places: vec![], ..closed };
+        let error = covers(&grant(&opt, Access::Read), &without, Some("no view here")).unwrap_err();
+        assert!(error.to_string().contains("opt/app"), "{error}");
+    }
+
+    #[test]
+    fn no_grant_for_writing_holds_the_root_and_none_lies_in_it() {
+        let (_dir, opt, closed) = opt();
+        let error = covers(&grant(&opt, Access::WriteExecute), &closed, None).unwrap_err();
+        assert!(matches!(error, PlanError::Around { .. }), "{error}");
+        for access in [Access::Read, Access::Write] {
+            for path in [opt.join("sv"), opt.join("sv/boards")] {
+                let error = covers(&grant(&path, access), &closed, None).unwrap_err();
+                assert!(matches!(error, PlanError::Closed { .. }), "{error}");
+            }
+        }
+        assert_eq!(covers(&grant(&opt.join("sv/home"), Access::Write), &closed, None).unwrap(), []);
+        assert_eq!(covers(&grant(&opt.join("app"), Access::Read), &closed, None).unwrap(), []);
+    }
+
+    #[test]
+    fn the_kernels_list_of_sockets_is_understood() {
+        let text = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
+            ffff: 00000002 00000000 00010000 0001 01 17 /run/a b.sock\n\
+            ffff: 00000003 00000000 00000000 0001 03 18\n\
+            ffff: 00000002 00000000 00010000 0001 01 19 @abstract\n";
+        assert_eq!(bound_paths(text).collect::<Vec<_>>(), [Path::new("/run/a b.sock")]);
+        let (_dir, opt, closed) = opt();
+        let _listener = std::os::unix::net::UnixListener::bind(opt.join("x.sock")).unwrap();
+        let found = sockets(&grant(&opt, Access::Execute), &closed).unwrap();
+        assert_eq!(found, [Cover { at: opt.join("x.sock"), what: Covered::Foreign }]);
+        assert_eq!(sockets(&grant(&opt, Access::Write), &closed).unwrap(), []);
+        let both = [grant(&opt, Access::Read), grant(&opt.join("sv"), Access::Socket)]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>();
+        let _board = std::os::unix::net::UnixListener::bind(opt.join("sv/board.sock")).unwrap();
+        let found = sockets(&both, &closed).unwrap();
+        assert_eq!(found, [Cover { at: opt.join("x.sock"), what: Covered::Foreign }], "the board stays");
+    }
+}

@@ -1,0 +1,142 @@
+//! What a policy denies, in the words of its author: the act, and the line that would allow it.
+
+use std::path::{Path, PathBuf};
+
+use crate::explain::{Answer, Want, leads_to};
+use crate::files::Device;
+use crate::policy::Policy;
+use crate::presets;
+use crate::surroundings::Surroundings;
+use crate::toolchains::Toolchain;
+
+/// Something that a policy denies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    /// The act, such as `executing /home/ann/.cargo/bin/cargo`.
+    pub act: String,
+    /// The line that allows it, such as `[filesystem] toolchains = ["cargo"]`; none where nothing does.
+    pub line: Option<String>,
+}
+
+impl Policy {
+    /// Returns what the policy denies about a path, by the answer of [`Policy::explain`]; nothing where it grants it. `homes`
+    /// are the home directories in which toolchains are known.
+    pub fn denial(
+        &self,
+        path: &Path,
+        want: Want,
+        around: &Surroundings,
+        homes: &[PathBuf],
+    ) -> Option<Denial> {
+        match self.explain(path, want, around) {
+            Answer::Granted(_) | Answer::Unconfined => return None,
+            Answer::Denied => {}
+        }
+        let act = match want {
+            Want::Read => "reading",
+            Want::Write => "writing to",
+            Want::Execute => "executing",
+        };
+        let line = self.line_for(path, want, around, homes);
+        Some(Denial { act: format!("{act} {}", path.display()), line })
+    }
+
+    fn line_for(&self, path: &Path, want: Want, around: &Surroundings, homes: &[PathBuf]) -> Option<String> {
+        let closed = around.closed.places.iter().chain(&around.closed.tasks);
+        if closed.into_iter().any(|place| path.starts_with(place)) {
+            return None;
+        }
+        let device = Device::ALL.into_iter().find(|device| device.path() == path);
+        if let Some(device) = device {
+            let mut all: Vec<&str> = self.filesystem.devices.iter().map(|device| device.name()).collect();
+            all.push(device.name());
+            return Some(format!("[filesystem] devices = {all:?}"));
+        }
+        if path.starts_with("/proc") {
+            return (want == Want::Read).then(|| "[filesystem] proc = \"host\"".to_owned());
+        }
+        if path.starts_with("/dev/shm") {
+            return Some("[filesystem] shm = \"private\"".to_owned());
+        }
+        let toolchain = homes.iter().find_map(|home| Toolchain::holding(path.strip_prefix(home).ok()?));
+        if let (Some(toolchain), true) = (toolchain, want != Want::Write) {
+            return Some(format!("[filesystem] toolchains = [\"{}\"]", toolchain.name()));
+        }
+        let (key, place) = match want {
+            Want::Read => ("ro", path.to_owned()),
+            Want::Write => ("rw", if path.is_dir() { path.to_owned() } else { above(path) }),
+            Want::Execute => ("rox", above(&leads_to(path))),
+        };
+        Some(format!("[filesystem.add] {key} = [\"{}\"]", place.display()))
+    }
+
+    /// Says that this policy denies an act, and what would allow it.
+    pub fn tell(&self, denial: &Denial) -> String {
+        let Denial { act, line } = denial;
+        let name = self.name();
+        let Some(line) = line else {
+            return format!("the sandbox denied {act}: no policy allows it");
+        };
+        let place = if presets::NAMES.contains(&name) {
+            format!("in a policy of your own that extends {name}")
+        } else {
+            format!("in the policy {name}")
+        };
+        format!("the sandbox denied {act}: the policy {name} does not allow it; {line} {place} does")
+    }
+}
+
+fn above(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(path).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(path: &str, want: Want, preset: &str) -> Option<String> {
+        let around = Surroundings {
+            closed: crate::Closed { places: vec!["/srv/sv".into()], ..crate::Closed::default() },
+            ..crate::surroundings::bare(Path::new("/no/such/run"))
+        };
+        let policy = Policy::builtin(preset).unwrap();
+        let denial = policy.denial(Path::new(path), want, &around, &["/home/ann".into()])?;
+        Some(denial.line.unwrap_or_default())
+    }
+
+    #[test]
+    fn the_line_that_allows_an_act_is_named() {
+        let table = [
+            ("/home/ann/.cargo/bin/cargo", Want::Execute, "default", "[filesystem] toolchains = [\"cargo\"]"),
+            ("/home/ann/bin/x", Want::Execute, "default", "[filesystem.add] rox = [\"/home/ann/bin\"]"),
+            ("/srv/data/x", Want::Read, "default", "[filesystem.add] ro = [\"/srv/data/x\"]"),
+            ("/srv/data/x", Want::Write, "default", "[filesystem.add] rw = [\"/srv/data\"]"),
+            ("/proc/self/maps", Want::Read, "strict", "[filesystem] proc = \"host\""),
+            ("/dev/shm/x", Want::Write, "strict", "[filesystem] shm = \"private\""),
+            ("/srv/sv/operator.key", Want::Read, "default", ""),
+        ];
+        for (path, want, preset, expected) in table {
+            assert_eq!(line(path, want, preset).as_deref(), Some(expected), "{path}");
+        }
+        assert_eq!(line("/usr/bin/env", Want::Execute, "default"), None, "it is granted");
+        assert_eq!(line("/srv/data/x", Want::Read, "unconfined"), None, "nothing is denied");
+    }
+
+    #[test]
+    fn a_line_that_is_named_is_one_that_a_policy_takes() {
+        for named in ["[filesystem.add] ro = [\"/srv/data/x\"]", "[filesystem] toolchains = [\"cargo\"]"] {
+            let text = format!("version = 1\nextends = 'default'\n{}\n", named.replace("] ", "]\n"));
+            let policy = Policy::from_toml(&text, Path::new("own.toml")).unwrap();
+            let around = Surroundings {
+                toolchain_home: Some("/home/ann".into()),
+                ..crate::surroundings::bare(Path::new("/no/such/run"))
+            };
+            let path = if named.contains("cargo") { "/home/ann/.cargo/bin/cargo" } else { "/srv/data/x" };
+            assert!(
+                matches!(policy.explain(Path::new(path), Want::Read, &around), Answer::Granted(_)),
+                "{text}"
+            );
+            assert!(matches!(policy.explain(Path::new("/usr/x"), Want::Read, &around), Answer::Granted(_)));
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Reading a policy: its text, the policies that it extends, and what no policy may say.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::boundary::{Boundary, Standing};
+use crate::environment::is_reserved;
+use crate::error::{PolicyError, line_of_key};
+use crate::files::GrantPath;
+use crate::policy::Policy;
+use crate::presets;
+
+/// Marks a shipped policy where a file has the same name.
+const BUILTIN: &str = "builtin:";
+
+/// The text of a policy and where it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The file, for errors. Its name without the ending is that of the policy.
+    pub origin: PathBuf,
+    /// The text.
+    pub text: String,
+}
+
+/// One policy on the way from a policy to the first that it builds upon.
+struct Step {
+    /// How the chain names it.
+    label: String,
+    source: Source,
+}
+
+impl Policy {
+    /// Reads a policy that extends shipped ones alone; `origin` is named in errors, and gives the name where the text has
+    /// none.
+    ///
+    /// # Errors
+    /// As [`Policy::from_source`].
+    pub fn from_toml(text: &str, origin: &Path) -> Result<Self, PolicyError> {
+        let source = Source { origin: origin.to_owned(), text: text.to_owned() };
+        Self::from_source(&source, &BTreeMap::new())
+    }
+
+    /// Reads a policy that extends shipped ones or `others`, by their names. A name means one of `others` before a shipped
+    /// one, but never the policy itself; `builtin:NAME` always means the shipped one.
+    ///
+    /// # Errors
+    /// Names the file, the line and the key of what is wrong, in this policy or one that it extends: what is no policy, an
+    /// unknown base, a chain that comes back to itself, a name that is not that of the file, a grant of everything, and
+    /// variables that are the supervisor's.
+    pub fn from_source(source: &Source, others: &BTreeMap<String, Source>) -> Result<Self, PolicyError> {
+        let chain = chain(source, others)?;
+        let mut merged = toml::Table::new();
+        for Step { source: Source { origin, text }, .. } in chain.iter().rev() {
+            let fail = |error| PolicyError::from_toml(text, origin, &error);
+            let mut own: toml::Table = toml::from_str(text).map_err(fail)?;
+            own.remove("extends");
+            merged.remove("name");
+            merge(&mut merged, own);
+        }
+        let fail = |error| PolicyError::from_toml(&source.text, &source.origin, &error);
+        let mut policy: Self = merged.try_into().map_err(fail)?;
+        let file = stem(&source.origin);
+        if policy.name.is_empty() {
+            policy.name = file;
+        } else if policy.name != file && source.origin.extension().is_some() {
+            return Err(PolicyError::Name {
+                origin: source.origin.clone(),
+                line: line_of_key(&source.text, "name"),
+                found: policy.name,
+                file,
+            });
+        }
+        policy.check(source)?;
+        Ok(policy)
+    }
+
+    /// Refuses a grant that no run could be given: one that lies in a closed place, or lets one be written around.
+    ///
+    /// # Errors
+    /// Names the file, the line and the key.
+    pub fn check_closed(&self, source: &Source, boundary: &Boundary) -> Result<(), PolicyError> {
+        for (key, grants, access) in self.filesystem.lists() {
+            for grant in grants {
+                let GrantPath::Absolute(path) = &grant.path else { continue };
+                let (relation, place) = match boundary.standing(path) {
+                    Standing::Inside(place) => ("lies in", place),
+                    Standing::Holds(held) if access.writes() => {
+                        ("holds", held.into_iter().next().map(|held| held.place).unwrap_or_default())
+                    }
+                    Standing::Holds(_) | Standing::Apart => continue,
+                };
+                let (origin, line) = (source.origin.clone(), line_of_key(&source.text, plain(key)));
+                let path = path.clone();
+                return Err(PolicyError::Closed { origin, line, key, path, relation, place });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what would be promised and not be so.
+    fn check(&self, source: &Source) -> Result<(), PolicyError> {
+        for (key, grants, _) in self.filesystem.lists() {
+            if grants.iter().any(|grant| grant.path == GrantPath::Absolute("/".into())) {
+                let (origin, line) = (source.origin.clone(), line_of_key(&source.text, plain(key)));
+                return Err(PolicyError::Everything { origin, line, key });
+            }
+        }
+        let names = self.env.set.keys().chain(self.env.pass.iter().map(AsRef::as_ref));
+        if let Some(name) = names.into_iter().find(|name| is_reserved(name)) {
+            return Err(PolicyError::Variable {
+                origin: source.origin.clone(),
+                line: line_of_key(&source.text, name),
+                name: name.clone(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Returns a policy and those that it builds upon, the policy itself first.
+fn chain(source: &Source, others: &BTreeMap<String, Source>) -> Result<Vec<Step>, PolicyError> {
+    let mut chain = vec![Step { label: stem(&source.origin), source: source.clone() }];
+    while let Some(Step { source: Source { origin, text }, label }) = chain.last() {
+        // Read by itself first: an error then has its own file and line.
+        let read: Policy =
+            toml::from_str(text).map_err(|error| PolicyError::from_toml(text, origin, &error))?;
+        if read.version != 1 {
+            let line = line_of_key(text, "version");
+            return Err(PolicyError::Version { origin: origin.clone(), line, found: read.version });
+        }
+        let Some(base) = read.extends else { break };
+        let place = || (origin.clone(), line_of_key(text, "extends"));
+        let shipped = base.strip_prefix(BUILTIN);
+        let other = others.get(&base).filter(|_| shipped.is_none() && *label != base);
+        let name = shipped.unwrap_or(&base);
+        let step = match (other, presets::text(name)) {
+            (Some(other), _) => Step { label: base.clone(), source: other.clone() },
+            (None, Some(text)) => {
+                let origin = Path::new("builtin").join(name);
+                Step { label: format!("{BUILTIN}{name}"), source: Source { origin, text: text.to_owned() } }
+            }
+            (None, None) if *label == base => {
+                let (origin, line) = place();
+                return Err(PolicyError::Cycle { origin, line, chain: format!("{base} → {base}") });
+            }
+            (None, None) => {
+                let (origin, line) = place();
+                let mut known: Vec<String> = presets::NAMES.iter().map(|name| (*name).to_owned()).collect();
+                known.extend(others.keys().filter(|name| *name != label).cloned());
+                return Err(PolicyError::Base { origin, line, base, known });
+            }
+        };
+        if chain.iter().any(|before| before.label == step.label) {
+            let (origin, line) = place();
+            let labels: Vec<&str> = chain.iter().chain([&step]).map(|step| step.label.as_str()).collect();
+            return Err(PolicyError::Cycle { origin, line, chain: labels.join(" → ") });
+        }
+        chain.push(step);
+    }
+    Ok(chain)
+}
+
+/// The key itself of one that is named with its table.
+fn plain(key: &str) -> &str {
+    key.strip_prefix("add.").unwrap_or(key)
+}
+
+fn stem(origin: &Path) -> String {
+    origin.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The table whose lists are joined.
+const JOINED: &str = "add";
+
+/// Lays `over` on `under`: tables are merged, everything else is replaced, but for the lists of `add`, which are joined.
+fn merge(under: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (under.get_mut(&key), value) {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above)) if key == JOINED => {
+                join(below, above)
+            }
+            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),
+            (_, value) => {
+                under.insert(key, value);
+            }
+        }
+    }
+}
+
+fn join(under: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (under.get_mut(&key), value) {
+            (Some(toml::Value::Array(below)), toml::Value::Array(above)) => below.extend(above),
+            (_, value) => {
+                under.insert(key, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shelf(files: &[(&str, &str)]) -> BTreeMap<String, Source> {
+        let source = |name: &str, text: &str| Source {
+            origin: format!("/etc/policies.d/{name}.toml").into(),
+            text: format!("version = 1\n{text}"),
+        };
+        files.iter().map(|(name, text)| ((*name).to_owned(), source(name, text))).collect()
+    }
+
+    fn read(files: &[(&str, &str)], name: &str) -> Result<Policy, PolicyError> {
+        let shelf = shelf(files);
+        Policy::from_source(&shelf[name], &shelf)
+    }
+
+    #[test]
+    fn the_whole_chain_is_merged() {
+        let default = Policy::builtin("default").unwrap();
+        let network = Policy::builtin("network").unwrap();
+        let own = read(&[("own", "extends = 'network'\n[limits]\npids = 7")], "own").unwrap();
+        assert_eq!(own.filesystem.rox, default.filesystem.rox, "what `network` has of `default`");
+        assert_eq!(own.network, network.network);
+        assert_eq!(own.limits.pids, Some(7));
+        assert_eq!(own.name(), "own");
+    }
+
+    #[test]
+    fn what_a_policy_adds_comes_to_what_the_others_grant() {
+        let files = [
+            ("a", "extends = 'b'\n[filesystem.add]\nro = ['/a']"),
+            ("b", "extends = 'default'\n[filesystem.add]\nro = ['/b']\nrw = ['/c']"),
+        ];
+        let policy = read(&files, "a").unwrap();
+        let paths: Vec<String> =
+            policy.filesystem.add.ro.iter().map(|grant| grant.path.clone().into()).collect();
+        assert_eq!(paths, ["/b", "/a"]);
+        assert_eq!(policy.filesystem.add.rw.len(), 1);
+        assert_eq!(policy.filesystem.ro, Policy::builtin("default").unwrap().filesystem.ro);
+    }
+
+    #[test]
+    fn files_extend_each_other_and_shipped_policies() {
+        let files = [
+            ("default", "extends = 'default'\n[limits]\nfiles = 9"),
+            ("team", "extends = 'default'\n[limits]\npids = 8"),
+            ("plain", "extends = 'builtin:default'"),
+        ];
+        let shipped = Policy::builtin("default").unwrap();
+        let team = read(&files, "team").unwrap();
+        assert_eq!((team.limits.files, team.limits.pids), (Some(9), Some(8)));
+        assert_eq!(team.filesystem, shipped.filesystem);
+        assert_eq!(read(&files, "plain").unwrap().limits.files, shipped.limits.files);
+    }
+
+    #[test]
+    fn a_chain_that_comes_back_to_itself_is_an_error_that_names_it() {
+        let files = [("a", "extends = 'b'"), ("b", "extends = 'c'"), ("c", "extends = 'a'")];
+        let error = read(&files, "a").unwrap_err().to_string();
+        assert!(error.contains("/etc/policies.d/c.toml:2 (extends)"), "{error}");
+        assert!(error.contains("a → b → c → a"), "{error}");
+        let error = read(&[("a", "extends = 'a'")], "a").unwrap_err().to_string();
+        assert!(error.contains("a → a"), "{error}");
+    }
+
+    #[test]
+    fn an_error_of_a_base_names_the_bases_file() {
+        let error = read(&[("a", "extends = 'b'"), ("b", "nonsense = 1")], "a").unwrap_err().to_string();
+        assert!(error.starts_with("read policy /etc/policies.d/b.toml:2 (nonsense)"), "{error}");
+    }
+
+    #[test]
+    fn a_name_that_is_not_the_files_is_refused() {
+        let error = read(&[("a", "name = 'b'")], "a").unwrap_err().to_string();
+        assert!(error.starts_with("read policy /etc/policies.d/a.toml:2 (name)"), "{error}");
+        assert!(error.contains("`b`") && error.contains("`a`"), "{error}");
+        assert!(read(&[("a", "name = 'a'")], "a").is_ok());
+    }
+
+    #[test]
+    fn a_grant_of_everything_is_refused_by_its_key() {
+        let error = read(&[("a", "[filesystem]\nrwx = ['/']")], "a").unwrap_err().to_string();
+        assert!(error.starts_with("read policy /etc/policies.d/a.toml:3 (rwx): `/`"), "{error}");
+        assert!(error.contains("unconfined"), "{error}");
+    }
+
+    #[test]
+    fn a_grant_of_a_closed_place_is_refused_by_its_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(dir.join("sv/boards")).unwrap();
+        let boundary = Boundary::around(&[dir.join("sv")]).unwrap();
+        let check = |key: &str, path: &Path| {
+            let text = format!("[filesystem]\n{key} = ['{}']", path.display());
+            let shelf = shelf(&[("a", &text)]);
+            Policy::from_source(&shelf["a"], &shelf).unwrap().check_closed(&shelf["a"], &boundary)
+        };
+        let error = check("ro", &dir.join("sv/boards")).unwrap_err().to_string();
+        assert!(error.contains("a.toml:3 (ro)") && error.contains("lies in"), "{error}");
+        assert!(check("rw", &dir).unwrap_err().to_string().contains("holds"));
+        assert!(check("ro", &dir).is_ok(), "it is covered");
+        assert!(check("rwx", &dir.join("other")).is_ok());
+    }
+
+    #[test]
+    fn variables_that_the_supervisor_sets_are_refused_and_path_is_not() {
+        for (text, name) in [
+            ("[env]\nset = { HOME = '/x' }", "HOME"),
+            ("[env]\npass = ['TMPDIR']", "TMPDIR"),
+            ("[env]\nset = { SUPERVISOR_TOKEN = 'x' }", "SUPERVISOR_TOKEN"),
+        ] {
+            let error = read(&[("a", text)], "a").unwrap_err().to_string();
+            assert!(error.contains(&format!("`{name}`")), "{error}");
+        }
+        assert!(read(&[("a", "[env]\nset = { PATH = '/x' }")], "a").is_ok());
+    }
+}

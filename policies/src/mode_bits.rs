@@ -1,0 +1,52 @@
+//! Set-user-ID and set-group-ID bits: a run sets none.
+//!
+//! `no_new_privs` keeps the run from gaining anything by such a file. Others who execute what a run has left in a
+//! directory that it shares with them would act as its user.
+
+use nix::libc;
+use seccompiler::SeccompCondition;
+
+use crate::syscalls::{FilterError, Rules, add, bits, has};
+
+/// `S_ISUID` and `S_ISGID` (inode(7)).
+const BITS: [u64; 2] = [0o4000, 0o2000];
+
+/// `fchmodat2`, Linux 6.6; the number is the same on every architecture.
+const FCHMODAT2: i64 = 452;
+
+/// Calls that set a mode, with the number of the argument that holds it.
+const SET: [(i64, u8); 4] =
+    [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2)];
+
+/// Those that only this architecture has.
+#[cfg(target_arch = "x86_64")]
+const SET_HERE: &[(i64, u8)] = &[(libc::SYS_chmod, 1), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)];
+#[cfg(not(target_arch = "x86_64"))]
+const SET_HERE: &[(i64, u8)] = &[];
+
+/// Calls that make a file if their flags say so, with the numbers of the arguments for flags and mode. Without such a
+/// flag the mode means nothing, and may be anything.
+#[cfg(target_arch = "x86_64")]
+const OPEN: &[(i64, u8, u8)] = &[(libc::SYS_openat, 2, 3), (libc::SYS_open, 1, 2)];
+#[cfg(not(target_arch = "x86_64"))]
+const OPEN: &[(i64, u8, u8)] = &[(libc::SYS_openat, 2, 3)];
+
+/// The bit of `O_TMPFILE` that is not `O_DIRECTORY`.
+const TEMPORARY: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
+
+/// Refuses both bits wherever a call carries its mode in an argument. `mkdir` ignores them, and `openat2`, whose mode is
+/// in memory, does not exist for a run.
+pub(crate) fn refuse(rules: &mut Rules) -> Result<(), FilterError> {
+    for bit in BITS {
+        for (number, mode) in SET.iter().chain(SET_HERE) {
+            add(rules, *number, vec![has(*mode, bit)?])?;
+        }
+        for (number, flags, mode) in OPEN {
+            for making in [libc::O_CREAT, TEMPORARY] {
+                let conditions: Vec<SeccompCondition> = vec![has(*flags, bits(making))?, has(*mode, bit)?];
+                add(rules, *number, conditions)?;
+            }
+        }
+    }
+    Ok(())
+}

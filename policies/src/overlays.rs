@@ -1,0 +1,54 @@
+//! What a view puts over single paths of it: something empty, or a file with another content.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+
+use nix::mount::MsFlags;
+
+use crate::covers::{Cover, Covered};
+use crate::mounts::{MountError, OLD, ProbeError, at, mount_at, seal};
+use crate::paths::{Kind, Opened};
+use crate::user_names::Replaced;
+
+/// An empty file of the view, which covers others.
+const EMPTY: &str = "/.empty";
+
+/// Makes what covers files.
+pub(crate) fn prepare() -> Result<(), MountError> {
+    at("make", Path::new(EMPTY), std::fs::File::create(EMPTY).map(drop))
+}
+
+impl Cover {
+    /// Puts something empty over the path, and returns it where that is a directory which is still to be sealed: what is
+    /// the run's own may have to be shown in it.
+    pub(crate) fn mount(&self) -> Result<Option<&Path>, ProbeError> {
+        let target = match Opened::real(&self.at) {
+            Ok(target) => target,
+            Err(_) if self.what == Covered::Foreign => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        // The open file, so that its owner cannot put another in its place.
+        let name = PathBuf::from(format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd()));
+        let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        if target.kind == Kind::Directory {
+            let options = Some("mode=755,size=64k");
+            mount_at("cover", Some("tmpfs"), &name, Some("tmpfs"), safe, options)?;
+            return Ok(Some(&self.at));
+        }
+        mount_at("cover", Some(EMPTY), &name, None, MsFlags::MS_BIND, None)?;
+        Ok(None)
+    }
+}
+
+impl Replaced {
+    /// Puts a file with this content over the host's.
+    pub(crate) fn mount(&self) -> Result<(), ProbeError> {
+        let Ok(target) = Opened::real(self.at) else { return Ok(()) };
+        let name = PathBuf::from(format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd()));
+        let made = Path::new("/")
+            .join(self.at.file_name().map_or_else(String::new, |name| format!(".{}", name.display())));
+        at("write", &made, std::fs::write(&made, &self.text))?;
+        mount_at("replace", made.to_str(), &name, None, MsFlags::MS_BIND, None)?;
+        Ok(seal(self.at)?)
+    }
+}

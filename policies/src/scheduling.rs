@@ -1,0 +1,44 @@
+//! Calls that change how a process is scheduled or limited: a run makes them for itself alone.
+//!
+//! Neither Landlock nor a signal's scope rules them, and for processes of the same user the kernel asks for no privilege.
+//! A filter sees numbers and cannot tell whose they are, so a number is allowed only where it means the caller (0), or is
+//! that of the run's first process.
+
+use nix::libc;
+use seccompiler::SeccompCondition;
+
+use crate::syscalls::{FilterError, Rules, add, is, is_not};
+
+/// Their first argument is a process; 0 means the caller.
+const BY_PROCESS: [i64; 5] = [
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_prlimit64,
+];
+
+/// Their first argument says what the second one is: the numbers for a process, a process group and a user
+/// (`setpriority(2)`, `ioprio_set(2)`).
+const BY_KIND: [(i64, [u64; 3]); 2] = [(libc::SYS_setpriority, [0, 1, 2]), (libc::SYS_ioprio_set, [1, 2, 3])];
+
+/// Refuses such calls for others than the caller and the run's first process, `own`.
+pub(crate) fn refuse_for_others(rules: &mut Rules, own: u32) -> Result<(), FilterError> {
+    for number in BY_PROCESS {
+        add(rules, number, another(0, own)?)?;
+    }
+    for (number, [process, group, user]) in BY_KIND {
+        for kind in [process, group] {
+            let mut conditions = another(1, own)?;
+            conditions.push(is(0, kind)?);
+            add(rules, number, conditions)?;
+        }
+        // All processes of a user, whichever.
+        add(rules, number, vec![is(0, user)?])?;
+    }
+    Ok(())
+}
+
+fn another(argument: u8, own: u32) -> Result<Vec<SeccompCondition>, FilterError> {
+    Ok(vec![is_not(argument, 0)?, is_not(argument, u64::from(own))?])
+}

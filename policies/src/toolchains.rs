@@ -1,0 +1,146 @@
+//! Toolchains that people install beneath their home, granted by name: their places and the variables that point to them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A toolchain beneath a home directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Toolchain {
+    /// Programs of `~/.cargo/bin`, and the Rust toolchains behind them.
+    Cargo,
+    /// Rust toolchains of `~/.rustup`, and the programs that choose one of them.
+    Rustup,
+    /// Versions of Node in `~/.nvm`.
+    Nvm,
+    /// Versions of Python in `~/.pyenv`.
+    Pyenv,
+}
+
+/// What a run's environment gets for its toolchains.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolchainEnvironment {
+    /// Directories for the front of `PATH`.
+    pub path: Vec<PathBuf>,
+    /// Variables.
+    pub set: BTreeMap<String, OsString>,
+}
+
+/// A directory that a toolchain needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Needed {
+    pub(crate) directory: &'static str,
+    pub(crate) optional: bool,
+}
+
+const CARGO: &str = ".cargo/bin";
+const RUSTUP: &str = ".rustup";
+const NVM: &str = ".nvm";
+const PYENV: &str = ".pyenv";
+
+impl Toolchain {
+    /// Every toolchain that is known.
+    pub const ALL: [Self; 4] = [Self::Cargo, Self::Rustup, Self::Nvm, Self::Pyenv];
+
+    /// The name in a policy.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Cargo => "cargo",
+            Self::Rustup => "rustup",
+            Self::Nvm => "nvm",
+            Self::Pyenv => "pyenv",
+        }
+    }
+
+    /// Returns the toolchain in which a path lies, given relative to a home directory.
+    pub(crate) fn holding(inside: &Path) -> Option<Self> {
+        [(CARGO, Self::Cargo), (RUSTUP, Self::Rustup), (NVM, Self::Nvm), (PYENV, Self::Pyenv)]
+            .into_iter()
+            .find_map(|(directory, toolchain)| inside.starts_with(directory).then_some(toolchain))
+    }
+
+    /// The directories beneath the home. Of `~/.cargo` only the programs: its other files hold credentials.
+    pub(crate) fn needs(self) -> Vec<Needed> {
+        let needed = |directory| Needed { directory, optional: false };
+        let optional = |directory| Needed { directory, optional: true };
+        match self {
+            Self::Cargo => vec![needed(CARGO), optional(RUSTUP)],
+            Self::Rustup => vec![needed(RUSTUP), optional(CARGO)],
+            Self::Nvm => vec![needed(NVM)],
+            Self::Pyenv => vec![needed(PYENV)],
+        }
+    }
+
+    /// Returns what the environment gets for this toolchain of a home.
+    pub fn environment(self, home: &Path) -> ToolchainEnvironment {
+        let at = |inside: &str| home.join(inside);
+        let set = |name: &str, inside: &str| (name.to_owned(), at(inside).into_os_string());
+        match self {
+            Self::Cargo | Self::Rustup => ToolchainEnvironment {
+                path: vec![at(CARGO)],
+                set: BTreeMap::from([set("RUSTUP_HOME", RUSTUP)]),
+            },
+            Self::Nvm => ToolchainEnvironment {
+                path: node(&at(NVM)).into_iter().collect(),
+                set: BTreeMap::from([set("NVM_DIR", NVM)]),
+            },
+            Self::Pyenv => ToolchainEnvironment {
+                path: vec![at(PYENV).join("shims"), at(PYENV).join("bin")],
+                set: BTreeMap::from([set("PYENV_ROOT", PYENV)]),
+            },
+        }
+    }
+}
+
+/// Returns the programs of nvm's default version of Node; where that names none that is there, of the newest.
+fn node(nvm: &Path) -> Option<PathBuf> {
+    let versions = nvm.join("versions/node");
+    let chosen = std::fs::read_to_string(nvm.join("alias/default")).unwrap_or_default();
+    let chosen = numbers(chosen.trim());
+    let entries = std::fs::read_dir(&versions).ok()?.flatten();
+    let there: Vec<(Vec<u64>, PathBuf)> = entries
+        .filter_map(|entry| Some((numbers(entry.file_name().to_str()?), entry.path())))
+        .filter(|(version, _)| !version.is_empty())
+        .collect();
+    let fits = |version: &[u64]| !chosen.is_empty() && version.starts_with(&chosen);
+    let best = there.iter().max_by_key(|(version, _)| (fits(version), version.clone()))?;
+    Some(best.1.join("bin"))
+}
+
+/// Reads a version such as `v20.11.1`; nothing where it is none, such as `lts/*`.
+fn numbers(text: &str) -> Vec<u64> {
+    let text = text.strip_prefix('v').unwrap_or(text);
+    text.split('.').map(str::parse).collect::<Result<_, _>>().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_version_of_node_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        for version in ["v18.20.0", "v20.9.0", "v20.11.1", "v22.1.0"] {
+            std::fs::create_dir_all(dir.path().join("versions/node").join(version)).unwrap();
+        }
+        let found = || node(dir.path()).unwrap();
+        assert!(found().ends_with("v22.1.0/bin"), "without a default the newest");
+        std::fs::create_dir(dir.path().join("alias")).unwrap();
+        for (alias, version) in
+            [("20\n", "v20.11.1/bin"), ("v18.20.0", "v18.20.0/bin"), ("lts/*", "v22.1.0/bin")]
+        {
+            std::fs::write(dir.path().join("alias/default"), alias).unwrap();
+            assert!(found().ends_with(version), "{alias}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_known_by_its_toolchain_and_credentials_by_none() {
+        assert_eq!(Toolchain::holding(Path::new(".cargo/bin/cargo")), Some(Toolchain::Cargo));
+        assert_eq!(Toolchain::holding(Path::new(".cargo/credentials.toml")), None);
+    }
+}

@@ -1,0 +1,257 @@
+//! What lies beneath a granted directory and is closed all the same, and what a run may do to others and leave to them.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use policies::{Closed, Layer, State, Surroundings};
+
+use crate::lab::{Lab, is_root, labs};
+
+/// A directory that a policy grants for reading, with a root, another task's directory and a socket in it.
+struct Granted {
+    dir: String,
+    text: String,
+    closed: Closed,
+    _socket: UnixListener,
+}
+
+fn granted(lab: &Lab) -> Granted {
+    let dir = lab.path("opt");
+    for name in ["sv/boards", "sv/home", "task", "tool"] {
+        fs::create_dir_all(Path::new(&dir).join(name)).unwrap();
+    }
+    for name in ["sv/operator.key", "sv/home/mine", "task/secret", "tool/program"] {
+        fs::write(Path::new(&dir).join(name), "x").unwrap();
+    }
+    let socket = UnixListener::bind(Path::new(&dir).join("tool/open.sock")).unwrap();
+    fs::set_permissions(Path::new(&dir).join("tool/open.sock"), fs::Permissions::from_mode(0o777)).unwrap();
+    if is_root() {
+        for name in ["sv/operator.key", "sv/home", "sv/home/mine", "task", "task/secret"] {
+            chown(Path::new(&dir).join(name), Some(lab.uid), Some(lab.uid)).unwrap();
+        }
+    }
+    let at = |name: &str| Path::new(&dir).join(name);
+    let closed = Closed { places: vec![at("sv")], own: vec![at("sv/home")], tasks: vec![at("task")] };
+    let text = format!("version = 1\nextends = 'default'\n[filesystem]\nro = ['/etc', '{dir}']\n");
+    Granted { dir, text, closed, _socket: socket }
+}
+
+fn with_text(text: &str) -> String {
+    format!(r#","text":{}"#, serde_json::to_string(text).unwrap())
+}
+
+#[test]
+fn a_root_and_the_directory_of_another_task_beneath_a_grant_are_not_there() {
+    for lab in labs() {
+        if !lab.has_view() {
+            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+            continue;
+        }
+        let Granted { dir, text, closed, .. } = granted(&lab);
+        let around = Surroundings { closed, ..lab.around() };
+        let around = Surroundings { write: vec![format!("{dir}/sv/home").into()], ..around };
+        let more = with_text(&text);
+        for name in ["sv/operator.key", "task/secret"] {
+            let path = format!("{dir}/{name}");
+            let open = Surroundings { closed: Closed::default(), ..around.clone() };
+            assert_eq!(lab.probe_in("", &open, &more, &["read", &path]), "OPEN", "{path}");
+            assert_eq!(lab.probe_in("", &around, &more, &["read", &path]), "BLOCKED ENOENT", "{path}");
+            assert_eq!(lab.probe_in("", &around, &more, &["stat", &path]), "BLOCKED ENOENT", "{path}");
+        }
+        for path in ["tool/program", "sv/home/mine"].map(|name| format!("{dir}/{name}")) {
+            assert_eq!(lab.probe_in("", &around, &more, &["read", &path]), "OPEN", "{path}");
+        }
+        let made = format!("{dir}/sv/home/made");
+        assert_eq!(lab.probe_in("", &around, &more, &["create", &made]), "OPEN");
+        let planted = format!("{dir}/sv/planted");
+        assert_ne!(lab.probe_in("", &around, &more, &["create", &planted]), "OPEN");
+    }
+}
+
+#[test]
+fn without_a_view_a_grant_that_holds_a_root_is_refused() {
+    for lab in labs() {
+        let Granted { text, closed, .. } = granted(&lab);
+        let around = Surroundings { closed, ..lab.around() };
+        let more = format!(r#"{},"view":false"#, with_text(&text));
+        let output = lab.command("", &around, &more, &["/bin/true"]).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains("cannot be hidden (switched off)"), "{said}");
+    }
+}
+
+#[test]
+fn a_second_name_of_a_root_is_covered_too() {
+    for lab in labs() {
+        if !lab.has_view() || !is_root() {
+            eprintln!("skipped: a bind mount needs root");
+            continue;
+        }
+        let Granted { dir, text, closed, .. } = granted(&lab);
+        let alias = format!("{dir}/alias");
+        fs::create_dir(&alias).unwrap();
+        let boards = format!("{dir}/sv");
+        fs::write(format!("{boards}/boards/board.db"), "x").unwrap();
+        let done = Command::new("/bin/mount").args(["--bind", &boards, &alias]).status().unwrap();
+        if !done.success() {
+            eprintln!("skipped: no bind mount can be made here");
+            continue;
+        }
+        let around = Surroundings { closed, ..lab.around() };
+        let more = with_text(&text);
+        let path = format!("{alias}/boards/board.db");
+        let open = Surroundings { closed: Closed::default(), ..around.clone() };
+        let (free, closed) =
+            [&open, &around].map(|around| lab.probe_in("", around, &more, &["stat", &path])).into();
+        assert!(Command::new("/bin/umount").arg(&alias).status().unwrap().success());
+        assert_eq!((free.as_str(), closed.as_str()), ("OPEN", "BLOCKED ENOENT"));
+    }
+}
+
+#[test]
+fn a_socket_in_a_granted_directory_cannot_be_connected_to() {
+    for lab in labs() {
+        let granted = granted(&lab);
+        let path = format!("{}/tool/open.sock", granted.dir);
+        assert_eq!(lab.free(&["socket", &path]), "OPEN");
+        let more = with_text(&granted.text);
+        if lab.has_view() {
+            let report = lab.run("", &lab.around(), &more, &["/bin/true"]).0;
+            if report.landlock_abi < 9 {
+                assert_eq!(report.state(Layer::UnixSockets), Some(State::Partial), "{report}");
+                // Another file stands in its place, and nobody listens there.
+                let said = lab.probe_in("", &lab.around(), &more, &["socket", &path]);
+                assert!(["BLOCKED ECONNREFUSED", "BLOCKED EACCES"].contains(&said.as_str()), "{said}");
+            }
+        }
+        let more = format!(r#"{more},"view":false"#);
+        assert_eq!(lab.probe_in("", &lab.around(), &more, &["socket", &path]), "BLOCKED EPERM");
+    }
+}
+
+#[test]
+fn a_user_without_a_name_gets_one() {
+    for lab in labs() {
+        if !lab.has_view() {
+            eprintln!("skipped: no mount namespace here for {:?}", lab.caller);
+            continue;
+        }
+        for policy in ["default", "strict"] {
+            let name = lab.run(policy, &lab.around(), "", &["/usr/bin/id", "-un"]).1;
+            assert!(name == "worker" || !is_root(), "{policy}: {name}");
+            let group = lab.run(policy, &lab.around(), "", &["/usr/bin/id", "-gn"]).1;
+            assert!(group == "worker" || !is_root(), "{policy}: {group}");
+            let home = lab.run(policy, &lab.around(), "", &["/bin/sh", "-c", "echo ~worker"]).1;
+            assert!(home == lab.path("home") || !is_root(), "{policy}: {home}");
+        }
+    }
+}
+
+#[test]
+fn the_preset_for_tests_has_a_loopback_and_no_other_network() {
+    for lab in labs() {
+        if !lab.has_view() {
+            eprintln!("skipped: no namespaces here for {:?}", lab.caller);
+            continue;
+        }
+        assert_eq!(lab.probe("test", &["tcp-pair"]), "OPEN");
+        assert_eq!(lab.probe("default", &["tcp-pair"]), "BLOCKED EPERM");
+        assert_eq!(lab.free(&["tcp-connect", &lab.port()]), "OPEN");
+        assert_eq!(lab.probe("test", &["tcp-connect", &lab.port()]), "BLOCKED ECONNREFUSED");
+        let udp = lab.udp.local_addr().unwrap().port().to_string();
+        assert_eq!(lab.probe("test", &["udp", &udp]), "OPEN", "on an interface of its own");
+        lab.udp.set_nonblocking(true).unwrap();
+        assert!(lab.udp.recv(&mut [0; 8]).is_err(), "nothing has come to the host's");
+    }
+}
+
+/// Runs a raw system call, by its number on `x86_64`, through perl's `syscall()`: what the run and a free process get.
+fn calls(lab: &Lab, policy: &str, call: &str) -> (String, String) {
+    let script =
+        format!("use Errno; my $r=do {{ {call} }}; print $r==-1 ? (grep {{ $!{{$_}} }} keys %!)[0] : 'OPEN'");
+    let mut free = Command::new("/usr/bin/perl");
+    if is_root() {
+        free.uid(lab.uid).gid(lab.uid);
+    }
+    let free = free.args(["-e", &script]).current_dir(lab.path("ws")).output().unwrap();
+    let confined = lab.run(policy, &lab.around(), "", &["/usr/bin/perl", "-e", &script]).1;
+    (String::from_utf8_lossy(&free.stdout).into_owned(), confined)
+}
+
+fn has_perl() -> bool {
+    let has = cfg!(target_arch = "x86_64") && Path::new("/usr/bin/perl").exists();
+    if !has {
+        eprintln!("skipped: needs perl on x86_64");
+    }
+    has
+}
+
+#[test]
+fn a_run_changes_the_scheduling_and_the_limits_of_itself_alone() {
+    if !has_perl() {
+        return;
+    }
+    for lab in labs() {
+        // setpriority, sched_setscheduler, sched_setaffinity, sched_setattr, ioprio_set, prlimit64.
+        let call = |pid: &str| {
+            [
+                format!("syscall(141,0,{pid},5)"),
+                format!("my $p=pack('i',0); syscall(144,{pid},3,$p)"),
+                format!("my $m=pack('Q',1); syscall(203,{pid},8,$m)"),
+                format!("my $a=pack('LLQiLQQQ',48,3,0,19,0,0,0,0); syscall(314,{pid},$a,0)"),
+                format!("syscall(251,1,{pid},0x4007)"),
+                format!("my $l=pack('QQ',0,0); syscall(302,{pid},4,$l,0)"),
+            ]
+        };
+        for call in call(&lab.victim.id().to_string()) {
+            assert_eq!(calls(&lab, "default", &call), ("OPEN".into(), "EPERM".into()), "{call}");
+        }
+        for own in ["0", "0+$$"] {
+            for call in call(own) {
+                assert_eq!(calls(&lab, "default", &call).1, "OPEN", "{call}");
+            }
+        }
+        // All processes of the user, by setpriority and by ioprio_set.
+        for call in ["syscall(141,2,$<,5)", "syscall(251,3,$<,0x4007)"] {
+            assert_eq!(calls(&lab, "default", call).1, "EPERM", "{call}");
+        }
+    }
+}
+
+#[test]
+fn no_set_user_id_file_is_left_in_a_workspace() {
+    if !has_perl() {
+        return;
+    }
+    for lab in labs() {
+        // chmod, fchmodat, open, openat, openat with O_TMPFILE, mknod, creat; openat2 does not exist.
+        let table = [
+            ("my $f='mine'; syscall(90,$f,04755)", "EPERM"),
+            ("my $f='mine'; syscall(90,$f,02755)", "EPERM"),
+            ("my $f='mine'; syscall(268,-100,$f,04755)", "EPERM"),
+            ("my $f='made1'; syscall(2,$f,0101,04755)", "EPERM"),
+            ("my $f='made2'; syscall(257,-100,$f,0101,04755)", "EPERM"),
+            ("my $f='.'; syscall(257,-100,$f,020200002,04755)", "EPERM"),
+            ("my $f='made3'; syscall(133,$f,0104755,0)", "EPERM"),
+            ("my $f='made4'; syscall(85,$f,04755)", "EPERM"),
+            ("my $f='made5'; my $h=pack('QQQ',0101,04755,0); syscall(437,-100,$f,$h,24)", "ENOSYS"),
+        ];
+        for (call, error) in table {
+            let (free, confined) = calls(&lab, "default", call);
+            assert_eq!((free.as_str(), confined.as_str()), ("OPEN", error), "{call}");
+        }
+        for call in [
+            "my $f='mine'; syscall(90,$f,0755)",
+            "my $f='made6'; syscall(257,-100,$f,0101,0644)",
+            "my $f='mine'; syscall(257,-100,$f,0,04755)",
+        ] {
+            assert_eq!(calls(&lab, "default", call).1, "OPEN", "{call}");
+        }
+        let report = lab.run("default", &lab.around(), "", &["/bin/true"]).0;
+        assert_eq!(report.state(Layer::SetIds), Some(State::Enforced), "{report}");
+    }
+}

@@ -1,0 +1,261 @@
+//! What a worker cannot reach although a policy or a workspace seems to lead there, and what it cannot leave behind.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::harness::{Fleet, User, skip};
+
+/// A user that no account has: the owner of directories in which workers of root work.
+const OWNER: u32 = 61_733;
+
+/// The directory that holds a fleet's root.
+fn around(fleet: &Fleet) -> PathBuf {
+    fleet.root().parent().unwrap().to_owned()
+}
+
+/// A directory for workers, beneath another one, of the fleet's user or of an owner that root may act for.
+fn workplace(fleet: &Fleet, user: User, dir: &Path) -> String {
+    fs::create_dir_all(dir).unwrap();
+    match user {
+        User::Root => chown(dir, Some(OWNER), Some(OWNER)).unwrap(),
+        User::Ordinary(_) => fleet.give(dir),
+    }
+    dir.display().to_string()
+}
+
+fn give(fleet: &Fleet, user: User, path: &Path) {
+    match user {
+        User::Root => chown(path, Some(OWNER), Some(OWNER)).unwrap(),
+        User::Ordinary(_) => fleet.give(path),
+    }
+}
+
+fn summary(shown: &Value) -> &str {
+    shown["latest_summary"].as_str().unwrap_or_default()
+}
+
+fn error(shown: &Value) -> &str {
+    shown["runs"][0]["error"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn no_workspace_holds_the_root_or_lies_in_it() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        for (place, word) in [
+            (around(&fleet), "holds"),
+            (fleet.root(), "lies in"),
+            (fleet.root().join("boards"), "lies in"),
+            (fleet.root().join("workspaces"), "lies in"),
+        ] {
+            let place = format!("dir:{}", place.display());
+            let refused =
+                fleet.cli(["create", "x", "--assignee", "shell", "--body", "true", "--workspace", &place]);
+            assert_eq!(refused.code, 77, "{place}: {}{}", refused.stdout, refused.stderr);
+            assert!(
+                refused.stderr.contains(word) && refused.stderr.contains("closed to every worker"),
+                "{}",
+                refused.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn a_grant_around_the_root_shows_everything_but_the_root() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        let (dir, root) = (around(&fleet), fleet.root());
+        fleet.policy(
+            "wide",
+            &format!("version = 1\nextends = 'default'\n[filesystem]\nro = ['/etc', '{}']\n", dir.display()),
+        );
+        fs::write(dir.join("visible"), "seen").unwrap();
+        fleet.start();
+        fleet.json(["create", "keeps a board there"]);
+        let script = format!(
+            "cat {0}/visible; for f in operator.key boards supervisor.toml run/supervisor.sock policies.d; do \
+             test -e {1}/$f && echo \" shows $f\"; done; ls {1}; supervisor show >/dev/null && echo reached",
+            dir.display(),
+            root.display()
+        );
+        let task = fleet.create("looks around", &script, &["--policy", "wide"]);
+        let shown = fleet.wait_for(&task, "done");
+        let said = summary(&shown);
+        assert!(said.contains("seen") && said.contains("reached"), "{said}");
+        assert!(!said.contains("shows") && !said.contains("operator.key"), "{said}");
+    }
+}
+
+#[test]
+fn a_policy_that_grants_in_the_root_or_writing_around_it_is_refused_with_its_line() {
+    let fleet = Fleet::offline();
+    fleet.json(["create", "makes the root"]);
+    for (key, place, word) in [
+        ("ro", fleet.root().join("boards"), "lies in"),
+        ("rw", around(&fleet), "holds"),
+        ("rwx", fleet.root(), "lies in"),
+    ] {
+        fleet.policy(
+            "wide",
+            &format!("version = 1\nextends = 'default'\n[filesystem]\n{key} = ['{}']\n", place.display()),
+        );
+        let refused = fleet.cli(["create", "x", "--assignee", "shell", "--body", "true", "--policy", "wide"]);
+        assert_eq!(refused.code, 2, "{key}: {}{}", refused.stdout, refused.stderr);
+        let said = format!("wide.toml:4 ({key})");
+        assert!(refused.stderr.contains(&said) && refused.stderr.contains(word), "{}", refused.stderr);
+        assert!(refused.stderr.contains("the supervisor's own"), "{}", refused.stderr);
+    }
+}
+
+/// Two tenants beneath a directory that `default` grants, with one owner.
+#[test]
+fn tenants_beneath_opt_do_not_read_each_others_files() {
+    let Ok(opt) = tempfile::Builder::new().prefix("svwalls").tempdir_in("/opt") else {
+        return skip("directories beneath /opt: needs the right to make them");
+    };
+    fs::set_permissions(opt.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let [a, b] = ["a", "b"].map(|name| {
+            workplace(&fleet, user, &opt.path().join(format!("{name}{user:?}").replace(['(', ')'], "")))
+        });
+        fs::write(format!("{b}/secret"), "hers").unwrap();
+        give(&fleet, user, Path::new(&format!("{b}/secret")));
+        let hers = fleet.create("hers", "cat secret", &["--tenant", "b", "--workspace", &format!("dir:{b}")]);
+        assert_eq!(summary(&fleet.wait_for(&hers, "done")), "hers");
+        let script = format!("echo his > own; cat own; cat {b}/secret || echo hidden");
+        let his = fleet.create("his", &script, &["--tenant", "a", "--workspace", &format!("dir:{a}")]);
+        assert_eq!(summary(&fleet.wait_for(&his, "done")), "his\nhidden");
+    }
+}
+
+#[test]
+fn a_socket_beneath_opt_that_anybody_may_use_is_not_reached() {
+    let Ok(opt) = tempfile::Builder::new().prefix("svwalls").tempdir_in("/opt") else {
+        return skip("directories beneath /opt: needs the right to make them");
+    };
+    fs::set_permissions(opt.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let socket = opt.path().join("open.sock");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
+    if !Path::new("/usr/bin/perl").exists() {
+        return skip("a client of a Unix socket: needs perl");
+    }
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let script = format!(
+            "perl -MIO::Socket::UNIX -e 'print IO::Socket::UNIX->new(Peer => \"{}\") ? \"reached\" : \"closed\"'",
+            socket.display()
+        );
+        let task = fleet.create("connects", &script, &[]);
+        assert_eq!(summary(&fleet.wait_for(&task, "done")), "closed");
+    }
+}
+
+#[test]
+fn a_directory_that_others_use_gets_no_set_user_id_file() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let dir = workplace(&fleet, user, &fleet.home().join("shared"));
+        let script = "cp /bin/sh mine; chmod 4755 mine && echo set; chmod 2755 mine && echo set; chmod 755 mine && echo plain";
+        let task = fleet.create("sets bits", script, &["--workspace", &format!("dir:{dir}")]);
+        assert_eq!(summary(&fleet.wait_for(&task, "done")), "plain");
+        assert_eq!(fs::metadata(format!("{dir}/mine")).unwrap().mode() & 0o7777, 0o755);
+    }
+}
+
+#[test]
+fn the_path_of_a_policy_is_the_workers_and_its_user_has_a_name() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        fleet.policy(
+            "mine",
+            "version = 1\nextends = 'default'\n[env]\nset = { PATH = '/usr/bin:/bin:/mine' }\n",
+        );
+        fleet.start();
+        let task = fleet.create("says", "echo $PATH; id -un", &["--policy", "mine"]);
+        let shown = fleet.wait_for(&task, "done");
+        let said = summary(&shown);
+        assert!(said.contains("/bin:/usr/bin:/bin:/mine"), "{said}");
+        assert!(!said.contains("cannot find name") && said.lines().count() == 2, "{said}");
+    }
+}
+
+#[test]
+fn a_server_and_its_client_talk_in_the_policy_for_tests() {
+    if !Path::new("/usr/bin/perl").exists() {
+        return skip("a server and its client: needs perl");
+    }
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let script = "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 1, LocalAddr => \"127.0.0.1\") \
+                      or die \"listen: $!\"; print IO::Socket::INET->new(PeerAddr => \"127.0.0.1\", PeerPort => $s->sockport) \
+                      ? \"talks\" : \"mute\"' && supervisor show > /dev/null";
+        let task = fleet.create("serves", script, &["--policy", "test"]);
+        assert_eq!(summary(&fleet.wait_for(&task, "done")), "talks");
+    }
+}
+
+#[test]
+fn a_program_that_the_policy_does_not_grant_is_named_with_the_line_that_grants_it() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        let tools = fleet.home().join("tools");
+        fs::create_dir(&tools).unwrap();
+        let tool = tools.join("sometool");
+        fs::write(&tool, "#!/bin/sh\necho works\n").unwrap();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("[env]\nset = {{ PATH = '/usr/bin:/bin:{}' }}\n", tools.display());
+        fleet.policy("narrow", &format!("version = 1\nextends = 'default'\n{path}"));
+        fleet.lane("tool", "argv = ['sometool']\non_clean_exit = 'complete'\npolicy = 'narrow'\n");
+        fleet.start();
+        let line = format!("[filesystem.add] rox = [\"{}\"]", tools.display());
+        let script = fleet.create("by its script", "sometool", &["--policy", "narrow", "--max-retries", "1"]);
+        let shown = fleet.wait_for(&script, "blocked");
+        assert!(
+            error(&shown).contains(&format!("the sandbox denied executing {}", tool.display())),
+            "{}",
+            error(&shown)
+        );
+        assert!(
+            error(&shown).contains("the policy narrow") && error(&shown).contains(&line),
+            "{}",
+            error(&shown)
+        );
+        let told = fleet.cli(["diagnostics"]).ok();
+        assert!(told.stdout.contains("its sandbox denied executing"), "{}", told.stdout);
+        let lane = fleet.json(["create", "by its lane", "--assignee", "tool"]);
+        let lane = lane["id"].as_str().unwrap();
+        let said = fleet.eventually("the lane's program is denied", || {
+            Some(fleet.show(lane).to_string()).filter(|text| text.contains("the sandbox denied executing"))
+        });
+        assert!(said.contains("rox"), "{said}");
+        // What the line says is what works.
+        let added = format!(
+            "version = 1\nextends = 'default'\n{path}[filesystem.add]\nrox = ['{}']\n",
+            tools.display()
+        );
+        fleet.policy("wide", &added);
+        fleet.signal(nix::sys::signal::Signal::SIGHUP);
+        let again = fleet.eventually("the new policy is there", || {
+            let made = fleet.cli([
+                "create",
+                "again",
+                "--assignee",
+                "shell",
+                "--body",
+                "sometool",
+                "--policy",
+                "wide",
+                "--json",
+            ]);
+            (made.code == 0).then(|| made.json()["id"].as_str().unwrap().to_owned())
+        });
+        assert_eq!(summary(&fleet.wait_for(&again, "done")), "works");
+    }
+}
