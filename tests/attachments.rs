@@ -351,3 +351,23 @@ fn who_completes_by_hand_is_told_that_artifacts_stay_where_they_are() {
     let said = fleet.json(["complete", &plain, "--summary", "no files"]);
     assert_eq!(said["results"][0].get("note"), None, "{said}");
 }
+
+#[test]
+fn a_run_that_declares_more_than_can_be_kept_or_told_ends_and_says_what_is_lost() {
+    let fleet = Fleet::boot();
+    let long = "n=0; set --
+        while [ $n -lt 100 ]; do
+            set -- \"$@\" --artifact \"$n/$(printf '%03900d' 0)\"
+            n=$((n + 1))
+        done
+        supervisor complete --summary over \"$@\"";
+    let task = fleet.create("declares", long, &[]);
+
+    let done = fleet.wait_for(&task, "done");
+
+    let lost = fleet.json(["events", "--task", &task, "--kind", "artifact_lost", "--limit", "200"]);
+    assert_eq!(lost["events"].as_array().unwrap().len(), 100);
+    let comment = done["comments"][0]["body"].as_str().unwrap();
+    assert!(comment.contains("and 80 more: see the events `artifact_lost`"), "{comment}");
+    assert_eq!(done["runs"][0]["outcome"], "completed");
+}

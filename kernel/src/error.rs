@@ -41,6 +41,8 @@ words! {
         Corrupt => "corrupt",
         /// The file or its directory cannot be written.
         ReadOnly => "read_only",
+        /// What was to be written breaks a constraint of the schema.
+        Constraint => "constraint",
         /// Anything else.
         Other => "other",
     }
@@ -138,7 +140,7 @@ impl Error {
                 StorageKind::Full | StorageKind::Io | StorageKind::Busy | StorageKind::ReadOnly => {
                     ErrorCode::Unavailable
                 }
-                StorageKind::Corrupt | StorageKind::Other => ErrorCode::Internal,
+                StorageKind::Corrupt | StorageKind::Constraint | StorageKind::Other => ErrorCode::Internal,
             },
             Error::Writer { .. } => ErrorCode::Internal,
         }
@@ -180,7 +182,7 @@ impl Error {
                 StorageKind::Corrupt => {
                     Some("stop the supervisor and restore the board from a backup".to_owned())
                 }
-                StorageKind::Other => None,
+                StorageKind::Constraint | StorageKind::Other => None,
             },
             Error::Writer { .. } => Some("restart the supervisor and look at its log".to_owned()),
         }

@@ -310,7 +310,7 @@ fn block_loop_detected_tells_of_a_task_that_is_blocked_over_and_over() {
 fn dependency_wait_tells_of_a_worker_that_waits_for_a_task() {
     let told = reported("dependency_wait", |board, id, bob| {
         let other = board.create(titled("first"), &alice())?.task.id;
-        board.link(&other, id, &alice())?;
+        board.link(&other, id, crate::AtWork::TakeBackWithin(std::time::Duration::ZERO), bob)?;
         let blocking = Blocking { kind: BlockKind::Dependency, reason: Some("first".into()), question: None };
         board.block(id, blocking, None, bob).map(drop)
     });
@@ -446,7 +446,7 @@ fn gave_up_tells_of_the_last_attempt() {
 fn linked_tells_of_a_link() {
     let told = done("linked", |board, id| {
         let other = board.create(titled("first"), &alice())?.task.id;
-        board.link(&other, id, &alice()).map(drop)
+        board.link(&other, id, crate::AtWork::TakeBack, &alice()).map(drop)
     });
     insta::assert_snapshot!(told, @r#"no run: {"child":"t_id","parent":"t_id"}"#);
 }
@@ -455,7 +455,7 @@ fn linked_tells_of_a_link() {
 fn unlinked_tells_of_a_link_that_is_undone() {
     let told = done("unlinked", |board, id| {
         let other = board.create(titled("first"), &alice())?.task.id;
-        board.link(&other, id, &alice())?;
+        board.link(&other, id, crate::AtWork::TakeBack, &alice())?;
         board.unlink(&other, id, &alice()).map(drop)
     });
     insta::assert_snapshot!(told, @r#"no run: {"child":"t_id","parent":"t_id"}"#);

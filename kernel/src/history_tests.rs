@@ -134,9 +134,7 @@ pub(crate) fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) -> Result
         Act::Link(a, b) | Act::Unlink(a, b) => {
             let (Some(a), Some(b)) = (pick(ids, a), pick(ids, b)) else { return Ok(()) };
             let link = matches!(act, Act::Link(..));
-            bench.call(
-                move |board| if link { board.link(&a, &b, &person) } else { board.unlink(&a, &b, &person) },
-            )
+            bench.call(move |board| draw(board, &a, &b, link))
         }
         Act::Finish(index, number) => {
             let Some(run) = pick(ids, index).and_then(|id| open(&id)) else { return Ok(()) };
@@ -197,6 +195,16 @@ pub(crate) fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) -> Result
     match result {
         Err(error @ (Error::Storage { .. } | Error::Writer { .. })) => Err(error),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Draws a link, or takes one away.
+fn draw(board: &mut crate::Board<'_>, a: &TaskId, b: &TaskId, link: bool) -> Result<(), Error> {
+    if link {
+        let moments = crate::AtWork::TakeBackWithin(Duration::from_mins(1));
+        board.link(a, b, moments, &alice()).map(drop)
+    } else {
+        board.unlink(a, b, &alice())
     }
 }
 

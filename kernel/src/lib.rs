@@ -3,8 +3,8 @@
 //! It promises that
 //! * what a call acknowledged is durable: replies follow the commit;
 //! * a task has at most one open run, and `current_run_id` is none exactly when no run is open;
-//! * a run ends only by [`Board::finish_run`], which the caller makes when it has proof; a verdict before that is recorded
-//!   and waits for it;
+//! * a run ends only by [`Board::end_run`], which the caller makes when it has proof and which nothing that a worker wrote
+//!   can fail; a verdict before that is recorded and waits for it;
 //! * one pure function, [`next`], decides every transition, and the event log replayed through it leads to the same
 //!   states ([`View::replay`]);
 //! * nothing automatic leaves `blocked`;
@@ -76,6 +76,8 @@ mod fold_tests;
 #[cfg(test)]
 mod history_tests;
 #[cfg(test)]
+mod ready_tests;
+#[cfg(test)]
 mod rivals_tests;
 #[cfg(test)]
 mod testing;
@@ -86,8 +88,8 @@ pub use actor::{Actor, ActorKind, RunRef};
 pub use authority::DEPTH;
 pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Lack, Published, Sealed, Sweep, Swept, Unswept};
 pub use board::{
-    Answered, Board, Claimed, Created, Detach, Edit, Effect, Force, LostArtifact, NewAttachment, Placement,
-    Settled, Start,
+    Answered, AtWork, Board, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact,
+    NewAttachment, Placement, Settled, Start,
 };
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use context::{Context, ContextLimits, PlaceOf};
@@ -108,11 +110,12 @@ pub use outcome::{
 };
 pub use quota::{Bound, Quotas, SharedQuotas};
 pub use readers::Readers;
-pub use ready::{Accounts, Skip};
+pub use ready::{Accounts, Answer, Reach};
 pub use replay::Difference;
 pub use request::{Caller, Request};
 pub use retry::{DEFAULT_FAILURE_LIMIT, counts, pause};
 pub use run::{Holder, Purpose, Run, RunStatus};
+pub use sight::waiting_count;
 pub use status::{Change, Gate, Intake, State, Status, Then, WasDone};
 pub use store::backup::{BackedUp, Existing, Restored, backup_board, restore_board};
 pub use store::check::{Depth, check_board, require_whole};

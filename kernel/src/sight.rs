@@ -1,10 +1,12 @@
 //! What one caller may see, and what waits on a board.
 
+use std::collections::BTreeMap;
+
 use crate::actor::Actor;
 use crate::authority;
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::id::TaskId;
+use crate::id::{TaskId, Tenant};
 use crate::status::Status;
 use crate::task::Task;
 use crate::view::View;
@@ -23,17 +25,23 @@ impl View<'_> {
         Ok(task)
     }
 
-    /// Returns at most `limit` tasks that are neither running nor over.
-    pub fn waiting_tasks(&self, limit: u32) -> Result<Vec<Task>, Error> {
+    /// Returns at most `limit` tasks that are neither running nor over, of one tenant or of all.
+    pub fn waiting_tasks(&self, tenant: Option<&Tenant>, limit: u32) -> Result<Vec<Task>, Error> {
         let mut found = Vec::new();
         for status in WAITING {
             let left = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
             if left == 0 {
                 break;
             }
-            let filter = Filter { status: Some(status), limit: left, ..Filter::default() };
+            let filter =
+                Filter { status: Some(status), tenant: tenant.cloned(), limit: left, ..Filter::default() };
             found.extend(self.tasks(&filter)?.tasks);
         }
         Ok(found)
     }
+}
+
+/// Returns how many of these tasks are neither running nor over.
+pub fn waiting_count(counts: &BTreeMap<String, i64>) -> i64 {
+    WAITING.iter().filter_map(|status| counts.get(status.as_str())).sum()
 }

@@ -135,6 +135,22 @@ impl Bench {
         self.readers.with(|view| view.stats()).unwrap()
     }
 
+    /// The candidates that are offered first, where each is taken.
+    pub(crate) fn offered(&self, most: usize, accounts: &crate::Accounts) -> Vec<crate::Candidate> {
+        let mut found = Vec::new();
+        let offer = |view: &crate::View<'_>| {
+            view.offer(accounts, |candidate| {
+                if found.len() == most {
+                    return crate::Answer::Left(crate::Reach::Everything);
+                }
+                found.push(candidate.clone());
+                crate::Answer::Taken
+            })
+        };
+        self.readers.with(offer).unwrap();
+        found
+    }
+
     /// Asserts what always holds.
     pub(crate) fn check(&self) {
         self.readers

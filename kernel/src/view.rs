@@ -16,7 +16,7 @@ use crate::hold::Hold;
 use crate::id::{AttachmentId, BoardId, BoardName, Digest, EventId, Profile, RunId, TaskId, Tenant};
 use crate::limits::Room;
 use crate::note::{Attachment, Comment, Event};
-use crate::ready::{self, Accounts, Skip};
+use crate::ready::{self, Accounts, Answer};
 use crate::request::Request;
 use crate::run::Run;
 use crate::status::{Gate, Status};
@@ -262,11 +262,32 @@ impl View<'_> {
         events::last(self.conn)
     }
 
-    /// Returns up to `limit` tasks that may start, in the order in which they should: fair turns between tenants
-    /// (the one with the fewest open runs first), then priority, then age. A task in review is among them where a
-    /// profile is to review it, which then is the candidate's assignee. Unassigned tasks are not.
-    pub fn ready(&self, limit: usize, skip: &Skip) -> Result<Vec<Candidate>, Error> {
-        ready::ready(self, limit, skip)
+    /// Offers the tasks that may start, one after the other, until `answer` says that nothing more can or nothing is
+    /// left. The order is that in which they should start: fair turns between tenants (the one with the fewest open runs
+    /// first), then priority, then age. A task in review is among them where a profile is to review it, which then is
+    /// the candidate's assignee. Unassigned tasks and those that somebody holds are not.
+    ///
+    /// What an answer closes is not read: the cost is that of the lanes there are (pairs of tenant and assignee) and of
+    /// the answers, however many tasks wait.
+    pub fn offer(&self, accounts: &Accounts, answer: impl FnMut(&Candidate) -> Answer) -> Result<(), Error> {
+        ready::offer(self, accounts, answer)
+    }
+
+    /// Returns how many tasks with an assignee are ready.
+    pub fn ready_count(&self) -> Result<u64, Error> {
+        counts::ready(self.conn)
+    }
+
+    /// Returns up to `limit` tasks that are ready, or in review, for a profile that is none of `known`, of those that
+    /// have changed since a time and of which that is not noted yet, with that time.
+    pub fn unknown_assignees(
+        &self,
+        known: &[String],
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(TaskId, Profile, Timestamp)>, Error> {
+        let known = serde_json::Value::from(known.to_vec()).to_string();
+        queue::unknown(self.conn, &known, since, limit)
     }
 
     /// Returns the next moment at which [`crate::Board::wake_due`] has something to do.

@@ -69,6 +69,8 @@ words! {
         Pass => "pass",
         /// Nobody knows whether the processes of its last run are gone.
         Survivors => "survivors",
+        /// Its run is over, and its end cannot be proven or recorded.
+        Stuck => "stuck",
     }
 }
 

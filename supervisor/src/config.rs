@@ -196,6 +196,8 @@ pub(crate) struct WorkerConfig {
     pub(crate) failure_limit: u32,
     /// How long `drain` waits before it ends workers.
     pub(crate) drain: Span,
+    /// A run that is no older than this is taken back when its task is linked behind another one.
+    pub(crate) link_grace: Span,
 }
 
 impl Default for WorkerConfig {
@@ -213,11 +215,22 @@ impl Default for WorkerConfig {
             policy: "default".to_owned(),
             failure_limit: 5,
             drain: seconds("30s"),
+            link_grace: seconds("30s"),
         }
     }
 }
 
 impl Limits {
+    /// How many workers of a tenant may run at once, where that is limited.
+    pub(crate) fn of_tenant(&self, tenant: &kernel::Tenant) -> Option<usize> {
+        self.tenants.get(tenant.as_str()).copied().or(self.per_tenant)
+    }
+
+    /// How many workers of a profile may run at once, where that is limited.
+    pub(crate) fn of_profile(&self, profile: &kernel::Profile) -> Option<usize> {
+        self.profiles.get(profile.as_str()).copied().or(self.per_profile)
+    }
+
     /// The cap on all workers.
     pub(crate) fn total(&self) -> usize {
         self.max_running.unwrap_or_else(|| {

@@ -44,8 +44,13 @@ pub(crate) async fn complete(
         .await?;
     for task in why::explain(call, tasks).await? {
         let Some(why) = &task.why else { continue };
-        if why.code == WaitingCode::Survivors {
-            found.push(survivors(&task, why));
+        let unended = match why.code {
+            WaitingCode::Survivors => Some(survivors(&task, why)),
+            WaitingCode::Stuck => Some(stuck(&task, why)),
+            _ => None,
+        };
+        if let Some(unended) = unended {
+            found.push(unended);
         } else if let Some(one) = found.iter_mut().find(|one| one.task_id == task.id) {
             // What somebody holds back on purpose is not stranded.
             one.diagnostics.retain(|diagnostic| why.code != WaitingCode::Hold || !is_stranded(diagnostic));
@@ -65,23 +70,51 @@ fn is_stranded(diagnostic: &Diagnostic) -> bool {
     diagnostic.kind == "stranded_in_ready"
 }
 
+/// A run of which nobody knows whether its processes are gone.
 fn survivors(task: &Task, why: &Waiting) -> Diagnosed {
-    let remedy = |label: &str, command: String, suggested| Remedy {
+    let actions = vec![
+        remedy("see what runs", "supervisor status", Suggested::No),
+        remedy(
+            "end what was found and free the task",
+            &format!("supervisor reclaim {}", task.id),
+            Suggested::Yes,
+        ),
+    ];
+    unended(task, why, "survivors_unknown", "processes of its run may still live", actions)
+}
+
+/// A run that is over as far as its processes go, and whose end cannot be proven or recorded.
+fn stuck(task: &Task, why: &Waiting) -> Diagnosed {
+    let actions = vec![
+        remedy("check the host and the board", "supervisor doctor", Suggested::Yes),
+        remedy("see what runs", "supervisor status", Suggested::No),
+    ];
+    unended(task, why, "run_not_ended", "its run cannot be ended yet", actions)
+}
+
+/// Whether an action is the first thing to try.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Suggested {
+    Yes,
+    No,
+}
+
+fn remedy(label: &str, command: &str, suggested: Suggested) -> Remedy {
+    Remedy {
         kind: "cli_hint".to_owned(),
         label: label.to_owned(),
         payload: json!({ "command": command }),
-        suggested,
-    };
-    let id = &task.id;
+        suggested: suggested == Suggested::Yes,
+    }
+}
+
+fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Remedy>) -> Diagnosed {
     let diagnostic = Diagnostic {
-        kind: "survivors_unknown".to_owned(),
+        kind: kind.to_owned(),
         severity: Severity::Critical,
-        title: "processes of its run may still live".to_owned(),
+        title: title.to_owned(),
         detail: why.text.clone(),
-        actions: vec![
-            remedy("see what runs", "supervisor status".to_owned(), false),
-            remedy("end what was found and free the task", format!("supervisor reclaim {id}"), true),
-        ],
+        actions,
         first_seen_at: task.updated_at,
         last_seen_at: SystemClock.now(),
         count: 1,
@@ -89,7 +122,7 @@ fn survivors(task: &Task, why: &Waiting) -> Diagnosed {
         data: json!({}),
     };
     Diagnosed {
-        task_id: id.clone(),
+        task_id: task.id.clone(),
         title: task.title.clone(),
         status: task.status,
         assignee: task.assignee.clone(),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
 use crate::api::Call;
-use crate::daemon::ask_why;
+use crate::daemon::{self, ask_why};
 use crate::failure::Failure;
 use crate::moment;
 
@@ -34,7 +34,7 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
         .iter()
         .filter_map(|(task, profile)| {
             let profile = profile.as_ref().filter(|profile| lanes.get(profile).is_none())?;
-            Some((task.id.clone(), format!("no lane or profile `{profile}` exists here")))
+            Some((task.id.clone(), daemon::nonspawnable(profile)))
         })
         .collect();
     let answers = match call.service.daemon() {
@@ -50,7 +50,8 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
             (_, None) => Some(no_daemon(task)),
         };
         // A run that goes on has nothing to wait for.
-        let about_runs = [WaitingCode::Ending, WaitingCode::Survivors, WaitingCode::NoDaemon];
+        let about_runs =
+            [WaitingCode::Ending, WaitingCode::Survivors, WaitingCode::Stuck, WaitingCode::NoDaemon];
         let answer =
             answer.filter(|answer| task.status != Status::Running || about_runs.contains(&answer.code));
         if let Some(answer) = answer {

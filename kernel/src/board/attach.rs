@@ -7,7 +7,7 @@ use super::charge::Cost;
 use crate::actor::{Actor, ActorKind};
 use crate::authority;
 use crate::error::Error;
-use crate::id::{AttachmentId, Digest, RunId, TaskId};
+use crate::id::{AttachmentId, Digest, TaskId};
 use crate::limits;
 use crate::note::Attachment;
 use crate::quota::Bound;
@@ -30,15 +30,6 @@ pub struct NewAttachment {
     pub author: Option<String>,
 }
 
-/// A declared artifact of which nothing could be kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostArtifact {
-    /// The path that was declared.
-    pub path: String,
-    /// Why not, in words.
-    pub reason: String,
-}
-
 impl Board<'_> {
     /// Notes a file on a task. A worker attaches to its own task only.
     pub fn attach(&mut self, id: &TaskId, file: &NewAttachment, actor: &Actor) -> Result<Attachment, Error> {
@@ -55,37 +46,6 @@ impl Board<'_> {
         self.add_file(&task, file, &Origin { by, run, artifact: None }, &actor.label())
     }
 
-    /// Notes what a run hands over, before it is finished: the files that were kept, each under the path that was
-    /// declared, and what could not be. Does nothing for a run that is over.
-    pub fn record_artifacts(
-        &mut self,
-        run: RunId,
-        kept: &[(String, NewAttachment)],
-        lost: &[LostArtifact],
-    ) -> Result<(), Error> {
-        let run = self.expect_run(run)?;
-        if run.ended_at.is_some() {
-            return Ok(());
-        }
-        let task = self.expect_task(&run.task_id)?;
-        let system = Actor::system();
-        let by = run.profile.as_ref().map_or("worker", crate::Profile::as_str);
-        for (path, file) in kept {
-            let origin = Origin { by, run: Some(run.id), artifact: Some(path) };
-            self.add_file(&task, file, &origin, &system.label())?;
-        }
-        if lost.is_empty() {
-            return Ok(());
-        }
-        let mut text = "Declared as artifacts, and not kept:\n".to_owned();
-        for LostArtifact { path, reason } in lost {
-            let payload = json!({ "artifact": path, "reason": reason });
-            self.tell(&task, Some(run.id), "artifact_lost", Some(payload), &system.label())?;
-            text.push_str(&["- `", path, "`: ", reason, "\n"].concat());
-        }
-        self.comment(&task.id, &text, None, &system).map(drop)
-    }
-
     /// Forgets a file of a task. Returns what it was: what no other one holds is for the caller to sweep.
     pub fn detach_file(&mut self, number: AttachmentId, actor: &Actor) -> Result<Attachment, Error> {
         authority::person(actor, "remove an attachment")?;
@@ -97,7 +57,7 @@ impl Board<'_> {
         Ok(file)
     }
 
-    fn add_file(
+    pub(super) fn add_file(
         &self,
         task: &Task,
         file: &NewAttachment,
@@ -133,6 +93,11 @@ impl crate::view::View<'_> {
 
 fn attachable(id: &TaskId, name: &str, actor: &Actor) -> Result<(), Error> {
     authority::own_task(actor, id, None)?;
+    plain(name)
+}
+
+/// Refuses what is not the name of a file.
+pub(super) fn plain(name: &str) -> Result<(), Error> {
     let refuse = |why: &str| {
         let hint = "give it a plain name of up to 255 bytes with --name";
         Err(Error::invalid("filename", format!("{name:?} {why}"), hint))

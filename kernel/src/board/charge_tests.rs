@@ -40,7 +40,9 @@ fn once(bench: &Bench, bound: Bound, actor: &Actor) -> Result<(), Error> {
             }
             Bound::Links => {
                 let parent = board.create(titled("parent"), &actor)?.task.id;
-                board.link(&parent, &id, &actor)
+                board
+                    .link(&parent, &id, crate::AtWork::TakeBackWithin(std::time::Duration::ZERO), &actor)
+                    .map(drop)
             }
             Bound::Holds => board.hold_own("", until, &actor).map(drop),
             Bound::Notes => board.heartbeat(&id, Some("n"), &actor).map(drop),

@@ -17,7 +17,6 @@ use crate::store::links;
 use crate::store::tasks::{self, Birth};
 use crate::task::{NewTask, Task};
 use crate::transition::next;
-use crate::view::View;
 
 /// A task, new or known by its idempotency key.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,17 +117,16 @@ impl Board<'_> {
     }
 
     fn gate_of(&self, new: &NewTask) -> Result<Gate, Error> {
+        let mut gate = Gate::Open;
         for parent in &new.parents {
             let parent = self.expect_task(parent)?;
+            self.require_awaitable(&parent)?;
             if !parent.is_done() {
-                if !View::is_open(&parent) {
-                    return Err(Error::conflict(
-                        format!("the parent {} was archived without being done", parent.id),
-                        "leave it out: it will never be done",
-                    ));
-                }
-                return Ok(Gate::Parents);
+                gate = Gate::Parents;
             }
+        }
+        if gate == Gate::Parents {
+            return Ok(gate);
         }
         if new.require_approval {
             return Ok(Gate::Approval);

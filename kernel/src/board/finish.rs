@@ -16,7 +16,7 @@ use crate::store::tasks::{Field, Standing};
 use crate::store::usage;
 use crate::verdict::{Blocking, Verdict};
 
-const SYSTEM: &str = "system:supervisor";
+pub(super) const SYSTEM: &str = "system:supervisor";
 
 impl Board<'_> {
     /// Closes a run whose end is proven, and moves its task on: the recorded verdict wins, then the reason it was
@@ -114,7 +114,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    fn close(
+    pub(super) fn close(
         &self,
         run: &Run,
         decision: &Decision,

@@ -6,7 +6,7 @@ use crate::event_snapshots::told;
 use crate::testing::{Bench, alice, start, titled};
 use crate::{
     Accounts, Actor, EndCause, Error, Hold, HoldKind, HoldOn, HoldScope, NewHold, NewTask, Outcome, RunId,
-    Skip, Start, Status, TaskId, Timestamp, WaitingCode,
+    Start, Status, TaskId, Timestamp, WaitingCode,
 };
 
 fn on(scope: HoldScope, name: &str) -> HoldOn {
@@ -31,8 +31,7 @@ fn release(bench: &Bench, on: HoldOn) -> Result<Vec<Hold>, Error> {
 
 fn ready(bench: &Bench) -> Vec<TaskId> {
     let accounts = Accounts::from([("bob".parse().unwrap(), "main".to_owned())]);
-    let skip = Skip { accounts, ..Skip::default() };
-    bench.readers.with(|view| view.ready(10, &skip)).unwrap().into_iter().map(|one| one.task).collect()
+    bench.offered(10, &accounts).into_iter().map(|one| one.task).collect()
 }
 
 fn why(bench: &Bench, id: &TaskId) -> WaitingCode {

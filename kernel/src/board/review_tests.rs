@@ -6,8 +6,7 @@ use serde_json::json;
 
 use crate::testing::{Bench, alice, start};
 use crate::{
-    Actor, EndCause, ErrorCode, EventFilter, Handoff, Outcome, Purpose, RunId, Skip, Status, TaskId,
-    Timestamp,
+    Actor, EndCause, ErrorCode, EventFilter, Handoff, Outcome, Purpose, RunId, Status, TaskId, Timestamp,
 };
 
 fn carol() -> Actor {
@@ -51,7 +50,7 @@ fn a_person_approves_the_work_of_a_worker_and_its_children_go_on_with_the_works_
     let id = reviewed(&bench, None);
     let child = bench.child_of(&[&id]);
     assert_eq!(bench.task(&id).work_by.as_deref(), Some("worker:bob"));
-    assert_eq!(bench.readers.with(|view| view.ready(9, &Skip::default())).unwrap(), Vec::new());
+    assert_eq!(bench.offered(9, &crate::Accounts::new()), Vec::new());
 
     let settled = approve(&bench, &id, alice()).unwrap();
 
@@ -106,7 +105,7 @@ fn changes_send_the_work_back_with_the_reason_as_a_comment() {
 fn a_profile_that_is_named_reviews_in_a_run_of_its_own() {
     let bench = Bench::new();
     let id = reviewed(&bench, Some("eve"));
-    let ready = bench.readers.with(|view| view.ready(9, &Skip::default())).unwrap();
+    let ready = bench.offered(9, &crate::Accounts::new());
     assert_eq!((ready.len(), ready[0].assignee.as_str()), (1, "eve"));
     let (task, stale) =
         (id.clone(), crate::Start { profile: Some("bob".parse().unwrap()), ..start(&*bench.clock) });
@@ -145,7 +144,7 @@ fn a_reviewer_that_says_nothing_has_failed_and_is_tried_again_with_a_growing_pau
     let bench = Bench::new();
     let id = reviewed(&bench, Some("eve"));
     let none: Vec<crate::Candidate> = Vec::new();
-    let ready = || bench.readers.with(|view| view.ready(9, &Skip::default())).unwrap();
+    let ready = || bench.offered(9, &crate::Accounts::new());
     for attempt in 1..=5 {
         let run = bench.start(&id);
         let mut ending = crate::Ending::new(EndCause::Exited { code: 0 });
@@ -189,10 +188,16 @@ fn a_profile_may_not_review_its_own_work() {
 fn the_supervisor_skips_a_reviewer_that_nothing_can_spawn_and_says_so() {
     let bench = Bench::new();
     let id = reviewed(&bench, Some("ghost"));
-    let skip = Skip { assignees: ["ghost".parse().unwrap()].into(), ..Skip::default() };
-    assert_eq!(bench.readers.with(|view| view.ready(9, &skip)).unwrap(), Vec::new());
+    let unknown = |known: &str| {
+        let known = [known.to_owned()];
+        let found =
+            bench.readers.with(|view| view.unknown_assignees(&known, crate::Timestamp::from_micros(0), 9));
+        found.unwrap().into_iter().map(|(task, _, _)| task).collect::<Vec<_>>()
+    };
+    assert_eq!((unknown("bob"), unknown("ghost")), (vec![id.clone()], Vec::new()));
     let task = id.clone();
     bench.call(move |board| board.note_nonspawnable(&task, "no lane `ghost`")).unwrap();
+    assert_eq!(unknown("bob"), Vec::new());
     let waiting = bench.readers.with(|view| view.waiting(&id)).unwrap().unwrap();
     assert_eq!(waiting.text, "waits for a review by ghost: no lane `ghost`");
 }

@@ -1,8 +1,8 @@
 //! What the log says of attached files.
 
 use super::done;
-use crate::TaskId;
 use crate::testing::{alice, start};
+use crate::{EndCause, Ending, Handed, TaskId};
 
 fn attach(board: &mut crate::Board<'_>, id: &TaskId) -> Result<crate::Attachment, crate::Error> {
     board.attach(id, &file(), &alice())
@@ -28,7 +28,8 @@ fn attached_tells_of_a_file() {
 fn attached_tells_of_what_a_run_hands_over() {
     let told = done("attached", |board, id| {
         let run = board.start_run(id, start(board.clock))?.id;
-        board.record_artifacts(run, &[("out/a.txt".to_owned(), file())], &[])
+        let handed = Handed { kept: vec![("out/a.txt".to_owned(), file())], lost: Vec::new() };
+        board.end_run(run, &Ending::new(EndCause::TimedOut), &handed).map(drop)
     });
     insta::assert_snapshot!(told, @r#"its run: {"artifact":"out/a.txt","attachment":1,"by":"bob","filename":"a.txt","size":3}"#);
 }
@@ -38,7 +39,8 @@ fn artifact_lost_tells_which_and_why() {
     let told = done("artifact_lost", |board, id| {
         let run = board.start_run(id, start(board.clock))?.id;
         let lost = crate::LostArtifact { path: "out.md".to_owned(), reason: "no such file".to_owned() };
-        board.record_artifacts(run, &[], &[lost])
+        let handed = Handed { kept: Vec::new(), lost: vec![lost] };
+        board.end_run(run, &Ending::new(EndCause::TimedOut), &handed).map(drop)
     });
     insta::assert_snapshot!(told, @r#"its run: {"artifact":"out.md","reason":"no such file"}"#);
 }

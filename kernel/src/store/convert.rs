@@ -197,6 +197,7 @@ pub(crate) fn kind(error: &rusqlite::Error) -> StorageKind {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StorageKind::Busy,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StorageKind::Corrupt,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StorageKind::ReadOnly,
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig) => StorageKind::Constraint,
             _ => StorageKind::Other,
         },
     }

@@ -1,4 +1,5 @@
-//! How many tasks there are: rows that triggers keep, so that a count costs the same however many there are.
+//! What triggers keep of the tasks, so that it costs the same however many there are: their numbers, and the first ready
+//! task of each line.
 
 use rusqlite::Connection;
 
@@ -9,6 +10,24 @@ use crate::id::Tenant;
 /// What the triggers keep, out of the tasks themselves.
 const COUNTED: &str =
     "SELECT ifnull(assignee, '') AS assignee, status, count(*) AS tasks FROM tasks GROUP BY 1, 2";
+
+/// The first ready task of each line, out of the tasks themselves.
+const HEADS: &str = "SELECT tenant, assignee, line, priority, created_at, id FROM (SELECT *, row_number() OVER (\
+     PARTITION BY tenant, assignee, line ORDER BY priority DESC, created_at, id) AS place FROM tasks \
+     WHERE status = 'ready' AND assignee IS NOT NULL AND line <> '') WHERE place = 1";
+
+/// The tables that follow from the tasks: no copy of a board carries them.
+pub(super) const DERIVED: [&str; 3] = ["task_counts", "tenant_counts", "line_heads"];
+
+/// Returns the number of ready tasks.
+pub(crate) fn ready(conn: &Connection) -> Result<u64, Error> {
+    conn.prepare_cached(
+        "SELECT ifnull(sum(tasks), 0) FROM task_counts WHERE status = 'ready' AND assignee <> ''",
+    )
+    .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)))
+    .step("count ready tasks")
+    .map(|count| u64::try_from(count).unwrap_or_default())
+}
 
 /// Returns the number of tasks by assignee and status.
 pub(crate) fn all(conn: &Connection) -> Result<Vec<(Option<String>, String, i64)>, Error> {
@@ -33,21 +52,27 @@ pub(crate) fn of_tenant(
         .step("count a tenant's tasks")
 }
 
-/// Returns how many counts differ from the tasks. Reads every task.
+/// Returns how many rows differ from the tasks. Reads every task.
 pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
-    let kept = "SELECT assignee, status, tasks FROM task_counts WHERE tasks <> 0";
-    conn.query_row(
-        &format!(
-            "SELECT count(*) FROM (SELECT * FROM ({COUNTED} EXCEPT {kept}) UNION SELECT * FROM ({kept} EXCEPT {COUNTED}))"
-        ),
-        [],
-        |row| row.get(0),
-    )
+    let counted = "SELECT assignee, status, tasks FROM task_counts WHERE tasks <> 0";
+    let heads = "SELECT tenant, assignee, line, priority, created_at, task FROM line_heads";
+    let differ = |kept: &str, meant: &str| {
+        format!(
+            "(SELECT count(*) FROM (SELECT * FROM ({meant} EXCEPT {kept}) UNION SELECT * FROM ({kept} EXCEPT {meant})))"
+        )
+    };
+    let (counts, heads) = (differ(counted, COUNTED), differ(heads, HEADS));
+    conn.query_row(&format!("SELECT {counts} + {heads}"), [], |row| row.get(0))
 }
 
-/// Counts the tasks anew.
+/// Derives all of it anew.
 pub(super) fn recount(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute("DELETE FROM task_counts", [])?;
     conn.execute(&format!("INSERT INTO task_counts (assignee, status, tasks) {COUNTED}"), [])?;
+    conn.execute("DELETE FROM line_heads", [])?;
+    conn.execute(
+        &format!("INSERT INTO line_heads (tenant, assignee, line, priority, created_at, task) {HEADS}"),
+        [],
+    )?;
     Ok(())
 }

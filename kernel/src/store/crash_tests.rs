@@ -36,7 +36,10 @@ const HISTORY: [&[Write]; 14] = [
     ],
     &[
         |board, _| create(board, "again", &[], |new| new.idempotency_key = Some("once".to_owned())),
-        |board, _| board.link(&id(board, "gated"), &id(board, "child"), &alice()).map(|()| json!(null)),
+        |board, _| {
+            let at_work = crate::AtWork::TakeBack;
+            board.link(&id(board, "gated"), &id(board, "child"), at_work, &alice()).map(|_| json!(null))
+        },
         |board, _| said(board.comment(&id(board, "parent"), "a word", None, &alice())),
     ],
     &[begin_parent],

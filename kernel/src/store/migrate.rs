@@ -12,6 +12,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0004.sql")),
     M::up(include_str!("migrations/0005.sql")),
     M::up(include_str!("migrations/0006.sql")),
+    M::up(include_str!("migrations/0007.sql")),
 ];
 
 /// Returns every migration that there is.

@@ -40,6 +40,8 @@ mod crash_tests;
 #[cfg(test)]
 mod durable_tests;
 #[cfg(test)]
+mod end_tests;
+#[cfg(test)]
 mod open_tests;
 #[cfg(test)]
 mod transfer_tests;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::convert::{Step as _, text_or_none};
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::id::{TaskId, Tenant};
+use crate::id::{Profile, TaskId, Tenant};
 use crate::view::Candidate;
 
 /// Returns the pair of tenant and assignee with ready tasks that follows `after`.
@@ -34,19 +34,95 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
     })
 }
 
-pub(crate) fn ready(conn: &Connection, lane: (&str, &str), limit: usize) -> Result<Vec<Candidate>, Error> {
+/// Where candidates of one lane come from, each in the order in which they should start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The ready tasks of a line; of those that are in none for the empty one.
+    Line(String),
+    /// The first ready task of each line.
+    Heads,
+    /// What a profile is to review.
+    Reviews,
+}
+
+/// Lists up to `limit` candidates of a lane that follow `after`.
+pub(crate) fn page(
+    conn: &Connection,
+    lane: (&str, &str),
+    source: &Source,
+    after: Option<&Candidate>,
+    limit: usize,
+    now: Timestamp,
+) -> Result<Vec<Candidate>, Error> {
+    let (from, order, place) = match source {
+        Source::Line(name) => (READY, ["t.priority", "t.created_at", "t.id"], name.as_str()),
+        Source::Heads => (HEADS, ["h.priority", "h.created_at", "h.task"], ""),
+        Source::Reviews => (REVIEWS, ["t.priority", "t.created_at", "t.id"], ""),
+    };
+    let [priority, created, id] = order;
+    // Two ranges of the index, for it descends in one column and ascends in the others.
+    let ranges: &[&str] = match after {
+        None => &["?4 IS NULL AND ?5 IS NULL AND ?6 IS NULL"],
+        Some(_) => &["{p} = ?4 AND ({c}, {i}) > (?5, ?6)", "{p} < ?4 AND ?5 NOT NULL AND ?6 NOT NULL"],
+    };
+    let mut found = Vec::new();
+    for range in ranges {
+        let left = i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX);
+        if left == 0 {
+            break;
+        }
+        let range = range.replace("{p}", priority).replace("{c}", created).replace("{i}", id);
+        let sql = format!("{from} AND {range} ORDER BY {priority} DESC, {created}, {id} LIMIT ?7");
+        let rows = conn.prepare_cached(&sql).and_then(|mut statement| {
+            let after = (after.map(|a| a.priority), after.map(|a| a.created_at), after.map(|a| &a.task));
+            // Reviews are held back until a time; a line has a name.
+            let third: &dyn rusqlite::ToSql = if *source == Source::Reviews { &now } else { &place };
+            statement
+                .query_map(params![lane.0, lane.1, third, after.0, after.1, after.2, left], candidate)?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        });
+        found.extend(rows.step("list what may start")?);
+    }
+    Ok(found)
+}
+
+const READY: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy \
+     FROM tasks t INDEXED BY tasks_ready WHERE t.status = 'ready' AND t.assignee IS NOT NULL \
+     AND t.tenant = ?1 AND t.assignee = ?2 AND t.line = ?3";
+
+const HEADS: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy \
+     FROM line_heads h INDEXED BY line_heads_order CROSS JOIN tasks t ON t.id = h.task \
+     WHERE h.tenant = ?1 AND h.assignee = ?2 AND ?3 NOT NULL";
+
+/// Under the policy of the work: a worker that names its reviewer must not widen what runs on its files.
+const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority, t.created_at, t.workspace, \
+     coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.task_id = t.id AND r.purpose = 'work' \
+       ORDER BY r.id DESC LIMIT 1)) AS policy \
+     FROM tasks t INDEXED BY tasks_review WHERE t.status = 'review' AND t.reviewer IS NOT NULL \
+     AND t.tenant = ?1 AND t.reviewer = ?2 AND ifnull(t.not_before, 0) <= ?3";
+
+/// Lists tasks that changed since `since` and whose assignee, or reviewer, is none of `known`, as far as that is not
+/// noted of them.
+pub(crate) fn unknown(
+    conn: &Connection,
+    known: &str,
+    since: Timestamp,
+    limit: usize,
+) -> Result<Vec<(TaskId, Profile, Timestamp)>, Error> {
     conn.prepare_cached(
-        "SELECT id, assignee, tenant, priority, created_at, workspace, policy, max_runtime_us, branch_name, \
-           creator_uid, worker_uid, skills FROM tasks INDEXED BY tasks_ready \
-         WHERE status = 'ready' AND assignee IS NOT NULL AND tenant = ?1 AND assignee = ?2 \
-         ORDER BY priority DESC, created_at, id LIMIT ?3",
+        "SELECT id, CASE status WHEN 'ready' THEN assignee ELSE reviewer END AS whose, updated_at \
+         FROM tasks INDEXED BY tasks_live_updated WHERE status <> 'archived' AND status IN ('ready', 'review') \
+         AND updated_at >= ?1 AND nonspawnable IS NULL AND whose NOT IN (SELECT value FROM json_each(?2)) \
+         ORDER BY updated_at, id LIMIT ?3",
     )
     .and_then(|mut statement| {
         statement
-            .query_map(params![lane.0, lane.1, i64::try_from(limit).unwrap_or(i64::MAX)], candidate)?
+            .query_map(params![since, known, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?
             .collect()
     })
-    .step("list ready tasks")
+    .step("list tasks that nothing can run")
 }
 
 /// Returns the pair of tenant and reviewer with tasks in review that follows `after`.
@@ -62,29 +138,6 @@ pub(crate) fn next_review_lane(
         statement.query_row(params![after.0, after.1], |row| Ok((row.get(0)?, row.get(1)?))).optional()
     })
     .step("look for tasks in review")
-}
-
-/// Lists the tasks that a profile is to review, under the policy of the work: a worker that names its reviewer must
-/// not widen what runs on its files.
-pub(crate) fn in_review(
-    conn: &Connection,
-    lane: (&str, &str),
-    limit: usize,
-    now: Timestamp,
-) -> Result<Vec<Candidate>, Error> {
-    conn.prepare_cached(
-        "SELECT id, reviewer AS assignee, tenant, priority, created_at, workspace, coalesce(policy, (SELECT r.policy \
-           FROM task_runs r WHERE r.task_id = tasks.id AND r.purpose = 'work' ORDER BY r.id DESC LIMIT 1)) AS policy \
-         FROM tasks INDEXED BY tasks_review \
-         WHERE status = 'review' AND reviewer IS NOT NULL AND tenant = ?1 AND reviewer = ?2 \
-           AND ifnull(not_before, 0) <= ?4 ORDER BY priority DESC, created_at, id LIMIT ?3",
-    )
-    .and_then(|mut statement| {
-        statement
-            .query_map(params![lane.0, lane.1, i64::try_from(limit).unwrap_or(i64::MAX), now], candidate)?
-            .collect()
-    })
-    .step("list tasks in review")
 }
 
 /// Returns when the next review that is held back may be tried again.

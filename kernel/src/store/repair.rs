@@ -149,10 +149,11 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
 pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = conn.prepare(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
-           AND name NOT IN ('task_counts', 'tenant_counts') ORDER BY rowid",
+           ORDER BY rowid",
     )?;
     let rows = statement.query_map([], |row| row.get(0))?;
-    rows.collect()
+    let tables = rows.collect::<rusqlite::Result<Vec<String>>>()?;
+    Ok(tables.into_iter().filter(|table| !counts::DERIVED.contains(&table.as_str())).collect())
 }
 
 pub(super) fn columns(conn: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {

@@ -1,10 +1,11 @@
 //! What the owner loop hears of a board, and what it is told to do.
 
-use kernel::{BoardName, Candidate, Run, Timestamp};
-use serde::{Deserialize, Serialize};
+use kernel::{BoardName, Candidate, Run, TaskId, Timestamp};
 
 use super::TaskKey;
-use super::live::{LiveRun, ShimHandle, Waiting};
+use super::admission::Claim;
+use super::live::ShimHandle;
+use super::room::Room;
 use crate::rundir::StopRequest;
 
 /// How far a daemon goes.
@@ -19,30 +20,28 @@ pub(super) enum Horizon {
 /// What a board has to do.
 #[derive(Debug)]
 pub(crate) struct BoardWork {
-    /// Ready tasks, in the order in which they should start, each with the place that it needs for itself.
-    pub(super) ready: Vec<(Candidate, Option<String>)>,
-    /// Ready tasks whose assignee names no lane here.
-    pub(super) nonspawnable: Vec<Candidate>,
+    /// Tasks that may start, in the order in which they should, each with what it takes.
+    pub(super) admitted: Vec<(Candidate, Claim)>,
+    /// Whether others could start but for what runs or broke.
+    pub(super) left: bool,
+    /// How many tasks with an assignee are ready, those that may start included.
+    pub(super) ready: u64,
+    /// Tasks whose assignee names no lane here, with that in words, where it is not noted yet.
+    pub(super) unknown: Vec<(TaskId, String)>,
+    /// From when on to look for such tasks the next time.
+    pub(super) noted: Timestamp,
     /// Runs that are to be ended.
     pub(super) to_stop: Vec<Run>,
     /// When the board next wants to be woken.
     pub(super) next_wake: Option<Timestamp>,
 }
 
-/// What a pass started, and what it left.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct DispatchReport {
-    /// The runs that are live.
-    pub(crate) live: Vec<LiveRun>,
-    /// Ready tasks that were not started.
-    pub(crate) waiting: Vec<Waiting>,
-}
-
 /// What the loop is to do.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// Read what a board has to do, and send it as an event.
-    Read(BoardName),
+    /// Read what a board has to do beside what runs, and send it as an event. The time is from when on tasks are looked
+    /// for whose assignee is no lane.
+    Read(BoardName, Box<Room>, Timestamp),
     /// Let a board promote what is due.
     Wake(BoardName),
     /// Run a task.

@@ -8,7 +8,7 @@ use std::io::{Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use kernel::limits::ATTACHMENT;
-use kernel::{Blobs, LostArtifact, NewAttachment, Published, Run, Verdict};
+use kernel::{Blobs, Handed, LostArtifact, NewAttachment, Published, Run, Verdict};
 use policies::Identity;
 
 use super::helper;
@@ -19,10 +19,8 @@ use crate::rundir::RunDir;
 /// What became of the declared files of a run.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    /// The files that were taken, each under the path that was declared.
-    pub(super) kept: Vec<(String, NewAttachment)>,
-    /// The others.
-    pub(super) lost: Vec<LostArtifact>,
+    /// The files that were taken, and the others.
+    pub(super) handed: Handed,
     /// Keeps the bytes from being swept until the board names them.
     guards: Vec<Published>,
 }
@@ -30,13 +28,13 @@ pub(super) struct Taken {
 impl Taken {
     /// Of which nothing was taken, and why.
     pub(super) fn lost(lost: Vec<LostArtifact>) -> Self {
-        Taken { lost, ..Taken::default() }
+        Taken { handed: Handed { lost, ..Handed::default() }, ..Taken::default() }
     }
 
     /// Adds what else was taken.
     pub(super) fn join(&mut self, more: Taken) {
-        self.kept.extend(more.kept);
-        self.lost.extend(more.lost);
+        self.handed.kept.extend(more.handed.kept);
+        self.handed.lost.extend(more.handed.lost);
         self.guards.extend(more.guards);
     }
 }
@@ -67,7 +65,7 @@ pub(super) fn take(run: &Run, run_dir: &Path, blobs: &Blobs) -> Result<Taken, St
     for path in declared(run) {
         let lose = |reason: String| LostArtifact { path: path.clone(), reason };
         let Some(workspace) = workspace.as_deref().filter(|_| note.is_some()) else {
-            taken.lost.push(lose("nothing is known of the run's workspace any more".to_owned()));
+            taken.handed.lost.push(lose("nothing is known of the run's workspace any more".to_owned()));
             continue;
         };
         match one(workspace, path, identity, blobs) {
@@ -80,11 +78,11 @@ pub(super) fn take(run: &Run, run_dir: &Path, blobs: &Blobs) -> Result<Taken, St
                     size: published.size,
                     author: None,
                 };
-                taken.kept.push((path.clone(), file));
+                taken.handed.kept.push((path.clone(), file));
                 taken.guards.push(published);
             }
             Err(Trouble::Host(why)) => return Err(format!("{path}: {why}")),
-            Err(Trouble::File(reason)) => taken.lost.push(lose(reason)),
+            Err(Trouble::File(reason)) => taken.handed.lost.push(lose(reason)),
         }
     }
     Ok(taken)

@@ -4,14 +4,15 @@ mod boards;
 mod ending;
 mod telling;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use kernel::{BoardName, Candidate, StopReason, Timestamp};
+use kernel::{BoardName, Candidate, Reach, StopReason, Timestamp};
 
-use super::action::{Action, BoardWork, DispatchReport, Horizon};
-use super::admission::{Breakers, Claim, admit};
+use super::action::{Action, BoardWork, Horizon};
+use super::admission::{Breakers, Claim};
 use super::live::{LiveRun, Phase, ShimHandle};
 use super::patience::{Allowance, Patience};
+use super::room::Room;
 use super::stopping::{StopMode, next_mode, sharper_mode};
 use super::{Event, TaskKey};
 use crate::config::Config;
@@ -39,12 +40,30 @@ enum Look {
     Overtaken,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct BoardState {
     look: Look,
     waking: bool,
     next_wake: Option<Timestamp>,
-    waiting: Vec<(TaskKey, kernel::Waiting)>,
+    /// How many ready tasks the last look left.
+    waiting: u64,
+    /// Whether it left some that could start but for what runs or broke.
+    left: bool,
+    /// Until when tasks whose assignee is no lane are noted.
+    noted: Timestamp,
+}
+
+impl Default for BoardState {
+    fn default() -> Self {
+        BoardState {
+            look: Look::default(),
+            waking: false,
+            next_wake: None,
+            waiting: 0,
+            left: false,
+            noted: Timestamp::from_micros(0),
+        }
+    }
 }
 
 impl BoardState {
@@ -65,7 +84,6 @@ pub(super) struct Dispatcher {
     boards: BTreeMap<BoardName, BoardState>,
     slots: BTreeMap<TaskKey, Slot>,
     breakers: Breakers,
-    nonspawnable: BTreeMap<TaskKey, String>,
     horizon: Horizon,
     started: usize,
     stopping: Option<StopMode>,
@@ -83,7 +101,6 @@ impl Dispatcher {
             boards: boards.into_iter().map(|name| (name, BoardState::default())).collect(),
             slots: BTreeMap::new(),
             breakers: Breakers::default(),
-            nonspawnable: BTreeMap::new(),
             horizon,
             started: 0,
             stopping: None,
@@ -98,7 +115,9 @@ impl Dispatcher {
     /// Takes new settings into use.
     pub(super) fn reconfigure(&mut self, config: std::sync::Arc<Config>) -> Vec<Action> {
         self.config = config;
-        self.nonspawnable.clear();
+        for state in self.boards.values_mut() {
+            state.noted = Timestamp::from_micros(0);
+        }
         self.patience.forget();
         self.read_all()
     }
@@ -112,7 +131,7 @@ impl Dispatcher {
     /// Decides what an event means. `now` is the real-time clock.
     pub(super) fn decide(&mut self, event: Event, now: Timestamp) -> Vec<Action> {
         // `status` asks twice, and counts as one.
-        self.wakeups += u64::from(!matches!(event, Event::Why(..)));
+        self.wakeups += u64::from(!matches!(event, Event::Why(..) | Event::Room(..)));
         let mut actions = match event {
             Event::BoardChanged(board) => self.read(board).into_iter().collect(),
             Event::Forget(board, reply) => {
@@ -207,9 +226,8 @@ impl Dispatcher {
                 drop(reply.send(self.why(asked)));
                 Vec::new()
             }
-            Event::Dispatch(reply) => {
-                let snapshot = self.snapshot();
-                drop(reply.send(DispatchReport { live: snapshot.live, waiting: snapshot.waiting }));
+            Event::Room(reply) => {
+                drop(reply.send(self.room()));
                 Vec::new()
             }
         };
@@ -227,7 +245,15 @@ impl Dispatcher {
             return None;
         }
         state.look = Look::UnderWay;
-        Some(Action::Read(board))
+        let noted = state.noted;
+        Some(Action::Read(board, Box::new(self.room()), noted))
+    }
+
+    /// What may start now.
+    fn room(&self) -> Room {
+        Room::beside(self.slots.values().map(|slot| &slot.claim), std::sync::Arc::clone(&self.config))
+            .known(&self.breakers, &self.patience, self.stopping)
+            .limited(self.budget())
     }
 
     fn read_all(&mut self) -> Vec<Action> {
@@ -249,73 +275,53 @@ impl Dispatcher {
         }
         let state = self.boards.entry(board.clone()).or_default();
         state.next_wake = work.next_wake;
-        state.waiting.clear();
+        state.noted = work.noted;
+        state.left = work.left;
+        state.waiting = work.ready;
         if !self.patience.is_paused() {
             actions.extend(state.wake_if_due(board, now));
         }
-        actions.extend(self.start_ready(board, work.ready, now));
-        actions.extend(self.tell_nonspawnable(board, work.nonspawnable));
+        for (task, why) in work.unknown {
+            actions.push(Action::NoteNonspawnable(TaskKey { board: board.clone(), task }, why));
+        }
+        actions.extend(self.start_admitted(board, work.admitted, now));
         actions.extend(self.board_done(board.clone()));
         actions
     }
 
-    fn start_ready(
+    /// Starts what a look has admitted, as far as that still holds: runs may have begun since, on another board as well.
+    fn start_admitted(
         &mut self,
         board: &BoardName,
-        ready: Vec<(Candidate, Option<String>)>,
+        admitted: Vec<(Candidate, Claim)>,
         now: Timestamp,
     ) -> Vec<Action> {
-        let ready: Vec<(TaskKey, Candidate, Option<String>)> = ready
-            .into_iter()
-            .map(|(candidate, place)| {
-                (TaskKey { board: board.clone(), task: candidate.task.clone() }, candidate, place)
-            })
-            .filter(|(key, _, _)| !self.slots.contains_key(key))
-            .collect();
-        let known: BTreeSet<&TaskKey> = ready.iter().map(|(key, _, _)| key).collect();
-        let slots = &self.slots;
-        self.patience.retain(board, |key| known.contains(key) || slots.contains_key(key));
-        if self.stopping.is_some() {
-            return Vec::new();
-        }
-        let allowance = self.patience.allowance();
-        let mut claims = Vec::new();
-        let mut candidates = BTreeMap::new();
-        let mut waiting = Vec::new();
-        for (key, candidate, place) in ready {
-            let refusal = match &allowance {
-                Allowance::Nothing => self.patience.obstacle(),
-                Allowance::OneProbe if !claims.is_empty() => self.patience.obstacle(),
-                Allowance::OneProbe | Allowance::Everything => self.patience.deferral(&key),
-            };
-            if let Some(refusal) = refusal {
-                waiting.push((key, refusal));
-                continue;
-            }
-            let (tenant, profile) = (candidate.tenant.clone(), Some(candidate.assignee.clone()));
-            claims.push(Claim::new(key.clone(), tenant, profile, &candidate.workspace, place));
-            candidates.insert(key, candidate);
-        }
-        let budget = self.budget();
-        let running = self.slots.values().map(|slot| &slot.claim);
-        let (admitted, refused) = admit(claims, running, &self.config.limits, &self.breakers, budget);
-        waiting.extend(refused);
+        let probes = self.patience.allowance() == Allowance::OneProbe;
+        let mut room = self.room();
         let mut actions = Vec::new();
-        for claim in admitted {
-            let key = claim.key.clone();
-            if let Some(candidate) = candidates.remove(&key) {
-                self.started += 1;
-                self.slots.insert(key, Slot { claim, live: None, shim: None, stop_sent: None });
-                actions.push(Action::Start(board.clone(), Box::new(candidate)));
+        let mut overtaken = false;
+        for (candidate, claim) in admitted {
+            match room.admit(&claim) {
+                Ok(()) => {
+                    self.started += 1;
+                    let slot = Slot { claim: claim.clone(), live: None, shim: None, stop_sent: None };
+                    self.slots.insert(claim.key, slot);
+                    actions.push(Action::Start(board.clone(), Box::new(candidate)));
+                }
+                // Something else may start in its place.
+                Err(refusal) => overtaken |= refusal.reach != Reach::Everything,
             }
         }
         if let Some(state) = self.boards.get_mut(board) {
-            state.waiting = waiting;
+            state.waiting = state.waiting.saturating_sub(u64::try_from(actions.len()).unwrap_or(u64::MAX));
+            if overtaken {
+                state.look = Look::Overtaken;
+            }
         }
-        if matches!(allowance, Allowance::OneProbe) {
+        if probes {
             if !actions.is_empty() {
                 self.patience.probing(now);
-            } else if self.boards.values().all(|state| state.waiting.is_empty()) {
+            } else if self.boards.values().all(|state| !state.left) {
                 self.patience.rest();
             }
         }
@@ -328,25 +334,6 @@ impl Dispatcher {
             Horizon::Forever | Horizon::Idle(None) => None,
             Horizon::Idle(Some(max)) => Some(max.saturating_sub(self.started)),
         }
-    }
-
-    fn tell_nonspawnable(&mut self, board: &BoardName, candidates: Vec<Candidate>) -> Vec<Action> {
-        let mut actions = Vec::new();
-        let mut noted = BTreeMap::new();
-        for candidate in candidates {
-            let key = TaskKey { board: board.clone(), task: candidate.task };
-            let why = format!("no lane or profile `{}` exists here", candidate.assignee);
-            if self.nonspawnable.get(&key) != Some(&why) {
-                actions.push(Action::NoteNonspawnable(key.clone(), why.clone()));
-            }
-            if let Some(state) = self.boards.get_mut(board) {
-                state.waiting.push((key.clone(), kernel::Waiting::nonspawnable(&why)));
-            }
-            noted.insert(key, why);
-        }
-        self.nonspawnable.retain(|key, _| &key.board != board);
-        self.nonspawnable.append(&mut noted);
-        actions
     }
 
     fn launched(&mut self, key: &TaskKey, shim: ShimHandle) -> Vec<Action> {

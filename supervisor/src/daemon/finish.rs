@@ -1,6 +1,7 @@
 //! The last step of a run: the board is told how it ended, and what it leaves on the host is removed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kernel::{Ending, Finished, Run};
 
@@ -14,6 +15,9 @@ use crate::failpoint;
 use crate::rundir::RunDir;
 use crate::service::BoardHandle;
 
+/// The longest pause between two tries to tell the board.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// Tells the board how a run ended, until the board has it, and cleans up what the run leaves.
 pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, ending: Ending) {
     let mut taken = seal(context, board, key, run).await;
@@ -24,33 +28,28 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
     clean_places(context, board.name(), run.id).await;
     failpoint::pass("before-finish");
     let path = context.host.root.run_dir(board.name(), run.id);
-    let mut reported = false;
+    let (mut reported, mut pause) = (false, RETRY);
     let finished: Option<Finished> = loop {
         let (id, ending) = (run.id, ending.clone());
         let taken = Arc::clone(&taken);
         // Together: a daemon that dies before this takes the files again, and one that dies after it has them.
-        let told = submit(board, move |board| {
-            board.record_artifacts(id, &taken.kept, &taken.lost)?;
-            board.finish_run(id, ending)
-        });
+        let told = submit(board, move |board| board.end_run(id, &ending, &taken.handed));
         match told.await {
             Ok(finished) => break Some(finished),
-            Err(failure) if failure.code == Code::TryAgain || failure.code == Code::Failed => {
+            // The run is not there any more: its board was put back to an earlier state.
+            Err(failure) if failure.code == Code::NotFound => {
+                tracing::error!(task = %key, run = %run.id, error = %failure, "end_refused");
+                break None;
+            }
+            // Whatever it is: what is here is the only trace of how the run ended, and nothing else frees the task.
+            Err(failure) => {
                 if !reported {
                     tracing::error!(task = %key, run = %run.id, error = %failure, "end_not_recorded");
                     reported = true;
                 }
                 context.tell(Event::Held(key.clone(), Phase::Settling, failure.to_string()));
-                tokio::time::sleep(RETRY).await;
-            }
-            Err(failure) => {
-                tracing::error!(task = %key, run = %run.id, error = %failure, "end_refused");
-                if failure.code != Code::NotFound {
-                    // What is there is the only trace of how it ended; the next daemon tries it again.
-                    context.tell(Event::Ended(key.clone(), None));
-                    return;
-                }
-                break None;
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST);
             }
         }
     };

@@ -88,10 +88,6 @@ pub(crate) struct Waiting {
 pub(crate) struct Snapshot {
     /// The live runs, oldest first.
     pub(crate) live: Vec<LiveRun>,
-    /// Ready tasks that wait for a slot or a lane.
-    pub(crate) waiting: Vec<Waiting>,
-    /// How many workers may run at once.
-    pub(crate) slots: usize,
     /// Why nothing is started, where nothing is.
     pub(crate) paused: Option<String>,
     /// Whether the daemon is stopping.

@@ -24,12 +24,14 @@ mod helper;
 mod host;
 mod launch;
 mod live;
+mod look;
 mod manager;
 mod patience;
 mod place;
 mod readiness;
 mod recover;
 mod remains;
+mod room;
 mod run;
 mod run_task;
 mod settle;
@@ -43,14 +45,16 @@ mod uids;
 mod watch;
 mod why;
 
-pub(crate) use action::DispatchReport;
+pub(crate) use admission::{Claim, place_of as claim_place};
 pub(crate) use cgroup::{of_root as cgroup_of, processes as cgroup_processes};
 pub(crate) use files::{place_of, provide};
 pub(crate) use helper::{main as helper_main, work as work_as};
 pub(crate) use host::examine_host;
 pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};
+pub(crate) use look::{look, nonspawnable};
 pub(crate) use place::{check as check_workspace, remove_forgotten as remove_home, system_reads};
 pub(crate) use recover::remove_ended as remove_ended_run;
+pub(crate) use room::Room;
 pub(crate) use run::{Extent, REPLY_AGE, run};
 pub(crate) use stopping::{StopMode, StopPlan};
 pub(crate) use uids::uids_of;
@@ -123,6 +127,6 @@ pub(crate) enum Event {
     ),
     /// A board is to be served no more, where none of its runs is live.
     Forget(BoardName, tokio::sync::oneshot::Sender<Result<(), crate::failure::Failure>>),
-    /// Somebody asks for a pass now.
-    Dispatch(tokio::sync::oneshot::Sender<DispatchReport>),
+    /// Somebody wants to know what may start, without starting it.
+    Room(tokio::sync::oneshot::Sender<Room>),
 }

@@ -13,7 +13,7 @@ const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_mins(1);
 
 /// One reason to wait.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Wait {
     why: String,
     /// Until when; none once that is over and a new try is due or under way.
@@ -54,7 +54,7 @@ pub(super) enum Allowance {
 }
 
 /// Why nothing, or not everything, is started.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Patience {
     /// What stops every start.
     pause: Option<Wait>,
@@ -99,9 +99,9 @@ impl Patience {
         self.deferred.clear();
     }
 
-    /// Forgets tasks of a board that are not ready any more.
-    pub(super) fn retain(&mut self, board: &BoardName, ready: impl Fn(&TaskKey) -> bool) {
-        self.deferred.retain(|key, _| &key.board != board || ready(key));
+    /// Forgets what the tasks of a board waited for.
+    pub(super) fn forget_board(&mut self, board: &BoardName) {
+        self.deferred.retain(|key, _| &key.board != board);
     }
 
     /// What a task waits for by itself, if it does.

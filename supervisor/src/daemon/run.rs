@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{BoardName, Candidate, Clock as _, RunId, Skip, Timestamp};
+use kernel::{BoardName, Clock as _, RunId, Timestamp};
 use tokio::net::UnixDatagram;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::action::{Action, BoardWork, Horizon};
-use super::admission::place_of;
+use super::action::{Action, Horizon};
 use super::cgroup::Cgroups;
 use super::dispatcher::Dispatcher;
 use super::host::{detect_pid_namespace, detect_support, hostname, install_binary};
 use super::launch::Host;
+use super::look::read_board;
 use super::manager::Manager;
 use super::run_task::{self, Context, run_task, submit, tell_started};
 use super::spare::Spares;
@@ -34,8 +34,6 @@ use crate::paths::Root;
 use crate::rundir::RunDir;
 use crate::service::{Mode, Service};
 
-/// How many ready tasks one look at a board takes in beyond what could start at once.
-const LOOK_AHEAD: usize = 64;
 /// How long the reply of a request is kept for a repeat; a client gives up after a minute.
 pub(crate) const REPLY_AGE: Duration = Duration::from_hours(24);
 /// How long a start waits for a command that holds the root.
@@ -244,7 +242,7 @@ async fn own(
         };
         for action in dispatcher.decide(event, kernel::SystemClock.now()) {
             match action {
-                Action::Read(board) => read_board(context, &lanes, board),
+                Action::Read(board, room, noted) => read_board(context, &lanes, board, *room, noted),
                 Action::Wake(board) => wake_board(context, board),
                 Action::Start(board, candidate) => match context.service.board(&board) {
                     Ok(handle) => {
@@ -271,8 +269,8 @@ async fn own(
                         Ok((config, fresh)) => {
                             lanes = fresh;
                             for action in dispatcher.reconfigure(config) {
-                                if let Action::Read(board) = action {
-                                    read_board(context, &lanes, board);
+                                if let Action::Read(board, room, noted) = action {
+                                    read_board(context, &lanes, board, *room, noted);
                                 }
                             }
                         }
@@ -285,39 +283,6 @@ async fn own(
         }
         manager.status(dispatcher);
     }
-}
-
-fn read_board(context: &Arc<Context>, lanes: &Lanes, name: BoardName) {
-    let context = Arc::clone(context);
-    let limit = context.service.config().limits.total().saturating_mul(4).saturating_add(LOOK_AHEAD);
-    let shared = Arc::clone(&context);
-    let accounts = lanes.accounts();
-    let spawnable: BTreeSet<String> = lanes.names().into_iter().map(str::to_owned).collect();
-    shared.tasks.spawn_blocking(move || {
-        let work = context.service.board(&name).and_then(|board| {
-            let read = board.readers().with(|view| {
-                let mut ready = view.ready(limit, &Skip { accounts: accounts.clone(), ..Skip::default() })?;
-                let foreign = |candidate: &Candidate| !spawnable.contains(candidate.assignee.as_str());
-                let nonspawnable: Vec<Candidate> =
-                    ready.extract_if(.., |candidate| foreign(candidate)).collect();
-                if !nonspawnable.is_empty() {
-                    // Tasks that nothing here can run must not stand in the way of those that can.
-                    let assignees = nonspawnable.iter().map(|candidate| candidate.assignee.clone()).collect();
-                    ready = view.ready(limit, &Skip { assignees, accounts, ..Skip::default() })?;
-                    ready.retain(|candidate| !foreign(candidate));
-                }
-                let (to_stop, next_wake) = (view.runs_to_stop()?, view.next_wake()?);
-                let ready = ready.into_iter().map(|candidate| {
-                    let place = place_of(&candidate.workspace);
-                    (candidate, place)
-                });
-                let ready = ready.collect();
-                Ok(BoardWork { ready, nonspawnable, to_stop, next_wake })
-            });
-            read.map(Box::new).map_err(Failure::from)
-        });
-        drop(context.events.send(Event::BoardRead(name, work)));
-    });
 }
 
 fn wake_board(context: &Arc<Context>, name: BoardName) {

@@ -91,7 +91,23 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
             _ => ended(ending),
         });
     }
-    let Some(pid) = dir.pid().map_err(|e| text(&e))? else {
+    // A record that cannot be read says nothing, now or later: a person has to look.
+    let unreadable = |e: RunDirError| {
+        let why = text(&e);
+        if !is_damage(&e) {
+            return Err(why);
+        }
+        let mark = remains::mark_of(&known.run, Some(&dir));
+        let found = mark.find().map_err(|e| format!("the processes cannot be listed: {e}"))?;
+        let watch = found.first().map(|survivor| survivor.pid);
+        let why = format!("the shim was killed, and its record is damaged: failed to {why}");
+        Ok(Proof::Unknown { why: survivors_unknown(&known.run, &why, &survivors::named(&found)), watch })
+    };
+    let pid = match dir.pid() {
+        Ok(pid) => pid,
+        Err(e) => return unreadable(e),
+    };
+    let Some(pid) = pid else {
         // A shim that is only now coming up will find this and run nothing.
         dir.revoke(guard).map_err(|e| text(&e))?;
         return Ok(ended(Ending::new(EndCause::NeverStarted)));
@@ -161,6 +177,15 @@ fn survivors_unknown(run: &Run, why: &str, found: &str) -> String {
     format!(
         "survivors unknown: {why}. Still there: {found}; `supervisor reclaim {task}` ends them and frees the task"
     )
+}
+
+/// Whether a record is gone or makes no sense, and not only unreadable for now.
+fn is_damage(error: &RunDirError) -> bool {
+    match error {
+        RunDirError::Parse { .. } => true,
+        RunDirError::Read { source, .. } => source.kind() == ErrorKind::NotFound,
+        _ => false,
+    }
 }
 
 fn ended(ending: Ending) -> Proof {

@@ -56,7 +56,7 @@ mod tests {
         Claim::new(key(n), None, Some("shell".parse().unwrap()), workspace, place_of(workspace))
     }
 
-    fn candidate(n: u32, workspace: &str) -> (kernel::Candidate, Option<String>) {
+    fn candidate(n: u32, workspace: &str) -> (kernel::Candidate, Claim) {
         let candidate = kernel::Candidate {
             task: key(n).task,
             assignee: "shell".parse().unwrap(),
@@ -66,7 +66,7 @@ mod tests {
             workspace: workspace.to_owned(),
             policy: None,
         };
-        (candidate, place_of(workspace))
+        (candidate, claim(n, workspace))
     }
 
     fn now() -> Timestamp {
@@ -76,8 +76,16 @@ mod tests {
     /// A daemon that has started these tasks.
     fn running(config: Arc<Config>, horizon: Horizon, ready: &[(u32, &str)]) -> Dispatcher {
         let mut dispatcher = Dispatcher::new(vec![BoardName::default()], horizon, config);
-        let ready = ready.iter().map(|(n, workspace)| candidate(*n, workspace)).collect();
-        let work = BoardWork { ready, nonspawnable: Vec::new(), to_stop: Vec::new(), next_wake: None };
+        let admitted = ready.iter().map(|(n, workspace)| candidate(*n, workspace)).collect();
+        let work = BoardWork {
+            admitted,
+            left: false,
+            ready: 0,
+            unknown: Vec::new(),
+            noted: now(),
+            to_stop: Vec::new(),
+            next_wake: None,
+        };
         dispatcher.decide(Event::BoardRead(BoardName::default(), Ok(Box::new(work))), now());
         dispatcher
     }
@@ -156,6 +164,6 @@ mod tests {
     fn a_clock_that_was_set_has_every_board_read_again() {
         let mut daemon = running(config(""), Horizon::Forever, &[]);
         let asked = daemon.decide(Event::ClockSet, now());
-        assert!(asked.iter().any(|action| matches!(action, Action::Read(_))), "{asked:?}");
+        assert!(asked.iter().any(|action| matches!(action, Action::Read(..))), "{asked:?}");
     }
 }

@@ -1,13 +1,11 @@
 //! `dispatch`: one pass over the board that waits for what it started.
 
-use std::collections::BTreeMap;
-
-use kernel::{Filter, RunId, Status, TaskId, WaitingCode};
+use kernel::{Filter, Holder, Reach, Run, RunId, Status, TaskId, WaitingCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::daemon::{DispatchReport, Event, Waiting};
+use crate::daemon::{Claim, Event, Room, TaskKey, Waiting, claim_place, look};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Screen, printable};
@@ -117,9 +115,8 @@ impl Verb for Dispatch {
             return Err(Failure::new(Code::Unreachable, "no daemon is running for this root"));
         };
         let (reply, answer) = tokio::sync::oneshot::channel();
-        let gone = || Failure::new(Code::TryAgain, "the daemon is stopping");
-        events.send(Event::Dispatch(reply)).map_err(|_| gone())?;
-        let DispatchReport { live, waiting } = answer.await.map_err(|_| gone())?;
+        events.send(Event::Look(reply)).map_err(|_| stopping())?;
+        let live = answer.await.map_err(|_| stopping())?.live;
         let spawned = live
             .into_iter()
             .filter(|run| &run.board == call.board.name())
@@ -132,7 +129,7 @@ impl Verb for Dispatch {
                 outcome: None,
             })
             .collect();
-        Ok(Dispatched { spawned, waiting, ..Dispatched::default() })
+        Ok(Dispatched { spawned, ..plan(&call, Some(0)).await? })
     }
 
     fn show(reply: &Dispatched, screen: &mut Screen) {
@@ -168,68 +165,87 @@ impl Verb for Dispatch {
     }
 }
 
-async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
-    let lanes = call.service.lanes()?;
-    let limits = call.service.config().limits.clone();
-    let accounts = lanes.accounts();
-    let (ready, open, unassigned) = call
+fn stopping() -> Failure {
+    Failure::new(Code::TryAgain, "the daemon is stopping")
+}
+
+/// What may start now: as the daemon knows it, or beside what runs without one.
+async fn room(call: &Call) -> Result<Room, Failure> {
+    if let Some(events) = call.service.daemon() {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        events.send(Event::Room(reply)).map_err(|_| stopping())?;
+        return answer.await.map_err(|_| stopping());
+    }
+    let board = call.board.name().clone();
+    let running = call
         .read(move |view| {
-            let idle = Filter { status: Some(Status::Ready), limit: LOOK, ..Filter::default() };
-            let unassigned = view.tasks(&idle)?.tasks.into_iter().filter(|task| task.assignee.is_none());
-            let unassigned: Vec<TaskId> = unassigned.map(|task| task.id).collect();
-            Ok((
-                view.ready(LOOK as usize, &kernel::Skip { accounts, ..kernel::Skip::default() })?,
-                view.open_runs()?,
-                unassigned,
-            ))
+            let ours = view.open_runs()?.into_iter().filter(|run| run.hand == Holder::Supervisor);
+            let claim = |run: Run| {
+                let workspace = view.expect_task(&run.task_id)?.workspace;
+                let key = TaskKey { board: board.clone(), task: run.task_id };
+                Ok(Claim::new(key, run.tenant, run.profile, &workspace, claim_place(&workspace)))
+            };
+            ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
         })
         .await?;
-    let free = limits.total().saturating_sub(open.len());
-    let room = max.unwrap_or(usize::MAX).min(free);
-    let mut busy: BTreeMap<String, usize> = BTreeMap::new();
-    for profile in open.iter().filter_map(|run| run.profile.as_ref()) {
-        *busy.entry(profile.to_string()).or_default() += 1;
-    }
-    let mut plan = Dispatched { skipped_unassigned: unassigned, ..Dispatched::default() };
-    for candidate in ready {
-        let assignee = &candidate.assignee;
-        if lanes.get(assignee).is_none() {
-            plan.skipped_nonspawnable.push(candidate.task);
-            continue;
-        }
-        let current = busy.get(assignee.as_str()).copied().unwrap_or_default();
-        let cap = limits.profiles.get(assignee.as_str()).copied().or(limits.per_profile);
-        if cap.is_some_and(|cap| current >= cap) {
-            plan.skipped_per_profile_capped.push(Capped {
-                assignee: assignee.to_string(),
-                current,
-                task_id: candidate.task,
-            });
-        } else if plan.spawned.len() < room {
-            *busy.entry(assignee.to_string()).or_default() += 1;
+    Ok(Room::beside(&running, call.service.config()))
+}
+
+/// What a pass would do now: the same look as the daemon's, and the same reasons.
+async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
+    let lanes = call.service.lanes()?;
+    let mut room = room(call).await?.limited(max);
+    let board = call.board.name().clone();
+    call.read(move |view| {
+        let looked = look(view, &board, &mut room, &lanes)?;
+        let mut plan = Dispatched::default();
+        for (candidate, _) in looked.admitted {
             plan.spawned.push(Spawned {
-                assignee: Some(assignee.to_string()),
+                assignee: Some(candidate.assignee.to_string()),
                 task_id: candidate.task,
                 workspace: candidate.workspace,
                 run_id: None,
                 status: None,
                 outcome: None,
             });
-        } else {
-            plan.waiting.push(Waiting {
-                board: call.board.name().clone(),
-                task: candidate.task,
-                why: if plan.spawned.len() < free {
-                    kernel::Waiting::new(
-                        WaitingCode::Pass,
-                        "waits for another pass: this one starts no more (--max)",
-                    )
-                } else {
-                    let text = format!("waits for a slot: {} may run at once", limits.total());
-                    kernel::Waiting::new(WaitingCode::Slot, text)
-                },
-            });
         }
-    }
-    Ok(plan)
+        let ready = Filter { status: Some(Status::Ready), limit: LOOK, ..Filter::default() };
+        let mut left = view.tasks(&ready)?.tasks;
+        left.retain(|task| plan.spawned.iter().all(|one| one.task_id != task.id));
+        let told = view.waiting_all(&left, &lanes.accounts())?;
+        for (task, why) in left.into_iter().zip(told) {
+            let Some(profile) = task.assignee.clone() else {
+                plan.skipped_unassigned.push(task.id);
+                continue;
+            };
+            if lanes.get(&profile).is_none() {
+                plan.skipped_nonspawnable.push(task.id);
+                continue;
+            }
+            let key = TaskKey { board: board.clone(), task: task.id.clone() };
+            let place = claim_place(&task.workspace);
+            let claim = Claim::new(key, task.tenant, Some(profile.clone()), &task.workspace, place);
+            let refusal = room.refusal(&claim);
+            match (why, refusal) {
+                (None, Some(refusal)) if refusal.reach == Reach::Profile => {
+                    let current = room.full_profile(&profile).unwrap_or_default();
+                    let assignee = profile.to_string();
+                    plan.skipped_per_profile_capped.push(Capped { task_id: task.id, assignee, current });
+                }
+                (why, refusal) => {
+                    let why = why.or(refusal.map(|refusal| refusal.why));
+                    let turn = || {
+                        kernel::Waiting::new(
+                            WaitingCode::Turn,
+                            "waits for its turn: it starts after those before it",
+                        )
+                    };
+                    let why = why.unwrap_or_else(turn);
+                    plan.waiting.push(Waiting { board: board.clone(), task: task.id, why });
+                }
+            }
+        }
+        Ok(plan)
+    })
+    .await
 }

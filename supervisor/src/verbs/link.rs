@@ -1,6 +1,6 @@
 //! `link` and `unlink`: what must be done before what.
 
-use kernel::{Task, TaskId};
+use kernel::{AtWork, Settled, Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,13 +12,21 @@ use crate::terminal::Screen;
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
+A child that was started a moment ago (worker.link_grace, 30 s) is taken back
+and waits. One that is longer at work, or done, is refused without --reclaim.
+
 Examples:
-  supervisor link t_0123abcd t_4567cdef      (t_4567cdef waits for t_0123abcd)")]
+  supervisor link t_0123abcd t_4567cdef      (t_4567cdef waits for t_0123abcd)
+  supervisor link --reclaim t_0123abcd t_4567cdef")]
 pub(crate) struct Link {
     /// What must be done first
     pub(crate) parent_id: TaskId,
     /// What waits for it
     pub(crate) child_id: TaskId,
+    /// Take the child back from its worker however long it has worked, or out of `done`
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) reclaim: bool,
 }
 
 /// No longer make a task wait for another
@@ -43,11 +51,27 @@ pub(crate) struct Linked {
     pub(crate) child_id: TaskId,
     /// The child's status now.
     pub(crate) status: kernel::Status,
+    /// The run of the child that was taken back for it.
+    #[serde(default)]
+    pub(crate) taken_back: Option<kernel::RunId>,
+    /// What is still to come.
+    #[serde(default)]
+    pub(crate) note: Option<String>,
 }
 
 impl Linked {
     fn of(parent_id: TaskId, child: Task) -> Self {
-        Linked { parent_id, child_id: child.id, status: child.status }
+        Linked { parent_id, child_id: child.id, status: child.status, taken_back: None, note: None }
+    }
+
+    fn settled(parent_id: TaskId, settled: Settled) -> Self {
+        let note = settled.run.map(|run| match settled.effect {
+            kernel::Effect::Now => format!("its run {run} was taken back"),
+            kernel::Effect::WhenRunEnds => {
+                format!("its run {run} is taken back: it waits as soon as its worker has ended")
+            }
+        });
+        Linked { taken_back: settled.run, note, ..Linked::of(parent_id, settled.task) }
     }
 }
 
@@ -58,16 +82,20 @@ impl Verb for Link {
     type Reply = Linked;
 
     async fn run(self, call: Call) -> Result<Linked, Failure> {
+        call.refuse_live_without_daemon(std::slice::from_ref(&self.child_id)).await?;
+        let grace = call.service.config().worker.link_grace.duration();
+        let at_work = if self.reclaim { AtWork::TakeBack } else { AtWork::TakeBackWithin(grace) };
         call.write(move |board, actor| {
-            board.link(&self.parent_id, &self.child_id, actor)?;
-            let child = board.expect_task(&self.child_id)?;
-            Ok(Linked::of(self.parent_id, child))
+            let settled = board.link(&self.parent_id, &self.child_id, at_work, actor)?;
+            Ok(Linked::settled(self.parent_id, settled))
         })
         .await
     }
 
     fn show(reply: &Linked, screen: &mut Screen) {
-        screen.line(format!("Linked: {} waits for {} ({})", reply.child_id, reply.parent_id, reply.status));
+        let note = reply.note.as_deref().map(|note| format!("; {note}")).unwrap_or_default();
+        let (child, parent) = (&reply.child_id, &reply.parent_id);
+        screen.line(format!("Linked: {child} comes after {parent} ({}){note}", reply.status));
     }
 }
 

@@ -17,7 +17,7 @@ use crate::span::brief;
 use crate::terminal::{Cell, Ink, Screen, printable};
 
 /// How many waiting tasks are told one by one.
-const TOLD: usize = 20;
+const TOLD: u32 = 20;
 
 /// Show live workers, and what waits for what
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +30,7 @@ Examples:
   supervisor status --watch
   supervisor status --tenant acme --json")]
 pub(crate) struct Status {
-    /// Only workers of this tenant
+    /// Only workers, counts, slots and waiting tasks of this tenant
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<Tenant>,
     /// Show it again and again until interrupted
@@ -95,6 +95,8 @@ pub(crate) struct StatusReport {
     pub(crate) counts: BTreeMap<String, i64>,
     /// Tasks that wait, and what for; at most 20.
     pub(crate) waiting: Vec<Waiting>,
+    /// How many more wait.
+    pub(crate) waiting_more: i64,
     /// The moment of the report.
     pub(crate) now: Timestamp,
 }
@@ -116,24 +118,29 @@ impl Verb for Status {
             None => None,
         };
         let board = call.board.name().clone();
+        let tenant = self.tenant.clone();
         let (counts, open, told) = call
             .read(move |view| {
-                let stats = view.stats()?;
-                let told = view.waiting_tasks(u32::try_from(TOLD).unwrap_or(u32::MAX))?;
-                Ok((stats.by_status, view.open_runs()?, told))
+                let tenant = tenant.as_ref();
+                let counts = tenant.map_or_else(|| view.stats(), |tenant| view.stats_of(tenant))?.by_status;
+                Ok((counts, view.open_runs()?, view.waiting_tasks(tenant, TOLD)?))
             })
             .await?;
         let now = kernel::SystemClock.now();
         let commits = call.board.commits();
-        let daemon = snapshot.as_ref().map(|snapshot| daemon_line(snapshot, commits));
-        let mut waiting = snapshot.as_ref().map(|snapshot| snapshot.waiting.clone()).unwrap_or_default();
+        let limits = call.service.config().limits.clone();
+        let slots = match &self.tenant {
+            Some(tenant) => limits.of_tenant(tenant).map_or(limits.total(), |cap| cap.min(limits.total())),
+            None => limits.total(),
+        };
+        let daemon = snapshot.as_ref().map(|snapshot| daemon_line(snapshot, slots, commits));
+        let mut waiting = Vec::new();
         for task in crate::why::explain(&call, told).await? {
             let Some(why) = task.why else { continue };
-            if waiting.len() < TOLD && waiting.iter().all(|known| known.task != task.id) {
-                waiting.push(Waiting { board: board.clone(), task: task.id, why });
-            }
+            waiting.push(Waiting { board: board.clone(), task: task.id, why });
         }
-        waiting.truncate(TOLD);
+        let told = i64::try_from(waiting.len()).unwrap_or(i64::MAX);
+        let waiting_more = kernel::waiting_count(&counts).saturating_sub(told).max(0);
         let live = match snapshot {
             Some(mut snapshot) => {
                 // Heartbeats go to the board; the owner loop does not follow them.
@@ -154,7 +161,7 @@ impl Verb for Status {
         let sampled = tokio::task::spawn_blocking(move || measure(live, now));
         let workers = sampled.await.map_err(|e| Failure::failed(format!("procfs could not be read: {e}")))?;
         let root = call.service.root().dir().to_owned();
-        Ok(StatusReport { daemon, root, board, workers, counts, waiting, now })
+        Ok(StatusReport { daemon, root, board, workers, counts, waiting, waiting_more, now })
     }
 
     fn show(reply: &StatusReport, screen: &mut Screen) {
@@ -168,6 +175,9 @@ impl Verb for Status {
             for waiting in &reply.waiting {
                 screen.hanging(&format!("{}  ", waiting.task), &printable(&crate::why::line(&waiting.why)));
             }
+            if reply.waiting_more > 0 {
+                screen.line(format!("and {} more: supervisor list --why", reply.waiting_more));
+            }
         }
     }
 
@@ -176,7 +186,7 @@ impl Verb for Status {
     }
 }
 
-fn daemon_line(snapshot: &Snapshot, commits: u64) -> DaemonLine {
+fn daemon_line(snapshot: &Snapshot, slots: usize, commits: u64) -> DaemonLine {
     let own = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
     let page = procfs::page_size();
     let start_us =
@@ -186,7 +196,7 @@ fn daemon_line(snapshot: &Snapshot, commits: u64) -> DaemonLine {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         uptime_seconds: start_us.map_or(0, |start| boottime_us().saturating_sub(start) / 1_000_000),
         memory_bytes: own.map(|stat| stat.rss.saturating_mul(page)),
-        slots: snapshot.slots,
+        slots,
         paused: snapshot.paused.clone(),
         stopping: snapshot.stopping.clone(),
         wakeups: snapshot.wakeups,

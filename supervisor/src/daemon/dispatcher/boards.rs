@@ -49,8 +49,7 @@ impl Dispatcher {
             )));
         }
         self.boards.remove(board);
-        self.nonspawnable.retain(|key, _| key.board != *board);
-        self.patience.retain(board, |_| false);
+        self.patience.forget_board(board);
         Ok(())
     }
 }

@@ -4,25 +4,30 @@ use std::collections::BTreeMap;
 
 use kernel::{TaskId, WaitingCode};
 
-use super::super::admission::{Claim, Tally, spent_pass};
-use super::super::live::{LiveRun, Phase, Snapshot, Waiting};
+use super::super::admission::Claim;
+use super::super::live::{LiveRun, Phase, Snapshot};
+use super::super::room::Room;
 use super::Dispatcher;
 
 impl Dispatcher {
     /// Says of each task why it does not run, by the rules that start it and as things stand at this moment.
     pub(in crate::daemon) fn why(&self, asked: Vec<Claim>) -> BTreeMap<TaskId, kernel::Waiting> {
-        let tally = Tally::of(self.slots.values().map(|slot| &slot.claim));
-        asked.into_iter().map(|claim| (claim.key.task.clone(), self.why_not(&claim, &tally))).collect()
+        let room = self.room();
+        asked.into_iter().map(|claim| (claim.key.task.clone(), self.why_not(&claim, &room))).collect()
     }
 
-    fn why_not(&self, claim: &Claim, tally: &Tally) -> kernel::Waiting {
+    fn why_not(&self, claim: &Claim, room: &Room) -> kernel::Waiting {
         let told = |code, text: String| kernel::Waiting::new(code, text);
         if let Some(slot) = self.slots.get(&claim.key) {
             let live = slot.live.as_ref();
             let note = live.and_then(|live| live.note.clone());
             return match (live.map(|live| live.phase), note) {
                 (Some(Phase::Unknown), note) => told(WaitingCode::Survivors, note.unwrap_or_default()),
-                (Some(Phase::Ending | Phase::Settling), Some(note)) => told(WaitingCode::Ending, note),
+                (Some(Phase::Settling), Some(note)) => told(
+                    WaitingCode::Stuck,
+                    format!("its run cannot be ended yet, and is tried again: {note}"),
+                ),
+                (Some(Phase::Ending), Some(note)) => told(WaitingCode::Ending, note),
                 (Some(Phase::Ending | Phase::Settling), None) => {
                     told(WaitingCode::Ending, "its run is being ended".to_owned())
                 }
@@ -31,27 +36,15 @@ impl Dispatcher {
                 }
             };
         }
-        if let Some(mode) = self.stopping {
-            let text = format!("nothing is started any more: the daemon is {}", mode.word());
-            return told(WaitingCode::Stopping, text);
-        }
-        if let Some(obstacle) = self.patience.obstacle() {
-            return obstacle;
-        }
-        if let Some(deferral) = self.patience.deferral(&claim.key) {
-            return deferral;
-        }
-        if self.budget() == Some(0) {
-            return spent_pass();
-        }
-        tally.refusal(claim, &self.config.limits, &self.breakers).unwrap_or_else(|| {
-            told(WaitingCode::Turn, "waits for its turn: those before it are started first".to_owned())
-        })
+        room.refusal(claim).map_or_else(
+            || told(WaitingCode::Turn, "waits for its turn: those before it are started first".to_owned()),
+            |refusal| refusal.why,
+        )
     }
 
     /// The state in a line.
     pub(in crate::daemon) fn summary(&self) -> String {
-        let waiting: usize = self.boards.values().map(|state| state.waiting.len()).sum();
+        let waiting: u64 = self.boards.values().map(|state| state.waiting).sum();
         let mut line = format!("{} of {} slots taken", self.slots.len(), self.config.limits.total());
         if waiting > 0 {
             line = format!("{line}, {waiting} waiting");
@@ -67,16 +60,8 @@ impl Dispatcher {
     pub(super) fn snapshot(&self) -> Snapshot {
         let mut live: Vec<LiveRun> = self.slots.values().filter_map(|slot| slot.live.clone()).collect();
         live.sort_by_key(|run| (run.started_at, run.run));
-        let waiting = self
-            .boards
-            .values()
-            .flat_map(|state| &state.waiting)
-            .map(|(key, why)| Waiting { board: key.board.clone(), task: key.task.clone(), why: why.clone() })
-            .collect();
         Snapshot {
             live,
-            waiting,
-            slots: self.config.limits.total(),
             paused: self.patience.why(),
             stopping: self.stopping.map(|mode| mode.word().to_owned()),
             wakeups: self.wakeups,

@@ -1,0 +1,238 @@
+//! The end of a run as its supervisor has it: what the run hands over, and the end itself. Nothing that a worker wrote
+//! fails it.
+
+use serde_json::json;
+
+use super::attach::plain;
+use super::finish::SYSTEM;
+use super::{Board, NewAttachment, Telling, preview};
+use crate::actor::Actor;
+use crate::error::{Error, StorageKind};
+use crate::id::RunId;
+use crate::outcome::{BlockKind, EndCause, Ending, Finished, Outcome};
+use crate::retry::Decision;
+use crate::status::{Change, Then};
+use crate::store::attachments::Origin;
+use crate::store::usage;
+use crate::verdict::Blocking;
+
+/// How many lost artifacts a comment names one by one. The events name all of them.
+const NAMED: usize = 20;
+
+/// A declared artifact of which nothing could be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostArtifact {
+    /// The path that was declared.
+    pub path: String,
+    /// Why not, in words.
+    pub reason: String,
+}
+
+/// What was taken out of the workspace of a run that is over.
+#[derive(Clone, Debug, Default)]
+pub struct Handed {
+    /// The files that were kept, each under the path that was declared.
+    pub kept: Vec<(String, NewAttachment)>,
+    /// What could not be kept.
+    pub lost: Vec<LostArtifact>,
+}
+
+impl Board<'_> {
+    /// Closes a run whose end is proven, with what it hands over, and moves its task on as [`Board::finish_run`] does.
+    ///
+    /// What does not fit is left out and said: in an `artifact_lost` event for each file and one comment; where the end
+    /// itself breaks a rule of the board, in the run's error and on its task, which is blocked then. A second call for
+    /// the same run returns what the first did.
+    ///
+    /// # Errors
+    /// Only what a later call may not meet: the store failed. [`Error::NotFound`] for a run that does not exist.
+    pub fn end_run(&mut self, id: RunId, ending: &Ending, handed: &Handed) -> Result<Finished, Error> {
+        let run = self.expect_run(id)?;
+        if run.ended_at.is_none() {
+            self.keep_artifacts(&run, handed)?;
+        }
+        match self.attempt(|board| board.finish_run(id, ending.clone())) {
+            Err(refusal) if is_refusal(&refusal) => self.end_bare(id, ending, &refusal),
+            outcome => outcome,
+        }
+    }
+
+    fn keep_artifacts(&mut self, run: &crate::Run, handed: &Handed) -> Result<(), Error> {
+        let task = self.expect_task(&run.task_id)?;
+        let system = Actor::system();
+        let by = run.profile.as_ref().map_or("worker", crate::Profile::as_str);
+        let mut lost = handed.lost.clone();
+        for (path, file) in &handed.kept {
+            let origin = Origin { by, run: Some(run.id), artifact: Some(path) };
+            let kept = plain(&file.filename)
+                .and_then(|()| self.attempt(|board| board.add_file(&task, file, &origin, &system.label())));
+            match kept {
+                Ok(_) => {}
+                Err(refusal) if is_refusal(&refusal) => {
+                    lost.push(LostArtifact { path: path.clone(), reason: refusal.to_string() });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if lost.is_empty() {
+            return Ok(());
+        }
+        for LostArtifact { path, reason } in &lost {
+            let payload = json!({ "artifact": preview(Some(path)), "reason": preview(Some(reason)) });
+            self.tell(&task, Some(run.id), "artifact_lost", Some(payload), &system.label())?;
+        }
+        self.comment(&task.id, &told(&lost), None, &system).map(drop)
+    }
+
+    /// Ends a run whose end the board refuses as it is: with what is known about its process alone, and its task waits
+    /// for a person. Its verdict stays on the run.
+    fn end_bare(&mut self, id: RunId, ending: &Ending, refusal: &Error) -> Result<Finished, Error> {
+        let run = self.expect_run(id)?;
+        let from = self.standing(&run.task_id)?;
+        let error = format!("its end could not be recorded as it was told: {refusal}");
+        let decision = Decision {
+            outcome: Outcome::Lost,
+            then: Then::Blocked(BlockKind::GaveUp),
+            failures: from.failures,
+            hold: None,
+            error: Some(error.clone()),
+            handoff: None,
+        };
+        let payload = json!({ "outcome": decision.outcome, "error": error, "verdict": run.verdict });
+        let blocking = Blocking { kind: BlockKind::GaveUp, reason: Some(error), question: None };
+        let telling = Telling {
+            run: Some(id),
+            blocking: Some(&blocking),
+            ..Telling::new(decision.outcome.as_str(), Some(payload), SYSTEM)
+        };
+        let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
+        let to = self.shift(&run.task_id, &from, change, telling)?;
+        let bare = Ending {
+            exit_code: ending.exit_code,
+            signal: ending.signal,
+            ..Ending::new(EndCause::ShimKilled)
+        };
+        let finished = Finished {
+            task: run.task_id.clone(),
+            status: to.status(),
+            outcome: decision.outcome,
+            retry_at: None,
+            already_finished: false,
+        };
+        self.close(&run, &decision, &bare, &finished, self.now())?;
+        usage::forget(self.conn(), id)?;
+        Ok(finished)
+    }
+}
+
+/// Whether an error is about what was to be written, and not about the store: the same write fails the same way again.
+fn is_refusal(error: &Error) -> bool {
+    match error {
+        Error::Conflict { .. }
+        | Error::Illegal { .. }
+        | Error::Invalid { .. }
+        | Error::Forbidden { .. }
+        | Error::Exhausted { .. } => true,
+        Error::Storage { kind, .. } => *kind == StorageKind::Constraint,
+        Error::NotFound { .. } | Error::Writer { .. } => false,
+    }
+}
+
+/// What a person reads of lost artifacts: short, however many there are and however long their paths.
+fn told(lost: &[LostArtifact]) -> String {
+    let short = |text: &str| {
+        let mut cut: String = text.chars().take(200).collect();
+        if cut.len() < text.len() {
+            cut.push('…');
+        }
+        cut
+    };
+    let mut text = "Declared as artifacts, and not kept:\n".to_owned();
+    for LostArtifact { path, reason } in lost.iter().take(NAMED) {
+        text.push_str(&["- `", &short(path), "`: ", &short(reason), "\n"].concat());
+    }
+    if let Some(more) = lost.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        text.push_str(&["and ", &more.to_string(), " more: see the events `artifact_lost`\n"].concat());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits;
+    use crate::testing::{Bench, alice, digest};
+    use crate::{EventFilter, Handoff, Status, TaskId};
+
+    fn file(name: &str) -> NewAttachment {
+        NewAttachment {
+            filename: name.to_owned(),
+            content_type: None,
+            sha256: digest(),
+            size: 3,
+            author: None,
+        }
+    }
+
+    fn ended(bench: &Bench, task: &TaskId, handed: Handed) -> Finished {
+        let run = bench.start(task);
+        let id = task.clone();
+        bench
+            .call(move |board| {
+                board.complete(&id, Handoff::default(), None, &alice())?;
+                board.end_run(run, &Ending::new(EndCause::Exited { code: 0 }), &handed)
+            })
+            .unwrap()
+    }
+
+    fn lost(bench: &Bench, task: &TaskId) -> Vec<crate::Event> {
+        let kinds = vec!["artifact_lost".to_owned()];
+        let filter = EventFilter { task: Some(task.clone()), kinds, limit: 1000, ..EventFilter::default() };
+        bench.readers.with(|view| view.events(&filter)).unwrap()
+    }
+
+    #[test]
+    fn a_hundred_long_artifacts_that_are_lost_do_not_keep_a_run_from_its_end() {
+        let bench = Bench::new();
+        let task = bench.ready();
+        let one = |n: usize| LostArtifact {
+            path: format!("{n}{}", "x".repeat(limits::WORD - 10)),
+            reason: "it does not exist".to_owned(),
+        };
+        let handed = Handed { kept: Vec::new(), lost: (0..100).map(one).collect() };
+        assert_eq!(ended(&bench, &task, handed).status, Status::Done);
+        assert_eq!(lost(&bench, &task).len(), 100);
+        let comments = bench.readers.with(|view| view.comments(&task)).unwrap();
+        assert!(comments[0].body.ends_with("and 80 more: see the events `artifact_lost`\n"));
+        bench.check();
+    }
+
+    #[test]
+    fn an_artifact_beyond_the_limit_of_a_task_is_lost_and_said_and_the_run_ends() {
+        let bench = Bench::new();
+        let task = bench.ready();
+        let id = task.clone();
+        bench
+            .call(move |board| {
+                (0..limits::ATTACHMENTS)
+                    .try_for_each(|n| board.attach(&id, &file(&format!("f{n}")), &alice()).map(drop))
+            })
+            .unwrap();
+        let handed = Handed { kept: vec![("out.md".to_owned(), file("out.md"))], lost: Vec::new() };
+        assert_eq!(ended(&bench, &task, handed).outcome, Outcome::Completed);
+        let told = lost(&bench, &task);
+        let payload = told[0].payload.as_ref().unwrap();
+        assert_eq!(payload["artifact"], "out.md");
+        assert!(payload["reason"].as_str().unwrap().contains("the limit of a task"), "{payload}");
+        bench.check();
+    }
+
+    #[test]
+    fn an_artifact_whose_name_is_none_is_lost_and_the_run_ends() {
+        let bench = Bench::new();
+        let task = bench.ready();
+        let handed = Handed { kept: vec![("a".to_owned(), file("a\u{1}b"))], lost: Vec::new() };
+        assert_eq!(ended(&bench, &task, handed).status, Status::Done);
+        assert_eq!(lost(&bench, &task).len(), 1);
+    }
+}

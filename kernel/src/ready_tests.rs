@@ -1,0 +1,198 @@
+//! What is offered for a start: every task that can start, in a fair order, and nothing twice.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use crate::testing::{Bench, alice, titled};
+use crate::{Accounts, Answer, Candidate, HoldKind, HoldOn, HoldScope, NewHold, NewTask, Reach};
+
+const WORKSPACES: [&str; 6] = ["scratch", "scratch", "dir:/a", "dir:/b", "worktree:/r", "worktree:/s"];
+
+/// A caller with limits, as the daemon is one.
+#[derive(Clone, Debug)]
+struct Caps {
+    total: usize,
+    tenant: usize,
+    profile: usize,
+    broken: Option<&'static str>,
+}
+
+#[derive(Default)]
+struct Taken {
+    all: Vec<Candidate>,
+    loads: BTreeMap<String, usize>,
+}
+
+fn tenant(candidate: &Candidate) -> String {
+    candidate.tenant.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+impl Taken {
+    fn refusal(&self, candidate: &Candidate, caps: &Caps) -> Option<Reach> {
+        let count = |same: &dyn Fn(&Candidate) -> bool| self.all.iter().filter(|one| same(one)).count();
+        if self.all.len() >= caps.total {
+            return Some(Reach::Everything);
+        }
+        if count(&|one| one.tenant == candidate.tenant) >= caps.tenant {
+            return Some(Reach::Tenant);
+        }
+        if count(&|one| one.assignee == candidate.assignee) >= caps.profile {
+            return Some(Reach::Profile);
+        }
+        let place = candidate.workspace.starts_with("dir:");
+        if place && count(&|one| one.workspace == candidate.workspace) > 0 {
+            return Some(Reach::Line);
+        }
+        (caps.broken == Some(candidate.workspace.as_str())).then_some(Reach::Line)
+    }
+
+    fn take(&mut self, candidate: &Candidate) {
+        *self.loads.entry(tenant(candidate)).or_default() += 1;
+        self.all.push(candidate.clone());
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    tenant: usize,
+    profile: usize,
+    workspace: usize,
+    priority: i64,
+    held: bool,
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    (0_usize..4, 0_usize..3, 0..WORKSPACES.len(), 0_i64..3, prop::bool::weighted(0.1)).prop_map(
+        |(tenant, profile, workspace, priority, held)| Row { tenant, profile, workspace, priority, held },
+    )
+}
+
+fn caps() -> impl Strategy<Value = Caps> {
+    let broken = prop::option::of(prop::sample::select(vec!["worktree:/r", "dir:/a"]));
+    (1_usize..12, 1_usize..6, 1_usize..8, broken).prop_map(|(total, tenant, profile, broken)| Caps {
+        total,
+        tenant,
+        profile,
+        broken,
+    })
+}
+
+fn board(rows: &[Row]) -> (Bench, Vec<Candidate>) {
+    let bench = Bench::new();
+    let mut candidates = Vec::new();
+    for row in rows {
+        let name = ["", "t1", "t2", "t3"][row.tenant];
+        let new = NewTask {
+            tenant: Some(name).filter(|name| !name.is_empty()).map(|name| name.parse().unwrap()),
+            assignee: Some(["p0", "p1", "p2"][row.profile].parse().unwrap()),
+            workspace: WORKSPACES[row.workspace].to_owned(),
+            priority: row.priority,
+            ..titled("one")
+        };
+        let task = bench.create(new);
+        if row.held {
+            let on = HoldOn { scope: HoldScope::Task, name: task.id.to_string() };
+            let hold = NewHold { kind: HoldKind::Manual, reason: "later".to_owned(), until: None };
+            bench.call(move |board| board.hold(&on, &hold, &alice())).unwrap();
+            continue;
+        }
+        candidates.push(Candidate {
+            task: task.id,
+            assignee: task.assignee.unwrap(),
+            tenant: task.tenant,
+            priority: task.priority,
+            created_at: task.created_at,
+            workspace: task.workspace,
+            policy: task.policy,
+        });
+    }
+    (bench, candidates)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_task_that_can_start_waits_while_a_slot_is_free_and_tenants_share_the_slots(
+        rows in prop::collection::vec(row(), 1..60), caps in caps(),
+    ) {
+        let (bench, all) = board(&rows);
+        bench.check();
+        let mut taken = Taken::default();
+        let mut offered = BTreeSet::new();
+        let mut wrong = None;
+        bench.readers.with(|view| view.offer(&Accounts::new(), |candidate| {
+            assert!(offered.insert(candidate.task.clone()), "{} was offered twice", candidate.task);
+            if let Some(reach) = taken.refusal(candidate, &caps) {
+                return Answer::Left(reach);
+            }
+            // What should start next, out of everything: of the tenant with the fewest, the first one.
+            let load = |one: &Candidate| taken.loads.get(&tenant(one)).copied().unwrap_or_default();
+            let rest = all.iter().filter(|one| taken.all.iter().all(|known| known.task != one.task));
+            let can = rest.filter(|one| taken.refusal(one, &caps).is_none());
+            let first =
+                can.min_by_key(|one| (load(one), Reverse(one.priority), one.created_at, one.task.clone()));
+            if first.map(|one| &one.task) != Some(&candidate.task) {
+                wrong = Some((candidate.clone(), first.cloned()));
+            }
+            taken.take(candidate);
+            Answer::Taken
+        })).unwrap();
+        prop_assert!(wrong.is_none(), "taken, and what should have been: {wrong:?}");
+        for left in all.iter().filter(|one| taken.all.iter().all(|known| known.task != one.task)) {
+            prop_assert!(taken.refusal(left, &caps).is_some(), "{left:?} could start and was not offered");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_start_is_not_read_however_much_there_is_of_it() {
+    let bench = Bench::new();
+    bench
+        .call(|board| {
+            for _ in 0..3000 {
+                let workspace = "dir:/busy".to_owned();
+                board.create(NewTask { workspace, priority: 9, ..titled("behind") }, &alice())?;
+            }
+            board.create(titled("free"), &alice())
+        })
+        .unwrap();
+    let mut answers = 0;
+    let mut taken = Vec::new();
+    let offer = |view: &crate::View<'_>| {
+        view.offer(&Accounts::new(), |candidate| {
+            answers += 1;
+            if candidate.workspace == "dir:/busy" && taken.contains(&candidate.workspace) {
+                return Answer::Left(Reach::Line);
+            }
+            taken.push(candidate.workspace.clone());
+            Answer::Taken
+        })
+    };
+    bench.readers.with(offer).unwrap();
+    assert_eq!((taken, answers), (vec!["dir:/busy".to_owned(), "scratch".to_owned()], 3));
+}
+
+#[test]
+fn the_first_of_a_line_follows_every_change_of_its_tasks() {
+    let bench = Bench::new();
+    let in_line = |title: &str| bench.create(NewTask { workspace: "dir:/x".to_owned(), ..titled(title) }).id;
+    let (one, two) = (in_line("one"), in_line("two"));
+    let first = || bench.offered(1, &Accounts::new())[0].task.clone();
+    assert_eq!(first(), one);
+    let id = two.clone();
+    bench
+        .call(move |board| {
+            board.edit(&id, &crate::Edit { priority: Some(5), ..crate::Edit::default() }, &alice()).map(drop)
+        })
+        .unwrap();
+    assert_eq!(first(), two);
+    bench.start(&two);
+    assert_eq!(first(), one);
+    let id = one.clone();
+    bench.call(move |board| board.archive(&id, crate::Detach::Refuse, &alice()).map(drop)).unwrap();
+    assert_eq!(bench.offered(1, &Accounts::new()), Vec::new());
+    bench.check();
+}
