@@ -279,3 +279,43 @@ fn workers_of_two_roots_never_have_one_uid_and_the_end_of_one_leaves_the_other()
     other.wait_for(task, "done");
     journal.audit(other, std::slice::from_ref(task), Attempts::One);
 }
+
+#[test]
+fn sockets_that_somebody_removes_are_put_back_and_status_never_says_that_there_is_no_daemon() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let sockets = ["supervisor.sock", "worker/worker.sock", "poke.sock"];
+        let places = sockets.map(|socket| fleet.root().join("run").join(socket));
+        for removed in [places[0].clone(), places[1].clone(), places[2].clone(), fleet.root().join("run")] {
+            if removed.is_dir() { fs::remove_dir_all(&removed) } else { fs::remove_file(&removed) }.unwrap();
+            let first = fleet.cli(["status"]);
+            assert!(!first.stdout.contains("no daemon is running"), "{first:?}");
+            fleet.eventually("all sockets are there again", || {
+                let status = fleet.cli(["status", "--json"]);
+                (status.code == 0 && places.iter().all(|place| place.exists())).then_some(())
+            });
+        }
+        let task =
+            fleet.create("reports", "supervisor complete --summary 'by the new socket'; sleep 600", &[]);
+        let shown = fleet.wait_for(&task, "done");
+        assert_eq!(shown["latest_summary"], "by the new socket");
+    }
+}
+
+#[test]
+fn a_daemon_whose_socket_cannot_be_put_back_is_named_by_status() {
+    let fleet = Fleet::boot();
+    let socket = fleet.root().join("run/supervisor.sock");
+    // What is in the way is left as it is.
+    let beside = fleet.root().join("run/file");
+    fs::write(&beside, "somebody's").unwrap();
+    fs::rename(&beside, &socket).unwrap();
+    fleet.eventually("the log says what is in the way", || {
+        fleet.log().contains("is in the way").then_some(())
+    });
+    let status = fleet.cli(["status"]);
+    let pid = format!("a daemon, pid {} holds this root", fleet.daemon_pid());
+    assert!(status.code == 69 && status.stdout.contains(&pid), "{status:?}");
+    fs::remove_file(&socket).unwrap();
+    fleet.eventually("it serves again", || (fleet.cli(["status"]).code == 0).then_some(()));
+}

@@ -8,6 +8,9 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::failure::Failure;
 use crate::paths::Root;
 
+/// What a daemon writes into the lock.
+pub(crate) const DAEMON: &str = "a daemon";
+
 /// The held lock. The kernel frees it when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct OwnerLock {
@@ -41,6 +44,11 @@ impl OwnerLock {
             Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
             Err((_, errno)) => Err(Failure::file("take the lock", &path, &errno.into())),
         }
+    }
+
+    /// The daemon that holds the lock, in words; none where none does.
+    pub(crate) fn daemon(root: &Root) -> Option<String> {
+        Self::holder(root).filter(|holder| holder.starts_with(DAEMON) && is_alive(holder))
     }
 
     /// Who holds the lock, in words; none if it is free.

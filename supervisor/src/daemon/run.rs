@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{BoardName, Clock as _, RunId, Timestamp};
-use tokio::net::UnixDatagram;
+use kernel::{BoardName, Clock as _, Timestamp};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -18,28 +17,26 @@ use super::host::{detect_pid_namespace, detect_support, hostname, install_binary
 use super::launch::Host;
 use super::look::read_board;
 use super::manager::Manager;
-use super::run_task::{self, Context, run_task, submit, tell_started};
+use super::pokes::listen_to_shims;
+use super::run_task::{self, Context, run_task, submit};
 use super::spare::Spares;
 use super::starts::Starts;
 use super::timer::{Expiry, WallTimer};
 use super::uids::Uids;
-use super::{Event, TaskKey, recover};
+use super::{Event, TaskKey, recover, sockets};
 use crate::api::{Listeners, OperatorKey, Sockets, WorkersRuntime, raise_descriptors, router};
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::lanes::Lanes;
-use crate::owner::OwnerLock;
+use crate::owner::{DAEMON, OwnerLock};
 use crate::paths::Root;
-use crate::rundir::RunDir;
 use crate::service::{Mode, Service};
 
 /// How long the reply of a request is kept for a repeat; a client gives up after a minute.
 pub(crate) const REPLY_AGE: Duration = Duration::from_hours(24);
 /// How long a start waits for a command that holds the root.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
-/// What a daemon writes into the lock.
-const DAEMON: &str = "a daemon";
 /// How long answers that are under way may take at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -134,7 +131,16 @@ pub(crate) async fn run(
     tracing::info!(root = %root.dir().display(), pid = std::process::id(), "ready");
     context.refill();
     ready();
-    let outcome = own(&context, &mut dispatcher, lanes, &mut inbox, &mut manager).await;
+    let open = || {
+        Listeners::bind(&root, Sockets::Unix)?
+            .serve(&router, &service, descriptors, &workers, &doors, &stop)
+            .and_then(|()| listen_to_shims(&context, &root, &doors, &stop))
+    };
+    let outcome = tokio::select! {
+        outcome = own(&context, &mut dispatcher, lanes, &mut inbox, &mut manager) => outcome,
+        // It is dropped when the loop has ended: then the sockets go.
+        never = sockets::keep(&root, open) => match never {},
+    };
     manager.stopping();
     stop.cancel();
     doors.close();
@@ -173,9 +179,7 @@ async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
             return Ok(lock);
         }
         let holder = OwnerLock::holder(root);
-        let serves = holder
-            .as_ref()
-            .is_some_and(|holder| holder.starts_with(DAEMON) && crate::owner::is_alive(holder));
+        let serves = OwnerLock::daemon(root).is_some();
         if serves || tokio::time::Instant::now() >= until {
             let holder = holder.unwrap_or_else(|| "another process".to_owned());
             return Err(Failure::new(
@@ -366,64 +370,6 @@ fn open_boards(service: &Service, extent: Extent) -> Result<Vec<BoardName>, Fail
         }
     }
     Ok(served)
-}
-
-/// What a shim says on the daemon's socket. Only a hint: the run directory is what counts.
-#[derive(serde::Deserialize)]
-struct Poke {
-    board: String,
-    run: i64,
-    what: String,
-}
-
-fn listen_to_shims(
-    context: &Arc<Context>,
-    root: &Root,
-    tasks: &TaskTracker,
-    stop: &CancellationToken,
-) -> Result<(), Failure> {
-    let path = root.poke_socket();
-    drop(std::fs::remove_file(&path));
-    let socket = UnixDatagram::bind(&path).map_err(|e| Failure::file("bind the socket", &path, &e))?;
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-    std::fs::set_permissions(&path, mode)
-        .map_err(|e| Failure::file("set the mode of the socket", &path, &e))?;
-    let (context, stop) = (Arc::clone(context), stop.clone());
-    tasks.spawn(async move {
-        let mut buffer = [0_u8; 512];
-        loop {
-            let received = tokio::select! {
-                // Cancel-safe: a datagram that is not received stays queued.
-                received = socket.recv(&mut buffer) => received,
-                () = stop.cancelled() => return,
-            };
-            let Ok(length) = received else { continue };
-            let Ok(poke) = serde_json::from_slice::<Poke>(&buffer[..length]) else { continue };
-            if poke.what == "started" {
-                context.tasks.spawn(started(Arc::clone(&context), poke));
-            }
-        }
-    });
-    Ok(())
-}
-
-async fn started(context: Arc<Context>, poke: Poke) {
-    for name in context.service.board_names().unwrap_or_default() {
-        let Ok(board) = context.service.board(&name) else { continue };
-        let same = board.readers().with(|view| view.board_id()).is_ok_and(|id| id.to_string() == poke.board);
-        if !same {
-            continue;
-        }
-        let run = RunId(poke.run);
-        if let Ok(Some(run)) = board.readers().with(|view| view.run(run))
-            && let Ok(dir) = RunDir::open(&context.host.root.run_dir(&name, run.id))
-        {
-            let key = TaskKey { board: name, task: run.task_id.clone() };
-            tell_started(&context, &board, &key, &run, &dir).await;
-            context.refill();
-        }
-        return;
-    }
 }
 
 fn listen_to_signals(

@@ -102,7 +102,8 @@ impl StopPlan {
         let noun = if *workers == 1 { "worker" } else { "workers" };
         let ending = format!("its {workers} {noun}: TERM now, KILL after {grace_seconds}s; then it ends");
         let what = match self.mode {
-            _ if *workers == 0 => "ends now: it has no workers".to_owned(),
+            _ if *workers == 0 && self.left.is_empty() => "ends now: it has no workers".to_owned(),
+            _ if *workers == 0 => "ends now: it has no worker that it could wait for".to_owned(),
             StopMode::Leave => format!("ends now and leaves its {workers} {noun} to the next daemon"),
             StopMode::Drain => {
                 let until = self.until.map(|at| format!(" until {}", crate::moment::soon(at, now)));

@@ -11,6 +11,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::daemon::{Event, LiveRun, Phase, Snapshot, Waiting};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::owner::OwnerLock;
 use crate::rundir::boottime_us;
 use crate::sample::{Sampler, Usage};
 use crate::span::brief;
@@ -85,6 +86,9 @@ pub(crate) struct WorkerLine {
 pub(crate) struct StatusReport {
     /// The daemon; none where none runs.
     pub(crate) daemon: Option<DaemonLine>,
+    /// Who holds the root where no daemon answers: one whose socket is gone, or that is starting or ending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) holder: Option<String>,
     /// The root that it serves.
     pub(crate) root: std::path::PathBuf,
     /// The board that was asked about.
@@ -161,7 +165,8 @@ impl Verb for Status {
         let sampled = tokio::task::spawn_blocking(move || measure(live, now));
         let workers = sampled.await.map_err(|e| Failure::failed(format!("procfs could not be read: {e}")))?;
         let root = call.service.root().dir().to_owned();
-        Ok(StatusReport { daemon, root, board, workers, counts, waiting, waiting_more, now })
+        let holder = daemon.is_none().then(|| OwnerLock::daemon(call.service.root())).flatten();
+        Ok(StatusReport { daemon, holder, root, board, workers, counts, waiting, waiting_more, now })
     }
 
     fn show(reply: &StatusReport, screen: &mut Screen) {
@@ -250,7 +255,8 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
             daemon.version,
             brief(Duration::from_secs(daemon.uptime_seconds)),
             daemon.pid,
-            reply.workers.len(),
+            // Nobody knows whether those that are left out still run; they take no slot.
+            reply.workers.iter().filter(|worker| worker.run.phase != Phase::Unknown).count(),
             daemon.slots
         ));
         for (label, text) in [("paused", &daemon.paused), ("stopping", &daemon.stopping)] {
@@ -261,7 +267,13 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
         }
     } else {
         let dot = screen.paint(Ink::Red, "○");
-        screen.line(format!("{dot} no daemon is running; start one with: supervisor daemon"));
+        screen.line(match &reply.holder {
+            Some(holder) => format!(
+                "{dot} {holder} holds this root and does not answer on its socket; it puts a socket back that is gone, \
+                 so look again in a moment"
+            ),
+            None => format!("{dot} no daemon is running; start one with: supervisor daemon"),
+        });
     }
     screen.hanging(&format!("  root {}, board {}: ", reply.root.display(), reply.board), &counts);
 }

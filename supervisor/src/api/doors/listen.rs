@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::loopback;
 use super::runtime::WorkersRuntime;
 use super::serve::{Door, Side};
 use crate::exit::Code;
@@ -41,12 +42,7 @@ impl Listeners {
         let worker = bind_unix(&root.worker_socket(), 0o666)?;
         let loopback = match sockets {
             Sockets::Unix => None,
-            Sockets::Loopback => {
-                let bound = std::net::TcpListener::bind(("127.0.0.1", 0));
-                Some(bound.map_err(|e| {
-                    Failure::failed(format!("failed to bind a loopback port for workers: {e}"))
-                })?)
-            }
+            Sockets::Loopback => Some(loopback::bind(root)?),
         };
         Ok(Listeners { operator, worker, loopback })
     }

@@ -15,6 +15,7 @@ mod crowd;
 mod gate;
 mod intake;
 mod listen;
+mod loopback;
 mod outgoing;
 mod pace;
 mod runtime;

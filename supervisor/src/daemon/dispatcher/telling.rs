@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kernel::{TaskId, WaitingCode};
 
-use super::super::admission::Claim;
+use super::super::admission::{Claim, Weight};
 use super::super::live::{LiveRun, Phase, Snapshot};
 use super::super::room::Room;
 use super::Dispatcher;
@@ -45,7 +45,8 @@ impl Dispatcher {
     /// The state in a line.
     pub(in crate::daemon) fn summary(&self) -> String {
         let waiting: u64 = self.boards.values().map(|state| state.waiting).sum();
-        let mut line = format!("{} of {} slots taken", self.slots.len(), self.config.limits.total());
+        let taken = self.slots.values().filter(|slot| slot.claim.weight == Weight::Slot).count();
+        let mut line = format!("{taken} of {} slots taken", self.config.limits.total());
         if waiting > 0 {
             line = format!("{line}, {waiting} waiting");
         }

@@ -1,0 +1,79 @@
+//! The loopback port of a root, the same for each of its daemons: workers that outlive a daemon know no other, and their
+//! sandbox lets them go to no other.
+
+use std::io::ErrorKind;
+use std::net::TcpListener;
+
+use crate::failure::Failure;
+use crate::paths::Root;
+use crate::rundir::write_json;
+
+const FILE: &str = "worker.port";
+
+/// Binds the port that the last daemon had, or another one where that is taken.
+pub(super) fn bind(root: &Root) -> Result<TcpListener, Failure> {
+    let failed =
+        |e: std::io::Error| Failure::failed(format!("failed to bind a loopback port for workers: {e}"));
+    let former = former(root);
+    // The standard library sets SO_REUSEADDR, so that connections of the last daemon are no obstacle.
+    let listener = match former.map(|port| TcpListener::bind(("127.0.0.1", port))) {
+        Some(Ok(listener)) => listener,
+        taken => {
+            if let (Some(port), Some(Err(error))) = (former, taken) {
+                tracing::warn!(
+                    port,
+                    %error,
+                    "loopback_port_taken: workers that an earlier daemon left running do not reach the board any more"
+                );
+            }
+            TcpListener::bind(("127.0.0.1", 0)).map_err(failed)?
+        }
+    };
+    let port = listener.local_addr().map_err(failed)?.port();
+    if former != Some(port) {
+        write_json(root.dir(), FILE, &port)
+            .map_err(|e| Failure::file("write", &root.dir().join(FILE), &e))?;
+    }
+    Ok(listener)
+}
+
+/// The last port; none where there is no such file, or none that can be understood.
+fn former(root: &Root) -> Option<u16> {
+    let path = root.dir().join(FILE);
+    match std::fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).ok(),
+        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "loopback_port_not_read");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::RootChoice;
+
+    fn port(listener: &TcpListener) -> u16 {
+        listener.local_addr().unwrap().port()
+    }
+
+    #[test]
+    fn the_next_daemon_has_the_port_of_the_last_one_unless_somebody_else_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let choice = RootChoice { root: Some(dir.path().into()), ..RootChoice::default() };
+        let root = choice.resolve(|_| None).unwrap();
+        let first = bind(&root).unwrap();
+        let taken = bind(&root).unwrap();
+        assert_ne!(port(&first), port(&taken));
+        // A connection that was open when the last daemon ended is no obstacle.
+        let _peer = std::net::TcpStream::connect(taken.local_addr().unwrap()).unwrap();
+        let number = port(&taken);
+        drop(taken.accept().unwrap());
+        drop(taken);
+        assert_eq!(port(&bind(&root).unwrap()), number);
+        std::fs::write(root.dir().join(FILE), "no number").unwrap();
+        bind(&root).unwrap();
+    }
+}

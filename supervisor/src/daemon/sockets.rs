@@ -1,0 +1,122 @@
+//! The sockets of a daemon: noticed when somebody takes their files away, and put back.
+
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+use tokio::io::unix::AsyncFd;
+
+use super::readiness::readable;
+use crate::failure::Failure;
+use crate::paths::Root;
+
+/// Between two tries where a socket cannot be put back: nothing tells when it can.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Keeps the sockets of a root where commands, workers and shims look for them, for ever. `open` makes all of them anew.
+pub(super) async fn keep(root: &Root, open: impl Fn() -> Result<(), Failure>) -> Infallible {
+    let mut known = files(root);
+    let mut told = String::new();
+    loop {
+        // Before the look: what is taken away after that look is told.
+        let watch = Watch::over(root);
+        if files(root) != known {
+            match root.create().and_then(|()| open()) {
+                Ok(()) => {
+                    known = files(root);
+                    told.clear();
+                    tracing::warn!(sockets = ?paths(root), "sockets_put_back");
+                    continue;
+                }
+                Err(error) if error.to_string() == told => {}
+                Err(error) => {
+                    tracing::error!(%error, "sockets_not_put_back");
+                    told = error.to_string();
+                }
+            }
+        }
+        match watch {
+            Ok(watch) if files(root) == known && watch.changed().await.is_ok() => {}
+            // Nothing tells of a directory that is not there, or that may not be watched.
+            Ok(_) | Err(_) => tokio::time::sleep(RETRY).await,
+        }
+    }
+}
+
+fn paths(root: &Root) -> [PathBuf; 3] {
+    [root.operator_socket(), root.worker_socket(), root.poke_socket()]
+}
+
+/// Which file each socket is now.
+fn files(root: &Root) -> [Option<(u64, u64)>; 3] {
+    paths(root).map(|path| {
+        let meta = std::fs::symlink_metadata(path).ok()?;
+        Some((meta.dev(), meta.ino()))
+    })
+}
+
+/// A watch over the directories of the sockets.
+#[derive(Debug)]
+struct Watch {
+    events: AsyncFd<OwnedFd>,
+}
+
+impl Watch {
+    fn over(root: &Root) -> io::Result<Self> {
+        let events = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        let what = WatchFlags::DELETE
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::MOVED_TO
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF;
+        for path in paths(root) {
+            add_watch(&events, path.parent().unwrap_or(&path), what)?;
+        }
+        Ok(Watch { events: readable(events)? })
+    }
+
+    /// Waits until something was taken from the directories, or put into them. Cancel-safe.
+    async fn changed(&self) -> io::Result<()> {
+        self.events.readable().await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::RootChoice;
+
+    #[tokio::test]
+    async fn sockets_that_are_taken_away_are_put_back_also_with_their_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let choice = RootChoice { root: Some(dir.path().into()), ..RootChoice::default() };
+        let root = choice.resolve(|_| None).unwrap();
+        root.create().unwrap();
+        let bind = {
+            let root = root.clone();
+            move || {
+                for path in paths(&root) {
+                    drop(std::fs::remove_file(&path));
+                    drop(std::os::unix::net::UnixListener::bind(path).unwrap());
+                }
+                Ok(())
+            }
+        };
+        bind().unwrap();
+        let kept = root.clone();
+        let keeper = tokio::spawn(async move { keep(&kept, bind).await });
+        for taken in [root.operator_socket(), root.worker_socket_dir(), dir.path().join("run")] {
+            let before = files(&root);
+            if taken.is_dir() { std::fs::remove_dir_all(&taken) } else { std::fs::remove_file(&taken) }
+                .unwrap();
+            while files(&root) == before || files(&root).contains(&None) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        }
+        keeper.abort();
+    }
+}
