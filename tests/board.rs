@@ -46,16 +46,22 @@ fn init_makes_a_board_and_says_how_to_start_a_daemon() {
 fn a_created_task_is_listed_and_shown_and_create_says_what_keeps_it_from_running() {
     let fleet = Fleet::offline();
     let _tidy = tidy();
+    // Warnings go to standard error, where they do not mix with what a script reads.
+    let said = |args: &[&str]| {
+        let output = fleet.cli(args).ok();
+        assert!(!output.stdout.contains("warning"), "{}", output.stdout);
+        output.stdout + &output.stderr
+    };
     assert_snapshot!(fleet.cli(["list"]).ok().stdout, @"No tasks. Put one on the board with: supervisor create '<title>' --assignee shell --body '<script>'");
-    assert_snapshot!(fleet.cli(["create", "count", "--assignee", "shell", "--body", "ls\nwc -l"]).ok().stdout, @r"
+    assert_snapshot!(said(&["create", "count", "--assignee", "shell", "--body", "ls\nwc -l"]), @r"
     Created t_[id]  count (ready)
     warning: no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch
     ");
-    assert_snapshot!(fleet.cli(["create", "weigh", "--assignee", "ghost", "--tenant", "acme"]).ok().stdout, @r"
+    assert_snapshot!(said(&["create", "weigh", "--assignee", "ghost", "--tenant", "acme"]), @r"
     Created t_[id]  weigh (ready)
     warning: no lane or profile `ghost` exists here, so the task waits for a worker that claims it; the lanes are: shell
     ");
-    assert_snapshot!(fleet.cli(["create", "name it"]).ok().stdout, @r"
+    assert_snapshot!(said(&["create", "name it"]), @r"
     Created t_[id]  name it (ready)
     warning: nobody is assigned, so nothing runs it: supervisor assign <id> <profile>
     ");

@@ -79,8 +79,24 @@ fn everything_that_the_demo_shows_comes_true_and_the_repository_is_as_it_was() {
 
 #[test]
 fn a_demo_that_is_interrupted_cleans_up_and_says_so() {
+    let (fleet, report, root) = interrupted(&["demo"]);
+    assert!(report.starts_with("Ended by Ctrl-C") && report.contains("is gone again"), "{report}");
+    assert!(!Path::new(&root).exists(), "{root}");
+    drop(fleet);
+}
+
+#[test]
+fn a_demo_that_is_to_keep_its_boards_keeps_them_when_it_is_interrupted() {
+    let (fleet, report, root) = interrupted(&["demo", "--keep"]);
+    assert!(report.contains("Its root is kept") && Path::new(&root).is_dir(), "{report}");
+    fs::remove_dir_all(&root).unwrap();
+    drop(fleet);
+}
+
+/// A demo that Ctrl-C has ended: what it reported, and where it was.
+fn interrupted(args: &[&str]) -> (Fleet, String, String) {
     let fleet = Fleet::offline();
-    let mut command = fleet.command(["demo"]);
+    let mut command = fleet.command(args);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut demo = command.spawn().unwrap();
     let mut said = BufReader::new(demo.stderr.take().unwrap());
@@ -97,9 +113,8 @@ fn a_demo_that_is_interrupted_cleans_up_and_says_so() {
     let mut report = String::new();
     demo.stdout.take().unwrap().read_to_string(&mut report).unwrap();
     assert_eq!(demo.wait().unwrap().code(), Some(130), "{report}");
-    assert!(report.starts_with("Ended by Ctrl-C") && report.contains("is gone again"), "{report}");
-    assert!(!Path::new(&root).exists(), "{root}");
     assert!(mentioning(&root).is_empty(), "{:?}", mentioning(&root));
+    (fleet, report, root)
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! The lines that begin with `$ ` are commands; those that begin with `> ` go on with the last one. The lines after them are
 //! what it prints, in their order; `…` stands for anything, and so does a line of it alone. The blocks of a document are one
-//! session, in a fresh directory that stands in for `/tmp/tour`. A command succeeds unless its block says `status=N`.
+//! session, in a fresh directory that stands in for `/tmp/tour` and for `$tour/root`. A command succeeds unless its block says `status=N`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,25 @@ struct Step {
     status: i32,
 }
 
+/// Pastes the tour as a user with an empty home and no identity for git, in each place that people start it in.
+#[track_caller]
+fn take_the_tour(user: User) {
+    for place in [Some("/tmp"), Some("/opt"), None] {
+        run_as("README.md", user, &Visitor::Stranger(place.map(PathBuf::from)));
+    }
+}
+
 #[test]
-fn the_readme_works_as_it_is_written() {
-    run("README.md");
+fn the_tour_of_the_readme_works_for_an_ordinary_user_wherever_it_is_pasted() {
+    take_the_tour(User::ordinary());
+}
+
+#[test]
+fn the_tour_of_the_readme_works_for_root_wherever_it_is_pasted() {
+    match User::current() {
+        User::Root => take_the_tour(User::Root),
+        User::Ordinary(_) => crate::harness::skip("the tour as root: needs root"),
+    }
 }
 
 #[test]
@@ -60,7 +76,8 @@ fn every_page_with_commands_is_run_by_a_test_and_every_link_leads_somewhere() {
     for page in pages {
         let name = page.display().to_string();
         let text = std::fs::read_to_string(repository().join(&page)).unwrap();
-        let covered = tests.contains(&format!("run(\"{name}\")"));
+        let covered =
+            tests.contains(&format!("run(\"{name}\")")) || tests.contains(&format!("run_as(\"{name}\""));
         assert!(covered || steps(&text).is_empty(), "{name} shows commands that no test runs");
         for link in links(&text) {
             let target = repository().join(page.parent().unwrap()).join(link.split('#').next().unwrap());
@@ -122,12 +139,25 @@ fn steps(text: &str) -> Vec<Step> {
     steps
 }
 
+/// Who reads a page.
+enum Visitor {
+    /// Somebody whose git knows a name, in a home of their own.
+    Ann,
+    /// Somebody whose home is empty, in this directory or there.
+    Stranger(Option<PathBuf>),
+}
+
 /// Runs a page's commands in one shell, as an ordinary user, and compares what they print.
 #[track_caller]
 fn run(page: &str) {
+    run_as(page, User::ordinary(), &Visitor::Ann);
+}
+
+#[track_caller]
+fn run_as(page: &str, user: User, visitor: &Visitor) {
     let text = std::fs::read_to_string(repository().join(page)).unwrap();
     let steps = steps(&text);
-    let output = session(&steps);
+    let output = session(&steps, user, visitor);
     let mut rest = output.as_str();
     for (number, step) in steps.iter().enumerate() {
         let place = format!("{page}:{}: {}", step.line, step.command);
@@ -142,12 +172,12 @@ fn run(page: &str) {
     }
 }
 
-fn session(steps: &[Step]) -> String {
-    let fleet = Fleet::offline_as(User::ordinary());
+fn session(steps: &[Step], user: User, visitor: &Visitor) -> String {
+    let fleet = Fleet::offline_as(user);
     let root = fleet.root().display().to_string();
     let mut script = String::from("exec 2>&1\n");
     for (number, step) in steps.iter().enumerate() {
-        let command = step.command.replace("/tmp/tour", &root);
+        let command = step.command.replace("/tmp/tour", &root).replace("$tour/root", &root);
         writeln!(script, "echo '@@ {number}'\n{command}\necho \"@= $?\"").unwrap();
     }
     // What a page leaves running would go on without it.
@@ -157,8 +187,16 @@ fn session(steps: &[Step]) -> String {
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", fleet.binary().parent().unwrap().display());
     shell.args(["--kill-after=5", "120", "bash", "-c", &script]).env("PATH", path);
     shell.env("SUPERVISOR_ROOT", &root).env("GIT_CONFIG_NOSYSTEM", "1");
-    for role in ["AUTHOR", "COMMITTER"] {
-        shell.env(format!("GIT_{role}_NAME"), "Ann").env(format!("GIT_{role}_EMAIL"), "ann@localhost");
+    match visitor {
+        Visitor::Stranger(Some(place)) => drop(shell.current_dir(place)),
+        Visitor::Stranger(None) => {}
+        Visitor::Ann => {
+            for role in ["AUTHOR", "COMMITTER"] {
+                shell
+                    .env(format!("GIT_{role}_NAME"), "Ann")
+                    .env(format!("GIT_{role}_EMAIL"), "ann@localhost");
+            }
+        }
     }
     Output::of(&mut shell).stdout
 }

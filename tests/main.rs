@@ -19,6 +19,7 @@ mod docs;
 mod doors;
 mod durable;
 mod faults;
+mod flags;
 mod following;
 mod full;
 mod gc;

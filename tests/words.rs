@@ -133,3 +133,24 @@ fn a_refused_command_line_gives_advice_that_works() {
         refused.stderr
     );
 }
+
+#[test]
+fn system_and_user_choose_whose_service_is_meant() {
+    let fleet = Fleet::offline();
+    let host = fleet.home().join("host");
+    std::fs::create_dir(&host).unwrap();
+    fleet.give(&host);
+    for (choice, board) in [("--system", "host/boards"), ("--user", ".local/state/supervisor/boards")] {
+        let mut command = std::process::Command::new(fleet.binary());
+        fleet.dress(&mut command);
+        // The names that a unit of systemd gets its directories by.
+        command
+            .env("STATE_DIRECTORY", &host)
+            .env("RUNTIME_DIRECTORY", &host)
+            .env("CONFIGURATION_DIRECTORY", &host);
+        let made = fleet.home().join(board);
+        assert!(!made.exists());
+        Output::of(command.args([choice, "create", "x"])).ok();
+        assert!(made.is_dir(), "{choice}");
+    }
+}

@@ -80,6 +80,11 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'stati
     /// Shows the reply to a person.
     fn show(reply: &Self::Reply, screen: &mut Screen);
 
+    /// What the caller should know beside the reply, which carries it in JSON; a command line writes it to standard error.
+    fn warnings(_reply: &Self::Reply) -> &[String] {
+        &[]
+    }
+
     /// How the process ends where the reply itself tells of partial failure; 0 otherwise.
     fn verdict(_reply: &Self::Reply) -> u8 {
         0

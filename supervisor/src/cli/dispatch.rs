@@ -70,6 +70,7 @@ async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<(), Failure>
             Some(run) if run.ended_at.is_none() => events.wait = 30,
             Some(run) => {
                 spawned.outcome = run.outcome;
+                spawned.error = run.error;
                 let shown =
                     client.call(&Show { task_id: Some(spawned.task_id.clone()), ..Show::default() }).await?;
                 spawned.status = Some(shown.task.status);
@@ -148,6 +149,7 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
             run_id: Some(run_id),
             status: Some(shown.task.status),
             outcome: run.outcome,
+            error: run.error,
         });
     }
     let left = client.call(&Dispatch { dry_run: true, max: Some(0), ..Dispatch::default() }).await?;

@@ -9,6 +9,7 @@ mod doctor;
 mod follow;
 mod gc;
 mod habit;
+mod inert;
 mod paper;
 mod peer_files;
 mod refused;
@@ -35,12 +36,16 @@ use crate::verbs;
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {
     let words = habit::translated(std::env::args_os());
-    let parsed = command().try_get_matches_from(&words).and_then(|matches| Cli::from_arg_matches(&matches));
-    let cli = match parsed {
-        Ok(cli) => cli,
+    let parsed = command().try_get_matches_from(&words).and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches)?;
+        Ok((cli, inert::warnings(&matches)))
+    });
+    let (cli, warnings) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return refused::answer(&error, &words),
     };
     let output = Output { json: cli.global.json, colour: cli.global.color };
+    output.warn(&warnings);
     // A worker's environment is small and a command is short: one thread does.
     let runtime = if matches!(cli.command, Command::Daemon(_) | Command::Dispatch(_) | Command::Demo(_)) {
         tokio::runtime::Builder::new_multi_thread().enable_all().build()
@@ -100,6 +105,15 @@ impl Output {
         }
     }
 
+    /// Writes warnings to standard error, where they do not mix with what a script reads.
+    fn warn(self, warnings: &[String]) {
+        let screen = Screen::stderr(self.colour);
+        for warning in warnings {
+            let label = screen.paint(Ink::Yellow, "warning:");
+            complain(&format!("{label} {}", printable_lines(warning)));
+        }
+    }
+
     /// Prints a reply as JSON or as text, and returns the exit code that it stands for.
     pub(crate) fn reply<V: Verb>(self, reply: &V::Reply) -> Result<u8, Failure> {
         if self.json {
@@ -108,6 +122,7 @@ impl Output {
             let mut screen = self.screen();
             V::show(reply, &mut screen);
             self.text(&screen.into_text())?;
+            self.warn(V::warnings(reply));
         }
         Ok(V::verdict(reply))
     }
@@ -207,9 +222,7 @@ async fn created_id(client: &Client, mut create: verbs::Create, output: Output) 
     create.localize(client)?;
     let created = client.call(&create).await?;
     output.text(&format!("{}\n", created.task.id))?;
-    for warning in &created.warnings {
-        complain(&format!("warning: {warning}"));
-    }
+    output.warn(&created.warnings);
     Ok(0)
 }
 

@@ -115,7 +115,7 @@ pub(super) fn identity(
         return Err(LaunchError::with_hint(
             STEP,
             &format!("{} belongs to root, and no worker runs as root", path.display()),
-            Some(format!("give it to a user of its own: chown -R <user>: {}", path.display())),
+            Some(other_owner(path)),
         ));
     }
     if !matches!(task.creator_uid, Some(creator) if creator == 0 || creator == owner.uid) {
@@ -130,6 +130,14 @@ pub(super) fn identity(
         ));
     }
     Ok(Some(Identity { uid: owner.uid, gid: owner.gid }))
+}
+
+/// How a directory of root's becomes one that a worker can have. Git refuses a repository of another user, root's git too.
+fn other_owner(path: &Path) -> String {
+    let shown = path.display();
+    let git = format!("; for root's own git there: git config --global --add safe.directory {shown}");
+    let git = if path.join(".git").exists() { git.as_str() } else { "" };
+    format!("give it to a user of its own: chown -R <user>: {shown}{git}")
 }
 
 /// Refuses a workspace that no run could use as things are: a directory that is closed to workers, that is missing, or
@@ -165,7 +173,7 @@ pub(crate) fn check(root: &Root, spec: &WorkspaceSpec, caller: Option<u32>) -> R
             Code::NotPermitted,
             format!("the {what} {} belongs to root, and no worker runs as root", path.display()),
         )
-        .hint(format!("give it to a user of its own: chown -R <user>: {}", path.display())));
+        .hint(other_owner(path)));
     }
     match caller {
         Some(caller) if caller == 0 || caller == owner.uid => Ok(()),

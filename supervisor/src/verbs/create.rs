@@ -16,6 +16,12 @@ use crate::moment::{self, When};
 use crate::span::Span;
 use crate::terminal::{Ink, Screen, printable};
 
+/// What is kept for the lanes of agents, and changes nothing until there are some.
+const NO_GOALS: &str =
+    "the goal mode is kept with the task and changes nothing yet: its worker is started once";
+/// The same of skills.
+pub(super) const NO_SKILLS: &str = "skills are kept with the task and change nothing yet: no lane loads them";
+
 /// Put a task on the board
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -82,7 +88,7 @@ pub(crate) struct Create {
     /// Who asks for it [default: the caller]
     #[arg(long, value_name = "NAME")]
     pub(crate) created_by: Option<String>,
-    /// A skill that the worker is to load (repeatable)
+    /// A skill that the worker is to load (repeatable); kept, and not loaded yet
     #[arg(long = "skill", value_name = "NAME")]
     pub(crate) skills: Vec<String>,
     /// Counted failures in a row until the task is blocked
@@ -100,10 +106,10 @@ pub(crate) struct Create {
     /// What the approval is about: `spend`, `book`, `send_as_me` or `destructive`
     #[arg(long, value_name = "CLASS", requires = "require_approval")]
     pub(crate) approval_class: Option<ApprovalClass>,
-    /// The worker goes on turn by turn until the goal is reached
+    /// The worker goes on turn by turn until the goal is reached; kept, and without effect yet
     #[arg(long)]
     pub(crate) goal: bool,
-    /// At most so many turns
+    /// At most this many turns; kept, and without effect yet
     #[arg(long, value_name = "N")]
     pub(crate) goal_max_turns: Option<u32>,
     /// The session of a client that it belongs to
@@ -220,7 +226,13 @@ impl Verb for Create {
         if let Some(policy) = &self.policy {
             lanes.policy(policy)?;
         }
-        let warnings = Vec::from_iter(hindrance(self.assignee.as_ref(), &call)?);
+        let mut warnings = Vec::from_iter(hindrance(self.assignee.as_ref(), &call)?);
+        if self.goal || self.goal_max_turns.is_some() {
+            warnings.push(NO_GOALS.to_owned());
+        }
+        if !self.skills.is_empty() {
+            warnings.push(NO_SKILLS.to_owned());
+        }
         let new = self.into_new_task()?;
         call.write(move |board, actor| {
             let created = board.create(new, actor)?;
@@ -235,10 +247,10 @@ impl Verb for Create {
         let starts = reply.task.not_before.filter(|_| reply.task.status == Status::Scheduled);
         let starts = starts.map(|at| format!(", starts at {}", moment::local(at))).unwrap_or_default();
         screen.line(format!("{word} {id}  {} ({}{starts})", printable(&reply.task.title), reply.task.status));
-        for warning in &reply.warnings {
-            let label = screen.paint(Ink::Yellow, "warning:");
-            screen.line(format!("{label} {warning}"));
-        }
+    }
+
+    fn warnings(reply: &Created) -> &[String] {
+        &reply.warnings
     }
 }
 

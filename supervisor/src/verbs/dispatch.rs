@@ -51,6 +51,9 @@ pub(crate) struct Spawned {
     pub(crate) status: Option<Status>,
     /// How the run ended.
     pub(crate) outcome: Option<kernel::Outcome>,
+    /// Why the run failed, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
 }
 
 /// A task that waits for its profile.
@@ -127,6 +130,7 @@ impl Verb for Dispatch {
                 run_id: Some(run.run),
                 status: Some(Status::Running),
                 outcome: None,
+                error: None,
             })
             .collect();
         Ok(Dispatched { spawned, ..plan(&call, Some(0)).await? })
@@ -142,15 +146,17 @@ impl Verb for Dispatch {
                     (None, Some(run)) => Cell::from(format!("run {run}")),
                     (None, None) => Cell::from("would start".to_owned()),
                 };
-                [
+                let row = [
                     Cell::from(one.task_id.to_string()),
                     Cell::or_dash(one.assignee.as_ref()),
                     outcome,
                     Cell::or_dash(one.status),
                     Cell::from(one.workspace.clone()),
-                ]
+                ];
+                (row, one.error.iter().map(|error| printable(error)).collect())
             });
-            screen.list(["TASK", "ASSIGNEE", "OUTCOME", "STATUS", "WORKSPACE"], rows);
+            let header = ["TASK", "ASSIGNEE", "OUTCOME", "STATUS", "WORKSPACE"];
+            screen.list_with_details(header, rows.collect());
         }
         for capped in &reply.skipped_per_profile_capped {
             let why = format!(
@@ -207,6 +213,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 run_id: None,
                 status: None,
                 outcome: None,
+                error: None,
             });
         }
         let ready = Filter { status: Some(Status::Ready), limit: LOOK, ..Filter::default() };

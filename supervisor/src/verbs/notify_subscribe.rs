@@ -1,4 +1,4 @@
-//! `notify-subscribe`: a chat that is told of a task.
+//! `notify-subscribe`: a chat that is subscribed to a task.
 
 use kernel::{Subscription, SubscriptionKey, TaskId};
 use schemars::JsonSchema;
@@ -8,11 +8,16 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
-/// Tell a chat of a task
+/// Nothing here speaks to a chat.
+const NOT_SENT: &str =
+    "nothing is sent yet: the subscription is kept for a notifier, which reads it with notify-list";
+
+/// Subscribe a chat to a task
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-The chat is told of everything from the task's first event on. The same chat and
+Nothing is sent yet: a notifier of yours reads the subscriptions with notify-list.
+They count from the task's first event on. The same chat and
 thread again is the same subscription. It goes by itself when the task is over
 and all was told.
 
@@ -43,13 +48,21 @@ pub(crate) struct NotifySubscribe {
     pub(crate) notifier_profile: Option<String>,
 }
 
+/// The subscription, and what its maker should know.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Subscribed {
+    #[serde(flatten)]
+    subscription: Subscription,
+    warnings: Vec<String>,
+}
+
 impl Verb for NotifySubscribe {
     const NAME: &'static str = "notify-subscribe";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
-    type Reply = Subscription;
+    type Reply = Subscribed;
 
-    async fn run(self, call: Call) -> Result<Subscription, Failure> {
+    async fn run(self, call: Call) -> Result<Subscribed, Failure> {
         let key = SubscriptionKey {
             task_id: self.task_id,
             platform: self.platform,
@@ -57,13 +70,20 @@ impl Verb for NotifySubscribe {
             thread_id: self.thread_id.unwrap_or_default(),
         };
         call.write(move |board, actor| {
-            board.subscribe(&key, self.user_id.as_deref(), self.notifier_profile.as_deref(), actor)
+            let (user, notifier) = (self.user_id.as_deref(), self.notifier_profile.as_deref());
+            let subscription = board.subscribe(&key, user, notifier, actor)?;
+            Ok(Subscribed { subscription, warnings: vec![NOT_SENT.to_owned()] })
         })
         .await
     }
 
-    fn show(reply: &Subscription, screen: &mut Screen) {
-        screen.line(format!("Subscribed {} to {}", printable(&chat(&reply.key)), reply.key.task_id));
+    fn show(reply: &Subscribed, screen: &mut Screen) {
+        let key = &reply.subscription.key;
+        screen.line(format!("Subscribed {} to {}", printable(&chat(key)), key.task_id));
+    }
+
+    fn warnings(reply: &Subscribed) -> &[String] {
+        &reply.warnings
     }
 }
 

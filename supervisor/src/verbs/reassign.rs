@@ -25,7 +25,7 @@ pub(crate) struct Reassign {
     #[arg(long)]
     #[serde(default)]
     pub(crate) reclaim: bool,
-    /// Why
+    /// Why; kept with the run that ends, else as a comment
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub(crate) reason: Option<String>,
@@ -60,6 +60,10 @@ impl Verb for Reassign {
             let note = if self.reclaim && running {
                 super::bulk::outcome(&board.reclaim(&self.task_id, self.reason.as_deref(), actor)?).1
             } else {
+                // No run ends that could carry the reason.
+                if let Some(reason) = &self.reason {
+                    board.comment(&self.task_id, &format!("REASSIGNED: {reason}"), None, actor)?;
+                }
                 None
             };
             let task = board.assign(&self.task_id, profile, actor)?;

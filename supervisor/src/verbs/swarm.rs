@@ -130,6 +130,9 @@ impl Verb for Swarm {
             warnings.extend(create::hindrance(Some(profile), &call)?);
         }
         warnings.dedup();
+        if self.workers.iter().any(|worker| !worker.skills.is_empty()) {
+            warnings.push(create::NO_SKILLS.to_owned());
+        }
         let workers = self.workers.into_iter();
         let new = NewSwarm {
             goal: self.goal,
@@ -158,10 +161,10 @@ impl Verb for Swarm {
         screen.hanging("  workers      ", &workers.join(" "));
         screen.line(format!("  verifier     {}", swarm.verifier_id));
         screen.line(format!("  synthesizer  {}", swarm.synthesizer_id));
-        for warning in &reply.warnings {
-            let label = screen.paint(Ink::Yellow, "warning:");
-            screen.line(format!("{label} {warning}"));
-        }
+    }
+
+    fn warnings(reply: &Swarming) -> &[String] {
+        &reply.warnings
     }
 }
 
