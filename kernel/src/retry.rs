@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::outcome::{BlockKind, EndCause, Ending, OnCleanExit, Outcome, StopReason};
+use crate::outcome::{BlockKind, EndCause, Ending, Fault, OnCleanExit, Outcome, StopReason};
 use crate::status::{Gate, Then, WasDone};
 use crate::verdict::{Destination, Handoff, Verdict};
 
@@ -207,9 +207,14 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             failed(Outcome::OutOfMemory, "it used more memory than its limit".to_owned())
         }
         EndCause::Stalled => failed(Outcome::Stalled, "it showed no progress and was ended".to_owned()),
-        EndCause::SpawnFailed { step, error, fault: _ } => {
+        EndCause::SpawnFailed { step, error, fault: Fault::Task } => {
             failed(Outcome::SpawnFailed, format!("{step}: {error}"))
         }
+        // Every such run fails like this one, so the environment counts it, and the dispatcher waits for it.
+        EndCause::SpawnFailed { step, error, fault: Fault::Environment } => Decision {
+            error: Some(format!("{step}: {error}")),
+            ..plain(Outcome::SpawnFailed, again(tally), tally.failures)
+        },
         EndCause::ShimKilled => {
             failed(Outcome::Lost, "its shim was killed: how the worker ended is not known".to_owned())
         }

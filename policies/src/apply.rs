@@ -70,6 +70,13 @@ pub enum ApplyError {
     Filter(#[source] seccompiler::Error),
 }
 
+impl ApplyError {
+    /// Returns whether every run under the policy fails like this on this host, and not this one alone.
+    pub fn is_general(&self) -> bool {
+        !matches!(self, Self::Workspace { .. })
+    }
+}
+
 impl Plan {
     /// Restricts the calling single-threaded process for good, and leaves it in the workspace. Open descriptors are
     /// marked close-on-exec, so that a report can still be written before the exec.

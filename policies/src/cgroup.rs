@@ -4,11 +4,53 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits::Limits;
-use crate::report::{Layer, LayerReport};
 
 /// `cpu.max` counts in this period (cgroup-v2.rst), in microseconds.
 const PERIOD_US: f64 = 100_000.0;
+
+/// A controller of cgroup v2 that holds a limit of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Controller {
+    /// Processor time (`cpu.max`).
+    Cpu,
+    /// Memory (`memory.max`).
+    Memory,
+    /// Processes and threads (`pids.max`).
+    Pids,
+}
+
+impl Controller {
+    /// All of them.
+    pub const ALL: [Controller; 3] = [Self::Cpu, Self::Memory, Self::Pids];
+
+    /// Returns the kernel's name of the controller, which is that of the limit in a policy too.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Pids => "pids",
+        }
+    }
+
+    /// Whether nothing else holds the limit. Processes are counted by `RLIMIT_NPROC` too, where the user is the run's own.
+    pub(crate) fn is_alone(self) -> bool {
+        match self {
+            Self::Cpu | Self::Memory => true,
+            Self::Pids => false,
+        }
+    }
+}
+
+/// A limit that a cgroup does not hold.
+#[derive(Debug)]
+pub(crate) struct Gap {
+    pub(crate) controller: Controller,
+    pub(crate) why: String,
+}
 
 /// An open cgroup, ready to be joined.
 #[derive(Debug)]
@@ -23,7 +65,7 @@ impl Cgroup {
     ///
     /// # Errors
     /// When its `cgroup.procs` cannot be opened for writing.
-    pub(crate) fn open(path: &Path, limits: &Limits) -> io::Result<(Self, LayerReport)> {
+    pub(crate) fn open(path: &Path, limits: &Limits) -> io::Result<(Self, Vec<Gap>)> {
         let control = |name: &str| OpenOptions::new().write(true).open(path.join(name));
         let procs = control("cgroup.procs")?;
         #[expect(
@@ -33,21 +75,26 @@ impl Cgroup {
         )]
         let quota = |cpu: f64| format!("{} {PERIOD_US}", (cpu * PERIOD_US).max(1000.0) as u64);
         let wanted = [
-            ("pids.max", limits.pids.map(|count| count.to_string())),
-            ("memory.max", limits.memory.map(|size| size.0.to_string())),
-            ("cpu.max", limits.cpu.map(quota)),
+            (Controller::Pids, "pids.max", limits.pids.map(|count| count.to_string())),
+            (Controller::Memory, "memory.max", limits.memory.map(|size| size.0.to_string())),
+            (Controller::Cpu, "cpu.max", limits.cpu.map(quota)),
         ];
         let mut held = Vec::new();
         let mut gaps = Vec::new();
-        for (name, value) in wanted {
+        for (controller, name, value) in wanted {
             let Some(value) = value else { continue };
             match control(name) {
                 Ok(file) => held.push((file, value)),
-                Err(error) => gaps.push(format!("{name}: {error}")),
+                Err(error) => gaps.push(Gap { controller, why: format!("{name}: {error}") }),
             }
         }
-        let report = LayerReport::unless(Layer::Cgroup, &gaps);
-        Ok((Self { path: path.to_owned(), procs, limits: held }, report))
+        // What is swapped out counts for no limit of memory; a kernel without swap accounting has no such file.
+        if limits.memory.is_some()
+            && let Ok(file) = control("memory.swap.max")
+        {
+            held.push((file, "0".to_owned()));
+        }
+        Ok((Self { path: path.to_owned(), procs, limits: held }, gaps))
     }
 
     /// Sets the limits and moves the calling process.

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 /// A policy text that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum PolicyError {
     /// The text is not TOML, or holds a key or value that a policy does not have.
-    #[error("read policy {}:{line}{}: {message}", .origin.display(), key.as_ref().map(|key| format!(" ({key})")).unwrap_or_default())]
     Text {
         /// The file.
         origin: PathBuf,
@@ -19,7 +18,6 @@ pub enum PolicyError {
         message: String,
     },
     /// The policy extends one that does not exist.
-    #[error("read policy {}:{line} (extends): no policy is named `{base}` (there are {})", .origin.display(), .known.join(", "))]
     Base {
         /// The file.
         origin: PathBuf,
@@ -31,7 +29,6 @@ pub enum PolicyError {
         known: Vec<String>,
     },
     /// The policies that it extends lead back to itself.
-    #[error("read policy {}:{line} (extends): it leads back to itself: {chain}", .origin.display())]
     Cycle {
         /// The file in which the circle closes.
         origin: PathBuf,
@@ -41,10 +38,6 @@ pub enum PolicyError {
         chain: String,
     },
     /// The policy has another name than its file.
-    #[error(
-        "read policy {}:{line} (name): it is named `{found}`, and tasks call it `{file}` after its file; name both alike or leave the name out",
-        .origin.display()
-    )]
     Name {
         /// The file.
         origin: PathBuf,
@@ -56,10 +49,6 @@ pub enum PolicyError {
         file: String,
     },
     /// The policy grants the whole file system.
-    #[error(
-        "read policy {}:{line} ({key}): `/` grants every file, the supervisor's own included; grant the directories that are needed, or give trusted commands the policy `unconfined`",
-        .origin.display()
-    )]
     Everything {
         /// The file.
         origin: PathBuf,
@@ -69,12 +58,6 @@ pub enum PolicyError {
         key: &'static str,
     },
     /// The policy grants a place that is closed to every worker.
-    #[error(
-        "read policy {}:{line} ({key}): {} {relation} {}, which is the supervisor's own and closed to every worker; grant another directory",
-        .origin.display(),
-        .path.display(),
-        .place.display()
-    )]
     Closed {
         /// The file.
         origin: PathBuf,
@@ -90,10 +73,6 @@ pub enum PolicyError {
         place: PathBuf,
     },
     /// The policy names a variable that the supervisor sets.
-    #[error(
-        "read policy {}:{line} (env): `{name}` is set by the supervisor for each run; leave it out",
-        .origin.display()
-    )]
     Variable {
         /// The file.
         origin: PathBuf,
@@ -103,7 +82,6 @@ pub enum PolicyError {
         name: String,
     },
     /// The policy was written for another version of the format.
-    #[error("read policy {}:{line} (version): version {found} is not known; this release reads version 1", .origin.display())]
     Version {
         /// The file.
         origin: PathBuf,
@@ -114,7 +92,87 @@ pub enum PolicyError {
     },
 }
 
+impl std::error::Error for PolicyError {}
+
+/// `read policy <file>:<line> (<key>): <what is wrong>`.
+impl std::fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = self.key().map(|key| format!(" ({key})")).unwrap_or_default();
+        write!(f, "read policy {}:{}{key}: {}", self.origin().display(), self.line(), self.what())
+    }
+}
+
 impl PolicyError {
+    /// Returns the line, counted from 1.
+    pub fn line(&self) -> usize {
+        match self {
+            Self::Text { line, .. }
+            | Self::Base { line, .. }
+            | Self::Cycle { line, .. }
+            | Self::Name { line, .. }
+            | Self::Everything { line, .. }
+            | Self::Closed { line, .. }
+            | Self::Variable { line, .. }
+            | Self::Version { line, .. } => *line,
+        }
+    }
+
+    /// Returns the key, where there is one on that line.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::Text { key, .. } => key.as_deref(),
+            Self::Base { .. } | Self::Cycle { .. } => Some("extends"),
+            Self::Name { .. } => Some("name"),
+            Self::Everything { key, .. } | Self::Closed { key, .. } => Some(key),
+            Self::Variable { .. } => Some("env"),
+            Self::Version { .. } => Some("version"),
+        }
+    }
+
+    /// Returns the file.
+    pub fn origin(&self) -> &Path {
+        match self {
+            Self::Text { origin, .. }
+            | Self::Base { origin, .. }
+            | Self::Cycle { origin, .. }
+            | Self::Name { origin, .. }
+            | Self::Everything { origin, .. }
+            | Self::Closed { origin, .. }
+            | Self::Variable { origin, .. }
+            | Self::Version { origin, .. } => origin,
+        }
+    }
+
+    /// Returns what is wrong, without the place.
+    pub fn what(&self) -> String {
+        match self {
+            Self::Text { message, .. } => message.clone(),
+            Self::Base { base, known, .. } => {
+                format!("no policy is named `{base}` (there are {})", known.join(", "))
+            }
+            Self::Cycle { chain, .. } => format!("it leads back to itself: {chain}"),
+            Self::Name { found, file, .. } => format!(
+                "it is named `{found}`, and tasks call it `{file}` after its file; name both alike or leave the name out"
+            ),
+            Self::Everything { .. } => {
+                "`/` grants every file, the supervisor's own included; grant the directories that are needed, or give \
+                 trusted commands the policy `unconfined`"
+                    .to_owned()
+            }
+            Self::Closed { path, relation, place, .. } => format!(
+                "{} {relation} {}, which is the supervisor's own and closed to every worker; grant another directory",
+                path.display(),
+                place.display()
+            ),
+            Self::Variable { name, .. } => {
+                format!("`{name}` is set by the supervisor for each run; leave it out")
+            }
+            Self::Version { found, .. } => {
+                format!("version {found} is not known; this release reads version 1")
+            }
+        }
+    }
+
     /// Places a TOML error in its file.
     pub(crate) fn from_toml(text: &str, origin: &Path, error: &toml::de::Error) -> Self {
         let offset = error.span().map_or(0, |span| span.start);

@@ -7,6 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::Controller;
+
 /// Resource limits. Those left out keep the caller's value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -99,6 +101,27 @@ pub(crate) enum Counting {
 }
 
 impl Limits {
+    /// Returns the controllers without which a limit is not held at all.
+    pub(crate) fn controllers(&self) -> impl Iterator<Item = Controller> {
+        let asked = |controller: &Controller| match controller {
+            Controller::Cpu => self.cpu.is_some(),
+            Controller::Memory => self.memory.is_some(),
+            Controller::Pids => self.pids.is_some(),
+        };
+        Controller::ALL.into_iter().filter(|controller| controller.is_alone()).filter(asked)
+    }
+
+    /// Returns whether a process under these limits may have met one of them, by the number of the error that it got.
+    pub fn explain(&self, errno: i32) -> bool {
+        match rustix::io::Errno::from_raw_os_error(errno) {
+            rustix::io::Errno::AGAIN => self.pids.is_some(),
+            rustix::io::Errno::MFILE => self.files.is_some(),
+            rustix::io::Errno::NOMEM => self.memory.is_some() || self.address_space.is_some(),
+            rustix::io::Errno::FBIG => self.file_size.is_some(),
+            _ => false,
+        }
+    }
+
     /// Sets the limits of the process, soft and hard; an inherited lower hard limit is kept.
     ///
     /// # Errors

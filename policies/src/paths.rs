@@ -52,6 +52,17 @@ pub enum PathError {
 }
 
 impl PathError {
+    /// Returns the path that was asked for.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Open { path, .. }
+            | Self::Linked { path }
+            | Self::Planted { path, .. }
+            | Self::NotAbsolute { path }
+            | Self::Kind { path, .. } => path,
+        }
+    }
+
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, Self::Open { source: Errno::NOENT | Errno::NOTDIR, .. })
     }

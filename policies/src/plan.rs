@@ -66,7 +66,7 @@ impl Policy {
         check_user(around, host)?;
         let confined = self.is_confined();
         let abi = self.abi(host)?;
-        let (cgroup, cgroup_report) = open_cgroup(around, &self.limits)?;
+        let (cgroup, cgroup_report) = self.cgroup(around)?;
         let workspace = Opened::real(&around.workspace)?.directory()?;
         let mut granted = if confined { self.open_files(around)? } else { Granted::default() };
         if confined {
@@ -160,7 +160,7 @@ impl Policy {
     }
 
     /// Returns the ABI to use, or refuses where the policy needs a later one.
-    fn abi(&self, host: &Support) -> Result<u32, PlanError> {
+    pub(crate) fn abi(&self, host: &Support) -> Result<u32, PlanError> {
         let found = host.landlock_abi;
         if !self.is_confined() {
             return Ok(found);
@@ -173,7 +173,7 @@ impl Policy {
         Ok(found)
     }
 
-    fn filtered(&self, host: &Support) -> Result<Filtered, PlanError> {
+    pub(crate) fn filtered(&self, host: &Support) -> Result<Filtered, PlanError> {
         if !self.is_confined() || self.process.seccomp == Seccomp::Off {
             return Ok(Filtered::No);
         }
@@ -195,7 +195,7 @@ impl Policy {
     }
 
     /// Returns why the run has no view, or nothing where it has one.
-    fn no_view(&self, host: &Support, granted: &Granted) -> Option<String> {
+    pub(crate) fn no_view(&self, host: &Support, granted: &Granted) -> Option<String> {
         if !self.is_confined() || self.process.mount_namespace == MountNamespace::Off {
             return Some("the policy asks for none".to_owned());
         }
@@ -254,7 +254,7 @@ impl Policy {
     }
 
     /// Refuses a run whose files nothing would hold, unless the policy accepts that.
-    fn check_files(&self, abi: u32, view: bool) -> Result<(), PlanError> {
+    pub(crate) fn check_files(&self, abi: u32, view: bool) -> Result<(), PlanError> {
         let (why, hint) = match self.leads_out(abi) {
             _ if !self.is_confined() || abi > 0 || self.accepts(Accepted::Files) => return Ok(()),
             _ if !view => ("no mount namespace can be had either", ""),
@@ -305,19 +305,6 @@ fn check_user(around: &Surroundings, host: &Support) -> Result<(), PlanError> {
         }
         Some(_) | None => Ok(()),
     }
-}
-
-fn open_cgroup(around: &Surroundings, limits: &Limits) -> Result<(Option<Cgroup>, LayerReport), PlanError> {
-    let Some(path) = &around.work_cgroup else {
-        let why = match around.pid_namespace {
-            Some(_) => "this run has none; a pid namespace holds its processes together",
-            None => "this run has none",
-        };
-        return Ok((None, LayerReport::absent(Layer::Cgroup, why)));
-    };
-    let (cgroup, report) =
-        Cgroup::open(path, limits).map_err(|source| PlanError::Cgroup { path: path.clone(), source })?;
-    Ok((Some(cgroup), report))
 }
 
 #[cfg(test)]

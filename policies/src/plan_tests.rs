@@ -1,6 +1,7 @@
 //! What a plan refuses and what it says of a host, for hosts that this one is not.
 
 use super::*;
+use crate::Controller;
 use crate::paths::PathError;
 use crate::report::State;
 
@@ -289,4 +290,27 @@ fn what_stays_open_for_a_shared_user_is_said() {
     let plan = policy("").plan(&bench.around, &bench.host.without_view("no")).unwrap();
     assert!(layer(&plan, Layer::Uid).why.as_deref().unwrap().contains("chmod"));
     assert!(layer(&plan, Layer::Limits).why.as_deref().unwrap().contains("not set"));
+}
+
+#[test]
+fn a_limit_that_nothing_holds_is_refused_or_reported() {
+    let bench = bench();
+    let hard = policy("[limits]\nmemory = '64MiB'");
+    let error = hard.check_host(&bench.host).unwrap_err();
+    assert!(error.to_string().contains("limit memory"), "{error}");
+    assert!(matches!(hard.plan(&bench.around, &bench.host), Err(PlanError::Limit { .. })));
+    let host = bench.host.clone().with_controllers([Controller::Memory].into());
+    assert!(hard.check_host(&host).is_ok());
+    let cgroup = bench.dir.path().join("cgroup");
+    std::fs::create_dir(&cgroup).unwrap();
+    std::fs::write(cgroup.join("cgroup.procs"), "").unwrap();
+    let around = Surroundings { work_cgroup: Some(cgroup.clone()), ..bench.around.clone() };
+    let error = hard.plan(&around, &host).unwrap_err();
+    assert!(matches!(error, PlanError::Limit { limit: Controller::Memory, .. }), "{error}");
+    let soft = policy("compatibility = 'best_effort'\n[limits]\nmemory = '64MiB'");
+    assert!(soft.check_host(&bench.host).is_ok());
+    let plan = soft.plan(&around, &host).unwrap();
+    assert_eq!(layer(&plan, Layer::Cgroup).state, State::Partial);
+    std::fs::write(cgroup.join("memory.max"), "max").unwrap();
+    assert!(hard.plan(&around, &host).is_ok());
 }

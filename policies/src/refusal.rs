@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::cgroup::Controller;
 use crate::paths::PathError;
 use crate::ruleset::RulesetError;
 use crate::syscalls::FilterError;
@@ -142,6 +143,16 @@ pub enum PlanError {
     /// A path cannot be granted.
     #[error(transparent)]
     Path(#[from] PathError),
+    /// A limit cannot be held.
+    #[error("limit {}: the policy {policy} requires it and nothing here holds it: {why}", .limit.as_str())]
+    Limit {
+        /// The policy.
+        policy: String,
+        /// The limit.
+        limit: Controller,
+        /// Why it cannot be held.
+        why: String,
+    },
     /// The cgroup cannot be joined.
     #[error("open the cgroup {}: {source}", .path.display())]
     Cgroup {

@@ -1,5 +1,6 @@
 //! What this host can enforce.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -8,6 +9,8 @@ use landlock::{
 };
 use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
+
+use crate::cgroup::Controller;
 
 /// What this host, and the user of the calling process, can enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +23,9 @@ pub struct Support {
     pub seccomp: bool,
     /// Where cgroup v2 is mounted.
     pub cgroup: Option<PathBuf>,
+    /// The controllers that the cgroups of runs have.
+    #[serde(default)]
+    pub controllers: BTreeSet<Controller>,
     /// Whether user namespaces can be made, as far as the settings tell.
     pub user_namespaces: bool,
     /// Whether a run can have a file system view of its own.
@@ -64,6 +70,7 @@ impl Support {
             landlock_errata: Erratum::current().bits(),
             seccomp: rustix::thread::secure_computing_mode().is_ok(),
             cgroup: cgroup_mount(),
+            controllers: BTreeSet::new(),
             user_namespaces,
             view: view(uid, user_namespaces),
             uid,
@@ -75,6 +82,12 @@ impl Support {
     pub fn with_abi(mut self, abi: u32) -> Self {
         self.landlock_abi = self.landlock_abi.min(abi);
         self
+    }
+
+    /// Returns this host with the controllers that the caller hands on to runs.
+    #[must_use]
+    pub fn with_controllers(self, controllers: BTreeSet<Controller>) -> Self {
+        Self { controllers, ..self }
     }
 
     /// Returns this host without a view, for instance because a probe failed.
@@ -162,6 +175,7 @@ mod tests {
             landlock_errata: 0,
             seccomp: true,
             cgroup: None,
+            controllers: BTreeSet::new(),
             user_namespaces: true,
             view,
             uid: 1000,

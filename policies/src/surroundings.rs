@@ -1,6 +1,6 @@
 //! What is concrete about one run: its directories, its user, its cgroup and its way to the board.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,15 @@ pub struct Surroundings {
     pub toolchain_home: Option<PathBuf>,
     /// The process that must still be the parent once the death signal is set.
     pub parent: i32,
+}
+
+impl Surroundings {
+    /// Returns whether a path lies in a place of the run's own.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        let lists = [&self.read, &self.write];
+        let listed = lists.into_iter().flatten();
+        [&self.workspace, &self.home, &self.tmp].into_iter().chain(listed).any(|own| path.starts_with(own))
+    }
 }
 
 /// A Unix user and group.

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::paths::Root;
 use crate::span::Span;
+use crate::uid_map::{Range, UidMap};
 
 /// The configuration of one root. Everything has a safe default; an absent file is an empty one.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -203,10 +204,10 @@ pub(crate) struct WorkerConfig {
 impl Default for WorkerConfig {
     fn default() -> Self {
         let seconds = |s: &str| s.parse::<Span>().unwrap_or_else(|_| unreachable!("a literal span parses"));
+        let uids = Range::fitting(&UidMap::own());
         WorkerConfig {
-            // Above the ranges that distributions, systemd and containers hand out (systemd's UIDS-GIDS document).
-            first_uid: 1_900_000_000,
-            uid_count: 200_000_000,
+            first_uid: uids.first,
+            uid_count: uids.count,
             uid_ledger: "/var/lib/supervisor-uids".into(),
             max_runtime: seconds("4h"),
             grace: seconds("5s"),

@@ -10,8 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::rundir::{RunDir, RunDirError, RunSpec};
-use crate::shim::report::{Failure, Word};
+use crate::rundir::{Concern, FailedStart, RunDir, RunDirError, RunSpec, Step};
+use crate::shim::report::Word;
 
 /// Not 0, and the shell's code for a command that was not found.
 const NOT_EXECUTED: u8 = 127;
@@ -49,16 +49,21 @@ enum ConfineError {
 }
 
 impl ConfineError {
-    fn step(&self) -> &'static str {
+    fn step(&self) -> Step {
         match self {
-            Self::Usage | Self::Descriptor(..) => "confine",
-            Self::Spec(_) | Self::NoCommand => "spec",
-            Self::Plan(_) => "plan",
-            Self::Apply(_) => "apply",
-            Self::WorkingDirectory { .. } => "cwd",
-            Self::Report(_) => "report",
-            Self::Execute { .. } => "exec",
+            Self::Usage | Self::Descriptor(..) => Step::Confine,
+            Self::Spec(_) | Self::NoCommand => Step::Spec,
+            Self::Plan(_) => Step::Plan,
+            Self::Apply(_) => Step::Apply,
+            Self::WorkingDirectory { .. } => Step::Cwd,
+            Self::Report(_) => Step::Report,
+            Self::Execute { .. } => Step::Exec,
         }
+    }
+
+    /// Describes the failure for the daemon.
+    fn described(&self) -> FailedStart {
+        FailedStart::new(self.step(), self)
     }
 }
 
@@ -74,31 +79,55 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(report) => report,
         Err(error) => return without_report(&error),
     };
-    let Err(error) = confine(&run, &mut report, shim);
-    let told = tell(&mut report, &Word::Failed(Failure::new(error.step(), &error)));
-    if told.is_err() { without_report(&error) } else { ExitCode::from(NOT_EXECUTED) }
+    let Err(failed) = confine(&run, &mut report, shim);
+    if tell(&mut report, &Word::Failed(failed.clone())).is_err() {
+        writeln!(io::stderr(), "error: confine: {}", failed.error).ok();
+    }
+    ExitCode::from(NOT_EXECUTED)
 }
 
-fn confine(run: &Path, report: &mut File, shim: i32) -> Result<std::convert::Infallible, ConfineError> {
-    let spec = RunDir::open(run).and_then(|run| run.spec()).map_err(ConfineError::Spec)?;
+fn confine(run: &Path, report: &mut File, shim: i32) -> Result<std::convert::Infallible, FailedStart> {
+    let failed = |error: ConfineError| error.described();
+    let spec = RunDir::open(run).and_then(|run| run.spec()).map_err(ConfineError::Spec).map_err(failed)?;
     let RunSpec { argv, env, cwd, policy, mut surroundings, cgroup, host, .. } = spec;
-    let Some((command, arguments)) = argv.split_first() else { return Err(ConfineError::NoCommand) };
+    let Some((command, arguments)) = argv.split_first() else { return Err(failed(ConfineError::NoCommand)) };
     surroundings.parent = shim;
     if surroundings.work_cgroup.is_none() {
         surroundings.work_cgroup = cgroup.map(|cgroup| cgroup.join("work"));
     }
 
     let host = host.unwrap_or_else(policies::Support::detect);
-    let plan = policy.plan(&surroundings, &host).map_err(ConfineError::Plan)?;
-    let enforced = plan.apply().map_err(ConfineError::Apply)?;
+    let plan = policy.plan(&surroundings, &host).map_err(|error| {
+        let concern = if error.is_general(&surroundings) { Concern::Policy } else { Concern::Run };
+        failed(ConfineError::Plan(error)).concerning(concern)
+    })?;
+    let limited = |failed: FailedStart| match failed.errno {
+        Some(errno) if policy.limits.explain(errno) => failed.concerning(Concern::Limit),
+        _ => failed,
+    };
+    let enforced = plan.apply().map_err(|error| {
+        let is_general = error.is_general();
+        let failed = failed(ConfineError::Apply(error));
+        limited(if is_general { failed } else { failed.concerning(Concern::Run) })
+    })?;
     // After the restrictions: what this process may not enter, its worker may not stand in.
-    std::env::set_current_dir(&cwd).map_err(|source| ConfineError::WorkingDirectory { path: cwd, source })?;
-    tell(report, &Word::Confined(Box::new(enforced))).map_err(ConfineError::Report)?;
+    std::env::set_current_dir(&cwd)
+        .map_err(|source| limited(failed(ConfineError::WorkingDirectory { path: cwd.clone(), source })))?;
+    tell(report, &Word::Confined(Box::new(enforced))).map_err(ConfineError::Report).map_err(failed)?;
 
     let search = env.get("PATH").cloned().unwrap_or_default();
     // exec looks the command up in the new PATH and gives the worker default signal handling.
     let source = Command::new(command).args(arguments).env_clear().envs(env).exec();
-    Err(ConfineError::Execute { command: command.clone(), search, source })
+    let is_own = is_the_runs(Path::new(command), &surroundings);
+    let failed = failed(ConfineError::Execute { command: command.clone(), search, source });
+    Err(limited(if is_own { failed.concerning(Concern::Run) } else { failed }))
+}
+
+/// Whether a command is a file of the run's own places: then no other run of the lane has it.
+fn is_the_runs(command: &Path, around: &policies::Surroundings) -> bool {
+    let is_looked_up = command.components().count() == 1 && !command.is_absolute();
+    let own = [&around.workspace, &around.home, &around.tmp];
+    !is_looked_up && (!command.is_absolute() || own.into_iter().any(|place| command.starts_with(place)))
 }
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<(PathBuf, i32, i32), ConfineError> {
@@ -123,7 +152,6 @@ fn tell(report: &mut File, word: &Word) -> io::Result<()> {
 }
 
 fn without_report(error: &ConfineError) -> ExitCode {
-    let Failure { error: text, .. } = Failure::new(error.step(), error);
-    writeln!(io::stderr(), "error: confine: {text}").ok();
+    writeln!(io::stderr(), "error: confine: {}", error.described().error).ok();
     ExitCode::from(NOT_EXECUTED)
 }

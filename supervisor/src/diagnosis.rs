@@ -15,6 +15,8 @@ use crate::why;
 
 /// So many running tasks are looked at.
 const RUNNING: u32 = 10_000;
+/// So many ready tasks are looked at: what is broken is seen at the first of them.
+const READY: u32 = 500;
 
 /// Adds it, for one task or for all.
 pub(crate) async fn complete(
@@ -31,11 +33,14 @@ pub(crate) async fn complete(
     let tasks = call
         .read(move |view| {
             let running = Filter { status: Some(Status::Running), limit: RUNNING, ..Filter::default() };
+            let ready = Filter { status: Some(Status::Ready), limit: READY, ..Filter::default() };
             let mut tasks = match only {
                 Some(task) => vec![view.expect_task(&task)?],
-                None => view.tasks(&running)?.tasks,
+                None => [view.tasks(&running)?.tasks, view.tasks(&ready)?.tasks].concat(),
             };
-            tasks.retain(|task| task.status == Status::Running);
+            tasks.retain(|task| matches!(task.status, Status::Running | Status::Ready));
+            let stranded = stranded.iter().filter(|id| !tasks.iter().any(|task| task.id == **id));
+            let stranded: Vec<TaskId> = stranded.cloned().collect();
             for task in &stranded {
                 tasks.extend(view.task(task)?);
             }
@@ -47,6 +52,10 @@ pub(crate) async fn complete(
         let unended = match why.code {
             WaitingCode::Survivors => Some(survivors(&task, why)),
             WaitingCode::Stuck => Some(stuck(&task, why)),
+            WaitingCode::Environment => {
+                found.retain(|one| one.task_id != task.id || !one.diagnostics.iter().all(is_stranded));
+                Some(broken(&task, why))
+            }
             _ => None,
         };
         if let Some(unended) = unended {
@@ -106,6 +115,20 @@ fn remedy(label: &str, command: &str, suggested: Suggested) -> Remedy {
         payload: json!({ "command": command }),
         suggested: suggested == Suggested::Yes,
     }
+}
+
+/// What a task needs does not work, which costs it nothing and ends by itself once somebody has mended it.
+fn broken(task: &Task, why: &Waiting) -> Diagnosed {
+    let actions = vec![
+        remedy("see what is broken", "supervisor status", Suggested::Yes),
+        remedy("see what this host lacks", "supervisor doctor", Suggested::No),
+    ];
+    let mut diagnosed = unended(task, why, "environment_broken", "what it needs does not work", actions);
+    for diagnostic in &mut diagnosed.diagnostics {
+        diagnostic.severity = Severity::Error;
+        diagnostic.detail = why::line(why);
+    }
+    diagnosed
 }
 
 fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Remedy>) -> Diagnosed {

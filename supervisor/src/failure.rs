@@ -43,14 +43,16 @@ impl Failure {
     pub(crate) fn file(act: &str, path: &Path, error: &std::io::Error) -> Self {
         let code = match error.kind() {
             std::io::ErrorKind::PermissionDenied => Code::NotPermitted,
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Code::TryAgain,
+            _ if crate::shortage::is_shortage(error) => Code::TryAgain,
             _ => Code::Failed,
         };
         let failure = Failure::new(code, format!("failed to {act} {}: {error}", path.display()));
         match code {
             Code::NotPermitted => failure
                 .hint("run the command as the user that owns the root, or choose another with --root DIR"),
-            Code::TryAgain => failure.hint("free some space on that file system and try again"),
+            Code::TryAgain => failure.hint(
+                "the host lacks space, descriptors or memory, or its disk fails; mend that and try again",
+            ),
             _ => failure,
         }
     }

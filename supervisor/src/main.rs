@@ -25,8 +25,10 @@ mod rundir;
 mod sample;
 mod service;
 mod shim;
+mod shortage;
 mod span;
 mod terminal;
+mod uid_map;
 mod verbs;
 mod why;
 

@@ -63,6 +63,11 @@ impl OwnerLock {
     }
 }
 
+/// The process that a lock names.
+pub(crate) fn pid_of(holder: &str) -> Option<i32> {
+    holder.rsplit_once("pid ").and_then(|(_, pid)| pid.trim().parse().ok())
+}
+
 /// Whether the process that a lock names still lives.
 ///
 /// A daemon that was killed while it started a process leaves its lock to that process for a moment: a descriptor is
@@ -78,7 +83,7 @@ pub(crate) fn stopped(holder: &str) -> Option<i32> {
 
 /// The pid that a lock names, and the state of that process (`proc_pid_stat(5)`).
 fn state(holder: &str) -> Option<(i32, char)> {
-    let pid = holder.rsplit_once("pid ")?.1.trim().parse().ok()?;
+    let pid = pid_of(holder)?;
     let stat = procfs::process::Process::new(pid).and_then(|process| process.stat()).ok()?;
     Some((pid, stat.state))
 }

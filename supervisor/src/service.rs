@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::daemon;
 use crate::failpoint;
 use crate::failure::Failure;
-use crate::lanes::Lanes;
+use crate::lanes::{Defect, Lanes};
 use crate::paths::{Root, make_dir};
 
 /// Whether a process may write to the boards.
@@ -118,6 +118,7 @@ pub(crate) struct Service {
     root: Root,
     config: Mutex<Arc<Config>>,
     lanes: Mutex<Option<Arc<Lanes>>>,
+    settings_defect: Mutex<Option<Defect>>,
     mode: Mode,
     quotas: SharedQuotas,
     boards: Mutex<BTreeMap<BoardName, Arc<BoardHandle>>>,
@@ -135,6 +136,7 @@ impl Service {
             quotas,
             config: Mutex::new(Arc::new(config)),
             lanes: Mutex::default(),
+            settings_defect: Mutex::default(),
             mode,
             boards: Mutex::default(),
             opening: Mutex::default(),
@@ -153,21 +155,33 @@ impl Service {
     }
 
     /// The lanes and policies as they stand now: read when they are first asked for, and again by `reconfigure`.
-    pub(crate) fn lanes(&self) -> Result<Arc<Lanes>, Failure> {
+    pub(crate) fn lanes(&self) -> Arc<Lanes> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lanes) = &*lanes {
-            return Ok(Arc::clone(lanes));
-        }
-        let read = Arc::new(Lanes::load(&self.root)?);
-        *lanes = Some(Arc::clone(&read));
-        Ok(read)
+        Arc::clone(lanes.get_or_insert_with(|| Arc::new(Lanes::load(&self.root))))
     }
 
-    /// Takes a new configuration into use.
-    pub(crate) fn reconfigure(&self, config: Config, lanes: Lanes) {
-        self.quotas.set(config.quotas.quotas());
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    /// Takes lanes and policies into use.
+    pub(crate) fn use_lanes(&self, lanes: Lanes) {
         *self.lanes.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(lanes));
+    }
+
+    /// Takes settings into use, or goes on with those that there are, and remembers why.
+    pub(crate) fn use_settings(&self, settings: Result<Config, Defect>) {
+        let defect = match settings {
+            Ok(config) => {
+                self.quotas.set(config.quotas.quotas());
+                *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+                None
+            }
+            Err(defect) => Some(defect),
+        };
+        *self.settings_defect.lock().unwrap_or_else(PoisonError::into_inner) = defect;
+    }
+
+    /// What is wrong with the files of the configuration.
+    pub(crate) fn defects(&self) -> Vec<Defect> {
+        let settings = self.settings_defect.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        settings.into_iter().chain(self.lanes().defects().cloned()).collect()
     }
 
     /// The way to the owner loop; none outside the daemon.

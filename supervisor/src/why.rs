@@ -4,6 +4,7 @@
 //! not to be there. So every task that is neither running nor over has an answer, and none of them is remembered.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
@@ -14,7 +15,7 @@ use crate::moment;
 
 /// Puts into each of these tasks why it is not running.
 pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
-    let lanes = call.service.lanes()?;
+    let lanes = call.service.lanes();
     let accounts = lanes.accounts();
     let mut tasks = call
         .read(move |view| {
@@ -33,12 +34,23 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
     let nonspawnable: BTreeMap<TaskId, String> = open
         .iter()
         .filter_map(|(task, profile)| {
-            let profile = profile.as_ref().filter(|profile| lanes.get(profile).is_none())?;
+            let profile = profile.as_ref().filter(|profile| !lanes.knows(profile))?;
             Some((task.id.clone(), daemon::nonspawnable(profile)))
         })
         .collect();
+    let config = call.service.config();
+    let barred: BTreeMap<TaskId, Waiting> = open
+        .iter()
+        .filter(|(task, _)| task.status != Status::Running)
+        .filter_map(|(task, profile)| {
+            let obstacle = lanes.obstacle(profile.as_ref()?, task.policy.as_deref(), &config)?;
+            Some((task.id.clone(), obstacle))
+        })
+        .collect();
     let answers = match call.service.daemon() {
-        Some(events) => ask_why(events, call.board.name(), open).await,
+        Some(events) => {
+            ask_why(events, call.board.name(), open, (Arc::clone(&lanes), Arc::clone(&config))).await
+        }
         None => None,
     };
     for task in &mut tasks {
@@ -46,6 +58,7 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
         let answer = match (nonspawnable.get(&task.id), &answers) {
             (Some(why), _) if task.status == Status::Review => Some(Waiting::new(WaitingCode::Review, why)),
             (Some(why), _) if task.status == Status::Ready => Some(Waiting::nonspawnable(why)),
+            _ if barred.contains_key(&task.id) => barred.get(&task.id).cloned(),
             (_, Some(answers)) => answers.get(&task.id).cloned(),
             (_, None) => Some(no_daemon(task)),
         };

@@ -116,6 +116,11 @@ fn endings_that_are_not_the_workers_fault_are_not_counted() {
         EndCause::NeverStarted,
         EndCause::Stopped(StopReason::Preempted),
         EndCause::Stopped(StopReason::Reclaimed),
+        EndCause::SpawnFailed {
+            step: "exec".to_owned(),
+            error: "no program".to_owned(),
+            fault: Fault::Environment,
+        },
         EndCause::RateLimited { until: later },
     ] {
         let run = bench.start(&id);

@@ -6,7 +6,6 @@ use serde::Serialize;
 use super::restore::{lock, refuse_worker};
 use super::{Output, attached};
 use crate::client::Client;
-use crate::daemon;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::owner::OwnerLock;
@@ -95,7 +94,8 @@ pub(super) fn run(client: &Client, verb: &Doctor, output: Output) -> Result<u8, 
         checks.push(attached::check(root, name));
         checks.extend(kept(root, name));
     }
-    checks.extend(host());
+    checks.extend(super::host_checks::configuration(root));
+    checks.extend(super::host_checks::host(root));
     let report = Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks };
     if output.json() {
         output.value(&report)?;
@@ -239,87 +239,4 @@ fn kept(root: &Root, name: &BoardName) -> Option<Check> {
             path.with_file_name("").display()
         ))
     })
-}
-
-/// What this host enforces for workers, in plain words.
-fn host() -> Vec<Check> {
-    let host = daemon::examine_host();
-    let abi = host.support.landlock_abi;
-    let landlock = match abi {
-        0 => Check::new(
-            "files",
-            Verdict::Error,
-            "this kernel has no Landlock: workers cannot be kept to their files",
-        )
-        .hint("boot with lsm=landlock,… on Linux 6.12 or newer"),
-        1..4 => Check::new(
-            "files",
-            Verdict::Warning,
-            format!("workers are kept to their files; TCP is not ruled (Landlock ABI {abi})"),
-        ),
-        4..6 => Check::new(
-            "files",
-            Verdict::Warning,
-            format!(
-                "workers are kept to their files and ports; signals and abstract sockets are not ruled (Landlock ABI {abi})"
-            ),
-        ),
-        _ => Check::new(
-            "files",
-            Verdict::Ok,
-            format!("workers are kept to their files, ports and signals (Landlock ABI {abi})"),
-        ),
-    };
-    let seccomp = if host.support.seccomp {
-        Check::new("system calls", Verdict::Ok, "dangerous system calls are refused (seccomp)")
-    } else {
-        Check::new("system calls", Verdict::Error, "this kernel cannot filter system calls")
-    };
-    let view = match &host.support.view {
-        policies::View::Privileged => {
-            Check::new("view", Verdict::Ok, "each worker sees only what it is granted")
-        }
-        policies::View::UserNamespace => {
-            Check::new("view", Verdict::Ok, "each worker sees only what it is granted (in a user namespace)")
-        }
-        policies::View::Unavailable { why } => Check::new(
-            "view",
-            Verdict::Warning,
-            format!("workers see the names of files that they may not open: {why}"),
-        ),
-    };
-    let socket = match host.support.board_access_kind() {
-        policies::BoardKind::Socket => {
-            Check::new("board access", Verdict::Ok, "workers reach the board through one Unix socket")
-        }
-        policies::BoardKind::Port => Check::new(
-            "board access",
-            Verdict::Warning,
-            "workers reach the board through a loopback port, because other Unix sockets cannot be hidden from them",
-        ),
-    };
-    let groups = match host.cgroups {
-        Ok(()) => {
-            Check::new("cgroups", Verdict::Ok, "each run has a group of its own and is ended as a whole")
-        }
-        Err(why) => Check::new(
-            "cgroups",
-            Verdict::Warning,
-            format!("a run's processes are found one by one, and memory is not limited: {why}"),
-        ),
-    };
-    let uid = if host.support.uid == 0 {
-        Check::new("users", Verdict::Ok, "each task's worker has a user of its own")
-    } else {
-        Check::new(
-            "users",
-            Verdict::Warning,
-            format!(
-                "workers run as your own user (uid {}): the sandbox alone keeps them from your files",
-                host.support.uid
-            ),
-        )
-        .hint("a daemon run by root gives each task a user of its own")
-    };
-    vec![landlock, seccomp, view, socket, groups, uid]
 }

@@ -9,6 +9,7 @@ mod doctor;
 mod follow;
 mod gc;
 mod habit;
+mod host_checks;
 mod inert;
 mod paper;
 mod peer_files;

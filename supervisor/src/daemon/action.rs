@@ -4,6 +4,8 @@ use kernel::{BoardName, Candidate, Run, TaskId, Timestamp};
 
 use super::TaskKey;
 use super::admission::Claim;
+use super::backoff::Charge;
+use super::environment::Needs;
 use super::live::ShimHandle;
 use super::room::Room;
 use crate::rundir::StopRequest;
@@ -36,6 +38,24 @@ pub(crate) struct BoardWork {
     pub(super) next_wake: Option<Timestamp>,
 }
 
+/// A task that is to be started.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    /// The task.
+    pub(super) candidate: Candidate,
+    /// Where a fault of its start may lie.
+    pub(super) terms: Terms,
+}
+
+/// By what the failure of a start is judged.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// What the run needs in common with others; none where nothing is known of its profile.
+    pub(super) needs: Option<Needs>,
+    /// To whom a failure of that is charged.
+    pub(super) charge: Charge,
+}
+
 /// What the loop is to do.
 #[derive(Debug)]
 pub(super) enum Action {
@@ -45,7 +65,7 @@ pub(super) enum Action {
     /// Let a board promote what is due.
     Wake(BoardName),
     /// Run a task.
-    Start(BoardName, Box<Candidate>),
+    Start(BoardName, Box<Attempt>),
     /// Give up the start of a run that has no shim yet.
     GiveUp(TaskKey),
     /// Ask a shim to end its run.

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use kernel::{BoardName, Candidate, Profile, Reach, Tenant, Waiting, WaitingCode};
 
 use super::TaskKey;
-use crate::config::Limits;
+use super::environment::{Environment, Needs};
+use crate::config::{Config, Limits};
+use crate::lanes::Lanes;
 
 /// How many worktrees of one tenant are made at the same time.
 const PREPARING: usize = 2;
@@ -21,8 +23,8 @@ pub(crate) struct Claim {
     pub(super) profile: Option<Profile>,
     /// The place that it needs for itself: the directory of a `dir` workspace.
     pub(super) place: Option<String>,
-    /// The environment that it depends on: its lane and repository.
-    pub(super) environment: String,
+    /// What it needs in common with other tasks; none where nothing is known of its profile.
+    pub(super) needs: Option<Needs>,
     /// The repository in which its worktree has still to be made ready.
     pub(super) preparing: Option<String>,
     /// How much of what is limited it takes.
@@ -40,25 +42,39 @@ pub(super) enum Weight {
 
 impl Claim {
     /// What a candidate takes. Looks up its place in the file system.
-    pub(crate) fn of(board: &BoardName, candidate: &Candidate) -> Self {
+    pub(crate) fn of(board: &BoardName, candidate: &Candidate, known: (&Lanes, &Config)) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
-        let (tenant, profile) = (candidate.tenant.clone(), Some(candidate.assignee.clone()));
-        Self::new(key, tenant, profile, &candidate.workspace, place_of(&candidate.workspace))
+        let who = (candidate.tenant.clone(), Some(candidate.assignee.clone()));
+        Self::new(key, who, (candidate.policy.as_deref(), &candidate.workspace), known)
     }
 
-    /// What a task takes. `place` is the directory that a `dir` workspace stands for, by its real path.
+    /// What a task takes: of a tenant and for a profile, under a policy where it names one, in a workspace. Looks up the
+    /// workspace in the file system.
     pub(crate) fn new(
         key: TaskKey,
-        tenant: Option<Tenant>,
-        profile: Option<Profile>,
-        workspace: &str,
-        place: Option<String>,
+        (tenant, profile): (Option<Tenant>, Option<Profile>),
+        (policy, workspace): (Option<&str>, &str),
+        known: (&Lanes, &Config),
     ) -> Self {
-        let lane = profile.as_ref().map(Profile::as_str).unwrap_or_default();
-        let repository = workspace.strip_prefix("worktree:");
-        let environment = format!("{lane} {}", repository.unwrap_or_default()).trim_end().to_owned();
-        let preparing = repository.map(str::to_owned);
-        Claim { key, tenant, profile, place, environment, preparing, weight: Weight::Slot }
+        let needs = profile.as_ref().map(|profile| Needs::of(&key, profile, policy, workspace, known));
+        Self::taking(key, (tenant, profile), workspace, needs)
+    }
+
+    /// What a task takes of which it is known what it needs.
+    pub(super) fn taking(
+        key: TaskKey,
+        (tenant, profile): (Option<Tenant>, Option<Profile>),
+        workspace: &str,
+        needs: Option<Needs>,
+    ) -> Self {
+        let preparing = workspace.strip_prefix("worktree:").map(str::to_owned);
+        let place = place_of(workspace);
+        Claim { key, tenant, profile, place, needs, preparing, weight: Weight::Slot }
+    }
+
+    /// The environments that it depends on.
+    pub(super) fn environments(&self) -> impl Iterator<Item = &Environment> {
+        self.needs.iter().flat_map(Needs::all)
     }
 
     /// What a run takes that has its workspace already.
@@ -68,28 +84,10 @@ impl Claim {
 }
 
 /// The directory that a workspace needs for itself, by its real path: two names of one directory are one place.
-pub(crate) fn place_of(workspace: &str) -> Option<String> {
+fn place_of(workspace: &str) -> Option<String> {
     let path = workspace.strip_prefix("dir:")?;
     let real = std::fs::canonicalize(path).ok().and_then(|path| path.into_os_string().into_string().ok());
     Some(real.unwrap_or_else(|| path.to_owned()))
-}
-
-/// Environments that have failed to start a worker, with what their tasks wait for.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Breakers {
-    open: BTreeMap<String, String>,
-}
-
-impl Breakers {
-    /// A start failed because of its environment.
-    pub(super) fn trip(&mut self, environment: &str, error: &str) {
-        self.open.insert(environment.to_owned(), error.to_owned());
-    }
-
-    /// A start worked: whatever the environment lacked is there again.
-    pub(super) fn reset(&mut self, environment: &str) {
-        self.open.remove(environment);
-    }
 }
 
 /// Why a task may not start now.
@@ -115,7 +113,6 @@ pub(super) struct Tally {
     tenants: BTreeMap<Tenant, usize>,
     profiles: BTreeMap<Profile, usize>,
     places: BTreeMap<String, (TaskKey, Option<Tenant>)>,
-    environments: BTreeSet<String>,
     preparing: BTreeMap<String, (TaskKey, Option<Tenant>)>,
     preparing_of: BTreeMap<Option<Tenant>, usize>,
 }
@@ -145,7 +142,6 @@ impl Tally {
         if let Some(profile) = &claim.profile {
             *self.profiles.entry(profile.clone()).or_default() += 1;
         }
-        self.environments.insert(claim.environment.clone());
         if let Some(repository) = &claim.preparing {
             self.preparing.insert(repository.clone(), (claim.key.clone(), claim.tenant.clone()));
             *self.preparing_of.entry(claim.tenant.clone()).or_default() += 1;
@@ -163,7 +159,7 @@ impl Tally {
     }
 
     /// Why a task may not start beside what is taken.
-    pub(super) fn refusal(&self, claim: &Claim, limits: &Limits, breakers: &Breakers) -> Option<Refusal> {
+    pub(super) fn refusal(&self, claim: &Claim, limits: &Limits) -> Option<Refusal> {
         let slot = |reach, text: String| Some(Refusal::new(reach, Waiting::new(WaitingCode::Slot, text)));
         if self.keys.contains(&claim.key) {
             return Some(Refusal::new(Reach::Task, Waiting::new(WaitingCode::Starting, "is being started")));
@@ -195,13 +191,6 @@ impl Tally {
         }
         if let Some(why) = self.unprepared(claim) {
             return Some(Refusal::new(Reach::Line, Waiting::new(WaitingCode::Workspace, why)));
-        }
-        if let Some(error) = breakers.open.get(&claim.environment)
-            && self.environments.contains(&claim.environment)
-        {
-            let text =
-                format!("waits for its environment to work again ({error}); another task is trying it");
-            return Some(Refusal::new(Reach::Line, Waiting::new(WaitingCode::Environment, text)));
         }
         None
     }

@@ -13,8 +13,8 @@ use policies::Identity;
 
 use super::helper;
 use super::launch::Note;
-use super::shortage;
 use crate::rundir::RunDir;
+use crate::shortage;
 
 /// What became of the declared files of a run.
 #[derive(Debug, Default)]

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use kernel::{BoardName, RunId};
 use nix::errno::Errno;
+use policies::Controller;
+
+use super::controllers::{self, Handed, Unit};
 
 /// What the name of a root's directory of groups begins with.
 const PREFIX: &str = "supervisor-";
@@ -19,6 +22,8 @@ const ANNOUNCEMENT: u8 = 100;
 #[derive(Clone, Debug)]
 pub(crate) struct Cgroups {
     base: PathBuf,
+    /// What each run's group has, so that its limits hold.
+    controllers: BTreeSet<Controller>,
 }
 
 impl Cgroups {
@@ -29,7 +34,20 @@ impl Cgroups {
         if !base.join("cgroup.kill").exists() {
             return Err("cgroup.kill needs Linux 5.14".to_owned());
         }
-        Ok(Cgroups { base })
+        Ok(Cgroups { base, controllers: BTreeSet::new() })
+    }
+
+    /// The same for a daemon that serves the root: it hands the controllers of its own group on to runs, and moves into
+    /// a leaf of it for that.
+    pub(super) fn serve(root: &Path) -> Result<(Self, Handed), String> {
+        // Made in the daemon's own group while nothing is handed on yet, so that nothing is left where that fails.
+        let found = Cgroups::find(root)?;
+        let mut handed = own_unit()?.hand_on();
+        if let Err(e) = controllers::enable(&found.base, &handed.controllers) {
+            let gap = format!("{}: failed to hand the controllers on: {e}", found.base.display());
+            handed = Handed { gap: Some(gap), ..Handed::default() };
+        }
+        Ok((Cgroups { controllers: handed.controllers.clone(), ..found }, handed))
     }
 
     /// The group of one run, whether it is there or not.
@@ -40,9 +58,7 @@ impl Cgroups {
     /// Makes the group of one run with its leaves `shim` and `work`.
     pub(crate) fn make_run(&self, board: &BoardName, run: RunId) -> io::Result<PathBuf> {
         let group = self.run(board, run);
-        for dir in [group.clone(), group.join("shim"), group.join("work")] {
-            make(&dir)?;
-        }
+        self.furnish(&group)?;
         Ok(group)
     }
 
@@ -51,11 +67,18 @@ impl Cgroups {
         // No board has a dot in its name. No group ever has the name of another one: what ends a run that is over, by the
         // group that its spec names, must not meet a later run.
         let group = self.base.join(format!("spare.{}", uuid::Uuid::new_v4().simple()));
-        std::fs::create_dir(&group)?;
+        self.furnish(&group)?;
+        Ok(group)
+    }
+
+    /// Makes a group with its leaves, which have the controllers.
+    fn furnish(&self, group: &Path) -> io::Result<()> {
+        make(group)?;
+        controllers::enable(group, &self.controllers)?;
         for leaf in ["shim", "work"] {
             make(&group.join(leaf))?;
         }
-        Ok(group)
+        Ok(())
     }
 
     /// Ends and removes every group but those to keep: the rest of runs that are over.
@@ -84,7 +107,22 @@ impl Cgroups {
 pub(crate) fn of_root(root: &Path) -> Result<PathBuf, String> {
     let digest = crate::api::hash_token(&root.to_string_lossy());
     let name = format!("{PREFIX}{}", crate::api::hex(&digest[..6]));
-    Ok(mount_point()?.join(own_group()?.trim_start_matches('/')).join(name))
+    Ok(own_unit()?.dir().join(name))
+}
+
+fn own_unit() -> Result<Unit, String> {
+    Ok(Unit::of(&mount_point()?, &group_of(Path::new("/proc/self/cgroup"))?))
+}
+
+/// What runs have of a daemon, or would have of one that is started from here.
+pub(super) fn controllers_of(daemon: Option<i32>) -> Result<Handed, String> {
+    match daemon {
+        Some(pid) => {
+            let group = group_of(&PathBuf::from(format!("/proc/{pid}/cgroup")))?;
+            Ok(Unit::of_daemon(&mount_point()?, &group))
+        }
+        None => Ok(own_unit()?.look()),
+    }
 }
 
 /// The group of the run that a process belongs to, by the leaf that it is in.
@@ -180,7 +218,7 @@ pub(crate) fn processes(group: &Path) -> Vec<i32> {
     pids
 }
 
-fn make(dir: &Path) -> io::Result<()> {
+pub(super) fn make(dir: &Path) -> io::Result<()> {
     match std::fs::create_dir(dir) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
         _ => Ok(()),
@@ -202,13 +240,12 @@ fn mount_point() -> Result<PathBuf, String> {
         .ok_or_else(|| "no cgroup2 file system is mounted".to_owned())
 }
 
-fn own_group() -> Result<String, String> {
-    let groups =
-        std::fs::read_to_string("/proc/self/cgroup").map_err(|e| format!("/proc/self/cgroup: {e}"))?;
+fn group_of(file: &Path) -> Result<String, String> {
+    let groups = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
     groups
         .lines()
         .find_map(|line| line.strip_prefix("0::").map(str::to_owned))
-        .ok_or_else(|| "this process is in no group of cgroup v2".to_owned())
+        .ok_or_else(|| format!("{}: no group of cgroup v2", file.display()))
 }
 
 #[cfg(test)]
@@ -218,7 +255,7 @@ mod tests {
     #[test]
     fn a_spare_group_never_gets_the_name_of_one_that_is_gone() {
         let base = tempfile::tempdir().unwrap();
-        let cgroups = Cgroups { base: base.path().to_owned() };
+        let cgroups = Cgroups { base: base.path().to_owned(), controllers: BTreeSet::new() };
         let first = cgroups.make_spare().unwrap();
         std::fs::remove_dir_all(&first).unwrap();
         assert_ne!(cgroups.make_spare().unwrap(), first);

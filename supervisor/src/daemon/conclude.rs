@@ -1,18 +1,83 @@
-//! The end of a run whose shim has gone: proof that nothing of it is left, or the wait for a person who decides.
+//! The end of a run whose shim has gone or never was: proof that nothing of it is left, or the wait for a person who
+//! decides, and whose fault a failed start is.
 
 use kernel::{EndCause, Ending, EventFilter, EventId, Run};
 
+use super::action::Terms;
+use super::backoff::Charge;
+use super::fault::{Fault, LaunchError};
 use super::finish::finish;
 use super::live::Phase;
 use super::run_task::{Context, RETRY, tell_started, watch_to_end};
 use super::settle::{self, Known, Proof, Shim};
 use super::watch::Watched;
 use super::{Event, TaskKey};
-use crate::rundir::RunDir;
+use crate::rundir::{FailedStart, RunDir};
 use crate::service::BoardHandle;
 
+/// Ends a run whose shim was not started.
+pub(super) async fn fail_to_start(
+    context: &Context,
+    board: &BoardHandle,
+    key: &TaskKey,
+    (run, terms): (&Run, &Terms),
+    error: LaunchError,
+) {
+    tracing::warn!(task = %key, run = %run.id, step = error.step, error = %error.error, "spawn_failed");
+    let why = format!("failed to {}: {}", error.step, error.error);
+    let step = error.step.to_owned();
+    let mut ending = failed_start(context, key, terms, error.fault, (step, error.error, why));
+    ending.failure_limit = context.service.config().worker.failure_limit;
+    finish(context, board, key, run, ending).await;
+}
+
+/// Judges a start that the shim or `confine` has reported as failed.
+fn not_started(context: &Context, key: &TaskKey, terms: &Terms, failed: FailedStart) -> Ending {
+    let fault = match &terms.needs {
+        Some(needs) => Fault::of(&failed, needs),
+        // Nobody knows the profile any more, and so nobody waits for what it needs.
+        None => Fault::Task,
+    };
+    let step = failed.step.word().to_owned();
+    let why = format!("the start failed at its step `{step}`: {}", failed.error);
+    failed_start(context, key, terms, fault, (step, failed.error, why))
+}
+
+/// Tells the owner loop where the fault of a failed start lies, and returns what the board is told.
+fn failed_start(
+    context: &Context,
+    key: &TaskKey,
+    terms: &Terms,
+    fault: Fault,
+    (step, error, why): (String, String, String),
+) -> Ending {
+    let failed = |error, fault| Ending::new(EndCause::SpawnFailed { step, error, fault });
+    match fault {
+        Fault::Host => {
+            context.tell(Event::Shortage(why));
+            Ending::new(EndCause::NeverStarted)
+        }
+        Fault::Moment => {
+            context.tell(Event::Deferred(key.clone(), why));
+            Ending::new(EndCause::NeverStarted)
+        }
+        Fault::Abandoned => Ending::new(EndCause::NeverStarted),
+        Fault::Environment(environment) if terms.charge == Charge::Environment => {
+            context.tell(Event::EnvironmentFailed(key.clone(), environment, why));
+            failed(error, kernel::Fault::Environment)
+        }
+        Fault::Environment(_) | Fault::Task => failed(error, kernel::Fault::Task),
+    }
+}
+
 /// Proves the end of a run whose shim is gone, and tells the board. Goes on until both are done.
-pub(super) async fn conclude(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, shim: Shim) {
+pub(super) async fn conclude(
+    context: &Context,
+    board: &BoardHandle,
+    key: &TaskKey,
+    (run, terms): (&Run, &Terms),
+    shim: Shim,
+) {
     let path = context.host.root.run_dir(board.name(), run.id);
     let mut known = Known {
         path: path.clone(),
@@ -38,9 +103,9 @@ pub(super) async fn conclude(context: &Context, board: &BoardHandle, key: &TaskK
                 known = learnt;
                 match proof {
                     Ok(Proof::Ended(ending)) => break *ending,
-                    Ok(Proof::Hindered(ending, why)) => {
-                        context.tell(Event::Deferred(key.clone(), why));
-                        break *ending;
+                    Ok(Proof::NotStarted(failed, ending)) => {
+                        let told = not_started(context, key, terms, failed);
+                        break Ending { cause: told.cause, ..*ending };
                     }
                     Ok(Proof::Alive) => {
                         // It came late, between the last look and this one.
@@ -77,9 +142,6 @@ pub(super) async fn conclude(context: &Context, board: &BoardHandle, key: &TaskK
         context.tell(Event::Held(key.clone(), Phase::Settling, why));
         tokio::time::sleep(RETRY).await;
     };
-    if let EndCause::SpawnFailed { error, fault: kernel::Fault::Environment, .. } = &ending.cause {
-        context.tell(Event::EnvironmentFailed(key.clone(), error.clone()));
-    }
     if let Ok(dir) = RunDir::open(&path) {
         tell_started(context, board, key, run, &dir).await;
     }

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use kernel::{BoardName, Candidate, Reach, StopReason, Timestamp};
 
-use super::action::{Action, BoardWork, Horizon};
-use super::admission::{Breakers, Claim};
+use super::action::{Action, Attempt, BoardWork, Horizon, Terms};
+use super::admission::Claim;
+use super::backoff::{Allowance, Backoff};
+use super::environment::Needs;
 use super::live::{LiveRun, Phase, ShimHandle};
-use super::patience::{Allowance, Patience};
 use super::room::Room;
 use super::stopping::{StopMode, next_mode, sharper_mode};
 use super::{Event, TaskKey};
@@ -83,12 +84,11 @@ impl BoardState {
 pub(super) struct Dispatcher {
     boards: BTreeMap<BoardName, BoardState>,
     slots: BTreeMap<TaskKey, Slot>,
-    breakers: Breakers,
     horizon: Horizon,
     started: usize,
     stopping: Option<StopMode>,
     drain_until: Option<Timestamp>,
-    patience: Patience,
+    backoff: Backoff,
     armed: Option<Timestamp>,
     wakeups: u64,
     config: std::sync::Arc<Config>,
@@ -100,12 +100,11 @@ impl Dispatcher {
         Dispatcher {
             boards: boards.into_iter().map(|name| (name, BoardState::default())).collect(),
             slots: BTreeMap::new(),
-            breakers: Breakers::default(),
             horizon,
             started: 0,
             stopping: None,
             drain_until: None,
-            patience: Patience::default(),
+            backoff: Backoff::default(),
             armed: None,
             wakeups: 0,
             config,
@@ -118,7 +117,7 @@ impl Dispatcher {
         for state in self.boards.values_mut() {
             state.noted = Timestamp::from_micros(0);
         }
-        self.patience.forget();
+        self.backoff.forget();
         self.read_all()
     }
 
@@ -150,36 +149,37 @@ impl Dispatcher {
             }
             Event::Launched(key, shim) => self.launched(&key, shim),
             Event::Started(key, record) => {
-                if let Some(slot) = self.slots.get_mut(&key) {
-                    self.breakers.reset(&slot.claim.environment);
-                    if let Some(live) = &mut slot.live {
-                        live.pid = Some(record.pid);
-                        live.sandbox = Some(record.report.summary());
-                        if live.phase == Phase::Starting {
-                            live.phase = Phase::Running;
-                        }
+                let slot = self.slots.get_mut(&key);
+                let needs = slot.as_ref().and_then(|slot| slot.claim.needs.clone());
+                if let Some(live) = slot.and_then(|slot| slot.live.as_mut()) {
+                    live.pid = Some(record.pid);
+                    live.sandbox = Some(record.report.summary());
+                    if live.phase == Phase::Starting {
+                        live.phase = Phase::Running;
                     }
                 }
-                if self.patience.started(&key) { self.read_all() } else { Vec::new() }
+                let freed = self.backoff.started(&key, needs.iter().flat_map(Needs::all));
+                if freed { self.read_all() } else { Vec::new() }
             }
             Event::Ended(key, finished) => self.ended(key, finished.as_ref()),
             Event::ClaimFailed(key, failure) => {
                 self.slots.remove(&key);
+                self.backoff.tried(&key);
                 self.started = self.started.saturating_sub(1);
                 match failure.code {
-                    Code::TryAgain | Code::Failed => self.patience.pause(failure.to_string(), now),
+                    Code::TryAgain | Code::Failed => self.backoff.pause(failure.to_string(), now),
                     // Somebody was faster, and the next read does not show the task; or it cannot be started as it is.
-                    _ => self.patience.defer(key, failure.to_string(), now),
+                    _ => self.backoff.defer(key, failure.to_string(), now),
                 }
                 // A free slot matters to every board.
                 self.read_all()
             }
             Event::Shortage(why) => {
-                self.patience.shortage(why, now);
+                self.backoff.shortage(why, now);
                 Vec::new()
             }
             Event::Deferred(key, why) => {
-                self.patience.defer(key, why, now);
+                self.backoff.defer(key, why, now);
                 Vec::new()
             }
             Event::StopFailed(key) => {
@@ -188,10 +188,8 @@ impl Dispatcher {
                 }
                 self.stop_if_asked(&key)
             }
-            Event::EnvironmentFailed(key, error) => {
-                if let Some(slot) = self.slots.get(&key) {
-                    self.breakers.trip(&slot.claim.environment, &error);
-                }
+            Event::EnvironmentFailed(key, environment, error) => {
+                self.backoff.trip(environment, key, error, now);
                 Vec::new()
             }
             Event::Held(key, phase, why) => self.held(&key, phase, why),
@@ -252,7 +250,7 @@ impl Dispatcher {
     /// What may start now.
     fn room(&self) -> Room {
         Room::beside(self.slots.values().map(|slot| &slot.claim), std::sync::Arc::clone(&self.config))
-            .known(&self.breakers, &self.patience, self.stopping)
+            .known(&self.backoff, self.stopping)
             .limited(self.budget())
     }
 
@@ -278,7 +276,7 @@ impl Dispatcher {
         state.noted = work.noted;
         state.left = work.left;
         state.waiting = work.ready;
-        if !self.patience.is_paused() {
+        if !self.backoff.is_paused() {
             actions.extend(state.wake_if_due(board, now));
         }
         for (task, why) in work.unknown {
@@ -296,7 +294,7 @@ impl Dispatcher {
         admitted: Vec<(Candidate, Claim)>,
         now: Timestamp,
     ) -> Vec<Action> {
-        let probes = self.patience.allowance() == Allowance::OneProbe;
+        let probes = self.backoff.allowance() == Allowance::OneProbe;
         let mut room = self.room();
         let mut actions = Vec::new();
         let mut overtaken = false;
@@ -305,8 +303,11 @@ impl Dispatcher {
                 Ok(()) => {
                     self.started += 1;
                     let slot = Slot { claim: claim.clone(), live: None, shim: None, stop_sent: None };
+                    self.backoff.try_environments(&claim.key, claim.environments());
+                    let charge = self.backoff.charge(&claim.key);
+                    let terms = Terms { needs: claim.needs, charge };
                     self.slots.insert(claim.key, slot);
-                    actions.push(Action::Start(board.clone(), Box::new(candidate)));
+                    actions.push(Action::Start(board.clone(), Box::new(Attempt { candidate, terms })));
                 }
                 // Something else may start in its place.
                 Err(refusal) => overtaken |= refusal.reach != Reach::Everything,
@@ -320,9 +321,9 @@ impl Dispatcher {
         }
         if probes {
             if !actions.is_empty() {
-                self.patience.probing(now);
+                self.backoff.probing(now);
             } else if self.boards.values().all(|state| !state.left) {
-                self.patience.rest();
+                self.backoff.rest();
             }
         }
         actions
@@ -367,6 +368,7 @@ impl Dispatcher {
 
     fn ended(&mut self, key: TaskKey, finished: Option<&kernel::Finished>) -> Vec<Action> {
         self.slots.remove(&key);
+        self.backoff.tried(&key);
         // A finished run changes its board, which brings a read; one that never was frees a slot all the same, and a
         // free slot matters to every board.
         if finished.is_some() && self.boards.len() == 1 {
@@ -379,10 +381,10 @@ impl Dispatcher {
     fn tick(&mut self, now: Timestamp) -> Vec<Action> {
         self.armed = None;
         let mut actions = Vec::new();
-        if self.patience.expire(now) {
+        if self.backoff.expire(now) {
             actions.extend(self.read_all());
         }
-        if !self.patience.is_paused() {
+        if !self.backoff.is_paused() {
             for (board, state) in &mut self.boards {
                 actions.extend(state.wake_if_due(board, now));
             }
@@ -392,9 +394,9 @@ impl Dispatcher {
 
     fn arm(&mut self, actions: &mut Vec<Action>) {
         // A board that cannot be written cannot wake what is due either; the end of the pause looks again.
-        let paused = self.patience.is_paused();
+        let paused = self.backoff.is_paused();
         let wakes = self.boards.values().filter_map(|state| state.next_wake).filter(|_| !paused);
-        let nearest = wakes.chain(self.patience.nearest()).min();
+        let nearest = wakes.chain(self.backoff.nearest()).min();
         if nearest != self.armed {
             self.armed = nearest;
             actions.push(Action::Arm(nearest));

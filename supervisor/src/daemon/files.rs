@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use kernel::{Attachment, Blobs, BoardName, RunId};
 use policies::Identity;
 
+use super::fault::LaunchError;
 use super::launch::Note;
-use super::place::LaunchError;
-use super::shortage::is_shortage;
 use crate::failure::Failure;
 use crate::paths::Root;
+use crate::shortage::is_shortage;
 
 const STEP: &str = "place the files of the run";
 
@@ -92,10 +92,8 @@ fn directory(dir: &Path, identity: Option<Identity>) -> io::Result<()> {
 }
 
 fn failed(path: &Path, error: &io::Error) -> LaunchError {
-    if is_shortage(error) {
-        return LaunchError::system(STEP, error);
-    }
-    LaunchError::task(STEP, format!("{}: {error}", path.display()))
+    let failed = LaunchError::system(STEP, error);
+    LaunchError { error: format!("{}: {}", path.display(), failed.error), ..failed }
 }
 
 fn lost(file: &Attachment, why: &str) -> LaunchError {

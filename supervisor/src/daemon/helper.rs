@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use workspace::{Effort, Failure, Irregular, Job, Outcome};
 
 use self::wait::NoAnswer;
-use super::shortage::{self, is_shortage};
+use crate::shortage::{self, is_shortage};
 
 pub(crate) use self::serve::main;
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::cgroup::Cgroups;
+use super::cgroup::{Cgroups, controllers_of};
+use super::controllers::Handed;
 use super::helper;
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -66,11 +67,18 @@ pub(crate) struct HostLook {
     pub(crate) support: policies::Support,
     /// Whether runs get groups; the reason if not.
     pub(crate) cgroups: Result<(), String>,
+    /// Why some limits of runs are not held, where they are not.
+    pub(crate) gap: Option<String>,
 }
 
-/// Examines the host and leaves nothing behind.
-pub(crate) fn examine_host() -> HostLook {
+/// Examines the host and leaves nothing behind. `daemon` is the pid of one that runs, whose groups are looked at.
+pub(crate) fn examine_host(daemon: Option<i32>) -> HostLook {
     let cgroups =
         Cgroups::find(Path::new(&format!("/look/{}", std::process::id()))).map(|found| found.remove());
-    HostLook { support: probed_support(), cgroups }
+    let handed = match &cgroups {
+        Ok(()) => controllers_of(daemon).unwrap_or_else(|why| Handed { gap: Some(why), ..Handed::default() }),
+        Err(why) => Handed { gap: Some(why.clone()), ..Handed::default() },
+    };
+    let support = probed_support().with_controllers(handed.controllers);
+    HostLook { support, cgroups, gap: handed.gap }
 }

@@ -13,9 +13,11 @@ use workspace::{Prepared, Shown, WorkspaceSpec, Worktree};
 
 use super::cgroup::Cgroups;
 use super::closed;
+use super::environment::Environment;
+use super::fault::LaunchError;
 use super::files;
 use super::live::{LiveRun, Phase};
-use super::place::{self, LaunchError};
+use super::place;
 use super::spare::{Spare, Spares};
 use crate::config::Config;
 use crate::failpoint;
@@ -157,13 +159,9 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
         .parse()
         .map_err(|e: workspace::SpecError| LaunchError::task("read the workspace", e.to_string()))?;
     let identity = place::identity(&workspace, &order.task, order.own_uid)?;
-    let prepared = place::workspace(
-        &workspace,
-        &order.task,
-        &host.root.workspaces(&order.board),
-        identity,
-        &order.cancel,
-    )?;
+    let workspaces = host.root.workspaces(&order.board);
+    let at = (&order.board, workspaces.as_path());
+    let prepared = place::workspace(&workspace, &order.task, at, identity, &order.cancel)?;
     let prompt = match order.lane.prompt {
         Prompt::Stdin | Prompt::File => order.context.as_str(),
         Prompt::BodyFile => {
@@ -192,10 +190,11 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
     let spec = run_spec(host, order, &prepared, &private, deadline_us, cgroup.as_deref(), surroundings);
     let path = host.root.run_dir(&order.board, order.run.id);
     if let Some(log_dir) = spec.log.parent() {
-        crate::paths::make_dir(log_dir, 0o700).map_err(|e| LaunchError::refusal(STEP, e))?;
+        crate::paths::make_dir(log_dir, 0o700)
+            .map_err(|e| LaunchError::refusal(STEP, Environment::Root, e))?;
     }
     crate::paths::make_dir(&host.root.runs(&order.board), 0o700)
-        .map_err(|e| LaunchError::refusal(STEP, e))?;
+        .map_err(|e| LaunchError::refusal(STEP, Environment::Root, e))?;
     failpoint::pass("after-prepare");
     let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STEP, &e))?;
     failpoint::pass("after-run-dir");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kernel::{BoardName, Profile, RunId, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::backoff::Broken;
 use super::watch::Watched;
 use crate::rundir::RunDir;
 
@@ -92,6 +93,8 @@ pub(crate) struct Snapshot {
     pub(crate) paused: Option<String>,
     /// Whether the daemon is stopping.
     pub(crate) stopping: Option<String>,
+    /// What several tasks need and what does not work.
+    pub(crate) broken: Vec<Broken>,
     /// How often the owner loop has woken up since the start.
     pub(crate) wakeups: u64,
 }

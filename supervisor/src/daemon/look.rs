@@ -43,12 +43,16 @@ pub(crate) fn look(
         return Ok(looked);
     }
     let mut refused = BTreeSet::new();
+    let config = room.config();
     view.offer(&lanes.accounts(), |candidate| {
-        if lanes.get(&candidate.assignee).is_none() {
+        if !lanes.knows(&candidate.assignee) {
             looked.foreign = true;
             return Answer::Left(Reach::Profile);
         }
-        let claim = Claim::of(board, candidate);
+        if lanes.obstacle(&candidate.assignee, candidate.policy.as_deref(), &config).is_some() {
+            return Answer::Left(Reach::Task);
+        }
+        let claim = Claim::of(board, candidate, (lanes, &config));
         match room.admit(&claim) {
             Ok(()) => {
                 looked.admitted.push((candidate.clone(), claim));

@@ -13,11 +13,17 @@
 mod action;
 mod admission;
 mod artifacts;
+mod backoff;
+mod board;
 mod cgroup;
+mod claim;
 mod closed;
 mod conclude;
+mod controllers;
 mod denial;
 mod dispatcher;
+mod environment;
+mod fault;
 mod files;
 mod finish;
 mod helper;
@@ -26,7 +32,6 @@ mod launch;
 mod live;
 mod look;
 mod manager;
-mod patience;
 mod place;
 mod pokes;
 mod readiness;
@@ -36,7 +41,6 @@ mod room;
 mod run;
 mod run_task;
 mod settle;
-mod shortage;
 mod sockets;
 mod spare;
 mod starts;
@@ -47,7 +51,9 @@ mod uids;
 mod watch;
 mod why;
 
-pub(crate) use admission::{Claim, place_of as claim_place};
+pub(crate) use admission::Claim;
+pub(crate) use backoff::Broken;
+pub(crate) use board::REPLY_AGE;
 pub(crate) use cgroup::{of_root as cgroup_of, processes as cgroup_processes};
 pub(crate) use files::{place_of, provide};
 pub(crate) use helper::{main as helper_main, work as work_as};
@@ -57,7 +63,7 @@ pub(crate) use look::{look, nonspawnable};
 pub(crate) use place::{check as check_workspace, remove_forgotten as remove_home, system_reads};
 pub(crate) use recover::remove_ended as remove_ended_run;
 pub(crate) use room::Room;
-pub(crate) use run::{Extent, REPLY_AGE, run};
+pub(crate) use run::{Extent, run};
 pub(crate) use stopping::{StopMode, StopPlan};
 pub(crate) use uids::uids_of;
 pub(crate) use why::ask as ask_why;
@@ -99,7 +105,7 @@ pub(crate) enum Event {
     /// A task could not be claimed: somebody was faster, or the board cannot be written.
     ClaimFailed(TaskKey, crate::failure::Failure),
     /// A start failed because of what every such start needs.
-    EnvironmentFailed(TaskKey, String),
+    EnvironmentFailed(TaskKey, environment::Environment, String),
     /// A start failed because the host lacks something for now: nothing else will start either.
     Shortage(String),
     /// A task cannot start now, and nothing will say when it can.

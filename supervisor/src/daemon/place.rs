@@ -2,84 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use kernel::{LostArtifact, Task, TaskId, Timestamp};
+use kernel::{BoardName, LostArtifact, Task, TaskId, Timestamp};
 use policies::Identity;
 use tokio_util::sync::CancellationToken;
 use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
 
+use super::environment::Environment;
+use super::fault::{Fault, LaunchError, with_hint};
 use super::helper;
-use super::shortage::{self, is_shortage};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::{Root, make_dir};
-
-/// Where the fault of a failed start lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// In the task.
-    Task,
-    /// In what every task of its kind needs.
-    Environment,
-    /// In the host, which lacks something for now.
-    Host,
-    /// Nowhere: the run was given up while it was prepared.
-    Abandoned,
-}
-
-/// Why a start failed: the step, the reason, and where the fault lies.
-#[derive(Debug)]
-pub(super) struct LaunchError {
-    pub(super) step: &'static str,
-    pub(super) error: String,
-    pub(super) fault: Fault,
-}
-
-impl LaunchError {
-    pub(super) fn task(step: &'static str, error: impl Into<String>) -> Self {
-        LaunchError { step, error: error.into(), fault: Fault::Task }
-    }
-
-    pub(super) fn environment(step: &'static str, error: impl Into<String>) -> Self {
-        LaunchError { step, error: error.into(), fault: Fault::Environment }
-    }
-
-    /// A failure of the system: the host's where it lacks something, else the environment's.
-    pub(super) fn system(step: &'static str, error: &(dyn std::error::Error + 'static)) -> Self {
-        let fault = if is_shortage(error) { Fault::Host } else { Fault::Environment };
-        LaunchError { step, error: crate::lanes::with_causes(error), fault }
-    }
-
-    /// A refusal of another part of this program.
-    pub(super) fn refusal(step: &'static str, failure: crate::failure::Failure) -> Self {
-        let fault =
-            if failure.code == crate::exit::Code::TryAgain { Fault::Host } else { Fault::Environment };
-        LaunchError { step, error: failure.message, fault }
-    }
-
-    fn workspace(error: &workspace::WorkspaceError) -> Self {
-        let failed = LaunchError::from(workspace::Failure::from(error));
-        if is_shortage(error) { LaunchError { fault: Fault::Host, ..failed } } else { failed }
-    }
-
-    fn with_hint(step: &'static str, error: &str, hint: Option<String>) -> Self {
-        LaunchError::task(step, hint.map_or_else(|| error.to_owned(), |hint| format!("{error} ({hint})")))
-    }
-}
-
-impl From<workspace::Failure> for LaunchError {
-    fn from(failure: workspace::Failure) -> Self {
-        let fault = match failure.code.as_str() {
-            shortage::CODE => Fault::Host,
-            helper::CANCELLED => Fault::Abandoned,
-            code if code.starts_with("repository") => Fault::Environment,
-            _ => Fault::Task,
-        };
-        LaunchError {
-            fault,
-            ..LaunchError::with_hint("prepare the workspace", &failure.message, failure.hint)
-        }
-    }
-}
+use crate::shortage::{self, is_shortage};
 
 /// The user of a worker. None keeps the daemon's, which is then not root.
 ///
@@ -94,14 +28,14 @@ pub(super) fn identity(
     if !nix::unistd::geteuid().is_root() {
         return Ok(None);
     }
-    let path = match spec {
+    let (path, place) = match spec {
         WorkspaceSpec::Scratch => {
-            let uid = own_uid.ok_or_else(|| {
-                LaunchError::environment(STEP, "no uid was allocated from worker.first_uid on")
-            })?;
+            let uid = own_uid
+                .ok_or_else(|| LaunchError::task(STEP, "no uid was allocated from worker.first_uid on"))?;
             return Ok(Some(Identity { uid, gid: uid }));
         }
-        WorkspaceSpec::Directory(path) | WorkspaceSpec::Worktree { repository: Some(path) } => path,
+        WorkspaceSpec::Directory(path) => (path, Environment::Directory(path.clone())),
+        WorkspaceSpec::Worktree { repository: Some(path) } => (path, Environment::Repository(path.clone())),
         WorkspaceSpec::Worktree { repository: None } => {
             return Err(LaunchError::task(
                 STEP,
@@ -109,14 +43,13 @@ pub(super) fn identity(
             ));
         }
     };
-    let owner = workspace::directory::owner_of(path)
-        .map_err(|e| LaunchError::from(workspace::Failure::from(&workspace::WorkspaceError::from(e))))?;
+    let owner = workspace::directory::owner_of(path).map_err(|e| LaunchError::at(STEP, place.clone(), &e))?;
     if owner.uid == 0 || owner.gid == 0 {
-        return Err(LaunchError::with_hint(
-            STEP,
+        let error = with_hint(
             &format!("{} belongs to root, and no worker runs as root", path.display()),
             Some(other_owner(path)),
-        ));
+        );
+        return Err(LaunchError { step: STEP, error, fault: Fault::Environment(place) });
     }
     if !matches!(task.creator_uid, Some(creator) if creator == 0 || creator == owner.uid) {
         return Err(LaunchError::task(
@@ -193,22 +126,28 @@ pub(crate) fn check(root: &Root, spec: &WorkspaceSpec, caller: Option<u32>) -> R
 pub(super) fn workspace(
     spec: &WorkspaceSpec,
     task: &Task,
-    workspaces: &Path,
+    (board, workspaces): (&BoardName, &Path),
     identity: Option<Identity>,
     cancel: &CancellationToken,
 ) -> Result<Prepared, LaunchError> {
     const STEP: &str = "prepare the workspace";
+    let here = |job: Job, place: Environment| {
+        job.run().map_err(|e| match is_shortage(&e) {
+            true => LaunchError::at(STEP, place, &e),
+            false => LaunchError::workspace(STEP, place, workspace::Failure::from(&e)),
+        })
+    };
     let name = Name::new(task.id.as_str()).map_err(|e| LaunchError::task(STEP, e.to_string()))?;
     let owner = identity.map(|identity| Owner { uid: identity.uid, gid: identity.gid });
     let outcome = match spec {
         WorkspaceSpec::Scratch => {
-            make_dir(workspaces, 0o711).map_err(|e| LaunchError::refusal(STEP, e))?;
+            let place = Environment::Workspaces(board.clone());
+            make_dir(workspaces, 0o711).map_err(|e| LaunchError::refusal(STEP, place.clone(), e))?;
             // A new directory beneath one that only the daemon writes to: made by the daemon, then given away.
-            let job = Job::PrepareScratch { base: workspaces.to_owned(), name, owner };
-            job.run().map_err(|e| LaunchError::workspace(&e))?
+            here(Job::PrepareScratch { base: workspaces.to_owned(), name, owner }, place)?
         }
         WorkspaceSpec::Directory(path) => {
-            Job::PrepareDirectory { path: path.clone() }.run().map_err(|e| LaunchError::workspace(&e))?
+            here(Job::PrepareDirectory { path: path.clone() }, Environment::Directory(path.clone()))?
         }
         WorkspaceSpec::Worktree { repository } => {
             let repository = repository.clone().unwrap_or_default();
@@ -220,9 +159,11 @@ pub(super) fn workspace(
             let author = Author { name: profile.to_owned(), email: format!("{profile}@supervisor.invalid") };
             let read = system_reads();
             let write = vec![repository.clone()];
+            let place = Environment::Repository(repository.clone());
             let worktree = Worktree::new(repository, name);
             let job = Job::PrepareWorktree { worktree, base, author: Some(author) };
-            helper::work_unless(cancel, identity, read, write, job)?
+            helper::work_unless(cancel, identity, read, write, job)
+                .map_err(|failure| LaunchError::workspace(STEP, place, failure))?
         }
     };
     match outcome {
@@ -235,9 +176,7 @@ pub(super) fn workspace(
         | Outcome::Committed(_)
         | Outcome::Discovered(_)
         | Outcome::Sealed(_)
-        | Outcome::Irregular(_) => {
-            Err(LaunchError::environment(STEP, "the helper answered another question"))
-        }
+        | Outcome::Irregular(_) => Err(LaunchError::task(STEP, "the helper answered another question")),
     }
 }
 
@@ -304,8 +243,9 @@ pub(super) fn private(dir: &Path, identity: Option<Identity>, prompt: &str) -> R
         LaunchError { error: format!("{}: {}", path.display(), failed.error), ..failed }
     };
     let parent = dir.parent().unwrap_or(dir);
-    make_dir(parent, 0o711).map_err(|e| LaunchError::refusal(STEP, e))?;
-    make_dir(dir, 0o711).map_err(|e| LaunchError::refusal(STEP, e))?;
+    let refused = |e| LaunchError::refusal(STEP, Environment::Root, e);
+    make_dir(parent, 0o711).map_err(refused)?;
+    make_dir(dir, 0o711).map_err(refused)?;
     let places = Private {
         home: dir.join("home"),
         tmp: dir.join("tmp"),
@@ -313,7 +253,7 @@ pub(super) fn private(dir: &Path, identity: Option<Identity>, prompt: &str) -> R
         files: dir.join("files"),
     };
     for path in [&places.home, &places.tmp] {
-        make_dir(path, 0o700).map_err(|e| LaunchError::refusal(STEP, e))?;
+        make_dir(path, 0o700).map_err(refused)?;
         give(path, identity).map_err(|e| fail(path, &e))?;
     }
     write_private(&places.prompt, prompt).map_err(|e| fail(&places.prompt, &e))?;

@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use kernel::{BoardName, Holder, Run, RunId};
 
-use super::admission::{Claim, place_of};
+use super::action::Terms;
+use super::admission::Claim;
+use super::backoff::Charge;
 use super::dispatcher::Dispatcher;
+use super::environment::Needs;
 use super::live::{LiveRun, Phase};
 use super::run_task::{Context, adopt};
 use super::{TaskKey, cgroup, place, remains, survivors};
@@ -28,13 +31,14 @@ pub(super) fn recover(
         let key = TaskKey { board: board.name().clone(), task: run.task_id.clone() };
         let task = board.readers().with(|view| view.task(&run.task_id))?;
         let workspace = task.as_ref().map(|task| task.workspace.clone()).unwrap_or_default();
-        let claim = Claim::new(
-            key.clone(),
-            run.tenant.clone(),
-            run.profile.clone(),
-            &workspace,
-            place_of(&workspace),
-        );
+        let known = (&*context.service.lanes(), &*context.service.config());
+        let needs = run
+            .profile
+            .as_ref()
+            .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &workspace, known));
+        let terms = Terms { needs: needs.clone(), charge: Charge::Environment };
+        let who = (run.tenant.clone(), run.profile.clone());
+        let claim = Claim::taking(key.clone(), who, &workspace, needs);
         let live = LiveRun {
             board: board.name().clone(),
             task: run.task_id.clone(),
@@ -55,7 +59,7 @@ pub(super) fn recover(
         };
         tracing::info!(task = %key, run = %run.id, "recovering");
         dispatcher.adopt(claim.prepared(), live);
-        context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone()));
+        context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone(), terms));
     }
     sweep(context, board, &runs);
     sweep_homes(context, board, &runs);

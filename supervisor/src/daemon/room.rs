@@ -1,11 +1,13 @@
 //! Whether a task may start now: one answer for the act, the explanation and the dry run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kernel::{Profile, Reach, Waiting, WaitingCode};
 
-use super::admission::{Breakers, Claim, Refusal, Tally};
-use super::patience::{Allowance, Patience};
+use super::admission::{Claim, Refusal, Tally};
+use super::backoff::{Allowance, Backoff};
+use super::environment::Environment;
 use super::stopping::StopMode;
 use crate::config::Config;
 
@@ -16,8 +18,9 @@ pub(crate) struct Room {
     admitted: usize,
     budget: Option<usize>,
     stopping: Option<StopMode>,
-    breakers: Breakers,
-    patience: Patience,
+    backoff: Backoff,
+    /// Broken environments that a task admitted before tries.
+    probed: BTreeSet<Environment>,
     config: Arc<Config>,
 }
 
@@ -29,15 +32,15 @@ impl Room {
             admitted: 0,
             budget: None,
             stopping: None,
-            breakers: Breakers::default(),
-            patience: Patience::default(),
+            backoff: Backoff::default(),
+            probed: BTreeSet::new(),
             config,
         }
     }
 
     /// The same room as its owner knows it: what broke, what is tried again later, and whether it stops.
-    pub(super) fn known(self, breakers: &Breakers, patience: &Patience, stopping: Option<StopMode>) -> Self {
-        Room { breakers: breakers.clone(), patience: patience.clone(), stopping, ..self }
+    pub(super) fn known(self, backoff: &Backoff, stopping: Option<StopMode>) -> Self {
+        Room { backoff: backoff.clone(), stopping, ..self }
     }
 
     /// The same room for so many more tasks at most.
@@ -46,10 +49,15 @@ impl Room {
         Room { budget, ..self }
     }
 
+    /// The settings that it goes by.
+    pub(super) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config)
+    }
+
     /// Whether no task at all may start.
     pub(super) fn is_closed(&self) -> bool {
         self.stopping.is_some()
-            || self.patience.is_paused()
+            || self.backoff.is_paused()
             || self.is_spent()
             || self.tally.is_full(&self.config.limits)
     }
@@ -70,18 +78,21 @@ impl Room {
             let text = format!("nothing is started any more: the daemon is {}", mode.word());
             return Some(Refusal::new(Reach::Everything, Waiting::new(WaitingCode::Stopping, text)));
         }
-        let paused = match self.patience.allowance() {
+        let paused = match self.backoff.allowance() {
             Allowance::Nothing => true,
             Allowance::OneProbe => self.admitted > 0,
             Allowance::Everything => false,
         };
-        if let Some(obstacle) = self.patience.obstacle().filter(|_| paused) {
+        if let Some(obstacle) = self.backoff.obstacle().filter(|_| paused) {
             return Some(Refusal::new(Reach::Everything, obstacle));
         }
-        if let Some(deferral) = self.patience.deferral(&claim.key) {
+        if let Some(deferral) = self.backoff.deferral(&claim.key) {
             return Some(Refusal::new(Reach::Task, deferral));
         }
-        if let Some(refusal) = self.tally.refusal(claim, &self.config.limits, &self.breakers) {
+        if let Some(breakage) = self.backoff.breakage(&claim.key, claim.environments(), &self.probed) {
+            return Some(Refusal::new(Reach::Task, breakage));
+        }
+        if let Some(refusal) = self.tally.refusal(claim, &self.config.limits) {
             return Some(refusal);
         }
         self.is_spent().then(|| {
@@ -96,6 +107,7 @@ impl Room {
             return Err(refusal);
         }
         self.tally.add(claim);
+        self.probed.extend(self.backoff.broken_of(claim.environments()));
         self.admitted += 1;
         Ok(())
     }
@@ -107,6 +119,7 @@ mod tests {
 
     use super::super::TaskKey;
     use super::super::admission::Weight;
+    use super::super::environment::Needs;
     use super::*;
 
     fn claim(n: u32, tenant: &str) -> Claim {
@@ -115,7 +128,7 @@ mod tests {
             tenant: Some(tenant.parse().unwrap()),
             profile: Some("shell".parse().unwrap()),
             place: None,
-            environment: "shell".to_owned(),
+            needs: Some(Needs::scratch("shell")),
             preparing: None,
             weight: Weight::Slot,
         }
@@ -197,15 +210,15 @@ mod tests {
 
     #[test]
     fn a_broken_environment_gets_one_probe_at_a_time() {
-        let mut breakers = Breakers::default();
-        breakers.trip("shell", "no /bin/sh");
-        let patience = Patience::default();
-        let ready = [claim(1, "a"), claim(2, "a")];
-        let broken = |breakers: &Breakers| room("max_running = 9", &[]).known(breakers, &patience, None);
-        let (admitted, refused) = decide(broken(&breakers), &ready);
-        assert_eq!((admitted.len(), refused.len()), (1, 1));
-        breakers.reset("shell");
-        assert_eq!(decide(broken(&breakers), &ready).0.len(), 2);
+        let mut backoff = Backoff::default();
+        let now = kernel::Timestamp::from_micros(0);
+        backoff.trip(Needs::scratch("shell").program(), claim(1, "a").key, "no /bin/sh".to_owned(), now);
+        let ready = [claim(1, "a"), claim(2, "a"), claim(3, "a")];
+        let broken = |backoff: &Backoff| room("max_running = 9", &[]).known(backoff, None);
+        let (admitted, refused) = decide(broken(&backoff), &ready);
+        assert_eq!((admitted, refused.len()), (vec!["t_00000002".to_owned()], 2));
+        backoff.started(&claim(2, "a").key, Needs::scratch("shell").all());
+        assert_eq!(decide(broken(&backoff), &ready).0.len(), 3);
     }
 
     #[test]

@@ -4,21 +4,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{BoardName, Clock as _, Timestamp};
+use kernel::{BoardName, Clock as _};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::action::{Action, Horizon};
+use super::board::{forget_old_requests, note_nonspawnable, wake_board};
 use super::cgroup::Cgroups;
+use super::controllers::Handed;
 use super::dispatcher::Dispatcher;
 use super::host::{detect_pid_namespace, detect_support, hostname, install_binary};
 use super::launch::Host;
 use super::look::read_board;
 use super::manager::Manager;
 use super::pokes::listen_to_shims;
-use super::run_task::{self, Context, run_task, submit};
+use super::run_task::{self, Context, run_task};
 use super::spare::Spares;
 use super::starts::Starts;
 use super::timer::{Expiry, WallTimer};
@@ -28,13 +30,11 @@ use crate::api::{Listeners, OperatorKey, Sockets, WorkersRuntime, raise_descript
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::lanes::Lanes;
+use crate::lanes::{Defect, Lanes};
 use crate::owner::{DAEMON, OwnerLock};
 use crate::paths::Root;
 use crate::service::{Mode, Service};
 
-/// How long the reply of a request is kept for a repeat; a client gives up after a minute.
-pub(crate) const REPLY_AGE: Duration = Duration::from_hours(24);
 /// How long a start waits for a command that holds the root.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// How long answers that are under way may take at the end.
@@ -63,10 +63,19 @@ pub(crate) async fn run(
     let lock = own_root(&root, extent).await?;
     let config = tuning.applied(Config::load(&root)?);
     install_binary(&root)?;
+    // The probe has ended before the daemon changes its group.
     let support = detect_support().await?;
+    let (cgroups, handed) = match Cgroups::serve(root.dir()) {
+        Ok((cgroups, handed)) => (Ok(cgroups), handed),
+        Err(why) => (Err(why), Handed::default()),
+    };
+    let Handed { controllers, gap: handed_gap } = handed;
+    let support = support.with_controllers(controllers);
     let (events, mut inbox) = mpsc::unbounded_channel();
     let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(events.clone())));
-    let lanes = service.lanes()?;
+    service.use_lanes(Lanes::load(&root).on(&support));
+    let lanes = service.lanes();
+    report(&service);
     let boards = open_boards(&service, extent)?;
     let key = OperatorKey::ensure(&root)?;
     let sockets = match support.board_access_kind() {
@@ -75,7 +84,6 @@ pub(crate) async fn run(
     };
     let listeners = Listeners::bind(&root, sockets)?;
     let tasks = TaskTracker::new();
-    let cgroups = Cgroups::find(root.dir());
     let pid_namespace = match &cgroups {
         Ok(_) => Err("runs have cgroups".to_owned()),
         Err(_) => detect_pid_namespace(&support).await,
@@ -93,6 +101,9 @@ pub(crate) async fn run(
     };
     if let Err(why) = &host.cgroups {
         tracing::info!(%why, pid_namespace = ?host.pid_namespace, "no_cgroups");
+    }
+    if let Some(why) = handed_gap {
+        tracing::info!(%why, "limits_not_held");
     }
     let context = Arc::new(Context {
         service: Arc::clone(&service),
@@ -248,16 +259,16 @@ async fn own(
             match action {
                 Action::Read(board, room, noted) => read_board(context, &lanes, board, *room, noted),
                 Action::Wake(board) => wake_board(context, board),
-                Action::Start(board, candidate) => match context.service.board(&board) {
+                Action::Start(board, attempt) => match context.service.board(&board) {
                     Ok(handle) => {
-                        let key = TaskKey { board, task: candidate.task.clone() };
+                        let key = TaskKey { board, task: attempt.candidate.task.clone() };
                         let cancel = context.starts.begin(&key);
                         let task =
-                            run_task(Arc::clone(context), handle, *candidate, Arc::clone(&lanes), cancel);
+                            run_task(Arc::clone(context), handle, *attempt, Arc::clone(&lanes), cancel);
                         context.tasks.spawn(task);
                     }
                     Err(failure) => {
-                        let key = TaskKey { board, task: candidate.task };
+                        let key = TaskKey { board, task: attempt.candidate.task };
                         drop(context.events.send(Event::ClaimFailed(key, failure)));
                     }
                 },
@@ -269,16 +280,11 @@ async fn own(
                 Action::LimitDrain => limit_drain(context),
                 Action::Reload => {
                     manager.reloading();
-                    match reload(context) {
-                        Ok((config, fresh)) => {
-                            lanes = fresh;
-                            for action in dispatcher.reconfigure(config) {
-                                if let Action::Read(board, room, noted) = action {
-                                    read_board(context, &lanes, board, *room, noted);
-                                }
-                            }
+                    lanes = reload(context);
+                    for action in dispatcher.reconfigure(context.service.config()) {
+                        if let Action::Read(board, room, noted) = action {
+                            read_board(context, &lanes, board, *room, noted);
                         }
-                        Err(failure) => tracing::error!(error = %failure, "reload_failed"),
                     }
                     manager.ready();
                 }
@@ -286,50 +292,6 @@ async fn own(
             }
         }
         manager.status(dispatcher);
-    }
-}
-
-fn wake_board(context: &Arc<Context>, name: BoardName) {
-    let shared = Arc::clone(context);
-    context.tasks.spawn(async move {
-        let woken = match shared.service.board(&name) {
-            Ok(board) => submit(&board, |board| board.wake_due()).await,
-            Err(failure) => Err(failure),
-        };
-        drop(shared.events.send(Event::Woken(name, woken.map(drop))));
-    });
-}
-
-fn note_nonspawnable(context: &Arc<Context>, key: TaskKey, why: String) {
-    let shared = Arc::clone(context);
-    context.tasks.spawn(async move {
-        let noted = match shared.service.board(&key.board) {
-            Ok(board) => submit(&board, move |board| board.note_nonspawnable(&key.task, &why)).await,
-            Err(failure) => Err(failure),
-        };
-        if let Err(error) = noted {
-            tracing::warn!(%error, "nonspawnable_not_noted");
-        }
-    });
-}
-
-/// Forgets the stored replies of requests that nobody repeats any more.
-fn forget_old_requests(context: &Arc<Context>, boards: &[BoardName]) {
-    let now = kernel::SystemClock.now();
-    let age = i64::try_from(REPLY_AGE.as_micros()).unwrap_or(i64::MAX);
-    let before = Timestamp::from_micros(now.as_micros().saturating_sub(age));
-    for name in boards {
-        let name = name.clone();
-        let shared = Arc::clone(context);
-        context.tasks.spawn(async move {
-            let forgotten = match shared.service.board(&name) {
-                Ok(board) => submit(&board, move |board| board.forget_requests(before)).await,
-                Err(failure) => Err(failure),
-            };
-            if let Err(error) = forgotten {
-                tracing::warn!(board = %name, %error, "old_requests_not_forgotten");
-            }
-        });
     }
 }
 
@@ -343,11 +305,26 @@ fn limit_drain(context: &Arc<Context>) {
     });
 }
 
-fn reload(context: &Context) -> Result<(Arc<Config>, Arc<Lanes>), Failure> {
-    let root = context.service.root();
-    context.service.reconfigure(context.tuning.applied(Config::load(root)?), Lanes::load(root)?);
+/// Reads the configuration again. What is defective now stays as it was, and `status` says so.
+fn reload(context: &Context) -> Arc<Lanes> {
+    let service = &context.service;
+    let root = service.root();
+    let settings = Config::load(root).map(|config| context.tuning.applied(config));
+    service.use_settings(settings.map_err(|failure| Defect::settings(&root.config_file(), &failure)));
+    service.use_lanes(Lanes::reload(root, &service.lanes()).on(&context.host.support));
     tracing::info!("reloaded");
-    Ok((context.service.config(), context.service.lanes()?))
+    report(service);
+    service.lanes()
+}
+
+/// Logs what of the configuration cannot be used, and which policies this host cannot hold.
+fn report(service: &Service) {
+    for defect in service.defects() {
+        tracing::error!(error = %defect, consequence = defect.consequence(), "configuration_defect");
+    }
+    for (policy, why) in service.lanes().unheld() {
+        tracing::error!(policy, why, "policy_cannot_be_held");
+    }
 }
 
 /// Opens every board. One that is damaged is not served, and those that are whole do not suffer from it; a pass that

@@ -3,25 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Candidate, ContextLimits, EndCause, Ending, Run, Task};
-use rand::Rng as _;
+use kernel::Run;
 use rustix::process::Signal;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::conclude::conclude;
-use super::files;
-use super::finish::finish;
-use super::launch::{self, Host, Launch, Order};
+use super::action::{Attempt, Terms};
+use super::claim::claim;
+use super::conclude::{conclude, fail_to_start};
+use super::fault::LaunchError;
+use super::launch::{self, Host, Launch};
 use super::live::{Phase, ShimHandle};
-use super::place::{Fault, LaunchError};
 use super::settle::Shim;
 use super::starts::Starts;
 use super::uids::Uids;
 use super::watch::Watched;
 use super::{Event, TaskKey};
-use crate::api::{hash_token, hex};
 use crate::config::Tuning;
 use crate::exit::Code;
 use crate::failpoint;
@@ -62,24 +60,15 @@ impl Context {
     }
 }
 
-/// Everything that the claim's transaction returns.
-struct ClaimedTask {
-    run: Run,
-    task: Task,
-    context: String,
-    files: Vec<kernel::Attachment>,
-    own_uid: Option<u32>,
-    deadline: Duration,
-}
-
 /// Runs one task. `cancel` gives its start up.
 pub(super) async fn run_task(
     context: Arc<Context>,
     board: Arc<BoardHandle>,
-    candidate: Candidate,
+    attempt: Attempt,
     lanes: Arc<Lanes>,
     cancel: CancellationToken,
 ) {
+    let Attempt { candidate, terms } = attempt;
     let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
     let order = match claim(&context, &board, candidate, &lanes, cancel).await {
         Ok(order) => order,
@@ -103,13 +92,14 @@ pub(super) async fn run_task(
     });
     let launched = match prepared.await {
         Ok(launched) => launched,
-        Err(panic) => Err(LaunchError::environment("prepare the run", panic.to_string())),
+        // The same task would panic again, and another one perhaps not.
+        Err(panic) => Err(LaunchError::task("prepare the run", panic.to_string())),
     };
     context.starts.end(&key);
     let (launch, mut child) = match launched {
         Ok(launched) => launched,
         Err(error) => {
-            fail_to_start(&context, &board, &key, &run, error).await;
+            fail_to_start(&context, &board, &key, (&run, &terms), error).await;
             return;
         }
     };
@@ -152,15 +142,21 @@ pub(super) async fn run_task(
         }
         Err(error) => tracing::error!(task = %key, %error, "reap_failed"),
     }
-    conclude(&context, &board, &key, &run, shim).await;
+    conclude(&context, &board, &key, (&run, &terms), shim).await;
     context.refill();
 }
 
 /// Watches a run that an earlier daemon started, to its end.
-pub(super) async fn adopt(context: Arc<Context>, board: Arc<BoardHandle>, key: TaskKey, run: Run) {
+pub(super) async fn adopt(
+    context: Arc<Context>,
+    board: Arc<BoardHandle>,
+    key: TaskKey,
+    run: Run,
+    terms: Terms,
+) {
     watch_to_end(&context, &board, &key, &run).await;
     failpoint::pass("after-exit");
-    conclude(&context, &board, &key, &run, Shim::Unseen).await;
+    conclude(&context, &board, &key, (&run, &terms), Shim::Unseen).await;
 }
 
 /// Watches the shim of a run that is not a child, as long as one holds the run's lock.
@@ -230,89 +226,6 @@ fn announce_adopted(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Ar
     ));
 }
 
-async fn claim(
-    context: &Context,
-    board: &BoardHandle,
-    candidate: Candidate,
-    lanes: &Lanes,
-    cancel: CancellationToken,
-) -> Result<Order, Failure> {
-    let config = context.service.config();
-    let assignee = candidate.assignee.clone();
-    let lane = lanes.get(&assignee).cloned().ok_or_else(|| {
-        Failure::new(Code::Conflict, format!("no lane or profile `{assignee}` exists here"))
-    })?;
-    let policy_name = candidate
-        .policy
-        .clone()
-        .or_else(|| lane.policy.clone())
-        .unwrap_or_else(|| config.worker.policy.clone());
-    let policy = lanes.policy(&policy_name)?.clone();
-    let mut secret = [0_u8; 32];
-    rand::rng().fill_bytes(&mut secret);
-    let token = hex(&secret);
-    let nonce = uuid::Uuid::new_v4().to_string();
-    let default_limit = config.worker.max_runtime.duration();
-    let start = kernel::Start {
-        profile: Some(assignee),
-        claim_lock: format!("{}:{}:{nonce}", context.host.hostname, std::process::id()),
-        token_hash: hash_token(&token),
-        nonce,
-        policy: Some(policy_name),
-        account: lane.account.clone(),
-        log_path: None,
-        max_runtime: None,
-        boot_id: context.host.boot_id.clone(),
-        deadline_boottime: None,
-    };
-    let uids = nix::unistd::geteuid()
-        .is_root()
-        .then(|| context.uids.range(board.id(), &config.worker))
-        .transpose()?;
-    let id = candidate.task.clone();
-    let logs = context.host.root.clone();
-    let board_name = board.name().clone();
-    let workplaces = context.service.workplaces()?;
-    let claimed = submit(board, move |board| {
-        let limit = board.expect_task(&id)?.max_runtime_seconds.map_or(default_limit, Duration::from_secs);
-        let deadline = Duration::from_micros(crate::rundir::boottime_us()) + limit;
-        let start = kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
-        let run = board.start_run(&id, start)?;
-        let own_uid = match uids {
-            Some(range) if candidate.workspace == "scratch" => {
-                Some(board.allocate_uid(&id, range.first, range.last)?)
-            }
-            _ => None,
-        };
-        let log = logs.log(&board_name, &id, run.id);
-        board.record_log_path(run.id, &log.display().to_string())?;
-        let task = board.expect_task(&id)?;
-        let files_dir = logs.run_files(&board_name, run.id);
-        let place = |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
-        let context = board.context(&id, ContextLimits::default(), &place)?.text;
-        let files = board.files_of_run(&id)?;
-        // All that is needed is read here: a claim that is committed must not fail afterwards.
-        Ok(ClaimedTask { run, task, context, files, own_uid, deadline })
-    })
-    .await?;
-    Ok(Order {
-        board: board.name().clone(),
-        board_id: board.id(),
-        task: claimed.task,
-        run: claimed.run,
-        token,
-        context: claimed.context,
-        files: claimed.files,
-        lane,
-        policy,
-        own_uid: claimed.own_uid,
-        deadline: claimed.deadline,
-        config,
-        workplaces,
-        cancel,
-    })
-}
-
 fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, launch: &Launch) {
     context.tell(Event::Launched(
         key.clone(),
@@ -360,30 +273,6 @@ pub(super) async fn tell_started(
         Err(error) if error.code == Code::Conflict => {}
         Err(error) => tracing::warn!(task = %key, %error, "start_not_recorded"),
     }
-}
-
-async fn fail_to_start(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, error: LaunchError) {
-    tracing::warn!(task = %key, run = %run.id, step = error.step, error = %error.error, "spawn_failed");
-    let fault = match error.fault {
-        Fault::Host => {
-            let why = format!("failed to {}: {}", error.step, error.error);
-            context.tell(Event::Shortage(why));
-            let ending = Ending::new(EndCause::NeverStarted);
-            return finish(context, board, key, run, ending).await;
-        }
-        Fault::Abandoned => {
-            return finish(context, board, key, run, Ending::new(EndCause::NeverStarted)).await;
-        }
-        Fault::Environment => {
-            context.tell(Event::EnvironmentFailed(key.clone(), error.error.clone()));
-            kernel::Fault::Environment
-        }
-        Fault::Task => kernel::Fault::Task,
-    };
-    let cause = EndCause::SpawnFailed { step: error.step.to_owned(), error: error.error, fault };
-    let mut ending = Ending::new(cause);
-    ending.failure_limit = context.service.config().worker.failure_limit;
-    finish(context, board, key, run, ending).await;
 }
 
 /// Asks a shim to end its run, and says if that did not work: a full disk has no place for the request.

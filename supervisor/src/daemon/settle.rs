@@ -5,13 +5,13 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kernel::{Clock, EndCause, Ending, Fault, OnCleanExit, Run, Siblings, Timestamp};
+use kernel::{Clock, EndCause, Ending, OnCleanExit, Run, Siblings, Timestamp};
 
 use super::launch::Note;
 use super::remains::{self, Remains};
 use super::{cgroup, denial, survivors};
 use crate::lanes::{CleanExit, RateLimit};
-use crate::rundir::{Cause, ExitRecord, LockState, RunDir, RunDirError, StopReason};
+use crate::rundir::{Cause, ExitRecord, FailedStart, LockState, RunDir, RunDirError, StopReason};
 
 /// The exit code of a worker whose service refuses it for a while: `EX_TEMPFAIL` of sysexits.h, which workers of
 /// `hermes kanban` use for it.
@@ -22,8 +22,8 @@ const RATE_LIMITED: i32 = 75;
 pub(super) enum Proof {
     /// The run is over, and this is how it ended.
     Ended(Box<Ending>),
-    /// The run is over, and nothing of it was tried, because the shim could not: what it lacked.
-    Hindered(Box<Ending>, String),
+    /// The run is over before its command was started, and why; with what else is known of its end.
+    NotStarted(FailedStart, Box<Ending>),
     /// Whether the processes of the run are gone cannot be known here.
     Unknown {
         /// Why, and what was found.
@@ -85,9 +85,7 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
         let mut ending = from_record(&record, note.as_ref(), ended_at);
         ending.denied = denied(&dir, &record);
         return Ok(match &record.cause {
-            Cause::SpawnFailed { step, error } if is_own(step) => {
-                Proof::Hindered(Box::new(ending), format!("the shim failed at its step `{step}`: {error}"))
-            }
+            Cause::SpawnFailed(failed) => Proof::NotStarted(failed.clone(), Box::new(ending)),
             _ => ended(ending),
         });
     }
@@ -214,7 +212,7 @@ fn ended_at(record: &ExitRecord, same_boot: bool, clock: &impl Clock) -> Timesta
 fn denied(dir: &RunDir, record: &ExitRecord) -> Option<kernel::Denied> {
     let failed = match &record.cause {
         Cause::Exited => record.code != Some(0) && record.code != Some(RATE_LIMITED),
-        Cause::SpawnFailed { step, .. } => step.contains("exec"),
+        Cause::SpawnFailed(failed) => failed.step == crate::rundir::Step::Exec,
         Cause::Deadline | Cause::Stopped { .. } => false,
     };
     if failed { denial::of_run(&dir.spec().ok()?) } else { None }
@@ -226,11 +224,8 @@ fn from_record(record: &ExitRecord, note: Option<&Note>, ended_at: Timestamp) ->
         _ if record.oom == Some(true) => EndCause::OutOfMemory,
         Cause::Deadline => EndCause::TimedOut,
         Cause::Stopped { reason } => EndCause::Stopped(stop_reason(*reason)),
-        // Nothing of the task was tried yet, so it costs the task nothing.
-        Cause::SpawnFailed { step, .. } if is_own(step) => EndCause::NeverStarted,
-        Cause::SpawnFailed { step, error } => {
-            EndCause::SpawnFailed { step: step.clone(), error: error.clone(), fault: fault(step) }
-        }
+        // Whoever knows what the run needed says whose fault it is.
+        Cause::SpawnFailed(_) => EndCause::NeverStarted,
         Cause::Exited => match (record.code, record.signal) {
             (_, Some(signal)) => EndCause::Signaled { signal },
             (Some(RATE_LIMITED), None) => {
@@ -257,17 +252,6 @@ fn from_record(record: &ExitRecord, note: Option<&Note>, ended_at: Timestamp) ->
         }
     }
     ending
-}
-
-/// Whether a step is the shim's own, before it comes to the worker: then the host lacked something, or the workspace was
-/// still another run's.
-fn is_own(step: &str) -> bool {
-    matches!(step, "cgroup" | "namespace" | "pid" | "lease" | "log" | "timer" | "spawn")
-}
-
-/// A command that cannot be executed fails for every task of its lane; whatever else confine refuses is the task's.
-fn fault(step: &str) -> Fault {
-    if step.contains("exec") { Fault::Environment } else { Fault::Task }
 }
 
 fn stop_reason(reason: StopReason) -> kernel::StopReason {

@@ -15,8 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use self::ledger::{Entries, Entry, Ledger, Owner};
 use crate::config::WorkerConfig;
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
+use crate::uid_map::{self, UidMap};
 
 /// Where a root kept its own ranges before there was a ledger of the host.
 const FORMER: &str = "uids.json";
@@ -73,6 +75,7 @@ impl Uids {
         if let Some(range) = known.get(&board.to_string()) {
             return Ok(*range);
         }
+        refuse_unmapped(config, &UidMap::own())?;
         let owner = Owner::of(&self.root, board)?;
         let former = former_ranges(self.root.dir())?.get(&board.to_string()).copied();
         let range = Ledger::at(&config.uid_ledger).change(|entries| give(entries, owner, former, config))?;
@@ -91,6 +94,23 @@ fn former_ranges(root: &Path) -> Result<BTreeMap<String, Range>, Failure> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
         Err(e) => Err(Failure::file("read", &path, &e)),
     }
+}
+
+/// Refuses a range that the user namespace of this process does not have.
+fn refuse_unmapped(config: &WorkerConfig, map: &UidMap) -> Result<(), Failure> {
+    let whole = uid_map::Range { first: config.first_uid, count: config.uid_count };
+    if map.covers(whole) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::Conflict,
+        format!(
+            "this container does not have the uids {} to {} (worker.first_uid, worker.uid_count)",
+            whole.first,
+            u64::from(whole.first) + u64::from(whole.count) - 1
+        ),
+    )
+    .hint("take uids of /proc/self/uid_map, or leave both out: then a range is taken that fits"))
 }
 
 /// Finds the range of a board, or gives it one. Pure but for the look at what has vanished.
@@ -138,12 +158,15 @@ fn next_range(entries: &Entries, config: &WorkerConfig) -> Option<Range> {
 }
 
 fn used_up(entries: &Entries, config: &WorkerConfig) -> Failure {
-    Failure::failed(format!(
-        "the uids from worker.first_uid = {} on are used up: {} boards of this host have theirs ({})",
-        config.first_uid,
-        entries.iter().count(),
-        config.uid_ledger.display()
-    ))
+    Failure::new(
+        Code::Conflict,
+        format!(
+            "the uids from worker.first_uid = {} on are used up: {} boards of this host have theirs ({})",
+            config.first_uid,
+            entries.iter().count(),
+            config.uid_ledger.display()
+        ),
+    )
     .hint("raise worker.uid_count in supervisor.toml")
 }
 

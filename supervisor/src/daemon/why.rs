@@ -2,26 +2,30 @@
 //! start tasks, so that no answer is ever old.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kernel::{BoardName, Profile, Task, TaskId, Waiting};
 use tokio::sync::{mpsc, oneshot};
 
-use super::admission::{Claim, place_of};
+use super::admission::Claim;
 use super::{Event, TaskKey};
+use crate::config::Config;
+use crate::lanes::Lanes;
 
 /// Asks why these tasks do not run, each with who would run it. None where the daemon is gone.
 pub(crate) async fn ask(
     events: &mpsc::UnboundedSender<Event>,
     board: &BoardName,
     tasks: Vec<(Task, Option<Profile>)>,
+    (lanes, config): (Arc<Lanes>, Arc<Config>),
 ) -> Option<BTreeMap<TaskId, Waiting>> {
     let board = board.clone();
     // The place of a task is looked up in the file system.
     let claims = tokio::task::spawn_blocking(move || -> Vec<Claim> {
         let claim = |(task, profile): (Task, Option<Profile>)| {
             let key = TaskKey { board: board.clone(), task: task.id };
-            let place = place_of(&task.workspace);
-            Claim::new(key, task.tenant, profile, &task.workspace, place)
+            let who = (task.tenant, profile);
+            Claim::new(key, who, (task.policy.as_deref(), &task.workspace), (&lanes, &config))
         };
         tasks.into_iter().map(claim).collect()
     });
@@ -32,15 +36,13 @@ pub(crate) async fn ask(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use kernel::{Timestamp, WaitingCode};
 
     use super::super::action::{Action, BoardWork, Horizon};
     use super::super::dispatcher::Dispatcher;
+    use super::super::environment::Needs;
     use super::super::stopping::StopMode;
     use super::*;
-    use crate::config::Config;
     use crate::exit::Code;
     use crate::failure::Failure;
 
@@ -53,7 +55,12 @@ mod tests {
     }
 
     fn claim(n: u32, workspace: &str) -> Claim {
-        Claim::new(key(n), None, Some("shell".parse().unwrap()), workspace, place_of(workspace))
+        Claim::taking(
+            key(n),
+            (None, Some("shell".parse().unwrap())),
+            workspace,
+            Some(Needs::scratch("shell")),
+        )
     }
 
     fn candidate(n: u32, workspace: &str) -> (kernel::Candidate, Claim) {
@@ -126,8 +133,12 @@ mod tests {
     #[test]
     fn a_broken_environment_is_told_with_its_error() {
         let mut dispatcher = running(config(""), Horizon::Forever, &[(1, "scratch")]);
-        dispatcher.decide(Event::EnvironmentFailed(key(1), "no /bin/sh".to_owned()), now());
-        let (code, text) = told(&dispatcher, 2, "scratch");
+        dispatcher.decide(
+            Event::EnvironmentFailed(key(1), Needs::scratch("shell").program(), "no /bin/sh".to_owned()),
+            now(),
+        );
+        dispatcher.decide(Event::Ended(key(1), None), now());
+        let (code, text) = told(&dispatcher, 1, "scratch");
         assert_eq!((code, text.contains("no /bin/sh")), (WaitingCode::Environment, true), "{text}");
     }
 
@@ -137,7 +148,8 @@ mod tests {
         dispatcher.decide(Event::Shortage("no space left".to_owned()), now());
         let why = dispatcher.why(vec![claim(2, "scratch")]).remove(&key(2).task).unwrap();
         assert_eq!((why.code, why.text.contains("no space left")), (WaitingCode::Host, true));
-        assert_eq!(why.until, Some(now().after(std::time::Duration::from_secs(1))));
+        let second = now().after(std::time::Duration::from_secs(1));
+        assert!(why.until.is_some_and(|until| now() < until && until <= second), "{:?}", why.until);
     }
 
     #[test]

@@ -66,6 +66,7 @@ const WHOLE: Part = Part::Afterwards;
 pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let progress = Progress::new(output);
     let mut interrupt = Interrupt::listen()?;
+    refuse_weak_host().await?;
     let source = repository::choose(demo.repo.as_deref())?;
     let place = Place::make()?;
     let dir = place.dir().canonicalize().map_err(|e| Failure::file("resolve", place.dir(), &e))?;
@@ -117,6 +118,23 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
         (Some(_), _) => INTERRUPTED,
         (None, true) => 0,
         (None, false) => 1,
+    })
+}
+
+/// The policy of every task of the demo: the one of a root without a configuration.
+const POLICY: &str = "default";
+
+/// Refuses a host that cannot hold the policy of the demo's workers, none of which would ever start.
+async fn refuse_weak_host() -> Result<(), Failure> {
+    let looked = tokio::task::spawn_blocking(|| daemon::examine_host(None));
+    let host = looked.await.map_err(|e| Failure::failed(format!("the host could not be examined: {e}")))?;
+    let held = policies::Policy::builtin(POLICY).map_or(Ok(()), |policy| policy.check_host(&host.support));
+    held.map_err(|why| {
+        Failure::failed(format!(
+            "this host cannot hold the policy `{POLICY}`, under which the demo's workers run: {}",
+            crate::lanes::with_causes(&why)
+        ))
+        .hint("supervisor doctor says what this host lacks, and docs/policies.md what each policy needs")
     })
 }
 

@@ -113,6 +113,7 @@ fn checksum(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::rundir::{Cause, StopReason, Usage, VERSION};
+    use crate::rundir::{Concern, FailedStart, Step};
 
     fn record(stdout_tail: &str) -> ExitRecord {
         ExitRecord {
@@ -170,7 +171,12 @@ mod tests {
     fn the_worst_tail_still_fits_its_slot() {
         let mut worst = record(&"\u{1}".repeat(4096));
         worst.stderr_tail = "\u{1}".repeat(4096);
-        worst.cause = Cause::SpawnFailed { step: "exec".into(), error: "\u{1}".repeat(4096) };
+        worst.cause = Cause::SpawnFailed(FailedStart {
+            step: Step::Exec,
+            error: "\u{1}".repeat(4096),
+            errno: None,
+            concern: Concern::Lane,
+        });
         let bytes = encode(&worst).unwrap();
         assert!(bytes.len() <= SLOT_BYTES);
         assert!(decode(&bytes).unwrap().stdout_tail.len() >= 1024);

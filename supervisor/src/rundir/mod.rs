@@ -19,6 +19,7 @@
 mod atomic;
 mod directory;
 mod exit;
+mod failed_start;
 mod host;
 mod lock;
 mod records;
@@ -28,6 +29,7 @@ mod stat;
 pub(crate) use atomic::write_json;
 pub(crate) use directory::{RunDir, RunDirError};
 pub(crate) use exit::{ExitSlot, StoreError};
+pub(crate) use failed_start::{Concern, FailedStart, Step};
 pub(crate) use host::{ProcessIdentity, boot_id, boottime_us, identity_of, own_identity};
 pub(crate) use lock::{LockGuard, LockState};
 pub(crate) use records::{

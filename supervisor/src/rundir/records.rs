@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ProcessIdentity;
+use super::{FailedStart, ProcessIdentity};
 
 /// `pid`: the run has begun, and this process is its shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,12 +81,7 @@ pub(crate) enum Cause {
         reason: StopReason,
     },
     /// The command was never exec'ed.
-    SpawnFailed {
-        /// The step that failed.
-        step: String,
-        /// What went wrong, for people.
-        error: String,
-    },
+    SpawnFailed(FailedStart),
 }
 
 /// What the run's processes used, all that were waited for together.

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, WaitOptions, wait};
 
 use super::signals::{child_pipe, drain};
-use crate::rundir::{ProcessIdentity, identity_of};
+use crate::rundir::{FailedStart, ProcessIdentity, Step, identity_of};
 
 /// Why a run has no pid namespace.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +104,6 @@ fn reap_until_alone() -> io::Result<()> {
 
 /// Tries whether this host permits a pid namespace. For a single-threaded process that then exits.
 pub(crate) fn probe(namespace: PidNamespace) -> Result<(), String> {
-    let described = |error: InitError| super::report::Failure::new("namespace", &error).error;
+    let described = |error: InitError| FailedStart::new(Step::Namespace, &error).error;
     Init::start(namespace, Path::new("/")).map(drop).map_err(described)
 }

@@ -16,7 +16,6 @@ use nix::unistd::setsid;
 use super::init::Init;
 use super::log::CappedLog;
 use super::record;
-use super::report::Failure;
 use super::signals::Signals;
 use super::timer::Alarm;
 use super::tree::{Tree, join_cgroup};
@@ -25,8 +24,8 @@ use super::worker::Worker;
 use workspace::{Lease, LeaseError, Sharing};
 
 use crate::rundir::{
-    Cause, ExitRecord, ExitSlot, LeaseSpec, LockGuard, LockState, RunDir, RunDirError, ShimSpec, StoreError,
-    Usage, VERSION, boottime_us,
+    Cause, Concern, ExitRecord, ExitSlot, FailedStart, LeaseSpec, LockGuard, LockState, RunDir, RunDirError,
+    ShimSpec, Step, StoreError, Usage, VERSION, boottime_us,
 };
 
 /// Why a shim ended without an exit record. Each has its own exit code, from `sysexits.h` where it has one.
@@ -73,7 +72,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match shim(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let Failure { error: text, .. } = Failure::new("shim", &error);
+            let FailedStart { error: text, .. } = FailedStart::new(Step::Shim, &error);
             writeln!(io::stderr(), "error: shim: {text}").ok();
             ExitCode::from(error.code())
         }
@@ -105,7 +104,7 @@ fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> 
 
     let spec = match run.shim_spec() {
         Ok(spec) => spec,
-        Err(error) => return store(&slot, &not_begun(Failure::new("spec", &error))),
+        Err(error) => return store(&slot, &not_begun(FailedStart::new(Step::Spec, &error))),
     };
     let record = match begin(&run, &spec, place.as_deref(), signals) {
         // The lease is kept beside the watch, and goes when nothing is left.
@@ -148,30 +147,35 @@ fn begin<'a>(
     spec: &'a ShimSpec,
     place: Option<&Path>,
     signals: Signals,
-) -> Result<(Watch<'a>, Option<Lease>), Failure> {
+) -> Result<(Watch<'a>, Option<Lease>), FailedStart> {
     if spec.version != VERSION {
         let error = format!("this release runs version {VERSION} and the spec has {}", spec.version);
-        return Err(Failure { step: "spec".to_owned(), error });
+        return Err(FailedStart { step: Step::Spec, error, errno: None, concern: Concern::Root });
     }
     let leaf = spec.cgroup.as_ref().map(|cgroup| cgroup.join("shim"));
     let is_placed = place.is_some() && place == spec.cgroup.as_deref();
     if let Some(leaf) = leaf.as_ref().filter(|_| !is_placed) {
-        join_cgroup(leaf).map_err(|error| Failure::new("cgroup", &error))?;
+        join_cgroup(leaf).map_err(|error| FailedStart::new(Step::Cgroup, &error))?;
     }
     let init = spec.surroundings.pid_namespace.map(|namespace| Init::start(namespace, run.path()));
-    let init = init.transpose().map_err(|error| Failure::new("namespace", &error))?;
+    let init = init.transpose().map_err(|error| FailedStart::new(Step::Namespace, &error))?;
     // Before the worker: what finds this record finds what ends the worker too.
-    record::write_pid(run, spec, init.as_ref()).map_err(|error| Failure::new("pid", &error))?;
-    let lease =
-        spec.lease.as_ref().map(take_lease).transpose().map_err(|error| Failure::new("lease", &error))?;
-    let log = CappedLog::create(&spec.log, spec.log_cap).map_err(|error| Failure::new("log", &error))?;
-    let alarm = Alarm::new().map_err(|error| Failure::new("timer", &error))?;
-    let worker = Worker::spawn(run, spec).map_err(|error| Failure::new("spawn", &error))?;
+    record::write_pid(run, spec, init.as_ref()).map_err(|error| FailedStart::new(Step::Pid, &error))?;
+    let lease = spec
+        .lease
+        .as_ref()
+        .map(take_lease)
+        .transpose()
+        .map_err(|error| FailedStart::new(Step::Lease, &error))?;
+    let log =
+        CappedLog::create(&spec.log, spec.log_cap).map_err(|error| FailedStart::new(Step::Log, &error))?;
+    let alarm = Alarm::new().map_err(|error| FailedStart::new(Step::Timer, &error))?;
+    let worker = Worker::spawn(run, spec).map_err(|error| FailedStart::new(Step::Spawn, &error))?;
     if let Some(leaf) = leaf.as_ref().filter(|_| is_placed) {
         // Takes its time, and the worker does not wait for it.
         join_cgroup(leaf).map_err(|error| {
             Tree::new(worker.pid, None, None).end();
-            Failure::new("cgroup", &error)
+            FailedStart::new(Step::Cgroup, &error)
         })?;
     }
     Ok((Watch::new(run, spec, worker, init, signals, alarm, log), lease))
@@ -181,10 +185,10 @@ fn take_lease(lease: &LeaseSpec) -> Result<Lease, LeaseError> {
     Lease::acquire(&lease.dir, &lease.workspace, lease.place, Sharing::Exclusive, &lease.holder)
 }
 
-fn not_begun(Failure { step, error }: Failure) -> ExitRecord {
+fn not_begun(failure: FailedStart) -> ExitRecord {
     ExitRecord {
         version: VERSION,
-        cause: Cause::SpawnFailed { step, error },
+        cause: Cause::SpawnFailed(failure),
         code: None,
         signal: None,
         oom: None,

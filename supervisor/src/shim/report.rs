@@ -2,51 +2,21 @@
 //!
 //! The pipe's write end is close-on-exec: end of file after `Confined` means that the command was exec'ed.
 
-use std::error::Error;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use serde::{Deserialize, Serialize};
 
+use crate::rundir::{FailedStart, Step};
+
 /// More than any report has; what a broken `confine` writes beyond it is ignored.
 const MOST_BYTES: usize = 256 * 1024;
-/// Leaves the exit record room for its tails.
-const ERROR_BYTES: usize = 2048;
-
-/// A step on the way to the command that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Failure {
-    /// The step: one word.
-    pub(crate) step: String,
-    /// What went wrong, with its causes.
-    pub(crate) error: String,
-}
-
-impl Failure {
-    /// Describes `error` with all its causes.
-    pub(crate) fn new(step: &str, error: &dyn Error) -> Self {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            let next = inner.to_string();
-            // Some errors have their cause in their own words.
-            if !text.ends_with(&next) {
-                text.push_str(": ");
-                text.push_str(&next);
-            }
-            cause = inner.source();
-        }
-        text.truncate(text.floor_char_boundary(ERROR_BYTES));
-        Self { step: step.to_owned(), error: text }
-    }
-}
-
 /// One line on the pipe.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Word {
     /// A step failed; nothing follows.
-    Failed(Failure),
+    Failed(FailedStart),
     /// Everything is applied; the command is exec'ed next.
     Confined(Box<policies::Report>),
 }
@@ -57,7 +27,7 @@ pub(super) enum Start {
     /// The command was exec'ed.
     Executed(Box<policies::Report>),
     /// A step failed.
-    Failed(Failure),
+    Failed(FailedStart),
     /// `confine` ended without a word.
     Silent,
 }
@@ -107,7 +77,7 @@ fn understand(bytes: &[u8]) -> Start {
         match serde_json::from_slice(line) {
             Ok(Word::Confined(report)) => start = Start::Executed(report),
             Ok(Word::Failed(failure)) => return Start::Failed(failure),
-            Err(error) => return Start::Failed(Failure::new("report", &error)),
+            Err(error) => return Start::Failed(FailedStart::new(Step::Report, &error)),
         }
     }
     start
@@ -119,18 +89,10 @@ mod tests {
 
     #[test]
     fn a_failure_after_the_report_is_what_counts() {
-        let failed = Failure { step: "exec".into(), error: "no such file".into() };
+        let failed = FailedStart::new(Step::Exec, &io::Error::other("no such file"));
         let line = serde_json::to_vec(&Word::Failed(failed.clone())).unwrap();
         assert!(matches!(understand(&line), Start::Failed(told) if told == failed));
         assert!(matches!(understand(b""), Start::Silent));
-        assert!(matches!(understand(b"{\"st"), Start::Failed(told) if told.step == "report"));
-    }
-
-    #[test]
-    fn a_failure_names_all_its_causes() {
-        #[derive(Debug, thiserror::Error)]
-        #[error("outer")]
-        struct Outer(#[source] io::Error);
-        assert_eq!(Failure::new("x", &Outer(io::Error::other("inner"))).error, "outer: inner");
+        assert!(matches!(understand(b"{\"st"), Start::Failed(told) if told.step == Step::Report));
     }
 }

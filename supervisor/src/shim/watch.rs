@@ -11,15 +11,15 @@ use super::deadline::{Ending, Step};
 use super::init::Init;
 use super::log::CappedLog;
 use super::record;
-use super::report::{Failure, ReportPipe, Start};
+use super::report::{ReportPipe, Start};
 use super::signals::Signals;
 use super::tail::Tail;
 use super::timer::Alarm;
 use super::tree::Tree;
 use super::worker::Worker;
 use crate::rundir::{
-    Cause, ExitRecord, RunDir, ShimSpec, StartedRecord, StopReason, StopRequest, UnkillableRecord, VERSION,
-    boottime_us,
+    self, Cause, Concern, ExitRecord, FailedStart, RunDir, ShimSpec, StartedRecord, StopReason, StopRequest,
+    UnkillableRecord, VERSION, boottime_us,
 };
 
 /// How much is copied of one stream before the loop looks at everything else again.
@@ -61,7 +61,7 @@ pub(super) struct Watch<'a> {
     tree: Tree,
     ending: Ending,
     sweep: Option<Sweep>,
-    failure: Option<Failure>,
+    failure: Option<FailedStart>,
     started_at: Option<u64>,
     ended: Option<WaitStatus>,
     lingered: u32,
@@ -236,7 +236,7 @@ impl<'a> Watch<'a> {
         let signal = self.ended.and_then(WaitStatus::terminating_signal);
         let cause = self.cause();
         let is_own_end = matches!(cause, Cause::Exited) && code != Some(0);
-        let is_spawned = !matches!(cause, Cause::SpawnFailed { .. });
+        let is_spawned = !matches!(cause, Cause::SpawnFailed(_));
         let [stdout, stderr] = &self.streams;
         ExitRecord {
             version: VERSION,
@@ -256,8 +256,8 @@ impl<'a> Watch<'a> {
     }
 
     fn cause(&self) -> Cause {
-        if let Some(Failure { step, error }) = self.failure.clone() {
-            return Cause::SpawnFailed { step, error };
+        if let Some(failure) = self.failure.clone() {
+            return Cause::SpawnFailed(failure);
         }
         if let Some(cause) = self.ending.cause() {
             return cause.clone();
@@ -266,7 +266,13 @@ impl<'a> Watch<'a> {
             return Cause::Exited;
         }
         let how = self.ended.map_or_else(|| "vanished".to_owned(), |status| format!("ended with {status:?}"));
-        Cause::SpawnFailed { step: "confine".to_owned(), error: format!("{how} before it reported") }
+        Cause::SpawnFailed(FailedStart {
+            step: rundir::Step::Confine,
+            error: format!("{how} before it reported"),
+            errno: None,
+            // Nothing of the worker's own has run.
+            concern: Concern::Policy,
+        })
     }
 }
 

@@ -36,7 +36,7 @@ impl Verb for Assignees {
     type Reply = Vec<AssigneeLine>;
 
     async fn run(self, call: Call) -> Result<Vec<AssigneeLine>, Failure> {
-        let lanes = call.service.lanes()?;
+        let lanes = call.service.lanes();
         let worker = call.actor.kind == kernel::ActorKind::Worker;
         let loads = call.read(|view| view.assignees()).await?;
         let mut named: BTreeMap<String, AssigneeLine> = lanes

@@ -222,11 +222,11 @@ impl Verb for Create {
         if call.actor.kind != ActorKind::Worker {
             crate::daemon::check_workspace(call.service.root(), &place, call.actor.uid)?;
         }
-        let lanes = call.service.lanes()?;
+        let lanes = call.service.lanes();
         if let Some(policy) = &self.policy {
             lanes.policy(policy)?;
         }
-        let mut warnings = Vec::from_iter(hindrance(self.assignee.as_ref(), &call)?);
+        let mut warnings = Vec::from_iter(hindrance(self.assignee.as_ref(), self.policy.as_deref(), &call));
         if self.goal || self.goal_max_turns.is_some() {
             warnings.push(NO_GOALS.to_owned());
         }
@@ -255,19 +255,22 @@ impl Verb for Create {
 }
 
 /// What will keep a task of this assignee from running as things are.
-pub(super) fn hindrance(assignee: Option<&Profile>, call: &Call) -> Result<Option<String>, Failure> {
-    let lanes = call.service.lanes()?;
-    Ok(match assignee {
+pub(super) fn hindrance(assignee: Option<&Profile>, policy: Option<&str>, call: &Call) -> Option<String> {
+    let (lanes, config) = (call.service.lanes(), call.service.config());
+    match assignee {
         None => Some("nobody is assigned, so nothing runs it: supervisor assign <id> <profile>".to_owned()),
-        Some(assignee) if lanes.get(assignee).is_none() => Some(format!(
+        Some(assignee) if !lanes.knows(assignee) => Some(format!(
             "no lane or profile `{assignee}` exists here, so the task waits for a worker that claims it; the lanes \
              are: {}",
             lanes.names().join(", ")
         )),
+        Some(assignee) if let Some(why) = lanes.obstacle(assignee, policy, &config) => {
+            Some(format!("nothing runs it for now: it {}", why.text))
+        }
         Some(_) if call.service.daemon().is_none() => Some(
             "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch"
                 .to_owned(),
         ),
         Some(_) => None,
-    })
+    }
 }

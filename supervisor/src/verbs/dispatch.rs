@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::daemon::{Claim, Event, Room, TaskKey, Waiting, claim_place, look};
+use crate::daemon::{Claim, Event, Room, TaskKey, Waiting, look};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Screen, printable};
@@ -183,13 +183,15 @@ async fn room(call: &Call) -> Result<Room, Failure> {
         return answer.await.map_err(|_| stopping());
     }
     let board = call.board.name().clone();
+    let (lanes, config) = (call.service.lanes(), call.service.config());
     let running = call
         .read(move |view| {
             let ours = view.open_runs()?.into_iter().filter(|run| run.hand == Holder::Supervisor);
             let claim = |run: Run| {
                 let workspace = view.expect_task(&run.task_id)?.workspace;
                 let key = TaskKey { board: board.clone(), task: run.task_id };
-                Ok(Claim::new(key, run.tenant, run.profile, &workspace, claim_place(&workspace)))
+                let policy = run.policy.as_deref();
+                Ok(Claim::new(key, (run.tenant, run.profile), (policy, &workspace), (&lanes, &config)))
             };
             ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
         })
@@ -199,7 +201,8 @@ async fn room(call: &Call) -> Result<Room, Failure> {
 
 /// What a pass would do now: the same look as the daemon's, and the same reasons.
 async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
-    let lanes = call.service.lanes()?;
+    let lanes = call.service.lanes();
+    let config = call.service.config();
     let mut room = room(call).await?.limited(max);
     let board = call.board.name().clone();
     call.read(move |view| {
@@ -225,13 +228,18 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 plan.skipped_unassigned.push(task.id);
                 continue;
             };
-            if lanes.get(&profile).is_none() {
+            if !lanes.knows(&profile) {
                 plan.skipped_nonspawnable.push(task.id);
                 continue;
             }
+            let policy = task.policy.as_deref();
+            if let Some(why) = lanes.obstacle(&profile, policy, &config) {
+                plan.waiting.push(Waiting { board: board.clone(), task: task.id, why });
+                continue;
+            }
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
-            let place = claim_place(&task.workspace);
-            let claim = Claim::new(key, task.tenant, Some(profile.clone()), &task.workspace, place);
+            let who = (task.tenant, Some(profile.clone()));
+            let claim = Claim::new(key, who, (policy, &task.workspace), (&lanes, &config));
             let refusal = room.refusal(&claim);
             match (why, refusal) {
                 (None, Some(refusal)) if refusal.reach == Reach::Profile => {

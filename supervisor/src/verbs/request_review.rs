@@ -67,7 +67,7 @@ impl Verb for RequestReview {
         }
         call.refuse_live_without_daemon(&self.task_ids).await?;
         let missing = match &self.reviewer {
-            Some(reviewer) if call.service.lanes()?.get(reviewer).is_none() => Some(format!(
+            Some(reviewer) if !call.service.lanes().knows(reviewer) => Some(format!(
                 "no lane or profile `{reviewer}` exists here, so the review waits for a worker that claims it"
             )),
             Some(_) | None => None,

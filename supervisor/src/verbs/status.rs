@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::daemon::{Event, LiveRun, Phase, Snapshot, Waiting};
+use crate::daemon::{Broken, Event, LiveRun, Phase, Snapshot, Waiting};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::lanes::Defect;
 use crate::owner::OwnerLock;
 use crate::rundir::boottime_us;
 use crate::sample::{Sampler, Usage};
@@ -97,6 +98,12 @@ pub(crate) struct StatusReport {
     pub(crate) workers: Vec<WorkerLine>,
     /// How many tasks of the board are in which status.
     pub(crate) counts: BTreeMap<String, i64>,
+    /// Files of the configuration that cannot be used.
+    pub(crate) defects: Vec<Defect>,
+    /// Policies that this host cannot hold, and why: tasks under them wait. Known to a daemon.
+    pub(crate) unheld_policies: BTreeMap<String, String>,
+    /// What several tasks need and what does not work.
+    pub(crate) broken: Vec<Broken>,
     /// Tasks that wait, and what for; at most 20.
     pub(crate) waiting: Vec<Waiting>,
     /// How many more wait.
@@ -145,6 +152,7 @@ impl Verb for Status {
         }
         let told = i64::try_from(waiting.len()).unwrap_or(i64::MAX);
         let waiting_more = kernel::waiting_count(&counts).saturating_sub(told).max(0);
+        let broken = snapshot.as_ref().map(|snapshot| snapshot.broken.clone()).unwrap_or_default();
         let live = match snapshot {
             Some(mut snapshot) => {
                 // Heartbeats go to the board; the owner loop does not follow them.
@@ -166,7 +174,22 @@ impl Verb for Status {
         let workers = sampled.await.map_err(|e| Failure::failed(format!("procfs could not be read: {e}")))?;
         let root = call.service.root().dir().to_owned();
         let holder = daemon.is_none().then(|| OwnerLock::daemon(call.service.root())).flatten();
-        Ok(StatusReport { daemon, holder, root, board, workers, counts, waiting, waiting_more, now })
+        let defects = call.service.defects();
+        let unheld_policies = call.service.lanes().unheld().clone();
+        Ok(StatusReport {
+            daemon,
+            holder,
+            root,
+            board,
+            workers,
+            counts,
+            defects,
+            unheld_policies,
+            broken,
+            waiting,
+            waiting_more,
+            now,
+        })
     }
 
     fn show(reply: &StatusReport, screen: &mut Screen) {
@@ -174,6 +197,29 @@ impl Verb for Status {
         if !reply.workers.is_empty() {
             screen.heading("Live workers");
             show_workers(reply, screen);
+        }
+        if !reply.defects.is_empty() {
+            screen.heading("Configuration");
+            for defect in &reply.defects {
+                let text = format!("{defect}; {}", defect.consequence());
+                screen.hanging("  ", &printable(&text));
+            }
+        }
+        if !reply.unheld_policies.is_empty() {
+            screen.heading("Policies that this host cannot hold");
+            for (policy, why) in &reply.unheld_policies {
+                screen.hanging(&format!("{}: ", printable(policy)), &printable(why));
+            }
+        }
+        if !reply.broken.is_empty() {
+            screen.heading("Broken");
+            for broken in &reply.broken {
+                let again = broken.until.map_or_else(String::new, |at| {
+                    format!(" (tried again at {})", crate::moment::soon(at, reply.now))
+                });
+                let text = format!("{}{again}", broken.why);
+                screen.hanging(&format!("{}: ", printable(&broken.what)), &printable(&text));
+            }
         }
         if !reply.waiting.is_empty() {
             screen.heading("Waiting");

@@ -18,7 +18,7 @@ impl Dispatcher {
             if failure.code == Code::NotFound {
                 return self.unreadable(board, &failure, now);
             }
-            self.patience.pause(failure.to_string(), now);
+            self.backoff.pause(failure.to_string(), now);
         }
         self.boards.entry(board.clone()).or_default().waking = false;
         // A wake-up that changed nothing commits nothing, and the next moment must be asked for all the same.
@@ -32,7 +32,7 @@ impl Dispatcher {
             self.boards.remove(&board);
             return Vec::new();
         }
-        self.patience.pause(failure.to_string(), now);
+        self.backoff.pause(failure.to_string(), now);
         self.board_done(board)
     }
 
@@ -49,7 +49,7 @@ impl Dispatcher {
             )));
         }
         self.boards.remove(board);
-        self.patience.forget_board(board);
+        self.backoff.forget_board(board);
         Ok(())
     }
 }

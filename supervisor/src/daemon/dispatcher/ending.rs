@@ -113,7 +113,7 @@ impl Dispatcher {
             (Some(StopMode::Drain), _) => quiet,
             // What only waits for its board is told by the next daemon: its run directory says how it ended.
             (Some(StopMode::Preempt | StopMode::Kill), _) => settled(),
-            (None, Horizon::Idle(_)) => quiet && !reading && self.patience.why().is_none(),
+            (None, Horizon::Idle(_)) => quiet && !reading && self.backoff.why().is_none(),
             (None, Horizon::Forever) => false,
         }
     }

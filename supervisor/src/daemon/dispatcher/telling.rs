@@ -50,7 +50,7 @@ impl Dispatcher {
         if waiting > 0 {
             line = format!("{line}, {waiting} waiting");
         }
-        let paused = self.patience.why().map(|why| format!("paused: {why}"));
+        let paused = self.backoff.why().map(|why| format!("paused: {why}"));
         for text in paused.into_iter().chain(self.stopping.map(|mode| mode.word().to_owned())) {
             line.push_str("; ");
             line.push_str(&text);
@@ -63,8 +63,9 @@ impl Dispatcher {
         live.sort_by_key(|run| (run.started_at, run.run));
         Snapshot {
             live,
-            paused: self.patience.why(),
+            paused: self.backoff.why(),
             stopping: self.stopping.map(|mode| mode.word().to_owned()),
+            broken: self.backoff.broken(),
             wakeups: self.wakeups,
         }
     }

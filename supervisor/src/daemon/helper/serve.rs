@@ -9,8 +9,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
 use workspace::{Failure, Job};
 
-use super::super::shortage::{self, is_shortage};
 use super::{Reply, Taking, Task, broken};
+use crate::shortage::{self, is_shortage};
 
 /// Runs the helper.
 ///

@@ -1,0 +1,97 @@
+//! Whether a host can hold a policy at all, whatever the run, and whom a refusal concerns.
+
+use crate::cgroup::{Cgroup, Controller};
+use crate::files::Granted;
+use crate::policy::{Accepted, Policy};
+use crate::process::MountNamespace;
+use crate::refusal::PlanError;
+use crate::report::{Layer, LayerReport};
+use crate::support::{BoardKind, Support};
+use crate::surroundings::{BoardAccess, Surroundings};
+
+impl PlanError {
+    /// Returns whether every run under the policy fails like this on this host, and not the one alone whose surroundings
+    /// these are.
+    pub fn is_general(&self, around: &Surroundings) -> bool {
+        match self {
+            Self::Root | Self::Foreign { .. } => false,
+            Self::Path(error) => !around.has(error.path()),
+            Self::Closed { path, .. } | Self::Around { path, .. } | Self::Uncovered { path, .. } => {
+                !around.has(path)
+            }
+            Self::Abi { .. }
+            | Self::Seccomp
+            | Self::View { .. }
+            | Self::BoardSocket { .. }
+            | Self::Mounts(_)
+            | Self::Files { .. }
+            | Self::Network { .. }
+            | Self::Loopback { .. }
+            | Self::Toolchain { .. }
+            | Self::Limit { .. }
+            | Self::Cgroup { .. }
+            | Self::Ruleset(_)
+            | Self::Filter(_) => true,
+        }
+    }
+}
+
+impl Policy {
+    /// Checks whether this host can hold the policy at all, whatever the run.
+    ///
+    /// # Errors
+    /// Names what the host lacks.
+    pub fn check_host(&self, host: &Support) -> Result<(), PlanError> {
+        let abi = self.abi(host)?;
+        let no_view = self.no_view(host, &Granted::default());
+        if let Some(why) = &no_view
+            && self.is_confined()
+            && self.process.mount_namespace == MountNamespace::Require
+        {
+            return Err(PlanError::View { policy: self.name.clone(), why: why.clone() });
+        }
+        self.check_files(abi, no_view.is_none())?;
+        let filtered = self.filtered(host)?;
+        let board = match host.board_access_kind() {
+            BoardKind::Socket => BoardAccess::None,
+            // Whichever it is.
+            BoardKind::Port => BoardAccess::Port(1),
+        };
+        if self.is_confined()
+            && let Some(why) = self.network.unheld(&self.network.reach(&board), abi, filtered)
+            && !self.accepts(Accepted::Network)
+        {
+            return Err(PlanError::Network { policy: self.name.clone(), why });
+        }
+        let gap = |controller: &Controller| !host.controllers.contains(controller);
+        match self.limits.controllers().find(gap) {
+            Some(limit) => self.refuse_limit(limit, "the cgroups of runs lack the controller".to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    fn refuse_limit(&self, limit: Controller, why: String) -> Result<(), PlanError> {
+        if self.is_hard() { Err(PlanError::Limit { policy: self.name.clone(), limit, why }) } else { Ok(()) }
+    }
+
+    /// Opens the run's cgroup, and refuses limits that it does not hold.
+    pub(crate) fn cgroup(&self, around: &Surroundings) -> Result<(Option<Cgroup>, LayerReport), PlanError> {
+        let Some(path) = &around.work_cgroup else {
+            if let Some(limit) = self.limits.controllers().next() {
+                self.refuse_limit(limit, "the run has no cgroup".to_owned())?;
+            }
+            let why = match around.pid_namespace {
+                Some(_) => "this run has none; a pid namespace holds its processes together",
+                None => "this run has none",
+            };
+            return Ok((None, LayerReport::absent(Layer::Cgroup, why)));
+        };
+        let (cgroup, gaps) = Cgroup::open(path, &self.limits)
+            .map_err(|source| PlanError::Cgroup { path: path.clone(), source })?;
+        for gap in gaps.iter().filter(|gap| gap.controller.is_alone()) {
+            self.refuse_limit(gap.controller, gap.why.clone())?;
+        }
+        let gaps: Vec<String> = gaps.into_iter().map(|gap| gap.why).collect();
+        Ok((Some(cgroup), LayerReport::unless(Layer::Cgroup, &gaps)))
+    }
+}

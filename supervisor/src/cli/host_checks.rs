@@ -1,0 +1,132 @@
+//! What `doctor` finds out about the configuration and about this host.
+
+use super::doctor::{Check, Verdict};
+use crate::config::Config;
+use crate::daemon;
+use crate::lanes::Lanes;
+use crate::owner::OwnerLock;
+use crate::paths::Root;
+
+/// Files of the configuration that cannot be used.
+pub(super) fn configuration(root: &Root) -> Vec<Check> {
+    let mut checks = Vec::new();
+    if let Err(failure) = Config::load(root) {
+        checks.push(Check::failed("configuration", failure));
+    }
+    for defect in Lanes::load(root).defects() {
+        let text = format!("{defect}; {}", defect.consequence());
+        checks.push(Check::new("configuration", Verdict::Error, text).hint(defect.hint()));
+    }
+    if checks.is_empty() {
+        checks.push(Check::new("configuration", Verdict::Ok, "every file can be used"));
+    }
+    checks
+}
+
+/// Policies under which nothing can be started here.
+fn unheld(root: &Root, host: &policies::Support) -> Vec<Check> {
+    let lanes = Lanes::load(root).on(host);
+    let unheld = lanes.unheld().iter();
+    unheld
+        .map(|(policy, why)| {
+            let text = format!("this host cannot hold it, so its tasks wait: {why}");
+            Check::new(format!("policy {policy}"), Verdict::Error, text)
+        })
+        .collect()
+}
+
+/// What this host enforces for workers, in plain words.
+pub(super) fn host(root: &Root) -> Vec<Check> {
+    let daemon = OwnerLock::holder(root).and_then(|holder| crate::owner::pid_of(&holder));
+    let host = daemon::examine_host(daemon);
+    let abi = host.support.landlock_abi;
+    let landlock = match abi {
+        0 => Check::new(
+            "files",
+            Verdict::Error,
+            "this kernel has no Landlock: workers cannot be kept to their files",
+        )
+        .hint("boot with lsm=landlock,… on Linux 6.12 or newer"),
+        1..4 => Check::new(
+            "files",
+            Verdict::Warning,
+            format!("workers are kept to their files; TCP is not ruled (Landlock ABI {abi})"),
+        ),
+        4..6 => Check::new(
+            "files",
+            Verdict::Warning,
+            format!(
+                "workers are kept to their files and ports; signals and abstract sockets are not ruled (Landlock ABI {abi})"
+            ),
+        ),
+        _ => Check::new(
+            "files",
+            Verdict::Ok,
+            format!("workers are kept to their files, ports and signals (Landlock ABI {abi})"),
+        ),
+    };
+    let seccomp = if host.support.seccomp {
+        Check::new("system calls", Verdict::Ok, "dangerous system calls are refused (seccomp)")
+    } else {
+        Check::new("system calls", Verdict::Error, "this kernel cannot filter system calls")
+    };
+    let view = match &host.support.view {
+        policies::View::Privileged => {
+            Check::new("view", Verdict::Ok, "each worker sees only what it is granted")
+        }
+        policies::View::UserNamespace => {
+            Check::new("view", Verdict::Ok, "each worker sees only what it is granted (in a user namespace)")
+        }
+        policies::View::Unavailable { why } => Check::new(
+            "view",
+            Verdict::Warning,
+            format!("workers see the names of files that they may not open: {why}"),
+        ),
+    };
+    let socket = match host.support.board_access_kind() {
+        policies::BoardKind::Socket => {
+            Check::new("board access", Verdict::Ok, "workers reach the board through one Unix socket")
+        }
+        policies::BoardKind::Port => Check::new(
+            "board access",
+            Verdict::Warning,
+            "workers reach the board through a loopback port, because other Unix sockets cannot be hidden from them",
+        ),
+    };
+    let groups = match (host.cgroups, &host.gap) {
+        (Ok(()), None) => Check::new(
+            "cgroups",
+            Verdict::Ok,
+            "each run has a group of its own, is ended as a whole and is kept to its memory, cpu and pids",
+        ),
+        (Ok(()), Some(why)) => Check::new(
+            "cgroups",
+            Verdict::Warning,
+            format!(
+                "each run has a group of its own and is ended as a whole; limits are not all held: {why}"
+            ),
+        )
+        .hint("a policy that limits memory or cpu is refused here, unless its compatibility is best_effort"),
+        (Err(why), _) => Check::new(
+            "cgroups",
+            Verdict::Warning,
+            format!("a run's processes are found one by one, and memory is not limited: {why}"),
+        ),
+    };
+    let uid = if host.support.uid == 0 {
+        Check::new("users", Verdict::Ok, "each task's worker has a user of its own")
+    } else {
+        Check::new(
+            "users",
+            Verdict::Warning,
+            format!(
+                "workers run as your own user (uid {}): the sandbox alone keeps them from your files",
+                host.support.uid
+            ),
+        )
+        .hint("a daemon run by root gives each task a user of its own")
+    };
+    let mut checks = vec![landlock, seccomp, view, socket, groups, uid];
+    checks.extend(unheld(root, &host.support));
+    checks
+}

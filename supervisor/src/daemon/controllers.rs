@@ -1,0 +1,263 @@
+//! The controllers of cgroup v2, which hold the limits of runs: handed on from the daemon's own group to each run's.
+//!
+//! A group that hands controllers on has no process of its own (cgroup-v2.rst, "No Internal Process Constraint"), so the
+//! daemon moves into a leaf of the group that it was given:
+//!
+//! ```text
+//! supervisor.service                 given with its controllers (Delegate=yes)
+//! ├── daemon                         the daemon and its helpers
+//! └── supervisor-<root>
+//!     └── <run>
+//!         ├── shim
+//!         └── work                   memory.max, cpu.max, pids.max
+//! ```
+//!
+//! systemd starts the daemon in the leaf (`DelegateSubgroup=daemon`, since 254). A service without that could not be
+//! restarted beside live workers once its group hands controllers on, because systemd puts the next daemon into the group
+//! itself; there the group stays as it is, and limits are not held.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use policies::Controller;
+
+/// The leaf that the daemon itself is in.
+const LEAF: &str = "daemon";
+
+/// The group that the daemon was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unit {
+    dir: PathBuf,
+    stands: Stands,
+}
+
+/// Where in its group this process stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stands {
+    /// In the group itself.
+    Within,
+    /// In its leaf.
+    InLeaf,
+    /// In the root of the hierarchy, which may have processes of its own.
+    AtTop,
+}
+
+/// The controllers that runs have, and why others are missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Handed {
+    pub(super) controllers: BTreeSet<Controller>,
+    pub(super) gap: Option<String>,
+}
+
+impl Unit {
+    /// The group of this process, `group` from `mount` on.
+    pub(super) fn of(mount: &Path, group: &str) -> Self {
+        let own = mount.join(group.trim_start_matches('/'));
+        let is_leaf = own.file_name().is_some_and(|name| name == LEAF);
+        match own.parent().filter(|_| is_leaf) {
+            Some(unit)
+                if unit.join("cgroup.type").exists() && processes(unit).is_ok_and(|all| all.is_empty()) =>
+            {
+                Unit { dir: unit.to_owned(), stands: Stands::InLeaf }
+            }
+            _ => {
+                // Every group but the root has a type (cgroup-v2.rst, "Core Interface Files").
+                let stands = if own.join("cgroup.type").exists() { Stands::Within } else { Stands::AtTop };
+                Unit { dir: own, stands }
+            }
+        }
+    }
+
+    /// The group of another process, a daemon that may hand its controllers on.
+    pub(super) fn of_daemon(mount: &Path, group: &str) -> Handed {
+        let unit = Unit::of(mount, group);
+        match listed(&unit.dir.join("cgroup.subtree_control")) {
+            Ok(handed) if !handed.is_empty() => Handed { gap: lacking(&handed), controllers: handed },
+            Ok(_) => unit.look(),
+            Err(why) => Handed { gap: Some(why), ..Handed::default() },
+        }
+    }
+
+    /// Its directory.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What the runs of a daemon that starts in this group will have; changes nothing.
+    pub(super) fn look(&self) -> Handed {
+        let given = match self.given() {
+            Ok(given) => given,
+            Err(why) => return Handed { gap: Some(why), ..Handed::default() },
+        };
+        match self.hindrance() {
+            Some(why) => Handed { gap: Some(why), ..Handed::default() },
+            None => Handed { gap: lacking(&given), controllers: given },
+        }
+    }
+
+    /// Makes the group hand its controllers on, from a leaf where this process stands within it.
+    pub(super) fn hand_on(&self) -> Handed {
+        let looked = self.look();
+        if looked.controllers.is_empty() {
+            return looked;
+        }
+        let fail = |act: &str, e: &io::Error| Handed {
+            gap: Some(format!("{}: failed to {act}: {e}", self.dir.display())),
+            ..Handed::default()
+        };
+        if self.stands == Stands::Within
+            && let Err(e) =
+                super::cgroup::make(&self.dir.join(LEAF)).and_then(|()| enter(&self.dir.join(LEAF)))
+        {
+            return fail("move the daemon into a leaf", &e);
+        }
+        match enable(&self.dir, &looked.controllers) {
+            Ok(()) => looked,
+            Err(e) => {
+                if self.stands == Stands::Within && enter(&self.dir).is_ok() {
+                    drop(std::fs::remove_dir(self.dir.join(LEAF)));
+                }
+                fail("hand the controllers on", &e)
+            }
+        }
+    }
+
+    /// The controllers that the group has.
+    fn given(&self) -> Result<BTreeSet<Controller>, String> {
+        let given = listed(&self.dir.join("cgroup.controllers"))?;
+        if given.is_empty() {
+            return Err(format!("no controller was handed on to {}", self.dir.display()));
+        }
+        Ok(given)
+    }
+
+    /// Why the group cannot hand controllers on, if something else than this process needs it as it is.
+    fn hindrance(&self) -> Option<String> {
+        if self.stands != Stands::Within {
+            return None;
+        }
+        if self.dir.extension().is_some_and(|kind| kind == "service") {
+            return Some(format!(
+                "{} was not given a leaf for the daemon: DelegateSubgroup=daemon in its unit, with systemd 254 or later",
+                self.dir.display()
+            ));
+        }
+        let own = i32::try_from(std::process::id()).ok();
+        let others =
+            processes(&self.dir).unwrap_or_default().into_iter().filter(|pid| Some(*pid) != own).count();
+        (others > 0).then(|| {
+            format!(
+                "{} has other processes ({others}); run the daemon as a service, or with: systemd-run --scope -p \
+                 Delegate=yes supervisor daemon",
+                self.dir.display()
+            )
+        })
+    }
+}
+
+/// Lets a group hand controllers on to those beneath it.
+pub(super) fn enable(group: &Path, controllers: &BTreeSet<Controller>) -> io::Result<()> {
+    if controllers.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<String> =
+        controllers.iter().map(|controller| format!("+{}", controller.as_str())).collect();
+    std::fs::write(group.join("cgroup.subtree_control"), words.join(" "))
+}
+
+/// The controllers that a file of a group lists.
+fn listed(path: &Path) -> Result<BTreeSet<Controller>, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let has = |one: &Controller| text.split_whitespace().any(|word| word == one.as_str());
+    Ok(Controller::ALL.into_iter().filter(has).collect())
+}
+
+fn lacking(given: &BTreeSet<Controller>) -> Option<String> {
+    let missing: Vec<&str> =
+        Controller::ALL.into_iter().filter(|one| !given.contains(one)).map(Controller::as_str).collect();
+    (!missing.is_empty()).then(|| format!("not handed on to this group: {}", missing.join(", ")))
+}
+
+fn enter(group: &Path) -> io::Result<()> {
+    std::fs::write(group.join("cgroup.procs"), std::process::id().to_string())
+}
+
+fn processes(group: &Path) -> io::Result<Vec<i32>> {
+    let text = std::fs::read_to_string(group.join("cgroup.procs"))?;
+    Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory that looks like a group.
+    fn group(dir: &Path, controllers: &str, procs: &str) {
+        std::fs::create_dir_all(dir).unwrap();
+        for (file, text) in [
+            ("cgroup.controllers", controllers),
+            ("cgroup.procs", procs),
+            ("cgroup.type", "domain\n"),
+            ("cgroup.subtree_control", ""),
+        ] {
+            std::fs::write(dir.join(file), text).unwrap();
+        }
+    }
+
+    fn all() -> BTreeSet<Controller> {
+        Controller::ALL.into_iter().collect()
+    }
+
+    #[test]
+    fn a_daemon_alone_in_its_group_moves_into_a_leaf_and_hands_on_what_it_has() {
+        let mount = tempfile::tempdir().unwrap();
+        let dir = mount.path().join("unit");
+        group(&dir, "cpuset cpu memory pids\n", &format!("{}\n", std::process::id()));
+        let unit = Unit::of(mount.path(), "/unit");
+        assert_eq!(unit.hand_on(), Handed { controllers: all(), gap: None });
+        let control = std::fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap();
+        assert_eq!(control, "+cpu +memory +pids");
+        let leaf = std::fs::read_to_string(dir.join("daemon/cgroup.procs")).unwrap();
+        assert_eq!(leaf, std::process::id().to_string());
+    }
+
+    #[test]
+    fn a_group_with_other_processes_is_left_as_it_is() {
+        let mount = tempfile::tempdir().unwrap();
+        let dir = mount.path().join("unit");
+        group(&dir, "memory pids\n", &format!("1\n{}\n", std::process::id()));
+        let handed = Unit::of(mount.path(), "/unit").hand_on();
+        assert!(handed.controllers.is_empty() && handed.gap.unwrap().contains("other processes (1)"));
+        assert!(!dir.join("daemon").exists());
+    }
+
+    #[test]
+    fn a_service_that_systemd_could_not_restart_is_left_as_it_is() {
+        let mount = tempfile::tempdir().unwrap();
+        let dir = mount.path().join("supervisor.service");
+        group(&dir, "cpu memory pids\n", &format!("{}\n", std::process::id()));
+        let handed = Unit::of(mount.path(), "/supervisor.service").hand_on();
+        assert!(handed.gap.unwrap().contains("DelegateSubgroup=daemon"));
+        assert!(!dir.join("daemon").exists());
+    }
+
+    #[test]
+    fn what_is_not_handed_on_is_named() {
+        let mount = tempfile::tempdir().unwrap();
+        group(&mount.path().join("unit"), "memory pids\n", "");
+        let handed = Unit::of(mount.path(), "/unit").look();
+        assert_eq!(handed.gap.as_deref(), Some("not handed on to this group: cpu"));
+        group(&mount.path().join("bare"), "\n", "");
+        assert!(Unit::of(mount.path(), "/bare").look().gap.unwrap().contains("no controller"));
+    }
+
+    #[test]
+    fn a_daemon_that_was_started_in_the_leaf_uses_the_group_above() {
+        let mount = tempfile::tempdir().unwrap();
+        group(&mount.path().join("unit"), "cpu memory pids\n", "");
+        group(&mount.path().join("unit/daemon"), "cpu memory pids\n", "7\n8\n");
+        let unit = Unit::of(mount.path(), "/unit/daemon");
+        assert_eq!((unit.dir(), unit.hand_on().controllers), (&*mount.path().join("unit"), all()));
+    }
+}

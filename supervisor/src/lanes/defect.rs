@@ -1,0 +1,118 @@
+//! A file of the configuration that cannot be used: where it is wrong, and what that disables.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// A file of the configuration that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Defect {
+    /// What it defines.
+    pub(crate) subject: Subject,
+    /// The file, or the directory that cannot be listed.
+    pub(crate) path: PathBuf,
+    /// The line, counted from 1.
+    pub(crate) line: Option<usize>,
+    /// The key.
+    pub(crate) key: Option<String>,
+    /// What is wrong.
+    pub(crate) message: String,
+    /// What becomes of what it defines.
+    pub(crate) effect: Effect,
+}
+
+/// What a file of the configuration defines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Subject {
+    /// A lane.
+    Lane(String),
+    /// A policy.
+    Policy(String),
+    /// All lanes, or all policies, of a directory that cannot be listed.
+    Directory,
+    /// The settings of the daemon.
+    Settings,
+}
+
+/// What becomes of what a defective file defines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Effect {
+    /// It cannot be used.
+    Disabled,
+    /// The daemon goes on with the last version that was good.
+    KeptLast,
+}
+
+impl Defect {
+    /// A defect about which only the file is known.
+    pub(super) fn new(subject: Subject, path: &Path, message: impl Into<String>) -> Self {
+        Defect {
+            subject,
+            path: path.to_owned(),
+            line: None,
+            key: None,
+            message: message.into(),
+            effect: Effect::Disabled,
+        }
+    }
+
+    /// A file that could not be read.
+    pub(super) fn unreadable(subject: Subject, path: &Path, error: &std::io::Error) -> Self {
+        Defect::new(subject, path, format!("it cannot be read: {error}"))
+    }
+
+    /// Settings that a running daemon does not take over.
+    pub(crate) fn settings(path: &Path, failure: &Failure) -> Self {
+        Defect { effect: Effect::KeptLast, ..Defect::new(Subject::Settings, path, &failure.message) }
+    }
+
+    /// The same, with its line and its key.
+    pub(super) fn at(self, line: usize, key: Option<String>) -> Self {
+        Defect { line: Some(line), key, ..self }
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> String {
+        let manual = match self.subject {
+            Subject::Lane(_) => "docs/lanes.md",
+            Subject::Policy(_) => "docs/policies.md",
+            Subject::Directory | Subject::Settings => "docs/configuration.md",
+        };
+        format!(
+            "correct the file ({manual} describes it), then let the daemon read it: kill -HUP, or systemctl reload"
+        )
+    }
+
+    /// What is disabled, or goes on as it was.
+    pub(crate) fn consequence(&self) -> String {
+        let what = match &self.subject {
+            Subject::Lane(name) => format!("the lane {name}"),
+            Subject::Policy(name) => format!("the policy {name}"),
+            Subject::Directory => "what its files define".to_owned(),
+            Subject::Settings => "the configuration".to_owned(),
+        };
+        match self.effect {
+            Effect::Disabled => format!("{what} is disabled"),
+            Effect::KeptLast => format!("{what} stays as it was last read"),
+        }
+    }
+}
+
+/// `lanes.d/mine.toml:3 (prompt): what is wrong`.
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if let Some(key) = &self.key {
+            write!(f, " ({key})")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}

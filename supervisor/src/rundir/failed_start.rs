@@ -1,0 +1,183 @@
+//! A start that came to nothing before the worker's command: the step, the reason, and whom it concerns, as data.
+//!
+//! `confine` reports it to the shim, and the shim puts it into the exit record. The words are for people; the daemon
+//! decides by `step`, `errno` and `concern` alone.
+
+use std::error::Error;
+
+use serde::{Deserialize, Serialize};
+
+use crate::shortage;
+
+/// Leaves the exit record room for its tails.
+const ERROR_BYTES: usize = 2048;
+
+/// A step on the way to the command that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FailedStart {
+    /// The step.
+    pub(crate) step: Step,
+    /// What went wrong, with its causes.
+    pub(crate) error: String,
+    /// The system's number for it, where a system call failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) errno: Option<i32>,
+    /// Which runs fail like this one.
+    #[serde(default)]
+    pub(crate) concern: Concern,
+}
+
+/// The steps from the shim's first instruction to the worker's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Step {
+    /// The shim's own setup.
+    Shim,
+    /// Reading what is to run.
+    Spec,
+    /// Entering the run's cgroup.
+    Cgroup,
+    /// Making the run's pid namespace.
+    Namespace,
+    /// Writing who the shim is.
+    Pid,
+    /// Leasing the workspace.
+    Lease,
+    /// Opening the log.
+    Log,
+    /// Making the timer of the deadline.
+    Timer,
+    /// Starting `confine`.
+    Spawn,
+    /// The start of `confine`, or its end without a word.
+    Confine,
+    /// Checking the policy.
+    Plan,
+    /// Applying the policy.
+    Apply,
+    /// Entering the workspace.
+    Cwd,
+    /// Reporting what is enforced.
+    Report,
+    /// Executing the command.
+    Exec,
+    /// A step that another release has.
+    #[serde(other)]
+    Unknown,
+}
+
+/// Which runs fail like one that did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Concern {
+    /// This one alone.
+    #[default]
+    Run,
+    /// Each run of its lane under its policy.
+    Lane,
+    /// Each run under its policy.
+    Policy,
+    /// Each run of the root.
+    Root,
+    /// None: another run has the workspace for the moment.
+    Moment,
+    /// A limit of its policy was met, which a lack of the host's would look like.
+    Limit,
+    /// What another release means.
+    #[serde(other)]
+    Unknown,
+}
+
+impl FailedStart {
+    /// Describes `error` with all its causes.
+    pub(crate) fn new(step: Step, error: &(dyn Error + 'static)) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            let next = inner.to_string();
+            // Some errors have their cause in their own words.
+            if !text.ends_with(&next) {
+                text.push_str(": ");
+                text.push_str(&next);
+            }
+            cause = inner.source();
+        }
+        text.truncate(text.floor_char_boundary(ERROR_BYTES));
+        Self { step, error: text, errno: shortage::number_of(error), concern: step.concern() }
+    }
+
+    /// The same, for other runs than those of its step.
+    pub(crate) fn concerning(self, concern: Concern) -> Self {
+        Self { concern, ..self }
+    }
+}
+
+impl Step {
+    /// Which runs a failure of the step concerns, where nothing more is known of it.
+    fn concern(self) -> Concern {
+        match self {
+            Self::Shim
+            | Self::Spec
+            | Self::Cgroup
+            | Self::Namespace
+            | Self::Pid
+            | Self::Log
+            | Self::Timer
+            | Self::Spawn => Concern::Root,
+            Self::Lease => Concern::Moment,
+            Self::Confine | Self::Plan | Self::Apply | Self::Report => Concern::Policy,
+            Self::Cwd => Concern::Run,
+            Self::Exec => Concern::Lane,
+            Self::Unknown => Concern::Unknown,
+        }
+    }
+
+    /// The word that people read.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Shim => "shim",
+            Self::Spec => "spec",
+            Self::Cgroup => "cgroup",
+            Self::Namespace => "namespace",
+            Self::Pid => "pid",
+            Self::Lease => "lease",
+            Self::Log => "log",
+            Self::Timer => "timer",
+            Self::Spawn => "spawn",
+            Self::Confine => "confine",
+            Self::Plan => "plan",
+            Self::Apply => "apply",
+            Self::Cwd => "cwd",
+            Self::Report => "report",
+            Self::Exec => "exec",
+            Self::Unknown => "start",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("outer")]
+    struct Outer(#[source] io::Error);
+
+    #[test]
+    fn a_failure_names_all_its_causes_and_carries_the_number() {
+        let failed = FailedStart::new(Step::Exec, &Outer(io::Error::from_raw_os_error(24)));
+        assert!(failed.error.starts_with("outer: "), "{}", failed.error);
+        assert_eq!((failed.errno, failed.concern), (Some(24), Concern::Lane));
+    }
+
+    #[test]
+    fn what_another_release_wrote_is_read() {
+        let old: FailedStart = serde_json::from_str(r#"{"step":"exec","error":"no"}"#).unwrap();
+        assert_eq!((old.step, old.errno, old.concern), (Step::Exec, None, Concern::Run));
+        let new = r#"{"step":"teleport","error":"no","concern":"galaxy","more":1}"#;
+        let new: FailedStart = serde_json::from_str(new).unwrap();
+        assert_eq!((new.step, new.concern), (Step::Unknown, Concern::Unknown));
+    }
+}

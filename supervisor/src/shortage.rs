@@ -1,0 +1,63 @@
+//! What a host may lack for a while: space, descriptors, memory, processes, or a working disk. No task is to blame for it.
+//!
+//! The one place that tells such a lack from any other failure, by the number of the error and never by its words.
+
+use std::error::Error;
+use std::io;
+
+use nix::errno::Errno;
+
+/// The code of a helper's failure that is the host's.
+pub(crate) const CODE: &str = "host_shortage";
+
+/// Whether an error, or what stands behind it, comes from such a lack.
+pub(crate) fn is_shortage(error: &(dyn Error + 'static)) -> bool {
+    number_of(error).is_some_and(is_shortage_number)
+}
+
+/// Whether the number of an error is that of such a lack.
+pub(crate) fn is_shortage_number(number: i32) -> bool {
+    matches!(
+        Errno::from_raw(number),
+        Errno::ENOSPC
+            | Errno::EDQUOT
+            | Errno::EMFILE
+            | Errno::ENFILE
+            | Errno::EAGAIN
+            | Errno::ENOMEM
+            | Errno::EIO
+    )
+}
+
+/// The number of the first system error among an error and its causes.
+pub(crate) fn number_of(error: &(dyn Error + 'static)) -> Option<i32> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let number = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        let number = number.or_else(|| error.downcast_ref::<Errno>().map(|errno| *errno as i32));
+        let number =
+            number.or_else(|| error.downcast_ref::<rustix::io::Errno>().map(|errno| errno.raw_os_error()));
+        if number.is_some() {
+            return number;
+        }
+        next = error.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_is_seen_through_the_errors_around_it() {
+        let full = crate::rundir::RunDirError::Write {
+            path: "/x".into(),
+            source: io::Error::from_raw_os_error(Errno::ENOSPC as i32),
+        };
+        assert!(is_shortage(&full));
+        assert!(is_shortage(&Errno::EMFILE));
+        assert!(is_shortage(&rustix::io::Errno::NFILE));
+        assert!(!is_shortage(&io::Error::from_raw_os_error(Errno::EACCES as i32)));
+    }
+}

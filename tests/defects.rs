@@ -1,0 +1,167 @@
+//! A file of the configuration that cannot be used disables what it defines and nothing else, and everybody says so.
+
+use std::fs;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::harness::{BINARY, Fleet, Output, User, skip};
+
+const GOOD: &str =
+    "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\non_clean_exit = \"complete\"\n";
+
+/// What is wrong with a file, and the place and the words that tell it.
+const CASES: [(&str, &str, &str); 5] = [
+    ("lanes.d/mine.toml", "argv = []\n", "lanes.d/mine.toml:1 (argv): it is empty"),
+    (
+        "lanes.d/mine.toml",
+        "argv = [\"x\"]\nprompt = \"telepathy\"\n",
+        "lanes.d/mine.toml:2 (prompt): unknown variant",
+    ),
+    (
+        "lanes.d/mine.toml",
+        "prompt = \"file\"\nargv = [\"x\", \"{prompt}\"]\n",
+        "lanes.d/mine.toml:2 (argv): `{prompt}` is no placeholder; the known ones are {prompt_file}, {workspace}, {task}",
+    ),
+    ("lanes.d/two words.toml", "argv = [\"x\"]\n", "two words"),
+    (
+        "policies.d/mine.toml",
+        "version = 1\nname = \"mine\"\nfrobnicate = 1\n",
+        "policies.d/mine.toml:3 (frobnicate): unknown field",
+    ),
+];
+
+fn defects(report: &Value) -> String {
+    report["defects"].to_string()
+}
+
+/// Checks that everything says what is wrong with a file.
+fn all_say(fleet: &Fleet, file: &str, words: &str) {
+    let status = fleet.cli(["status"]);
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined(&status.stdout).contains(words), "status: {}", status.stdout);
+    let json = fleet.cli(["status", "--json"]).json();
+    assert!(defects(&json).contains(file), "{json:#}");
+    let doctor = fleet.cli(["doctor"]);
+    assert_eq!(doctor.code, 1);
+    assert!(joined(&doctor.stdout).contains(words), "doctor: {}", doctor.stdout);
+}
+
+#[test]
+fn a_bad_file_is_told_with_its_place_and_disables_nothing_else_with_and_without_a_daemon() {
+    for (file, text, words) in CASES {
+        let fleet = Fleet::offline();
+        fleet.write_config(file, text);
+        let task = fleet.create("well", "echo fine", &[]);
+        all_say(&fleet, file, words);
+        for verb in ["list", "show", "runs", "events", "assignees", "diagnostics"] {
+            let more = if verb == "show" || verb == "runs" { Some(task.as_str()) } else { None };
+            fleet.cli([verb].into_iter().chain(more)).ok();
+        }
+
+        fleet.start();
+        fleet.wait_for(&task, "done");
+        all_say(&fleet, file, words);
+    }
+}
+
+#[test]
+fn a_task_waits_for_a_bad_lane_or_policy_and_runs_once_the_file_is_good() {
+    let fleet = Fleet::offline();
+    fleet.lane("mine", "argv = [\"agent\", \"{prompt}\"]\n");
+    fleet.policy("tight", "version = 1\nextends = \"nothing\"\n");
+    let created = fleet.json(["create", "x", "--assignee", "mine", "--body", "true", "--max-retries", "1"]);
+    assert!(created["warnings"].to_string().contains("{prompt}"), "{created:#}");
+    let by_lane = created["id"].as_str().unwrap().to_owned();
+    let lane = format!("{GOOD}policy = \"tight\"\n");
+    fleet.lane("tightly", &lane);
+    let by_policy =
+        fleet.json(["create", "x", "--assignee", "tightly", "--body", "true", "--max-retries", "1"]);
+    let by_policy = by_policy["id"].as_str().unwrap().to_owned();
+    let tells = || {
+        for (task, words) in
+            [(&by_lane, "lanes.d/mine.toml:1 (argv)"), (&by_policy, "policies.d/tight.toml:2 (extends)")]
+        {
+            let shown = fleet.show(task);
+            assert_eq!(shown["why"]["code"], "environment", "{shown:#}");
+            assert!(shown["why"]["text"].as_str().unwrap().contains(words), "{shown:#}");
+            let found = fleet.json(["diagnostics", "--task", task]).to_string();
+            assert!(found.contains("environment_broken") && found.contains(words), "{found}");
+        }
+    };
+    tells();
+    fleet.start();
+    let other = fleet.create("other", "true", &[]);
+    fleet.wait_for(&other, "done");
+    tells();
+    assert_eq!(fleet.show(&by_lane)["runs"].as_array().unwrap().len(), 0);
+
+    fleet.lane("mine", GOOD);
+    fleet.policy("tight", "version = 1\nextends = \"default\"\n");
+    fleet.signal(Signal::SIGHUP);
+
+    fleet.wait_for(&by_lane, "done");
+    fleet.wait_for(&by_policy, "done");
+    assert_eq!(defects(&fleet.cli(["status", "--json"]).json()), "[]");
+}
+
+#[test]
+fn a_reload_of_a_bad_file_keeps_the_last_good_version_and_says_so() {
+    let fleet = Fleet::offline();
+    fleet.lane("mine", GOOD);
+    fleet.start();
+    let create = || {
+        let created = fleet.json(["create", "x", "--assignee", "mine", "--body", "echo as before"]);
+        created["id"].as_str().unwrap().to_owned()
+    };
+    fleet.wait_for(&create(), "done");
+    fleet.lane("mine", "argv = []\n");
+    fleet.configure("");
+    let settings = fs::read_to_string(fleet.root().join("supervisor.toml")).unwrap();
+    fleet.write_config("supervisor.toml", &format!("{settings}\n[limits]\nmax_runing = 1\n"));
+
+    fleet.signal(Signal::SIGHUP);
+
+    let status = fleet.eventually("status says both", || {
+        let status = fleet.cli(["status", "--json"]).json();
+        (status["defects"].as_array()?.len() == 2).then_some(status)
+    });
+    assert!(defects(&status).contains("kept_last") && defects(&status).contains("max_runing"), "{status:#}");
+    let text = fleet.cli(["status"]).stdout;
+    assert!(text.contains("the lane mine stays as it was last read"), "{text}");
+    assert_eq!(fleet.wait_for(&create(), "done")["latest_summary"], "as before");
+}
+
+#[test]
+fn a_container_with_65536_ids_gives_its_workers_uids_that_it_has() {
+    if User::current() != User::Root {
+        return skip("a container with 65536 ids: needs root");
+    }
+    let fleet = Fleet::offline();
+    let root = fleet.home().join("container");
+    fs::create_dir(&root).unwrap();
+    // A container has a ledger of its own in its /var/lib, which this one shares with the host.
+    let ledger = format!("[worker]\nuid_ledger = {:?}\n", root.join("uids"));
+    fs::write(root.join("supervisor.toml"), ledger).unwrap();
+    std::os::unix::fs::chown(&root, Some(300_000), Some(300_000)).unwrap();
+    let script = format!(
+        "exec 2>&1; \"{BINARY}\" --root \"$1\" create x --assignee shell --body 'id -u' && \
+         \"{BINARY}\" --root \"$1\" dispatch --json && \"{BINARY}\" --root \"$1\" doctor"
+    );
+    let mut command = Command::new("unshare");
+    command.args([
+        "--user",
+        "--map-users=300000,0,65536",
+        "--map-groups=300000,0,65536",
+        "--setuid=0",
+        "--setgid=0",
+    ]);
+    command.args(["--mount", "--", "sh", "-c", &script, "sh"]).arg(&root);
+    fleet.dress(&mut command);
+    let output = Output::of(&mut command);
+    if output.stdout.contains("unshare:") || output.stderr.contains("unshare:") {
+        return skip("a container with 65536 ids: this host or its unshare makes none");
+    }
+    assert!(output.stdout.contains("\"completed\""), "{}{}", output.stdout, output.stderr);
+}
