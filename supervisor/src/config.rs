@@ -99,6 +99,8 @@ pub(crate) struct ApiConfig {
     pub(crate) requests_per_run: usize,
     /// The same of all runs of one tenant.
     pub(crate) requests_per_tenant: usize,
+    /// Connections a second of one uid, or of one process; two seconds' worth may come at once.
+    pub(crate) connections_per_second_per_worker: u32,
     /// Requests a second of one run; ten seconds' worth may come at once.
     pub(crate) requests_per_second_per_run: u32,
     /// The same of all runs of one tenant.
@@ -118,6 +120,7 @@ impl Default for ApiConfig {
         ApiConfig {
             connections: 1024,
             connections_per_worker: 64,
+            connections_per_second_per_worker: 200,
             operator_connections: 512,
             requests_per_run: 16,
             requests_per_tenant: 64,
@@ -137,6 +140,7 @@ impl ApiConfig {
         let bounds = [
             ("connections", self.connections),
             ("connections_per_worker", self.connections_per_worker),
+            ("connections_per_second_per_worker", self.connections_per_second_per_worker as usize),
             ("operator_connections", self.operator_connections),
             ("requests_per_run", self.requests_per_run),
             ("requests_per_tenant", self.requests_per_tenant),

@@ -8,11 +8,12 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, Limited};
 use kernel::{Actor, ActorKind, BoardName, Request as Repeatable, RequestId};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::call::{Audience, Call, Verb};
 use super::doors::Pass;
@@ -75,13 +76,19 @@ impl<Q> Ask<Q> {
         self.pass.as_deref()
     }
 
+    /// Runs a verb for the caller, and writes its reply.
+    pub(super) async fn answer<V: Verb>(&self, verb: V) -> Result<Response, Failure> {
+        written(StatusCode::OK, self.dispatch(verb).await?).await
+    }
+
     /// Runs a verb for the caller. A worker's has a time limit.
     pub(super) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
         let Caller { who: Who::Ended(run), board: Some(board) } = &self.caller else {
-            let made = self.admit::<V>().await?.make(verb);
-            if self.pass.is_none() {
-                return made.await;
-            }
+            let Some(pass) = self.pass() else { return self.admit::<V>().await?.make(verb).await };
+            let made = async {
+                let _turn = pass.turn().await;
+                self.admit::<V>().await?.make(verb).await
+            };
             return tokio::time::timeout(ANSWER, made).await.unwrap_or_else(|_| {
                 Err(Failure::new(Code::TryAgain, format!("`{}` was not done within {ANSWER:?}", V::NAME))
                     .hint("it may still be done: send it again with the same request id"))
@@ -149,6 +156,19 @@ fn permit<V: Verb>(actor: &Actor) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// A reply as JSON. It is written on a thread that may be busy for long: a reply of megabytes would hold up all that the
+/// thread of the connections has to do.
+pub(super) async fn written<T: Serialize + Send + 'static>(
+    status: StatusCode,
+    reply: T,
+) -> Result<Response, Failure> {
+    let bytes = tokio::task::spawn_blocking(move || serde_json::to_vec(&reply)).await;
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::failed(format!("the reply was not written: {error}"));
+    let bytes = bytes.map_err(|panic| failed(&panic))?.map_err(|error| failed(&error))?;
+    Ok((status, [(header::CONTENT_TYPE, "application/json")], bytes).into_response())
 }
 
 /// The id in a path.

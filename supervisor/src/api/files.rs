@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get};
-use axum::{Json, Router};
 use http_body_util::BodyExt as _;
 use kernel::limits::ATTACHMENT;
 use kernel::{Attachment, AttachmentId, BlobError, Draft, Sealed, TaskId};
 use tokio_util::io::ReaderStream;
 
-use super::ask::{Ask, Id};
-use super::call::{Call, Verb};
+use super::ask::{Ask, Id, written};
+use super::call::Call;
 use super::doors::{Pass, Streamed};
 use super::router::Shared;
 use crate::exit::Code;
@@ -34,19 +34,15 @@ pub(super) fn mount(router: Router<Shared>) -> Router<Shared> {
         .route("/api/v1/attachments/{id}", delete(remove).get(download))
 }
 
-async fn list(ask: Ask, Id(id): Id<TaskId>) -> Result<Json<<verbs::Attachments as Verb>::Reply>, Failure> {
-    ask.dispatch(verbs::Attachments { task_id: Some(id) }).await.map(Json)
+async fn list(ask: Ask, Id(id): Id<TaskId>) -> Result<Response, Failure> {
+    ask.answer(verbs::Attachments { task_id: Some(id) }).await
 }
 
-async fn remove(ask: Ask, Id(id): Id<AttachmentId>) -> Result<Json<Attachment>, Failure> {
-    ask.dispatch(verbs::AttachRm { attachment_id: id }).await.map(Json)
+async fn remove(ask: Ask, Id(id): Id<AttachmentId>) -> Result<Response, Failure> {
+    ask.answer(verbs::AttachRm { attachment_id: id }).await
 }
 
-async fn upload(
-    ask: Ask<verbs::Attach>,
-    id: Id<TaskId>,
-    body: Body,
-) -> Result<(StatusCode, Json<<verbs::Attach as Verb>::Reply>), Failure> {
+async fn upload(ask: Ask<verbs::Attach>, id: Id<TaskId>, body: Body) -> Result<Response, Failure> {
     let (ask, attach) = ask.split();
     let id = id.unless_other(attach.task_id.as_ref())?;
     let attach = attach.to(id);
@@ -60,7 +56,7 @@ async fn upload(
     let sealed = receive(&call.board, body).await?;
     let kept = call.make(attach.with(sealed)).await?;
     drop(slot);
-    Ok((StatusCode::CREATED, Json(kept)))
+    written(StatusCode::CREATED, kept).await
 }
 
 /// Stores a body as it comes. A thread is taken for each piece that is there, and for none that is waited for.

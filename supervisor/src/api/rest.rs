@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use axum::Router;
 use axum::http::StatusCode;
+use axum::response::Response;
 use axum::routing::{get, post};
-use axum::{Json, Router};
 use kernel::{Clock as _, EventId, Status, Task, TaskId, Tenant};
 use serde::{Deserialize, Serialize};
 
-use super::ask::{Ask, Given, Id};
+use super::ask::{Ask, Given, Id, written};
 use super::router::Shared;
 use crate::failure::Failure;
 use crate::verbs;
@@ -27,7 +28,7 @@ pub(super) fn mount(router: Router<Shared>) -> Router<Shared> {
         .route("/api/v1/stats", get(stats))
 }
 
-type Reply<T> = Result<Json<T>, Failure>;
+type Reply = Result<Response, Failure>;
 
 /// A board, grouped by status.
 #[derive(Serialize)]
@@ -53,7 +54,7 @@ struct BoardQuery {
     include_archived: bool,
 }
 
-async fn board(ask: Ask<BoardQuery>) -> Reply<BoardPage> {
+async fn board(ask: Ask<BoardQuery>) -> Reply {
     let (ask, query) = ask.split();
     // The cursor is read first: what happens in between is then told again, never missed.
     let newest = verbs::Events { since: EventId(i64::MAX), limit: 1, ..verbs::Events::default() };
@@ -73,58 +74,52 @@ async fn board(ask: Ask<BoardQuery>) -> Reply<BoardPage> {
         columns.entry(task.status).or_default().push(task);
     }
     let columns = columns.into_iter().map(|(name, tasks)| Column { name, tasks }).collect();
-    Ok(Json(BoardPage { columns, tenants, assignees, latest_event_id, now: kernel::SystemClock.now() }))
+    let page = BoardPage { columns, tenants, assignees, latest_event_id, now: kernel::SystemClock.now() };
+    written(StatusCode::OK, page).await
 }
 
-async fn tasks(ask: Ask<verbs::List>) -> Reply<<verbs::List as super::Verb>::Reply> {
+async fn tasks(ask: Ask<verbs::List>) -> Reply {
     let (ask, list) = ask.split();
-    ask.dispatch(list).await.map(Json)
+    ask.answer(list).await
 }
 
-async fn create(
-    ask: Ask,
-    Given(create): Given<verbs::Create>,
-) -> Result<(StatusCode, Json<<verbs::Create as super::Verb>::Reply>), Failure> {
+async fn create(ask: Ask, Given(create): Given<verbs::Create>) -> Reply {
     let created = ask.dispatch(create).await?;
     let status = if created.existing { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(created)))
+    written(status, created).await
 }
 
-async fn task(ask: Ask, Id(id): Id<TaskId>) -> Reply<<verbs::Show as super::Verb>::Reply> {
-    ask.dispatch(verbs::Show { task_id: Some(id), ..verbs::Show::default() }).await.map(Json)
+async fn task(ask: Ask, Id(id): Id<TaskId>) -> Reply {
+    ask.answer(verbs::Show { task_id: Some(id), ..verbs::Show::default() }).await
 }
 
-async fn patch(ask: Ask, id: Id<TaskId>, Given(patch): Given<verbs::Patch>) -> Reply<Task> {
+async fn patch(ask: Ask, id: Id<TaskId>, Given(patch): Given<verbs::Patch>) -> Reply {
     let task_id = Some(id.unless_other(patch.task_id.as_ref())?);
-    ask.dispatch(verbs::Patch { task_id, ..patch }).await.map(Json)
+    ask.answer(verbs::Patch { task_id, ..patch }).await
 }
 
-async fn delete(ask: Ask, Id(id): Id<TaskId>) -> Reply<<verbs::Archive as super::Verb>::Reply> {
-    ask.dispatch(verbs::Archive { rm: vec![id], ..verbs::Archive::default() }).await.map(Json)
+async fn delete(ask: Ask, Id(id): Id<TaskId>) -> Reply {
+    ask.answer(verbs::Archive { rm: vec![id], ..verbs::Archive::default() }).await
 }
 
-async fn comment(
-    ask: Ask,
-    id: Id<TaskId>,
-    Given(comment): Given<verbs::Comment>,
-) -> Result<(StatusCode, Json<kernel::Comment>), Failure> {
+async fn comment(ask: Ask, id: Id<TaskId>, Given(comment): Given<verbs::Comment>) -> Reply {
     let task_id = Some(id.unless_other(comment.task_id.as_ref())?);
     let comment = ask.dispatch(verbs::Comment { task_id, ..comment }).await?;
-    Ok((StatusCode::CREATED, Json(comment)))
+    written(StatusCode::CREATED, comment).await
 }
 
-async fn link(ask: Ask, Given(link): Given<verbs::Link>) -> Reply<<verbs::Link as super::Verb>::Reply> {
-    ask.dispatch(link).await.map(Json)
+async fn link(ask: Ask, Given(link): Given<verbs::Link>) -> Reply {
+    ask.answer(link).await
 }
 
-async fn unlink(ask: Ask<verbs::Unlink>) -> Reply<<verbs::Unlink as super::Verb>::Reply> {
+async fn unlink(ask: Ask<verbs::Unlink>) -> Reply {
     let (ask, unlink) = ask.split();
-    ask.dispatch(unlink).await.map(Json)
+    ask.answer(unlink).await
 }
 
-async fn run_pass(ask: Ask<verbs::Dispatch>) -> Reply<verbs::Dispatched> {
+async fn run_pass(ask: Ask<verbs::Dispatch>) -> Reply {
     let (ask, pass) = ask.split();
-    ask.dispatch(pass).await.map(Json)
+    ask.answer(pass).await
 }
 
 /// The parameters of the event log. Kinds are separated by commas.
@@ -141,7 +136,7 @@ struct EventQuery {
     wait: u64,
 }
 
-async fn events(ask: Ask<EventQuery>) -> Reply<<verbs::Events as super::Verb>::Reply> {
+async fn events(ask: Ask<EventQuery>) -> Reply {
     let (ask, query) = ask.split();
     let kinds = query.kinds.iter().flat_map(|kinds| kinds.split(',')).map(str::to_owned).collect();
     let events = verbs::Events {
@@ -153,14 +148,14 @@ async fn events(ask: Ask<EventQuery>) -> Reply<<verbs::Events as super::Verb>::R
         wait: query.wait,
         ..verbs::Events::default()
     };
-    ask.dispatch(events).await.map(Json)
+    ask.answer(events).await
 }
 
-async fn status(ask: Ask) -> Reply<<verbs::Status as super::Verb>::Reply> {
-    ask.dispatch(verbs::Status::default()).await.map(Json)
+async fn status(ask: Ask) -> Reply {
+    ask.answer(verbs::Status::default()).await
 }
 
-async fn stats(ask: Ask<verbs::Stats>) -> Reply<<verbs::Stats as super::Verb>::Reply> {
+async fn stats(ask: Ask<verbs::Stats>) -> Reply {
     let (ask, stats) = ask.split();
-    ask.dispatch(stats).await.map(Json)
+    ask.answer(stats).await
 }

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use axum::{Json, Router};
 
 use super::ask::{Ask, Given};
 use super::call::Verb;
@@ -91,8 +91,8 @@ pub(crate) fn mount_verb<V: Verb>(router: Routes) -> Routes {
     router.route(&format!("/api/v1/verbs/{}", V::NAME), post(handle::<V>))
 }
 
-async fn handle<V: Verb>(ask: Ask, Given(verb): Given<V>) -> Result<Json<V::Reply>, Failure> {
-    ask.dispatch(verb).await.map(Json)
+async fn handle<V: Verb>(ask: Ask, Given(verb): Given<V>) -> Result<Response, Failure> {
+    ask.answer(verb).await
 }
 
 impl IntoResponse for Failure {

@@ -1,11 +1,18 @@
 //! What one run or one tenant has under way, and how many requests it may still make.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
+
+/// So many requests of one run are worked on at a time: the others wait, and not in the way of other runs.
+const TURNS: usize = 2;
 /// A caller that was not heard of for so long is forgotten: its bucket is full again by then.
 pub(super) const FORGOTTEN: Duration = Duration::from_mins(1);
 /// So many seconds' worth of requests may be made at once.
 const BURST: f64 = 10.0;
+/// So many seconds' worth of connections may be opened at once: each costs more than a request.
+pub(super) const BURST_OF_CONNECTIONS: f64 = 2.0;
 
 /// What one run or tenant has under way.
 #[derive(Debug)]
@@ -18,35 +25,72 @@ pub(super) struct Account {
     pub(super) bytes: usize,
     /// When it was last told that it was throttled.
     pub(super) noted: Option<Instant>,
-    /// Requests that may be made: they come back at the rate.
+    /// Taken while a request is worked on.
+    pub(super) turns: Arc<Semaphore>,
+    bucket: Bucket,
+}
+
+/// What may still be begun: it comes back at a rate, up to a burst.
+#[derive(Debug)]
+pub(super) struct Bucket {
     left: f64,
     at: Instant,
+    seconds: f64,
+}
+
+impl Bucket {
+    /// A bucket with so many seconds' worth in it, the most that it has.
+    pub(super) fn full(rate: u32, seconds: f64, now: Instant) -> Self {
+        Bucket { left: f64::from(rate) * seconds, at: now, seconds }
+    }
+
+    /// Returns whether there is something in it now, at so much a second.
+    pub(super) fn has_some(&mut self, rate: u32, now: Instant) -> bool {
+        let back = now.duration_since(self.at).as_secs_f64() * f64::from(rate);
+        self.left = (self.left + back).min(f64::from(rate) * self.seconds);
+        self.at = now;
+        self.left >= 1.0
+    }
+
+    /// Takes one out.
+    pub(super) fn take(&mut self) {
+        self.left -= 1.0;
+    }
+
+    /// Returns whether nobody has looked into it for so long that it is full.
+    pub(super) fn is_forgotten(&self, now: Instant) -> bool {
+        now.duration_since(self.at) > FORGOTTEN
+    }
 }
 
 impl Account {
     /// An account with nothing under way.
     pub(super) fn new(rate: u32, now: Instant) -> Self {
-        Account { requests: 0, uploads: 0, bytes: 0, noted: None, left: f64::from(rate) * BURST, at: now }
+        Account {
+            requests: 0,
+            uploads: 0,
+            bytes: 0,
+            noted: None,
+            turns: Arc::new(Semaphore::new(TURNS)),
+            bucket: Bucket::full(rate, BURST, now),
+        }
     }
 
     /// Returns whether it may make another request now, at so many a second.
     pub(super) fn may_ask(&mut self, rate: u32, now: Instant) -> bool {
-        let back = now.duration_since(self.at).as_secs_f64() * f64::from(rate);
-        self.left = (self.left + back).min(f64::from(rate) * BURST);
-        self.at = now;
-        self.left >= 1.0
+        self.bucket.has_some(rate, now)
     }
 
     /// Counts a request that begins.
     pub(super) fn begin(&mut self) {
         self.requests += 1;
-        self.left -= 1.0;
+        self.bucket.take();
     }
 
     /// Returns whether nothing is under way, and nothing was for a while.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         let busy = self.requests + self.uploads + self.bytes > 0;
-        !busy && now.duration_since(self.at) > FORGOTTEN
+        !busy && self.bucket.is_forgotten(now)
     }
 }
 

@@ -3,8 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
+
+use super::account::{BURST_OF_CONNECTIONS, Bucket, FORGOTTEN};
 
 /// Whose a connection is, as far as the kernel tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,6 +27,8 @@ pub(super) struct Bounds {
     pub(super) all: usize,
     /// Of one group.
     pub(super) each: usize,
+    /// How many one group may open in a second.
+    pub(super) rate: u32,
 }
 
 /// What a connection does. The order is that in which they give way; the busy ones never do.
@@ -48,6 +53,10 @@ pub(super) struct Crowd {
 struct Members {
     open: HashMap<u64, Member>,
     groups: HashMap<Group, Share>,
+    /// Those that were told to leave and have not left: their descriptors are still open.
+    leaving: HashMap<u64, Group>,
+    rates: HashMap<Group, Bucket>,
+    tidied: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -61,6 +70,7 @@ struct Member {
 #[derive(Debug, Default)]
 struct Share {
     open: usize,
+    leaving: usize,
     /// Those that may have to give way, the first of them first.
     waiting: BTreeSet<(State, u64)>,
 }
@@ -81,6 +91,8 @@ pub(super) enum Bound {
     Each(usize),
     /// That of the door.
     All(usize),
+    /// That of one group in a second.
+    Rate(u32),
 }
 
 impl std::fmt::Display for Bound {
@@ -88,15 +100,28 @@ impl std::fmt::Display for Bound {
         match self {
             Bound::Each(most) => write!(f, "{most} connections are open, the most that one worker may have"),
             Bound::All(most) => write!(f, "{most} connections are open, the most that there may be"),
+            Bound::Rate(rate) => write!(f, "more than {rate} connections a second were opened for too long"),
         }
     }
 }
 
 impl Crowd {
-    /// Receives a connection.
-    pub(super) fn enter(self: &Arc<Self>, group: Group, bounds: Bounds) -> Entry {
+    /// Receives a connection. A refusal costs next to nothing, so whoever opens more than are served is refused.
+    pub(super) fn enter(self: &Arc<Self>, group: Group, bounds: Bounds, now: Instant) -> Entry {
         let mut members = self.lock();
-        let met = if members.groups.get(&group).is_some_and(|share| share.open >= bounds.each) {
+        if !members.may_open(group, bounds.rate, now) {
+            return Entry::Full(Bound::Rate(bounds.rate));
+        }
+        let share = members.groups.get(&group);
+        let (open, leaving) = share.map_or((0, 0), |share| (share.open, share.leaving));
+        // Those that leave are as many as may stay, at most.
+        if leaving >= bounds.each {
+            return Entry::Full(Bound::Each(bounds.each));
+        }
+        if members.leaving.len() >= bounds.all {
+            return Entry::Full(Bound::All(bounds.all));
+        }
+        let met = if open >= bounds.each {
             Some((Bound::Each(bounds.each), members.first_of(group)))
         } else if members.open.len() >= bounds.all {
             Some((Bound::All(bounds.all), members.first_of_largest()))
@@ -106,9 +131,7 @@ impl Crowd {
         let bound = match met {
             None => None,
             Some((bound, Some(id))) => {
-                if let Some(member) = members.remove(id) {
-                    member.leave.cancel();
-                }
+                members.send_away(id);
                 Some(bound)
             }
             Some((bound, None)) => return Entry::Full(bound),
@@ -142,16 +165,49 @@ impl Members {
         waiting.min().map(|(_, _, id)| id)
     }
 
-    fn remove(&mut self, id: u64) -> Option<Member> {
-        let member = self.open.remove(&id)?;
+    fn may_open(&mut self, group: Group, rate: u32, now: Instant) -> bool {
+        if self.tidied.is_none_or(|at| now.duration_since(at) > FORGOTTEN) {
+            self.tidied = Some(now);
+            self.rates.retain(|_, bucket| !bucket.is_forgotten(now));
+        }
+        let bucket = self.rates.entry(group).or_insert_with(|| Bucket::full(rate, BURST_OF_CONNECTIONS, now));
+        let some = group == Group::Anyone || bucket.has_some(rate, now);
+        if some {
+            bucket.take();
+        }
+        some
+    }
+
+    fn send_away(&mut self, id: u64) {
+        let Some(member) = self.open.remove(&id) else { return };
+        member.leave.cancel();
         if let Some(share) = self.groups.get_mut(&member.group) {
             share.open -= 1;
+            share.leaving += 1;
             share.waiting.remove(&(member.state, id));
-            if share.open == 0 {
-                self.groups.remove(&member.group);
-            }
         }
-        Some(member)
+        self.leaving.insert(id, member.group);
+    }
+
+    /// Forgets one that has left.
+    fn remove(&mut self, id: u64) {
+        let group = if let Some(member) = self.open.remove(&id) {
+            if let Some(share) = self.groups.get_mut(&member.group) {
+                share.open -= 1;
+                share.waiting.remove(&(member.state, id));
+            }
+            member.group
+        } else if let Some(group) = self.leaving.remove(&id) {
+            if let Some(share) = self.groups.get_mut(&group) {
+                share.leaving -= 1;
+            }
+            group
+        } else {
+            return;
+        };
+        if self.groups.get(&group).is_some_and(|share| share.open + share.leaving == 0) {
+            self.groups.remove(&group);
+        }
     }
 
     fn become_(&mut self, id: u64, state: State) {
@@ -181,7 +237,7 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        drop(self.crowd.lock().remove(self.id));
+        self.crowd.lock().remove(self.id);
     }
 }
 
@@ -189,6 +245,11 @@ impl Seat {
     /// Returns when the connection is to give way.
     pub(super) async fn told_to_leave(&self) {
         self.leave.cancelled().await;
+    }
+
+    /// Whether a request of a known caller is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.place.crowd.lock().open.get(&self.place.id).is_some_and(|member| member.state == State::Busy)
     }
 
     /// A request of a known caller is under way, until the return value is dropped.
@@ -210,12 +271,18 @@ impl Drop for Busy {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { all: 6, each: 4 };
+    const BOUNDS: Bounds = Bounds { all: 6, each: 4, rate: 100 };
+
+    fn enter(crowd: &Arc<Crowd>, group: Group) -> Entry {
+        crowd.enter(group, BOUNDS, Instant::now())
+    }
 
     fn come(crowd: &Arc<Crowd>, group: Group) -> Seat {
-        match crowd.enter(group, BOUNDS) {
+        match enter(crowd, group) {
             Entry::In(seat, _) => seat,
             Entry::Full(bound) => panic!("{bound}"),
         }
@@ -244,7 +311,7 @@ mod tests {
         let crowd = Arc::new(Crowd::default());
         let seats: Vec<Seat> = (0..4).map(|_| come(&crowd, Group::User(7))).collect();
         let busy: Vec<Busy> = seats.iter().map(Seat::busy).collect();
-        let full = crowd.enter(Group::User(7), BOUNDS);
+        let full = enter(&crowd, Group::User(7));
         assert!(matches!(full, Entry::Full(Bound::Each(4))), "{full:?}");
         assert!(gone(&seats).is_empty());
         drop(busy);
@@ -259,6 +326,29 @@ mod tests {
         let newcomer = come(&crowd, Group::User(3));
         assert_eq!(gone(&many), [0]);
         assert!(gone(&[honest, other, newcomer]).is_empty());
+    }
+
+    #[test]
+    fn those_that_have_not_left_yet_are_bounded_too() {
+        let crowd = Arc::new(Crowd::default());
+        let seats: Vec<Seat> = (0..8).map(|_| come(&crowd, Group::User(7))).collect();
+        assert_eq!(gone(&seats), [0, 1, 2, 3]);
+        let full = enter(&crowd, Group::User(7));
+        assert!(matches!(full, Entry::Full(Bound::Each(4))), "{full:?}");
+        drop(seats);
+        come(&crowd, Group::User(7));
+    }
+
+    #[test]
+    fn who_opens_too_many_in_a_second_is_refused_and_nobody_else_is() {
+        let crowd = Arc::new(Crowd::default());
+        let now = Instant::now();
+        let opened = |group, now| {
+            (0..5000).filter(|_| matches!(crowd.enter(group, BOUNDS, now), Entry::In(..))).count()
+        };
+        assert_eq!(opened(Group::User(7), now), 200, "a burst");
+        assert_eq!(opened(Group::User(7), now + Duration::from_secs(1)), 100);
+        assert_eq!(opened(Group::User(8), now), 200);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kernel::{Actor, BoardId, RunId, Tenant};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::account::{Account, FORGOTTEN};
 use crate::api::identity::{Caller, Who};
@@ -226,6 +227,13 @@ pub(crate) struct Held(Arc<Ticket>, usize);
 pub(crate) struct Upload(Arc<Ticket>);
 
 impl Pass {
+    /// Waits until the request may be worked on, which it may until the return value is dropped.
+    pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        let turns = self.0.gate.books().runs.get(&self.0.run).map(|account| Arc::clone(&account.turns));
+        // It is never closed.
+        turns?.acquire_owned().await.ok()
+    }
+
     /// Keeps bytes for the caller: of a body, or of a reply.
     pub(crate) fn hold(&self, bytes: usize) -> Result<Held, Failure> {
         let config = self.0.gate.service.config();

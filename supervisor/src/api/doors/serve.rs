@@ -126,12 +126,17 @@ impl Door {
     fn bounds(&self, group: Group) -> Bounds {
         let config = self.service.config();
         let share = |part: u64| usize::try_from(self.descriptors / part).unwrap_or(usize::MAX);
-        let (all, each) = match self.side {
-            Side::Operator => (config.api.operator_connections.min(share(8)), usize::MAX),
-            Side::Worker => (config.api.connections.min(share(4)), config.api.connections_per_worker),
+        let api = &config.api;
+        let (all, each, rate) = match self.side {
+            Side::Operator => (api.operator_connections.min(share(8)), usize::MAX, u32::MAX),
+            Side::Worker => (
+                api.connections.min(share(4)),
+                api.connections_per_worker,
+                api.connections_per_second_per_worker,
+            ),
         };
         let each = if group == Group::Anyone { all } else { each.min(all) };
-        Bounds { all, each }
+        Bounds { all, each, rate }
     }
 
     /// Receives connections until it is told to stop; requests that are under way are answered first.
@@ -159,7 +164,7 @@ impl Door {
 
     fn receive(self: &Arc<Self>, stream: impl Stream, tasks: &TaskTracker, stop: &CancellationToken) {
         let (group, uid) = stream.group();
-        let (seat, met) = match self.crowd.enter(group, self.bounds(group)) {
+        let (seat, met) = match self.crowd.enter(group, self.bounds(group), Instant::now()) {
             Entry::In(seat, met) => (seat, met),
             Entry::Full(bound) => {
                 self.note(group, bound);
@@ -225,7 +230,8 @@ async fn converse(stream: impl Stream, seat: Seat, peer: Peer, router: Router, s
             let stream = connection.into_parts().io.into_inner().into_inner();
             stream.say(refusal("others need the connection, and it was not used").as_bytes());
         }
-        () = stop.cancelled() => {
+        // Nobody is answered who has not asked yet.
+        () = stop.cancelled() => if seat.is_busy() {
             Pin::new(&mut connection).graceful_shutdown();
             drop(connection.await);
         }
