@@ -112,7 +112,7 @@ fn a_policy_that_grants_in_the_root_or_writing_around_it_is_refused_with_its_lin
     }
 }
 
-/// Two tenants beneath a directory that `default` grants, with one owner.
+/// Two tenants with one owner, beneath a directory where people keep what is theirs.
 #[test]
 fn tenants_beneath_opt_do_not_read_each_others_files() {
     let Ok(opt) = tempfile::Builder::new().prefix("svwalls").tempdir_in("/opt") else {
@@ -128,7 +128,11 @@ fn tenants_beneath_opt_do_not_read_each_others_files() {
         give(&fleet, user, Path::new(&format!("{b}/secret")));
         let hers = fleet.create("hers", "cat secret", &["--tenant", "b", "--workspace", &format!("dir:{b}")]);
         assert_eq!(summary(&fleet.wait_for(&hers, "done")), "hers");
-        let script = format!("echo his > own; cat own; cat {b}/secret || echo hidden");
+        // A directory of which no board knows is not shown either.
+        let unknown = workplace(&fleet, user, &opt.path().join("unknown"));
+        fs::write(format!("{unknown}/secret"), "theirs").unwrap();
+        give(&fleet, user, Path::new(&format!("{unknown}/secret")));
+        let script = format!("echo his > own; cat own; cat {b}/secret {unknown}/secret || echo hidden");
         let his = fleet.create("his", &script, &["--tenant", "a", "--workspace", &format!("dir:{a}")]);
         assert_eq!(summary(&fleet.wait_for(&his, "done")), "his\nhidden");
     }

@@ -18,16 +18,19 @@ pub struct Denial {
     pub line: Option<String>,
 }
 
+/// Home directories in which people have toolchains.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Homes {
+    /// That of the worker's user, or the one that the policy names.
+    pub own: Option<PathBuf>,
+    /// Those of others.
+    pub others: Vec<PathBuf>,
+}
+
 impl Policy {
     /// Returns what the policy denies about a path, by the answer of [`Policy::explain`]; nothing where it grants it. `homes`
-    /// are the home directories in which toolchains are known.
-    pub fn denial(
-        &self,
-        path: &Path,
-        want: Want,
-        around: &Surroundings,
-        homes: &[PathBuf],
-    ) -> Option<Denial> {
+    /// is where toolchains are known.
+    pub fn denial(&self, path: &Path, want: Want, around: &Surroundings, homes: &Homes) -> Option<Denial> {
         match self.explain(path, want, around) {
             Answer::Granted(_) | Answer::Unconfined => return None,
             Answer::Denied => {}
@@ -41,7 +44,7 @@ impl Policy {
         Some(Denial { act: format!("{act} {}", path.display()), line })
     }
 
-    fn line_for(&self, path: &Path, want: Want, around: &Surroundings, homes: &[PathBuf]) -> Option<String> {
+    fn line_for(&self, path: &Path, want: Want, around: &Surroundings, homes: &Homes) -> Option<String> {
         let closed = around.closed.places.iter().chain(&around.closed.tasks);
         if closed.into_iter().any(|place| path.starts_with(place)) {
             return None;
@@ -58,9 +61,13 @@ impl Policy {
         if path.starts_with("/dev/shm") {
             return Some("[filesystem] shm = \"private\"".to_owned());
         }
-        let toolchain = homes.iter().find_map(|home| Toolchain::holding(path.strip_prefix(home).ok()?));
-        if let (Some(toolchain), true) = (toolchain, want != Want::Write) {
-            return Some(format!("[filesystem] toolchains = [\"{}\"]", toolchain.name()));
+        let known = |home: &PathBuf| Some((home.clone(), Toolchain::holding(path.strip_prefix(home).ok()?)?));
+        let toolchain = homes.own.iter().chain(&homes.others).find_map(known);
+        if let (Some((home, toolchain)), true) = (toolchain, want != Want::Write) {
+            let own = homes.own.as_ref() == Some(&home);
+            let whose =
+                if own { String::new() } else { format!(", toolchain_home = \"{}\"", home.display()) };
+            return Some(format!("[filesystem] toolchains = [\"{}\"]{whose}", toolchain.name()));
         }
         let (key, place) = match want {
             Want::Read => ("ro", path.to_owned()),
@@ -100,7 +107,8 @@ mod tests {
             ..crate::surroundings::bare(Path::new("/no/such/run"))
         };
         let policy = Policy::builtin(preset).unwrap();
-        let denial = policy.denial(Path::new(path), want, &around, &["/home/ann".into()])?;
+        let homes = Homes { own: Some("/home/ann".into()), others: vec!["/home/bob".into()] };
+        let denial = policy.denial(Path::new(path), want, &around, &homes)?;
         Some(denial.line.unwrap_or_default())
     }
 
@@ -108,6 +116,12 @@ mod tests {
     fn the_line_that_allows_an_act_is_named() {
         let table = [
             ("/home/ann/.cargo/bin/cargo", Want::Execute, "default", "[filesystem] toolchains = [\"cargo\"]"),
+            (
+                "/home/bob/.pyenv/bin/pyenv",
+                Want::Execute,
+                "default",
+                "[filesystem] toolchains = [\"pyenv\"], toolchain_home = \"/home/bob\"",
+            ),
             ("/home/ann/bin/x", Want::Execute, "default", "[filesystem.add] rox = [\"/home/ann/bin\"]"),
             ("/srv/data/x", Want::Read, "default", "[filesystem.add] ro = [\"/srv/data/x\"]"),
             ("/srv/data/x", Want::Write, "default", "[filesystem.add] rw = [\"/srv/data\"]"),

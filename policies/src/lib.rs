@@ -62,7 +62,7 @@ pub use apply::ApplyError;
 pub use arrange::{Arrange, Arrangement};
 pub use boundary::{Boundary, Closed, Held, Standing};
 pub use cgroup::Controller;
-pub use denial::Denial;
+pub use denial::{Denial, Homes};
 pub use environment::Environment;
 pub use error::PolicyError;
 pub use explain::{Answer, Want};

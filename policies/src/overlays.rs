@@ -24,7 +24,7 @@ impl Cover {
     pub(crate) fn mount(&self) -> Result<Option<&Path>, ProbeError> {
         let target = match Opened::real(&self.at) {
             Ok(target) => target,
-            Err(_) if self.what == Covered::Foreign => return Ok(None),
+            Err(error) if self.what == Covered::Foreign || error.is_missing() => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         // The open file, so that its owner cannot put another in its place.

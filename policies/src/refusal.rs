@@ -86,8 +86,8 @@ pub enum PlanError {
     },
     /// A granted path holds what must be covered, and nothing can be covered.
     #[error(
-        "grant {}: {} lies in it, which is closed to this run and cannot be hidden ({why}); grant a directory that \
-         does not hold it",
+        "grant {}: {} lies in it, which is closed to this run and cannot be hidden ({why}); move it, or grant a \
+         directory that does not hold it",
         .path.display(),
         .place.display()
     )]

@@ -231,13 +231,18 @@ impl Service {
     }
 
     /// Where the tasks of all boards that are served work.
-    pub(crate) fn workplaces(&self) -> Result<Vec<WorkspaceSpec>, Failure> {
+    pub(crate) fn workplaces(&self) -> Vec<WorkspaceSpec> {
         let mut places = Vec::new();
         for board in self.served() {
-            let named = board.readers().with(|view| view.workplaces())?;
-            places.extend(named.iter().filter_map(|text| text.parse::<WorkspaceSpec>().ok()));
+            match board.readers().with(|view| view.workplaces()) {
+                Ok(named) => {
+                    places.extend(named.iter().filter_map(|text| text.parse::<WorkspaceSpec>().ok()))
+                }
+                // The trouble of one board is not that of the others.
+                Err(error) => tracing::warn!(board = %board.name(), %error, "workplaces_not_read"),
+            }
         }
-        Ok(places)
+        places
     }
 
     /// A board that is open, for what concerns none in particular.

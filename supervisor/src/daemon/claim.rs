@@ -64,7 +64,7 @@ pub(super) async fn claim(
     let id = candidate.task.clone();
     let logs = context.host.root.clone();
     let board_name = board.name().clone();
-    let workplaces = context.service.workplaces()?;
+    let workplaces = context.service.workplaces();
     let claimed = submit(board, move |board| {
         let limit = board.expect_task(&id)?.max_runtime_seconds.map_or(default_limit, Duration::from_secs);
         let deadline = Duration::from_micros(crate::rundir::boottime_us()) + limit;

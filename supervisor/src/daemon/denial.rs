@@ -9,7 +9,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use policies::{Denial, Mode, Policy, Surroundings, Toolchain, Want};
+use policies::{Denial, Homes, Mode, Policy, Surroundings, Toolchain, Want};
 
 use super::closed;
 use crate::rundir::RunSpec;
@@ -18,6 +18,8 @@ use crate::rundir::RunSpec;
 const TAIL: u64 = 16 << 10;
 /// How many of its last lines are looked at.
 const LINES: usize = 200;
+/// How many lines before a complaint tell what it is about: the trace of a program.
+const CONTEXT: usize = 8;
 /// The longest path that is put to a policy: what a worker writes is bounded.
 const LONGEST: usize = 1024;
 
@@ -25,9 +27,8 @@ const LONGEST: usize = 1024;
 pub(super) fn of_run(spec: &RunSpec) -> Option<kernel::Denied> {
     let look = Look::new(&spec.policy, &spec.surroundings, &spec.env, &spec.cwd);
     let tail = tail(&spec.log).unwrap_or_default();
-    let lines = tail.lines().rev().take(LINES);
     let command = spec.argv.first().and_then(|command| look.program(command));
-    let denial = command.or_else(|| lines.into_iter().find_map(|line| look.line(line)))?;
+    let denial = command.or_else(|| look.log(&tail))?;
     Some(kernel::Denied {
         policy: spec.policy.name().to_owned(),
         text: spec.policy.tell(&denial),
@@ -54,7 +55,7 @@ struct Look<'a> {
     search: Vec<PathBuf>,
     /// Where people have programs besides.
     elsewhere: Vec<PathBuf>,
-    homes: Vec<PathBuf>,
+    homes: Homes,
 }
 
 impl<'a> Look<'a> {
@@ -65,8 +66,9 @@ impl<'a> Look<'a> {
         cwd: &'a Path,
     ) -> Self {
         let named = policy.filesystem.toolchain_home.clone();
-        let homes: Vec<PathBuf> = named.into_iter().chain(closed::home_of(around.identity)).collect();
-        let tools = homes.iter().flat_map(|home| {
+        let own = named.or_else(|| closed::home_of(around.identity));
+        let homes = Homes { own, others: closed::home_of(None).into_iter().collect() };
+        let tools = homes.own.iter().chain(&homes.others).flat_map(|home| {
             let known = Toolchain::ALL.into_iter().flat_map(|toolchain| toolchain.environment(home).path);
             known.chain([".local/bin", "bin", "go/bin"].map(|name| home.join(name)))
         });
@@ -97,8 +99,18 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// What is denied about anything that a line of the log complains of.
-    fn line(&self, line: &str) -> Option<Denial> {
+    /// What is denied about the last complaint of a log that leads to something.
+    fn log(&self, text: &str) -> Option<Denial> {
+        let lines: Vec<&str> = text.lines().rev().take(LINES).collect();
+        (0..lines.len()).find_map(|at| {
+            let (line, before) = lines.get(at..)?.split_first()?;
+            let before: Vec<&str> = before.iter().take(CONTEXT).copied().collect();
+            self.line(line, &before.join(" "))
+        })
+    }
+
+    /// What is denied about anything that a line of the log complains of, given what was said before it.
+    fn line(&self, line: &str, before: &str) -> Option<Denial> {
         let lower = line.to_lowercase();
         let complains = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         let is_missing = complains(&["no such file or directory", "not found"]);
@@ -114,7 +126,8 @@ impl<'a> Look<'a> {
             return there.find_map(|path| self.denial(&path, Want::Read));
         }
         if is_denied {
-            return paths(line).find_map(|path| self.path(&path)).or_else(|| self.call(&lower));
+            let path = paths(line).find_map(|path| self.path(&path));
+            return path.or_else(|| self.call(&lower)).or_else(|| self.network(&before.to_lowercase()));
         }
         let unreachable = ["could not resolve", "name resolution", "network is unreachable", "eai_again"];
         complains(&unreachable).then(|| self.network(&lower)).flatten()
@@ -165,6 +178,14 @@ impl<'a> Look<'a> {
         let (act, line) = match (mode, own) {
             (Mode::None, true) => ("a server or a connection on this host", "[network] mode = \"loopback\""),
             (Mode::Ports, true) => ("listening on a port", "[network] bind_tcp = [PORT]"),
+            (Mode::None, false)
+                if !says(&["connect", "resolve", "resolution", "network", "eai_again", "dns"]) =>
+            {
+                (
+                    "a network socket",
+                    "[network] mode = \"loopback\" for this run alone, or \"ports\" for others,",
+                )
+            }
             (Mode::None | Mode::Loopback, false) => {
                 ("a connection to the network", "[network] mode = \"ports\", connect_tcp = [443], udp = true")
             }
@@ -252,7 +273,7 @@ mod tests {
         )
         .unwrap();
         let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Look::new(&policy, &around, &env, Path::new("/no/ws")).line(line)
+        Look::new(&policy, &around, &env, Path::new("/no/ws")).log(line)
     }
 
     #[test]
@@ -270,6 +291,8 @@ mod tests {
         assert_eq!(told("default", &[], "cat: /no/such/file: No such file or directory"), None);
         let line = |line: &str| told("default", &[], line).and_then(|denial| denial.line);
         assert!(line("OSError: bind 127.0.0.1: Operation not permitted").unwrap().contains("loopback"));
+        let trace = "  File \"/usr/lib/python3.11/socket.py\", line 232\n    _socket.socket.__init__(self)\nPermissionError: [Errno 1] Operation not permitted";
+        assert!(line(trace).unwrap().contains("loopback"));
         assert!(line("curl: (6) Could not resolve host: crates.io").unwrap().contains("ports"));
         assert_eq!(
             line("strace: ptrace(PTRACE_TRACEME): Operation not permitted").as_deref(),

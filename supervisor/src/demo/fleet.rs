@@ -57,7 +57,7 @@ pub(super) async fn play(
     progress: &Progress,
 ) -> Result<Fleet, Failure> {
     progress.now("fleet: the tenants move in");
-    let tenants = root.dir().join("tenants");
+    let tenants = root.dir().with_file_name("tenants");
     crate::paths::make_dir(&tenants, 0o711)?;
     let mut places = Vec::new();
     for number in 1..=COUNT {

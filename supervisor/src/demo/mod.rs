@@ -61,6 +61,8 @@ pub(crate) struct Demo {
 const INTERRUPTED: u8 = 130;
 /// The part that is about the demo as a whole.
 const WHOLE: Part = Part::Afterwards;
+/// The root, in the directory of the demo.
+const ROOT: &str = "root";
 
 /// Runs the demo.
 pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
@@ -70,8 +72,10 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let source = repository::choose(demo.repo.as_deref())?;
     let place = Place::make()?;
     let dir = place.dir().canonicalize().map_err(|e| Failure::file("resolve", place.dir(), &e))?;
-    let root = RootChoice { root: Some(dir), ..RootChoice::default() }.resolve(|_| None)?;
-    let mut report = Report { base: root.dir().to_owned(), ..Report::default() };
+    // Beside it the clone and the tenants' directories: nothing in a root is a workspace.
+    let root = RootChoice { root: Some(dir.join(ROOT)), ..RootChoice::default() }.resolve(|_| None)?;
+    crate::paths::make_dir(root.dir(), 0o711)?;
+    let mut report = Report { base: dir.clone(), ..Report::default() };
     let owners = Owners::of_this_process();
     report.users = users(owners);
     let server = Server::start(&root, owners).await?;
@@ -168,7 +172,7 @@ async fn stories(
     progress.now("cloning the repository");
     let started = progress.elapsed();
     let clone = {
-        let (source, to) = (source.clone(), root.dir().join("clone"));
+        let (source, to) = (source.clone(), root.dir().with_file_name("clone"));
         let made = threads.spawn_blocking(move || repository::provide(&source, &to, owners));
         made.await.map_err(|e| Failure::failed(format!("the clone was not made: {e}")))??
     };
@@ -247,7 +251,7 @@ fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut
     if keep {
         let dir = place.leave();
         report.further = kept(&dir, played);
-        report.root = Some(dir);
+        report.root = Some(dir.join(ROOT));
         return;
     }
     let removed = place.remove().err().map_or_else(|| "removed".to_owned(), |failure| failure.message);
@@ -265,7 +269,8 @@ fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut
 
 /// What can be seen in a root that was kept.
 fn kept(dir: &Path, played: &Played) -> Vec<Further> {
-    let at = dir.display();
+    let (at, base) = (dir.join(ROOT), dir.display());
+    let at = at.display();
     let mut further = Vec::new();
     let mut add = |command: String, why| further.push(Further { command, why });
     add(format!("supervisor --root {at} list"), "every task");
@@ -277,11 +282,11 @@ fn kept(dir: &Path, played: &Played) -> Vec<Further> {
     if let Some(pipeline) = &played.pipeline {
         let last = &pipeline.last;
         add(format!("supervisor --root {at} context {last}"), "what the last stage was told");
-        add(format!("git -c safe.directory='*' -C {at}/clone show task/{last}"), "the report");
+        add(format!("git -c safe.directory='*' -C {base}/clone show task/{last}"), "the report");
     }
     add(format!("less {at}/daemon.log"), "what the daemon said");
     add(format!("supervisor --root {at} daemon"), "serve this board again");
-    add(format!("rm -r {at}"), "when you have seen enough");
+    add(format!("rm -r {base}"), "when you have seen enough");
     further
 }
 
