@@ -3,12 +3,12 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Fleet, Output, User};
+use crate::harness::{Fleet, Output, Repository, User};
 use crate::http::Http;
 
 /// A task that has worked, and is archived.
@@ -16,6 +16,18 @@ fn archived(fleet: &Fleet, title: &str, script: &str, more: &[&str]) -> String {
     let id = fleet.create(title, script, more);
     fleet.wait_for(&id, "done");
     fleet.cli(["archive", &id]).ok();
+    id
+}
+
+/// One whose scratch workspace is still there, as after a removal that was cut short.
+fn left_behind(fleet: &Fleet, title: &str, script: &str) -> String {
+    let id = fleet.create(title, script, &[]);
+    fleet.wait_for(&id, "done");
+    let (place, aside) =
+        (scratch(fleet, &id), fleet.root().join("workspaces/default").join(format!(".{id}")));
+    fs::rename(&place, &aside).unwrap();
+    fleet.cli(["archive", &id]).ok();
+    fs::rename(&aside, &place).unwrap();
     id
 }
 
@@ -50,7 +62,7 @@ fn replays(fleet: &Fleet) {
 fn a_deleted_task_is_gone_with_its_files_and_its_children_go_on() {
     for user in User::all() {
         let fleet = Fleet::boot_as(user);
-        let parent = archived(&fleet, "parent", "mkdir -p a/b && echo x > a/b/c", &[]);
+        let parent = left_behind(&fleet, "parent", "mkdir -p a/b && echo x > a/b/c");
         let live = fleet.create("live", "sleep 600", &[]);
         fleet.wait_for(&live, "running");
         let child = fleet.create("child", "echo went on", &["--parent", &parent, "--parent", &live]);
@@ -93,7 +105,7 @@ fn a_task_is_deleted_over_http_too() {
 fn a_dry_run_tells_exactly_what_then_goes_and_what_runs_is_not_touched() {
     for user in User::all() {
         let fleet = Fleet::boot_as(user);
-        let over = archived(&fleet, "over", "head -c 100000 /dev/zero > zeros; mkdir -m 0 closed", &[]);
+        let over = left_behind(&fleet, "over", "head -c 100000 /dev/zero > zeros; mkdir -m 0 closed");
         let done = fleet.create("done, not archived", "echo kept > file", &[]);
         fleet.wait_for(&done, "done");
         let live = fleet.create("live", "echo $HOME; exec sleep 600", &[]);
@@ -134,8 +146,8 @@ fn a_dry_run_tells_exactly_what_then_goes_and_what_runs_is_not_touched() {
 #[test]
 fn what_the_supervisor_did_not_make_stays_and_is_said() {
     let fleet = Fleet::boot();
-    let (linked, foreign) = (archived(&fleet, "a", "true", &[]), archived(&fleet, "b", "true", &[]));
-    let needed = archived(&fleet, "c", "true", &[]);
+    let (linked, foreign) = (left_behind(&fleet, "a", "true"), left_behind(&fleet, "b", "true"));
+    let needed = left_behind(&fleet, "c", "true");
     let outside = fleet.home().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("kept"), "").unwrap();
@@ -169,32 +181,18 @@ fn what_the_supervisor_did_not_make_stays_and_is_said() {
     assert!(text.contains("Kept") && text.contains("it is a symbolic link"), "{text}");
 }
 
-/// A repository with one commit, of a user who is not root.
-fn repository(fleet: &Fleet, owner: u32) -> PathBuf {
-    let path = fleet.home().join("repo");
-    let script = "git init -q -b main . && echo 1 > file && git add . && git -c user.name=a -c user.email=a@b commit -qm 1";
-    fs::create_dir(&path).unwrap();
-    std::os::unix::fs::chown(&path, Some(owner), Some(owner)).unwrap();
-    let mut git = Command::new("sh");
-    std::os::unix::process::CommandExt::uid(git.args(["-c", script]).current_dir(&path), owner);
-    std::os::unix::process::CommandExt::gid(&mut git, owner);
-    assert!(git.env("HOME", "/nonexistent").status().unwrap().success());
-    path
-}
-
 #[test]
 fn a_worktree_goes_when_nothing_in_it_would_be_lost() {
     let fleet = Fleet::boot();
-    let owner = if User::current() == User::Root { 64_321 } else { nix::unistd::geteuid().as_raw() };
-    let repository = repository(&fleet, owner);
-    let workspace = format!("worktree:{}", repository.display());
+    let repository = Repository::new(&fleet, "repository");
+    let workspace = repository.workspace();
     let more = ["--workspace", workspace.as_str()];
     let clean = archived(&fleet, "clean", "true", &more);
     let dirty = archived(&fleet, "dirty", "echo 2 > new", &more);
     let ahead = archived(&fleet, "ahead", "echo 2 > file; git commit -qam 2", &more);
     let open = fleet.create("open", "true", &more);
     fleet.wait_for(&open, "done");
-    let tree = |id: &str| repository.join(".worktrees").join(id);
+    let tree = |id: &str| repository.tree(id);
 
     let told = fleet.json(["gc", "--dry-run"]);
     let gone = fleet.json(["gc"]);
@@ -212,11 +210,67 @@ fn a_worktree_goes_when_nothing_in_it_would_be_lost() {
 }
 
 #[test]
+fn the_scratch_of_a_task_goes_when_it_is_archived_and_what_it_handed_over_stays() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let script = "echo result > out.txt; supervisor complete --summary made --artifact out.txt";
+        let made = fleet.create("made", script, &[]);
+        fleet.wait_for(&made, "done");
+        let live = fleet.create("live", "echo x > x; exec sleep 600", &[]);
+        fleet.eventually("it works", || scratch(&fleet, &live).join("x").exists().then_some(()));
+
+        fleet.cli(["archive", &made, &live]).ok();
+
+        assert!(!scratch(&fleet, &made).exists());
+        let files = fleet.json(["attachments", &made]);
+        assert!(files.to_string().contains("out.txt"), "{files}");
+        fleet.wait_for(&live, "archived");
+        fleet.eventually("its workspace is gone", || (!scratch(&fleet, &live).exists()).then_some(()));
+        let both = fleet.create("both", "echo x > x", &[]);
+        fleet.wait_for(&both, "done");
+        fleet.cli(["archive", &both, "--rm", &both]).ok();
+        assert!(!scratch(&fleet, &both).exists());
+        fleet.cli(["show", &both]).refused(3, "no such task");
+        replays(&fleet);
+    }
+}
+
+#[test]
+fn a_deleted_task_leaves_no_worktree_and_no_branch_and_one_with_work_is_refused() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let repository = Repository::new(&fleet, "repository");
+        let workspace = repository.workspace();
+        let more = ["--workspace", workspace.as_str()];
+        let clean = archived(&fleet, "clean", "true", &more);
+        let gone = archived(&fleet, "gone", "true", &more);
+        let ahead = archived(&fleet, "ahead", "echo 2 > file; git commit -qam 2", &more);
+        fs::remove_dir_all(repository.tree(&gone)).unwrap();
+
+        fleet.cli(["archive", "--rm", &clean]).ok();
+        fleet.cli(["archive", "--rm", &gone]).ok();
+        let refused = fleet.cli(["archive", "--rm", &ahead]);
+
+        refused.refused(4, &format!("git merge task/{ahead}"));
+        assert_eq!(fleet.status_of(&ahead), "archived");
+        let left = repository.git(&["branch", "--list", "task/*", "--format=%(refname:short)"]);
+        assert_eq!(left, format!("task/{ahead}"));
+        for id in [&clean, &gone] {
+            assert!(!repository.tree(id).exists());
+            assert!(!repository.path().join(".git/worktrees").join(id).exists());
+        }
+        repository.git(&["merge", "-q", &format!("task/{ahead}")]);
+        fleet.cli(["archive", "--rm", &ahead]).ok();
+        assert_eq!(repository.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+    }
+}
+
+#[test]
 fn folded_events_are_told_and_the_rest_replays_to_the_same_board() {
     let fleet = Fleet::boot();
     let first = fleet.create("first", "true", &[]);
     fleet.wait_for(&first, "done");
-    let second = archived(&fleet, "second", "true", &[]);
+    let second = left_behind(&fleet, "second", "true");
     let before = fleet.json(["events", "--limit", "1000"]);
     let count = before["events"].as_array().unwrap().len();
     assert_eq!(fleet.json(["gc", "--dry-run"])["removed"].as_array().unwrap().len(), 1, "the log is kept");

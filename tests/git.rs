@@ -29,8 +29,7 @@ fn a_fifo_in_a_repository_is_named_and_holds_up_nobody_elses_tasks() {
         fleet.wait_for(&neighbour, "done");
         let named = object.display().to_string();
         fleet.eventually("the FIFO is named", || {
-            let shown = fleet.cli(["why", &stuck[0]]);
-            let shown = format!("{}{}", shown.stdout, fleet.show(&stuck[0]));
+            let shown = fleet.show(&stuck[0]).to_string();
             (shown.contains(&named) && shown.contains("is a FIFO")).then_some(())
         });
         assert!(stuck.iter().all(|id| fleet.status_of(id) != "done"));
@@ -71,4 +70,69 @@ fn a_collection_passes_over_a_worktree_that_makes_git_wait() {
         assert!(why.contains(&fifo) && why.contains("FIFO"), "{why}");
         assert!(tree.is_dir());
     }
+}
+
+#[test]
+fn a_named_branch_is_where_each_run_starts_from() {
+    let fleet = Fleet::boot();
+    let repository = Repository::new(&fleet, "repository");
+    repository.git(&["branch", "release"]);
+    let more = ["--workspace", &repository.workspace(), "--branch", "release"];
+
+    let id = fleet.create("twice", "test -e once && exit 0; touch once; exit 1", &more);
+
+    let shown = fleet.wait_for(&id, "done");
+    assert_eq!(shown["task"]["branch_name"], "release");
+    let branches: Vec<&str> =
+        shown["runs"].as_array().unwrap().iter().map(|run| run["branch_name"].as_str().unwrap()).collect();
+    assert_eq!(branches, [format!("task/{id}"), format!("task/{id}")]);
+}
+
+#[test]
+fn a_directory_and_one_inside_it_are_not_worked_in_at_once() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let outer = fleet.home().join("outer");
+        let inner = outer.join("inner");
+        for dir in [&outer, &inner] {
+            std::fs::create_dir(dir).unwrap();
+            std::fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+            if user == User::Root {
+                std::os::unix::fs::chown(dir, Some(64_321), Some(64_321)).unwrap();
+            } else {
+                fleet.give(dir);
+            }
+        }
+        let of = |dir: &std::path::Path| format!("dir:{}", dir.display());
+        let first = fleet.create("first", "touch here; exec sleep 600", &["--workspace", &of(&outer)]);
+        fleet.eventually("it works", || outer.join("here").exists().then_some(()));
+
+        let second = fleet.create("second", "touch here", &["--workspace", &of(&inner)]);
+
+        let why = fleet.eventually("it says what it waits for", || {
+            let why = fleet.show(&second)["why"]["text"].as_str().unwrap_or_default().to_owned();
+            why.contains(&first).then_some(why)
+        });
+        assert!(why.contains(&outer.display().to_string()), "{why}");
+        assert!(!inner.join("here").exists());
+        fleet.cli(["archive", &first]).ok();
+        fleet.wait_for(&second, "done");
+    }
+}
+
+#[test]
+fn a_submodule_says_why_it_is_no_repository_for_worktrees() {
+    let fleet = Fleet::boot();
+    let repository = Repository::new(&fleet, "repository");
+    let inner = Repository::new(&fleet, "inner");
+    let url = inner.path().display().to_string();
+    repository.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &url, "sub"]);
+    let workspace = format!("worktree:{}", repository.path().join("sub").display());
+
+    let id = fleet.create("in a submodule", "true", &["--workspace", &workspace]);
+
+    fleet.eventually("it says why", || {
+        let shown = fleet.show(&id).to_string();
+        (shown.contains("is a submodule") && shown.contains("git clone")).then_some(())
+    });
 }

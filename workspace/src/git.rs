@@ -39,6 +39,15 @@ impl Source {
     pub(crate) fn open(path: &Path) -> Result<Self, GitError> {
         open::directory(path).map_err(GitError::Path)?;
         let root = path.to_owned();
+        // Whoever writes a `.git` file can name any repository in it; only that repository knows its linked worktrees.
+        let file = path.join(".git");
+        if file.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+            let named = links::read(&file).unwrap_or_default();
+            let git = path.join(named.trim_start_matches("gitdir:").trim());
+            if links::read(&git.join("gitdir")).is_none_or(|back| Path::new(&back) != file) {
+                return Err(GitError::Elsewhere { path: root, git });
+            }
+        }
         let git = Repository::open(path).map_err(|source| match source.code() {
             ErrorCode::NotFound => GitError::NotARepository { path: root.clone() },
             ErrorCode::Owner => GitError::ForeignOwner { path: root.clone(), source },
@@ -46,14 +55,6 @@ impl Source {
         })?;
         if git.is_bare() {
             return Err(GitError::Bare { path: root });
-        }
-        // Whoever writes a `.git` file can name any repository in it; only that repository knows its linked worktrees.
-        let file = path.join(".git");
-        if file.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
-            let back = links::read(&git.path().join("gitdir"));
-            if !git.is_worktree() || back.is_none_or(|back| Path::new(&back) != file) {
-                return Err(GitError::Elsewhere { path: root, git: git.path().to_owned() });
-            }
         }
         let common = fs::canonicalize(git.commondir())
             .map_err(|source| GitError::Provide { path: git.commondir().to_owned(), source })?;

@@ -54,6 +54,22 @@ pub enum LeaseError {
         /// Who has it, if the lease file says so already.
         holder: Option<LeaseHolder>,
     },
+    /// Another run has a directory in which this one lies.
+    #[error("{workspace} lies in {above}, which is in use{}", .holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default())]
+    HeldAbove {
+        /// The directory asked for.
+        workspace: PathBuf,
+        /// The directory that is in use.
+        above: PathBuf,
+        /// Who has it, if the lease file says so already.
+        holder: Option<LeaseHolder>,
+    },
+    /// Others share this directory, or have one inside it.
+    #[error("{workspace}, or a directory in it, is in use by another run")]
+    HeldInside {
+        /// The directory asked for.
+        workspace: PathBuf,
+    },
     /// The lease file could not be opened or locked.
     #[error("lock {path}")]
     Lock {
@@ -92,7 +108,7 @@ impl LeaseError {
     /// Returns what the reader can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Held { .. } => {
+            Self::Held { .. } | Self::HeldAbove { .. } | Self::HeldInside { .. } => {
                 Some("wait until that run has ended, or give this task a workspace of its own".to_owned())
             }
             Self::Lock { .. } | Self::Write { .. } | Self::List { .. } | Self::Remove { .. } => None,
@@ -102,7 +118,7 @@ impl LeaseError {
     /// Returns the stable code of this refusal.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Held { .. } => "workspace_held",
+            Self::Held { .. } | Self::HeldAbove { .. } | Self::HeldInside { .. } => "workspace_held",
             Self::Lock { .. } | Self::Write { .. } | Self::List { .. } | Self::Remove { .. } => {
                 "workspace_lease_failed"
             }
@@ -120,6 +136,8 @@ pub fn lease_path(leases_dir: &Path, place: Place) -> PathBuf {
 pub struct Lease {
     locked: File,
     path: PathBuf,
+    /// Shared locks on the leases of the directories above: a lease on one of them would be one on this place too.
+    above: Vec<File>,
 }
 
 impl Lease {
@@ -139,16 +157,20 @@ impl Lease {
             Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
             Sharing::Shared => FlockOperation::NonBlockingLockShared,
         };
+        let above = share_above(leases_dir, workspace)?;
         let mut locked = lock::take(&path, operation).map_err(|source| {
-            if source.kind() == io::ErrorKind::WouldBlock {
-                LeaseError::Held { workspace: workspace.to_owned(), holder: read_holder(&path) }
-            } else {
-                LeaseError::Lock { path: path.clone(), source }
+            if source.kind() != io::ErrorKind::WouldBlock {
+                return LeaseError::Lock { path: path.clone(), source };
+            }
+            // Those who work in it share its lease, and have signed their own.
+            match lock::take(&path, FlockOperation::NonBlockingLockShared) {
+                Ok(_) => LeaseError::HeldInside { workspace: workspace.to_owned() },
+                Err(_) => LeaseError::Held { workspace: workspace.to_owned(), holder: read_holder(&path) },
             }
         })?;
         write_holder(&mut locked, holder)
             .map_err(|source| LeaseError::Write { path: path.clone(), source })?;
-        Ok(Self { locked, path })
+        Ok(Self { locked, path, above })
     }
 
     /// Returns the lease file.
@@ -162,7 +184,32 @@ impl Drop for Lease {
         // Closing is not enough: a child forked by another thread has the descriptor until it execs. Nothing can be done
         // about a failure, and closing follows.
         let _ = flock(&self.locked, FlockOperation::Unlock);
+        for file in &self.above {
+            let _ = flock(file, FlockOperation::Unlock);
+        }
     }
+}
+
+/// Takes a share of the lease on each directory above a place, so that none is leased as a whole meanwhile.
+fn share_above(leases_dir: &Path, workspace: &Path) -> Result<Vec<File>, LeaseError> {
+    let mut above = Vec::new();
+    for directory in workspace.ancestors().skip(1) {
+        let stat = rustix::fs::stat(directory)
+            .map_err(|errno| LeaseError::Lock { path: directory.to_owned(), source: errno.into() })?;
+        let path = lease_path(leases_dir, Place::of(&stat));
+        above.push(lock::take(&path, FlockOperation::NonBlockingLockShared).map_err(|source| {
+            if source.kind() == io::ErrorKind::WouldBlock {
+                LeaseError::HeldAbove {
+                    workspace: workspace.to_owned(),
+                    above: directory.to_owned(),
+                    holder: read_holder(&path),
+                }
+            } else {
+                LeaseError::Lock { path: path.clone(), source }
+            }
+        })?);
+    }
+    Ok(above)
 }
 
 /// Returns who holds the lease on a directory, or nothing where it is free or the holder has not signed yet.
@@ -215,7 +262,7 @@ mod tests {
     }
 
     fn acquire(dir: &Path, sharing: Sharing, run: i64) -> Result<Lease, LeaseError> {
-        Lease::acquire(dir, Path::new("/srv/work"), PLACE, sharing, &holder(run))
+        Lease::acquire(dir, Path::new("/"), PLACE, sharing, &holder(run))
     }
 
     #[test]
@@ -224,7 +271,7 @@ mod tests {
         let lease = acquire(dir.path(), Sharing::Exclusive, 7).unwrap();
         assert_eq!(lease.path(), lease_path(dir.path(), PLACE));
         let error = acquire(dir.path(), Sharing::Exclusive, 8).unwrap_err();
-        assert_eq!(error.to_string(), "/srv/work is in use by run 7 of board default (task t_0badcafe)");
+        assert_eq!(error.to_string(), "/ is in use by run 7 of board default (task t_0badcafe)");
         assert!(acquire(dir.path(), Sharing::Shared, 8).is_err());
         drop(lease);
         acquire(dir.path(), Sharing::Exclusive, 8).unwrap();
@@ -235,7 +282,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let _first = acquire(dir.path(), Sharing::Shared, 1).unwrap();
         let _second = acquire(dir.path(), Sharing::Shared, 2).unwrap();
-        assert!(matches!(acquire(dir.path(), Sharing::Exclusive, 3), Err(LeaseError::Held { .. })));
+        assert!(matches!(acquire(dir.path(), Sharing::Exclusive, 3), Err(LeaseError::HeldInside { .. })));
     }
 
     #[test]
@@ -281,12 +328,37 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_and_one_inside_it_are_not_leased_together_and_two_side_by_side_are() {
+        let leases = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let outer = dir.path().canonicalize().unwrap().join("x");
+        let [inner, other] = ["a/inner", "b"].map(|name| outer.join(name));
+        for path in [&inner, &other] {
+            fs_err::create_dir_all(path).unwrap();
+        }
+        let take = |path: &Path, run| {
+            let place = Place::of(&rustix::fs::stat(path).unwrap());
+            Lease::acquire(leases.path(), path, place, Sharing::Exclusive, &holder(run))
+        };
+        let first = take(&outer, 7).unwrap();
+        let error = take(&inner, 8).unwrap_err();
+        assert!(matches!(&error, LeaseError::HeldAbove { above, .. } if *above == outer), "{error}");
+        assert!(error.to_string().contains("run 7 of board default"), "{error}");
+        drop(first);
+        let inside = take(&inner, 8).unwrap();
+        let beside = take(&other, 9).unwrap();
+        assert!(matches!(take(&outer, 7), Err(LeaseError::HeldInside { .. })));
+        drop((inside, beside));
+        take(&outer, 7).unwrap();
+    }
+
+    #[test]
     fn a_sweep_takes_the_files_that_nobody_holds() {
         let dir = tempfile::tempdir().unwrap();
         drop(acquire(dir.path(), Sharing::Exclusive, 7).unwrap());
         let other = Place { device: 1, inode: 2 };
         let _kept =
-            Lease::acquire(dir.path(), Path::new("/x"), other, Sharing::Exclusive, &holder(9)).unwrap();
+            Lease::acquire(dir.path(), Path::new("/"), other, Sharing::Exclusive, &holder(9)).unwrap();
         fs_err::write(dir.path().join("unrelated"), "").unwrap();
         assert_eq!(sweep_leases(dir.path()).unwrap(), 1);
         assert!(lease_path(dir.path(), other).exists() && dir.path().join("unrelated").exists());

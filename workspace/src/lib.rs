@@ -17,11 +17,12 @@
 //!
 //! * no symbolic link is followed on the way to a workspace, nor while one is removed;
 //! * a preparation that was interrupted at any point is repaired by the next one, and finished work in it is kept;
-//! * a directory is leased by device and inode, so two boards cannot work in one place under two names;
+//! * a directory is leased by device and inode, so two boards cannot work in one place under two names, nor one in a directory
+//!   and another in one inside it;
 //! * nothing that exists only in a worktree is deleted unless the caller says so with [`Loss`].
 //!
-//! What it does not: leases do not see that one leased directory lies inside another, and filters such as git-lfs are not run
-//! at checkout (libgit2 executes nothing from a repository, which is the point).
+//! What it does not: filters such as git-lfs are not run at checkout (libgit2 executes nothing from a repository, which is the
+//! point).
 //!
 //! ```
 //! use workspace::{Name, WorkspaceSpec, scratch};

@@ -127,7 +127,10 @@ impl Board<'_> {
             runs::set_workspace(self.conn(), run, &place.path, place.branch.as_deref(), place.worker_uid)?;
         fence(fenced, run)?;
         self.set(&open.task_id, &Field::WorkspacePath(&place.path))?;
-        if let Some(branch) = &place.branch {
+        // A branch that was named is where the worktree starts from, in each run.
+        if let Some(branch) = &place.branch
+            && self.expect_task(&open.task_id)?.branch_name.is_none()
+        {
             self.set(&open.task_id, &Field::Branch(branch))?;
         }
         Ok(())

@@ -564,3 +564,18 @@ fn each_place_where_tasks_work_is_listed_once_until_they_are_archived() {
     bench.call(move |board| board.archive(&archived, Detach::Refuse, &alice())).unwrap();
     assert_eq!(listed(), ["dir:/a", "dir:/b"]);
 }
+
+#[test]
+fn a_branch_that_was_named_outlives_the_first_run() {
+    let bench = Bench::new();
+    let named = bench.create(NewTask { branch: Some("release".to_owned()), ..titled("named") }).id;
+    let unnamed = bench.ready();
+    for (id, kept) in [(&named, "release"), (&unnamed, "task/x")] {
+        let run = bench.start(id);
+        let place =
+            crate::Placement { path: "/w".to_owned(), branch: Some("task/x".to_owned()), worker_uid: None };
+        bench.call(move |board| board.record_workspace(run, &place)).unwrap();
+        assert_eq!(bench.task(id).branch_name.as_deref(), Some(kept));
+    }
+    bench.check();
+}

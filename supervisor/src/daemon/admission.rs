@@ -1,6 +1,7 @@
 //! What runs take, and what keeps a task from starting beside them. The only place that counts slots.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use kernel::{BoardName, Candidate, Profile, Reach, Tenant, Waiting, WaitingCode};
 
@@ -184,9 +185,10 @@ impl Tally {
             return slot(Reach::Profile, text);
         }
         if let Some(place) = &claim.place
-            && let Some((holder, tenant)) = self.places.get(place)
+            && let Some((taken, (holder, tenant))) =
+                self.places.iter().find(|(taken, _)| overlap(taken, place))
         {
-            let text = format!("waits for {place}: {} works there", named(holder, tenant.as_ref(), claim));
+            let text = format!("waits for {taken}: {} works there", named(holder, tenant.as_ref(), claim));
             return Some(Refusal::new(Reach::Line, Waiting::new(WaitingCode::Workspace, text)));
         }
         if let Some(why) = self.unprepared(claim) {
@@ -207,6 +209,12 @@ impl Tally {
         (others >= PREPARING)
             .then(|| format!("waits for {others} other worktrees of its tenant, which are being made"))
     }
+}
+
+/// Whether one of two real paths is the other, or lies in it.
+fn overlap(one: &str, other: &str) -> bool {
+    let (one, other) = (Path::new(one), Path::new(other));
+    one.starts_with(other) || other.starts_with(one)
 }
 
 /// A task as the owner of another one may know it: one tenant learns nothing of another one's tasks.

@@ -40,7 +40,7 @@ impl Taken {
 }
 
 /// What a run has declared.
-pub(super) fn declared(run: &Run) -> &[String] {
+pub(crate) fn declared(run: &Run) -> &[String] {
     match &run.verdict {
         Some(Verdict::Complete(handoff) | Verdict::Archive { handoff: Some(handoff) }) => &handoff.artifacts,
         Some(Verdict::RequestReview(request)) => &request.handoff.artifacts,

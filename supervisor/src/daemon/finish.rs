@@ -12,6 +12,7 @@ use super::run_task::{Context, RETRY, submit};
 use super::{Event, TaskKey, cgroup, place};
 use crate::exit::Code;
 use crate::failpoint;
+use crate::gc::{self, Fate};
 use crate::rundir::RunDir;
 use crate::service::BoardHandle;
 
@@ -57,6 +58,9 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
     if let Some(finished) = &finished {
         tracing::info!(task = %key, run = %run.id, outcome = %finished.outcome, status = %finished.status, "ended");
     }
+    if finished.as_ref().is_some_and(|finished| finished.status == kernel::Status::Archived) {
+        remove_workspace(context, board, key).await;
+    }
     // The board knows how the run ended, so its directory has nothing left to tell.
     let removed = tokio::task::spawn_blocking(move || match RunDir::open(&path) {
         Ok(dir) => dir.remove(),
@@ -67,6 +71,22 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
     }
     failpoint::pass("after-cleanup");
     context.tell(Event::Ended(key.clone(), finished));
+}
+
+/// Removes the scratch workspace of a task that was archived while it ran. What fails is found by `gc`.
+async fn remove_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) {
+    let (service, name, id) = (Arc::clone(&context.service), board.name().clone(), key.task.clone());
+    let removed = tokio::task::spawn_blocking(move || {
+        gc::remove_archived(service.root(), service.board(&name)?.as_ref(), &id)
+    });
+    match removed.await {
+        Ok(Ok(Fate::Absent | Fate::Gone(_))) => {}
+        Ok(Ok(Fate::Foreign(why) | Fate::Stuck(why))) => {
+            tracing::warn!(task = %key, %why, "workspace_stays");
+        }
+        Ok(Err(error)) => tracing::warn!(task = %key, %error, "workspace_not_removed"),
+        Err(error) => tracing::warn!(task = %key, %error, "workspace_not_removed"),
+    }
 }
 
 /// Takes over what the run did in a worktree, as often as the host needs.

@@ -52,6 +52,7 @@ mod watch;
 mod why;
 
 pub(crate) use admission::Claim;
+pub(crate) use artifacts::declared;
 pub(crate) use backoff::Broken;
 pub(crate) use board::REPLY_AGE;
 pub(crate) use cgroup::{of_root as cgroup_of, processes as cgroup_processes};

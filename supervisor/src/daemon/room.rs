@@ -184,6 +184,15 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_and_one_inside_it_have_one_worker_at_a_time_between_them() {
+        let place = |n, path: &str| Claim { place: Some(path.to_owned()), ..claim(n, "a") };
+        let ready = [place(1, "/srv/x"), place(2, "/srv/x/inner"), place(3, "/srv/xy"), place(4, "/srv")];
+        let (admitted, refused) = decide(room("max_running = 9", &[]), &ready);
+        assert_eq!(admitted, ["t_00000001", "t_00000003"]);
+        assert!(refused.iter().all(|refusal| refusal.why.text.contains("/srv/x: t_00000001")), "{refused:?}");
+    }
+
+    #[test]
     fn a_repository_makes_one_worktree_at_a_time_and_a_tenant_few() {
         let of = |n, tenant: &str, repository: &str| Claim {
             preparing: Some(repository.to_owned()),

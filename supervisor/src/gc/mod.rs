@@ -14,5 +14,6 @@ mod worktrees;
 
 pub(crate) use item::{Deed, Fate, Item, Kind};
 pub(crate) use logs::remove_all as remove_logs;
-pub(crate) use scratch::{Owner, Scratch};
+pub(crate) use scratch::{Owner, Scratch, remove_archived};
 pub(crate) use sweep::{Ages, Cursor, Sweep};
+pub(crate) use worktrees::remove as remove_worktree;

@@ -7,12 +7,14 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, TaskId};
+use kernel::{BoardName, Holder, Status, TaskId};
 use workspace::{Job, Name};
 
 use super::{Deed, Fate, places};
-use crate::daemon::work_as;
+use crate::daemon::{declared, work_as};
+use crate::failure::Failure;
 use crate::paths::Root;
+use crate::service::BoardHandle;
 
 /// Whose a scratch workspace may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +95,35 @@ impl Scratch<'_> {
         }
         Ok(Fate::Gone(size))
     }
+}
+
+/// Removes the scratch workspace of a task that is archived, and says what became of it. Blocking.
+///
+/// What a task handed over is kept with it, where a run of this supervisor made it. What was handed over by hand and lies
+/// in the workspace alone keeps the workspace, until it is attached or `gc` is asked.
+pub(crate) fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> Result<Fate, Failure> {
+    let (task, runs, files, needed) = board.readers().with(|view| {
+        Ok((view.task(id)?, view.runs(id)?, view.attachments(id)?, view.directories_in_use()?))
+    })?;
+    let Some(task) = task.filter(|task| task.status == Status::Archived && task.workspace == "scratch")
+    else {
+        return Ok(Fate::Absent);
+    };
+    let path = root.workspaces(board.name()).join(id.as_str());
+    let is_kept = |artifact: &String| files.iter().any(|file| file.artifact.as_ref() == Some(artifact));
+    let handed = runs.iter().filter(|run| run.hand == Holder::Hand).flat_map(declared);
+    if let Some(artifact) =
+        handed.filter(|artifact| !is_kept(artifact)).find(|name| path.join(name).symlink_metadata().is_ok())
+    {
+        return Ok(Fate::Stuck(format!(
+            "its artifact {artifact} is in it alone: keep it with `supervisor attach {id} {}`, then `supervisor gc`",
+            path.join(artifact).display()
+        )));
+    }
+    let needed: BTreeSet<PathBuf> = needed.into_iter().map(PathBuf::from).collect();
+    let owner = Owner::of(task.worker_uid);
+    let scratch = Scratch { root, board: board.name(), task: id, owner, needed: &needed };
+    Ok(scratch.collect(Deed::Remove))
 }
 
 fn is_empty(path: &Path) -> bool {

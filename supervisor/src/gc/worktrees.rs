@@ -3,11 +3,12 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use kernel::{Run, Task};
-use workspace::{Job, Loss, Name, WorkspaceSpec, Worktree, directory};
+use kernel::{BoardName, Run, Task};
+use workspace::{Job, Loss, Name, Size, WorkspaceSpec, Worktree, directory};
 
 use super::{Deed, Fate, places};
 use crate::daemon::{system_reads, work_as};
+use crate::paths::Root;
 
 /// Returns where the worktree of a task is or was; none for a task with another kind of workspace.
 pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
@@ -16,6 +17,17 @@ pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
     };
     let worktree = Worktree::new(repository, Name::new(task.id.as_str()).ok()?);
     Some((worktree.path(), worktree))
+}
+
+/// Removes the worktree of a task with its branch and all that the repository keeps for it, where nothing would be lost.
+/// Blocking.
+pub(crate) fn remove(root: &Root, board: &BoardName, task: &Task, runs: &[Run]) -> Fate {
+    match place(task) {
+        Some((path, worktree)) => {
+            collect(worktree, &path, runs, &root.leases(), board.as_str(), Deed::Remove)
+        }
+        None => Fate::Absent,
+    }
 }
 
 /// Looks at the worktree, or removes it with its branch. Blocking.
@@ -28,27 +40,41 @@ pub(super) fn collect(
     deed: Deed,
 ) -> Fate {
     let take = || {
-        let meta = places::directory(path)?;
+        // A tree that is gone may have left its branch.
+        let meta = match places::directory(path) {
+            Ok(meta) => Some(meta),
+            Err(Fate::Absent) => None,
+            Err(fate) => return Err(fate),
+        };
         let here = path.display().to_string();
         let Some(run) = runs.iter().rev().find(|run| run.workspace_path.as_deref() == Some(here.as_str()))
         else {
-            return Err(Fate::Foreign("no run of its task worked there".to_owned()));
+            return Err(match meta {
+                Some(_) => Fate::Foreign("no run of its task worked there".to_owned()),
+                None => Fate::Absent,
+            });
         };
         let expected = run.worker_uid.unwrap_or_else(places::own_uid);
-        if meta.uid() != expected {
+        if let Some(meta) = meta.as_ref().filter(|meta| meta.uid() != expected) {
             return Err(Fate::Foreign(format!(
                 "it belongs to uid {}, and its worker was uid {expected}",
                 meta.uid()
             )));
         }
-        let owner = directory::owner_of(&worktree.repository)
-            .map_err(|e| Fate::Stuck(crate::lanes::with_causes(&e)))?;
+        let owner = match directory::owner_of(&worktree.repository) {
+            Ok(owner) => owner,
+            Err(_) if !worktree.repository.exists() => return Err(Fate::Absent),
+            Err(e) => return Err(Fate::Stuck(crate::lanes::with_causes(&e))),
+        };
         if owner.uid != expected {
             return Err(Fate::Foreign(format!("its repository belongs to uid {} now", owner.uid)));
         }
-        let _lease = places::lease(leases, path, &meta, board)?;
+        let _lease = meta.as_ref().map(|meta| places::lease(leases, path, meta, board)).transpose()?;
         let identity = places::identity(owner.uid, owner.gid);
-        let size = places::measure(identity, &worktree.directory(), &worktree.id)?;
+        let size = match meta {
+            Some(_) => places::measure(identity, &worktree.directory(), &worktree.id)?,
+            None => Size::default(),
+        };
         let write = vec![worktree.repository.clone()];
         let job = match deed {
             Deed::Look => Job::JudgeWorktree { worktree, loss: Loss::Refuse },

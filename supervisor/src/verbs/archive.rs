@@ -9,7 +9,7 @@ use kernel::{Detach, Digest, Extent, Sweep, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, outcome};
+use super::bulk::{Bulk, One, outcome};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 use crate::gc::{self, Deed, Fate, Owner, Scratch};
@@ -23,9 +23,12 @@ use crate::terminal::Screen;
 A worker that is still running is ended first. A task that is not done and has
 open children is refused: they would wait for ever.
 
+The scratch workspace goes with the task; files that its runs handed over stay.
+
 --rm deletes archived tasks with their runs, comments, attachments, logs and
-scratch workspaces. Their events stay, and their ids are never given out again;
-children that waited for them go on.
+worktrees. One whose worktree has changes, or commits that are nowhere else, is
+refused. Events stay, and ids are never given out again; children that waited
+go on.
 
 Examples:
   supervisor archive t_0123abcd t_4567cdef
@@ -56,18 +59,30 @@ impl Verb for Archive {
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         call.refuse_live_without_daemon(&self.task_ids).await?;
         let detach = if self.detach { Detach::Unlink } else { Detach::Refuse };
+        if self.rm.is_empty() {
+            let ids = self.task_ids;
+            let bulk = call.write(move |board, actor| archive(board, actor, ids, detach)).await?;
+            return clear(&call, bulk).await;
+        }
+        // Archived first and in a write of its own: what is to be deleted then has no worker any more.
+        let archived = match self.task_ids {
+            ids if ids.is_empty() => Vec::new(),
+            ids => {
+                let (board, actor) = (Arc::clone(&call.board), call.actor.clone());
+                let written = tokio::task::spawn_blocking(move || {
+                    Ok::<_, Failure>(board.writer()?.call(move |board| archive(board, &actor, ids, detach))?)
+                });
+                let bulk =
+                    written.await.map_err(|e| Failure::failed(format!("nothing was archived: {e}")))??;
+                clear(&call, bulk).await?.results
+            }
+        };
         let kept = remove_workspaces(&call, &self.rm).await?;
         let held = held(&call, self.rm.clone()).await?;
-        let archived = self.task_ids.len();
-        let ids: Vec<TaskId> = self.task_ids.into_iter().chain(self.rm).collect();
+        let (count, ids) = (archived.len(), self.rm);
         let mut bulk = call
             .write(move |board, actor| {
-                let mut at = 0;
-                Bulk::each(board, ids, |board, id| {
-                    at += 1;
-                    if at <= archived {
-                        return board.archive(id, detach, actor).map(|settled| outcome(&settled));
-                    }
+                let deleted = Bulk::each(board, ids, |board, id| {
                     if let Some(Fate::Stuck(why)) = kept.get(id) {
                         return Err(kernel::Error::Conflict {
                             message: format!("the workspace of {id} cannot be removed: {why}"),
@@ -82,9 +97,11 @@ impl Verb for Archive {
                         _ => None,
                     };
                     Ok((kernel::Status::Archived, note))
-                })
+                })?;
+                Ok(Bulk { results: archived.into_iter().chain(deleted.results).collect() })
             })
             .await?;
+        let archived = count;
         let mut deleted = Vec::new();
         for one in bulk.results.iter_mut().skip(archived).filter(|one| one.ok) {
             // It has none any more.
@@ -109,6 +126,35 @@ impl Verb for Archive {
     }
 }
 
+fn archive(
+    board: &mut kernel::Board<'_>,
+    actor: &kernel::Actor,
+    ids: Vec<TaskId>,
+    detach: Detach,
+) -> Result<Bulk, kernel::Error> {
+    Bulk::each(board, ids, |board, id| board.archive(id, detach, actor).map(|settled| outcome(&settled)))
+}
+
+/// Removes the scratch workspaces of tasks that are archived now, and says where one stays. One that fails for another
+/// reason is found by `gc`. The workspace of a task with a worker goes when that has ended.
+async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
+    let (service, board) = (Arc::clone(&call.service), Arc::clone(&call.board));
+    let cleared = tokio::task::spawn_blocking(move || {
+        let over = |one: &&mut One| one.ok && one.status == Some(kernel::Status::Archived);
+        for one in bulk.results.iter_mut().filter(over) {
+            match gc::remove_archived(service.root(), &board, &one.id) {
+                Ok(Fate::Absent | Fate::Gone(_)) => {}
+                Ok(Fate::Foreign(why) | Fate::Stuck(why)) => {
+                    one.note = Some(format!("its workspace stays: {why}"));
+                }
+                Err(failure) => tracing::warn!(task = %one.id, error = %failure, "workspace_not_removed"),
+            }
+        }
+        bulk
+    });
+    cleared.await.map_err(|e| Failure::failed(format!("the workspaces were not removed: {e}")))
+}
+
 /// What the attachments of tasks hold. Of an unknown task nothing: the deletion says so.
 async fn held(call: &Call, tasks: Vec<TaskId>) -> Result<BTreeSet<Digest>, Failure> {
     if tasks.is_empty() {
@@ -124,7 +170,7 @@ async fn held(call: &Call, tasks: Vec<TaskId>) -> Result<BTreeSet<Digest>, Failu
     .await
 }
 
-/// Removes the scratch workspaces of archived tasks that are to be deleted. Before their rows: the user of a task that
+/// Removes the scratch workspaces and worktrees of archived tasks that are to be deleted. Before their rows: the user of a task that
 /// is gone is given to another one, which must find nothing of its own.
 async fn remove_workspaces(call: &Call, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Fate>, Failure> {
     if ids.is_empty() {
@@ -135,7 +181,11 @@ async fn remove_workspaces(call: &Call, ids: &[TaskId]) -> Result<BTreeMap<TaskI
     let (tasks, needed) = call
         .read(move |view| {
             // Whatever may not be deleted is refused where the rows are.
-            let tasks: Vec<_> = wanted.iter().filter_map(|id| view.deletable(id, &actor).ok()).collect();
+            let mut tasks = Vec::new();
+            for task in wanted.iter().filter_map(|id| view.deletable(id, &actor).ok()) {
+                let runs = view.runs(&task.id)?;
+                tasks.push((task, runs));
+            }
             Ok((tasks, view.directories_in_use()?))
         })
         .await?;
@@ -143,9 +193,13 @@ async fn remove_workspaces(call: &Call, ids: &[TaskId]) -> Result<BTreeMap<TaskI
     let collected = tokio::task::spawn_blocking(move || {
         let root: &Root = service.root();
         let needed: BTreeSet<PathBuf> = needed.into_iter().map(PathBuf::from).collect();
-        let scratch = tasks.into_iter().filter(|task| task.workspace == "scratch");
-        scratch
-            .map(|task| {
+        tasks
+            .into_iter()
+            .map(|(task, runs)| {
+                if task.workspace != "scratch" {
+                    let fate = gc::remove_worktree(root, &board, &task, &runs);
+                    return (task.id, fate);
+                }
                 let owner = Owner::of(task.worker_uid);
                 let scratch = Scratch { root, board: &board, task: &task.id, owner, needed: &needed };
                 let fate = scratch.collect(Deed::Remove);

@@ -34,7 +34,7 @@ pub enum GitError {
     },
     /// The repository's own files are somewhere else: it is a submodule, or says so.
     #[error(
-        "{path} is a submodule: its `.git` is a file that leads to {git}, where a worker's objects and branch would be"
+        "{path} is a submodule or a linked worktree: its `.git` leads to {git}, where a run's commits would be"
     )]
     Elsewhere {
         /// The path given.
@@ -141,7 +141,7 @@ impl GitError {
                 path.display()
             )),
             Self::Elsewhere { path, .. } => Some(format!(
-                "use a clone of it (git clone {0} /path/of/the/clone) or dir:{0}",
+                "name the repository itself, or use a clone (git clone {0} /path/of/the/clone) or dir:{0}",
                 path.display()
             )),
             Self::Bare { path } => Some(format!(

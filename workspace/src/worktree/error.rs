@@ -206,12 +206,12 @@ impl WorktreeError {
                 Some("let a run prepare it again, or remove it with all it holds".to_owned())
             }
             Self::Dirty { path, .. } => Some(format!(
-                "commit them (`git -C {} add -A && git commit`), or say that they may be lost",
+                "commit them (`git -C {0} add -A && git -C {0} commit`), or discard them: `git worktree remove --force {0}`",
                 path.display()
             )),
-            Self::Unmerged { branch, .. } => {
-                Some(format!("merge or push {branch}, keep the branch, or say that the commits may be lost"))
-            }
+            Self::Unmerged { branch, .. } => Some(format!(
+                "merge it (`git merge {branch}`), or give it up: `git worktree remove` its worktree, `git branch -D {branch}`"
+            )),
             Self::Locked { path } => Some(format!("`git worktree unlock {}`", path.display())),
             Self::Incomplete { .. } => Some(
                 "what could be read of it is in the repository's objects: see `git fsck --lost-found`"
