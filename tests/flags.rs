@@ -194,14 +194,13 @@ impl Scene {
         let name = if flag == "colour" { "color" } else { flag };
         let gives = |line: &str| line.split(' ').any(|word| word == format!("--{name}"));
         assert!(gives(with), "{verb} --{flag}: `{with}` does not give it");
-        let before = match self.seen.get(plain) {
-            Some(seen) => seen.clone(),
-            None => {
-                let (first, second) = (self.run(plain), self.run(plain));
-                assert_eq!(first, second, "`{plain}` is not the same twice");
-                self.seen.insert(plain.to_owned(), first.clone());
-                first
-            }
+        let before = if let Some(seen) = self.seen.get(plain) {
+            seen.clone()
+        } else {
+            let (first, second) = (self.run(plain), self.run(plain));
+            assert_eq!(first, second, "`{plain}` is not the same twice");
+            self.seen.insert(plain.to_owned(), first.clone());
+            first
         };
         let after = self.run(with);
         assert_ne!(after, before, "{verb} --{flag} changes nothing: `{plain}` and `{with}`");
