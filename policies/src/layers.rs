@@ -72,17 +72,6 @@ impl Policy {
         )
     }
 
-    /// Says whether files that others could execute as the run's user can be made.
-    pub(crate) fn set_ids_report(&self, filtered: Filtered) -> LayerReport {
-        match filtered {
-            Filtered::Yes => LayerReport::enforced_by(Layer::SetIds, "system call filter"),
-            Filtered::No => LayerReport::absent(
-                Layer::SetIds,
-                "needs the system call filter: a set-user-ID file that the run leaves acts as its user",
-            ),
-        }
-    }
-
     pub(crate) fn filter_report(&self, filtered: Filtered) -> LayerReport {
         match filtered {
             Filtered::Yes => LayerReport::enforced(Layer::Syscalls),
@@ -91,6 +80,17 @@ impl Policy {
             }
             Filtered::No => LayerReport::absent(Layer::Syscalls, "the policy asks for none"),
         }
+    }
+}
+
+/// Says whether files that others could execute as the run's user can be made.
+pub(crate) fn set_ids_report(filtered: Filtered) -> LayerReport {
+    match filtered {
+        Filtered::Yes => LayerReport::enforced_by(Layer::SetIds, "system call filter"),
+        Filtered::No => LayerReport::absent(
+            Layer::SetIds,
+            "needs the system call filter: a set-user-ID file that the run leaves acts as its user",
+        ),
     }
 }
 

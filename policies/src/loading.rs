@@ -177,7 +177,7 @@ fn merge(under: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {
             (Some(toml::Value::Table(below)), toml::Value::Table(above)) if key == JOINED => {
-                join(below, above)
+                join(below, above);
             }
             (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),
             (_, value) => {

@@ -91,15 +91,12 @@ fn unescaped(word: &[u8]) -> PathBuf {
     while let Some((first, after)) = rest.split_first() {
         let code = (*first == b'\\').then(|| after.get(..3)).flatten();
         let code = code.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        match (code, after.get(3..)) {
-            (Some(code), Some(after)) => {
-                bytes.push(code);
-                rest = after;
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
+        if let (Some(code), Some(after)) = (code, after.get(3..)) {
+            bytes.push(code);
+            rest = after;
+        } else {
+            bytes.push(*first);
+            rest = after;
         }
     }
     OsString::from_vec(bytes).into()

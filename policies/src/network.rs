@@ -82,15 +82,13 @@ impl Network {
     /// Returns what would be open that the policy closes, where Landlock has this ABI and the filter is on or off: nothing
     /// where the network is held.
     pub(crate) fn unheld(&self, reach: &Reach, abi: u32, filtered: Filtered) -> Option<&'static str> {
-        match (self.mode, filtered) {
-            (Mode::Host | Mode::Loopback, _) => None,
-            (Mode::None | Mode::Ports, Filtered::No) => {
-                Some("without the system call filter UDP is open to every host")
-            }
-            (Mode::None | Mode::Ports, Filtered::Yes) if reach.stream && abi < 4 => {
+        let is_closed = matches!(self.mode, Mode::None | Mode::Ports);
+        match filtered {
+            Filtered::No if is_closed => Some("without the system call filter UDP is open to every host"),
+            Filtered::Yes if is_closed && reach.stream && abi < 4 => {
                 Some("below Landlock ABI 4 every TCP port of every host is open")
             }
-            (Mode::None | Mode::Ports, Filtered::Yes) => None,
+            Filtered::Yes | Filtered::No => None,
         }
     }
 

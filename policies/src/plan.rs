@@ -7,7 +7,7 @@ use seccompiler::BpfProgram;
 use crate::cgroup::Cgroup;
 use crate::covers;
 use crate::files::{Access, Device, Granted, Proc, Shm};
-use crate::layers::{uid_report, unix_report};
+use crate::layers::{set_ids_report, uid_report, unix_report};
 use crate::limits::{Counting, Limits};
 use crate::mounts::{self, Extras};
 use crate::network::{Filtered, Mode, Reach};
@@ -134,7 +134,7 @@ impl Policy {
         layers.push(uid_report(around, host, view.is_some()));
         layers.extend(self.ruled_reports(abi, &reach, filtered, view.is_some()));
         layers.push(unix_report(confined, abi, view.is_some(), unix, filtered));
-        layers.push(self.set_ids_report(filtered));
+        layers.push(set_ids_report(filtered));
         layers.push(self.filter_report(filtered));
         if view.is_none() {
             let whole = std::mem::take(&mut layers).into_iter();
