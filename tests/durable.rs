@@ -279,3 +279,57 @@ fn the_name_of_a_backup_does_not_drive_the_terminal() {
         assert!(said.contains("a\\u{1b}[31mb") && !said.contains('\u{1b}'), "{said:?}");
     }
 }
+
+/// How often a board was checked beside the service and found whole.
+fn checked_beside(fleet: &Fleet) -> usize {
+    fleet.log().matches(" board_whole ").count()
+}
+
+#[test]
+fn after_a_clean_stop_a_board_is_served_at_once_and_checked_beside_that() {
+    let fleet = Fleet::boot();
+    let task = fleet.create("one", "true", &[]);
+    fleet.wait_for(&task, "done");
+    fleet.stop(&["--wait"]);
+    let log = fleet.root().join("boards/default/board.db-wal");
+    assert_eq!(fs::metadata(&log).map_or(0, |meta| meta.len()), 0, "the log was not given back");
+
+    fleet.start();
+
+    fleet.eventually("the check has found it whole", || (checked_beside(&fleet) == 1).then_some(()));
+    fleet.kill_daemon();
+    fleet.start();
+    fleet.json(["status"]);
+    assert_eq!(checked_beside(&fleet), 1, "a small board that was left open is checked before it is served");
+}
+
+#[test]
+fn a_fault_that_is_found_beside_the_service_ends_the_service_of_that_board_alone() {
+    let fleet = Fleet::boot();
+    fleet.cli(["boards", "create", "other"]).ok();
+    for n in 0..40 {
+        fleet.create(&format!("task {n} {}", "x".repeat(300)), "true", &["--triage"]);
+    }
+    fleet.stop(&["--wait"]);
+    let path = fleet.root().join("boards/default/board.db");
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let before = file.metadata().unwrap();
+    // Its last pages, and nobody sees that it was touched.
+    let pages = before.len() / 4096;
+    for page in pages - 6..pages {
+        file.write_all_at(&[0xa5; 64], page * 4096).unwrap();
+    }
+    let times = fs::FileTimes::new().set_modified(before.modified().unwrap());
+    file.set_times(times).unwrap();
+    drop(file);
+
+    fleet.start();
+
+    let refused = fleet.eventually("the board is not served", || {
+        let refused = fleet.cli(["create", "x"]);
+        refused.stderr.contains("is not served").then_some(refused)
+    });
+    assert!(refused.stderr.contains("doctor --repair"), "{}", refused.stderr);
+    fleet.cli(["--board", "other", "create", "y"]).ok();
+    assert!(fleet.log().contains("board_damaged"));
+}

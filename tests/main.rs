@@ -16,6 +16,7 @@ mod crash;
 mod defects;
 mod demo;
 mod dispatch;
+mod displaced;
 mod docs;
 mod doors;
 mod durable;

@@ -41,6 +41,8 @@ words! {
         Corrupt => "corrupt",
         /// The file or its directory cannot be written.
         ReadOnly => "read_only",
+        /// The board's file was removed or replaced while it is open.
+        Displaced => "displaced",
         /// What was to be written breaks a constraint of the schema.
         Constraint => "constraint",
         /// Anything else.
@@ -137,9 +139,11 @@ impl Error {
             Error::Forbidden { .. } => ErrorCode::Forbidden,
             Error::Exhausted { .. } => ErrorCode::Exhausted,
             Error::Storage { kind, .. } => match kind {
-                StorageKind::Full | StorageKind::Io | StorageKind::Busy | StorageKind::ReadOnly => {
-                    ErrorCode::Unavailable
-                }
+                StorageKind::Full
+                | StorageKind::Io
+                | StorageKind::Busy
+                | StorageKind::ReadOnly
+                | StorageKind::Displaced => ErrorCode::Unavailable,
                 StorageKind::Corrupt | StorageKind::Constraint | StorageKind::Other => ErrorCode::Internal,
             },
             Error::Writer { .. } => ErrorCode::Internal,
@@ -176,6 +180,11 @@ impl Error {
                     "nothing was written: look at the kernel log for the disk's errors, then try again".to_owned(),
                 ),
                 StorageKind::Busy => Some("another program holds the board's lock; try again".to_owned()),
+                StorageKind::Displaced => Some(
+                    "nothing more is acknowledged: move the same file back and it goes on by itself; else stop the supervisor, \
+                     put a backup back with `supervisor restore <file>`, and start it again"
+                        .to_owned(),
+                ),
                 StorageKind::ReadOnly => {
                     Some("check the owner and mode of the board and its directory".to_owned())
                 }

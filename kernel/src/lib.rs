@@ -121,6 +121,7 @@ pub use store::backup::{BackedUp, Existing, Restored, backup_board, restore_boar
 pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};
 pub use store::export::{Exported, Imported, Rows};
+pub use store::left::{Left, leave, take_over};
 pub use store::open::OpenError;
 pub use store::peer::{Adopted, PeerBoard, PeerFile};
 pub use store::repair::{Loss, Repair, repair_board};

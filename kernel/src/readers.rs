@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::store::Connection;
 use crate::store::convert::Step as _;
 use crate::store::open::{self, OpenError};
+use crate::store::presence::Presence;
 use crate::store::transaction;
 use crate::view::View;
 
@@ -25,6 +26,7 @@ struct Shared {
     path: PathBuf,
     clock: Arc<dyn Clock>,
     idle: Mutex<Vec<Connection>>,
+    presence: Presence,
     /// `data_version` tells of commits that other connections made, so it needs one of its own.
     watch: Mutex<Connection>,
 }
@@ -40,7 +42,12 @@ impl Readers {
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let watch = Mutex::new(open::reader(path)?);
         let idle = Mutex::new(Vec::new());
-        Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), clock, idle, watch }) })
+        let presence = Presence::of(path).map_err(|source| OpenError::Io {
+            step: "look at",
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), clock, idle, presence, watch }) })
     }
 
     /// Runs `f` on one consistent moment of the board.
@@ -48,11 +55,7 @@ impl Readers {
         let idle = lock(&self.shared.idle).pop();
         let conn = match idle {
             Some(conn) => conn,
-            None => open::reader(&self.shared.path).map_err(|source| Error::Storage {
-                kind: crate::StorageKind::Io,
-                step: "open another reader",
-                source: Arc::new(source),
-            })?,
+            None => self.open_another()?,
         };
         transaction::begin_read(&conn)?;
         let result = f(&View { conn: &conn, clock: &*self.shared.clock });
@@ -64,6 +67,21 @@ impl Readers {
             }
         }
         result
+    }
+
+    /// A connection to the same file as the others; one that has taken its place may be another board.
+    fn open_another(&self) -> Result<Connection, Error> {
+        self.shared.presence.require()?;
+        open::reader(&self.shared.path).map_err(|source| Error::Storage {
+            kind: crate::StorageKind::Io,
+            step: "open another reader",
+            source: Arc::new(source),
+        })
+    }
+
+    /// Refuses where the board's file was removed, replaced or cut off while it is open.
+    pub fn require_present(&self) -> Result<(), Error> {
+        self.shared.presence.require()
     }
 
     /// Returns a number that changes when any program has committed to the board.

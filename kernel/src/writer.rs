@@ -3,9 +3,10 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,10 +20,13 @@ use crate::quota::SharedQuotas;
 use crate::request::Request;
 use crate::store::Connection;
 use crate::store::open::{self, OpenError};
-use crate::store::{events, requests, transaction};
+use crate::store::presence::Presence;
+use crate::store::{checkpoint, events, requests, transaction};
 
 /// So many jobs share one commit at most: enough to hide the disk's latency, few enough to answer the first soon.
 const BATCH: usize = 256;
+/// So long after the last commit the log is given back.
+const REST: Duration = Duration::from_secs(2);
 
 /// Tells of a commit that changed the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,10 +126,11 @@ impl fmt::Debug for Writer {
     }
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        drop(self.queue.get_mut().unwrap_or_else(PoisonError::into_inner).take());
-        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+impl Shared {
+    /// Lets the thread end when it has done what is queued, and waits for that.
+    fn close(&self) {
+        drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The last handle may be dropped by a reply on the writer's own thread, which cannot wait for itself.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
             drop(thread.join());
@@ -133,17 +138,33 @@ impl Drop for Shared {
     }
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 impl Writer {
     /// Opens the board at `path` to write and starts the thread.
     pub fn open(path: &Path, options: WriterOptions) -> Result<Self, OpenError> {
         let conn = open::writer(path)?;
+        let presence = Presence::of(path).map_err(|source| OpenError::Io {
+            step: "look at",
+            path: path.to_owned(),
+            source,
+        })?;
         let (queue, jobs) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("board-writer".to_owned())
-            .spawn(move || serve(&conn, &options, &jobs))
+            .spawn(move || serve(&conn, &presence, &options, &jobs))
             .map_err(|source| OpenError::Io { step: "start the writer of", path: path.to_owned(), source })?;
         let shared = Shared { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Commits what is queued and closes the board, whoever else has a handle: later jobs fail.
+    pub fn close(&self) {
+        self.shared.close();
     }
 
     /// Queues a job. `done` is called on the writer's thread after the commit, or with what failed.
@@ -268,13 +289,30 @@ where
     }
 }
 
-/// Serves the queue until its last sender is gone.
-fn serve(conn: &Connection, options: &WriterOptions, jobs: &Receiver<Box<dyn Job>>) {
-    while let Ok(first) = jobs.recv() {
+/// Serves the queue until its last sender is gone. The log is given back when nothing is written for a while, and at the
+/// end: the connections that read cannot do it.
+fn serve(conn: &Connection, presence: &Presence, options: &WriterOptions, jobs: &Receiver<Box<dyn Job>>) {
+    let mut written = false;
+    loop {
+        let first = if written {
+            match jobs.recv_timeout(REST) {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Timeout) => {
+                    checkpoint::when_long(conn);
+                    written = false;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        } else {
+            let Ok(first) = jobs.recv() else { break };
+            first
+        };
         let mut batch = vec![first];
         batch.extend(jobs.try_iter().take(BATCH - 1));
-        match commit(conn, options, &mut batch) {
+        match commit(conn, presence, options, &mut batch) {
             Ok(committed) => {
+                written |= committed.is_some();
                 if let Some(committed) = committed {
                     drop(catch_unwind(AssertUnwindSafe(|| (options.on_commit)(committed))));
                 }
@@ -289,14 +327,19 @@ fn serve(conn: &Connection, options: &WriterOptions, jobs: &Receiver<Box<dyn Job
             }
         }
     }
+    if presence.require().is_ok() {
+        checkpoint::empty(conn);
+    }
 }
 
 /// Runs a group in one transaction. Returns the news if it changed the board.
 fn commit(
     conn: &Connection,
+    presence: &Presence,
     options: &WriterOptions,
     batch: &mut [Box<dyn Job>],
 ) -> Result<Option<Committed>, Error> {
+    presence.require()?;
     let result = options.fail_point.pass("begin").and_then(|()| transaction::begin(conn)).and_then(|()| {
         let mut changed = false;
         for job in batch.iter_mut() {
@@ -311,6 +354,8 @@ fn commit(
         Ok(committed) => {
             // Too late to fail: the point only serves to end the process here.
             drop(options.fail_point.pass("committed"));
+            // What was committed to a file that nobody can find is not acknowledged.
+            presence.require()?;
             Ok(committed)
         }
         Err(error) => {

@@ -1,6 +1,6 @@
 //! A verb on its way: to the daemon's socket, or to the same router in this process under the root's lock.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt as _, Full};
@@ -82,6 +82,8 @@ pub(crate) struct Client {
     root: Root,
     board: BoardName,
     worker: Option<WorkerSelf>,
+    /// What reads without a daemon: a command that asks several times opens the board once.
+    reading: Mutex<Option<Arc<Service>>>,
 }
 
 /// An answer over any transport.
@@ -103,7 +105,7 @@ enum Trouble {
 impl Client {
     /// A client for a root and board, or for the run that this process belongs to.
     pub(crate) fn new(root: Root, board: BoardName, worker: Option<WorkerSelf>) -> Self {
-        Client { root, board, worker }
+        Client { root, board, worker, reading: Mutex::default() }
     }
 
     /// The run that this process belongs to.
@@ -281,11 +283,29 @@ impl Client {
                 }
             }
         };
-        let config = Config::load(&self.root)?;
-        let service = Arc::new(Service::new(self.root.clone(), config, mode));
+        let service = match mode {
+            Mode::Reading => self.reader()?,
+            Mode::Offline | Mode::Daemon(_) => self.service(mode)?,
+        };
         let request = self.request(parcel, request_id, None)?;
         let (status, body) = in_process(service, request).await?;
         Ok(Some(Answer { status, body }))
+    }
+}
+
+impl Client {
+    fn service(&self, mode: Mode) -> Result<Arc<Service>, Failure> {
+        Ok(Arc::new(Service::new(self.root.clone(), Config::load(&self.root)?, mode)))
+    }
+
+    fn reader(&self) -> Result<Arc<Service>, Failure> {
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(service) = &*reading {
+            return Ok(Arc::clone(service));
+        }
+        let service = self.service(Mode::Reading)?;
+        *reading = Some(Arc::clone(&service));
+        Ok(service)
     }
 }
 

@@ -39,6 +39,11 @@ impl Failure {
         Failure::new(Code::Failed, message)
     }
 
+    /// The same refusal, said of a board that is not served because of it.
+    pub(crate) fn not_served(self, board: &kernel::BoardName) -> Self {
+        Failure { message: format!("the board `{board}` is not served: {}", self.message), ..self }
+    }
+
     /// A file operation failed: names the act, the path and the system's reason.
     pub(crate) fn file(act: &str, path: &Path, error: &std::io::Error) -> Self {
         let code = match error.kind() {

@@ -30,6 +30,7 @@ mod span;
 mod terminal;
 mod uid_map;
 mod verbs;
+mod wholeness;
 mod why;
 
 fn main() -> ExitCode {

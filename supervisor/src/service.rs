@@ -17,6 +17,7 @@ use crate::failpoint;
 use crate::failure::Failure;
 use crate::lanes::{Defect, Lanes};
 use crate::paths::{Root, make_dir};
+use crate::wholeness;
 
 /// Whether a process may write to the boards.
 #[derive(Clone, Debug)]
@@ -199,8 +200,7 @@ impl Service {
 
     /// Serves a board no more, and tells everyone why.
     pub(crate) fn refuse(&self, name: BoardName, failure: Failure) {
-        let message = format!("the board `{name}` is not served: {}", failure.message);
-        let failure = Failure { message, ..failure };
+        let failure = failure.not_served(&name);
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(name, failure);
     }
 
@@ -243,6 +243,17 @@ impl Service {
             }
         }
         places
+    }
+
+    /// Closes every board that is open, and marks it as closed: the next daemon may serve it at once. Blocking.
+    pub(crate) fn close(&self) {
+        for board in self.served() {
+            let Ok(writer) = board.writer() else { continue };
+            writer.close();
+            if board.readers().require_present().is_ok() {
+                wholeness::leave(board.name(), &self.root.board(board.name()));
+            }
+        }
     }
 
     /// A board that is open, for what concerns none in particular.
@@ -311,10 +322,11 @@ impl Service {
     fn open_at(&self, name: &BoardName) -> Result<BoardHandle, Failure> {
         let path = self.root.board(name);
         let clock = Arc::new(SystemClock);
+        // Open all the while: whoever opens a board alone reads its whole log first.
+        let early = Readers::open(&path, clock.clone()).ok();
         let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
-        if let Mode::Daemon(_) = self.mode {
-            // Once for as long as the daemon has it open, before anything is read from it or written to it.
-            kernel::require_whole(&path, kernel::Depth::Structure)?;
+        if let Mode::Daemon(events) = &self.mode {
+            wholeness::check(name, &path, events)?;
         }
         let changed = watch::Sender::new(0);
         let commits = Arc::new(AtomicU64::new(0));
@@ -342,7 +354,10 @@ impl Service {
                 Some(Writer::open(&path, options)?)
             }
         };
-        let readers = Readers::open(&path, clock)?;
+        let readers = match early {
+            Some(early) => early,
+            None => Readers::open(&path, clock)?,
+        };
         let blobs = Blobs::beside(&path);
         let (closing, gone) = (AtomicBool::new(false), watch::Sender::new(()));
         Ok(BoardHandle { id, name: name.clone(), writer, readers, blobs, changed, commits, closing, gone })

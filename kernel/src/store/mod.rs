@@ -6,6 +6,7 @@ pub(crate) mod backup;
 mod bundle;
 mod cells;
 pub(crate) mod check;
+pub(crate) mod checkpoint;
 mod chunks;
 pub(crate) mod comments;
 pub(crate) mod convert;
@@ -16,6 +17,7 @@ pub(crate) mod events;
 pub(crate) mod export;
 pub(crate) mod folded;
 pub(crate) mod holds;
+pub(crate) mod left;
 pub(crate) mod links;
 pub(crate) mod meta;
 pub(crate) mod migrate;
@@ -23,6 +25,7 @@ pub(crate) mod notify;
 pub(crate) mod open;
 pub(crate) mod pages;
 pub(crate) mod peer;
+pub(crate) mod presence;
 pub(crate) mod queue;
 pub(crate) mod repair;
 pub(crate) mod requests;
@@ -43,6 +46,8 @@ mod durable_tests;
 mod end_tests;
 #[cfg(test)]
 mod open_tests;
+#[cfg(test)]
+mod presence_tests;
 #[cfg(test)]
 mod transfer_tests;
 

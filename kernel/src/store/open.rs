@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::{meta, migrate};
 
 /// How long a statement waits for another program's lock.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 /// The size of the smallest database that `SQLite` writes.
 const SMALLEST: u64 = 512;
 
@@ -250,7 +250,8 @@ pub(crate) fn prepare(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "wal_autocheckpoint", 4096)?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "trusted_schema", false)?;
-    conn.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)
+    // In bytes: what a reader let the log grow to beyond that is given back when it begins anew.
+    conn.pragma_update(None, "journal_size_limit", 16 * 1024 * 1024)
 }
 
 /// Sets how many KiB of pages a connection keeps.

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::owner::OwnerLock;
 use crate::paths::Root;
 use crate::terminal::{Ink, Screen, printable};
+use crate::verbs::Status;
 
 /// How many differences between log and board are told.
 const TOLD: usize = 10;
@@ -77,7 +78,7 @@ struct Report {
     checks: Vec<Check>,
 }
 
-pub(super) fn run(client: &Client, verb: &Doctor, output: Output) -> Result<u8, Failure> {
+pub(super) async fn run(client: &Client, verb: &Doctor, output: Output) -> Result<u8, Failure> {
     refuse_worker(client)?;
     let root = client.root();
     let mut checks = vec![reachable(root), served(root)];
@@ -87,6 +88,7 @@ pub(super) fn run(client: &Client, verb: &Doctor, output: Output) -> Result<u8, 
         checks.extend(names.iter().map(|name| repaired(root, name)));
     }
     for name in &names {
+        checks.extend(written(root, name).await);
         checks.push(whole(root, name));
         if verb.replay {
             checks.push(replayed(root, name));
@@ -141,6 +143,14 @@ fn served(root: &Root) -> Check {
         None => Check::new("daemon", Verdict::Warning, "none is running, so nothing is started")
             .hint("supervisor daemon"),
     }
+}
+
+/// What keeps the daemon from writing to a board that it has open: the file that doctor looks at may be another one.
+async fn written(root: &Root, name: &BoardName) -> Option<Check> {
+    OwnerLock::holder(root)?;
+    let client = Client::new(root.clone(), name.clone(), None);
+    let trouble = client.call(&Status::default()).await.ok()?.board_trouble?;
+    Some(Check::new(format!("writes {name}"), Verdict::Error, trouble))
 }
 
 fn boards(root: &Root) -> Result<Vec<BoardName>, Failure> {

@@ -202,7 +202,7 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Boards(verb) => boards::run(&client, verb, output).await,
         Command::Export(verb) => transfer::export(&client, &verb, output),
         Command::Import(verb) => transfer::import(&client, &verb, output),
-        Command::Doctor(verb) => doctor::run(&client, &verb, output),
+        Command::Doctor(verb) => doctor::run(&client, &verb, output).await,
         Command::Gc(verb) => gc::run(&client, verb, output).await,
         Command::Stop(verb) => stop::run(&client, verb, output).await,
         Command::Log(verb) if verb.follow => follow::log(&client, verb, output).await,

@@ -34,7 +34,14 @@ pub(super) async fn run(client: &Client, mut stop: StopAndWait, output: Output) 
     if stopping.mode == StopMode::Leave {
         return Ok(code);
     }
-    let left = client.call(&Status::default()).await?;
+    let left = match client.call(&Status::default()).await {
+        Ok(left) => left,
+        // The daemon has gone all the same.
+        Err(failure) => {
+            complain(&format!("what its last runs have left is not known: {failure}"));
+            return Ok(code);
+        }
+    };
     // A daemon that has come meanwhile has workers of its own.
     if left.daemon.is_some() || left.workers.is_empty() {
         return Ok(code);

@@ -8,6 +8,7 @@ use super::backoff::Charge;
 use super::environment::Needs;
 use super::live::ShimHandle;
 use super::room::Room;
+use crate::failure::Failure;
 use crate::rundir::StopRequest;
 
 /// How far a daemon goes.
@@ -64,6 +65,8 @@ pub(super) enum Action {
     Read(BoardName, Box<Room>, Timestamp),
     /// Let a board promote what is due.
     Wake(BoardName),
+    /// Serve a board no more.
+    Withdraw(BoardName, Failure),
     /// Run a task.
     Start(BoardName, Box<Attempt>),
     /// Give up the start of a run that has no shim yet.

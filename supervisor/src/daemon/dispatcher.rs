@@ -4,7 +4,7 @@ mod boards;
 mod ending;
 mod telling;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::{BoardName, Candidate, Reach, StopReason, Timestamp};
 
@@ -83,6 +83,8 @@ impl BoardState {
 #[derive(Debug)]
 pub(super) struct Dispatcher {
     boards: BTreeMap<BoardName, BoardState>,
+    /// Boards that were found to be damaged while they were served: they are not looked at any more.
+    damaged: BTreeSet<BoardName>,
     slots: BTreeMap<TaskKey, Slot>,
     horizon: Horizon,
     started: usize,
@@ -99,6 +101,7 @@ impl Dispatcher {
     pub(super) fn new(boards: Vec<BoardName>, horizon: Horizon, config: std::sync::Arc<Config>) -> Self {
         Dispatcher {
             boards: boards.into_iter().map(|name| (name, BoardState::default())).collect(),
+            damaged: BTreeSet::new(),
             slots: BTreeMap::new(),
             horizon,
             started: 0,
@@ -137,6 +140,13 @@ impl Dispatcher {
                 // An asker that is gone wants no answer.
                 drop(reply.send(self.forget(&board)));
                 Vec::new()
+            }
+            Event::BoardDamaged(board, failure) => {
+                // Runs on it go on, and their ends are recorded as far as that works; nothing new is started.
+                self.boards.remove(&board);
+                self.backoff.forget_board(&board);
+                self.damaged.insert(board.clone());
+                vec![Action::Withdraw(board, failure)]
             }
             Event::Woken(board, outcome) => self.woken(board, outcome, now),
             Event::BoardRead(board, Ok(work)) => self.board_read(&board, *work, now),
@@ -237,6 +247,9 @@ impl Dispatcher {
     }
 
     fn read(&mut self, board: BoardName) -> Option<Action> {
+        if self.damaged.contains(&board) {
+            return None;
+        }
         let state = self.boards.entry(board.clone()).or_default();
         if matches!(state.look, Look::UnderWay | Look::Overtaken) {
             state.look = Look::Overtaken;

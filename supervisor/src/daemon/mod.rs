@@ -91,6 +91,8 @@ impl std::fmt::Display for TaskKey {
 pub(crate) enum Event {
     /// A board has committed something.
     BoardChanged(BoardName),
+    /// A board that is served was found to be damaged.
+    BoardDamaged(BoardName, crate::failure::Failure),
     /// A board was asked to promote what is due, and has done so or failed.
     Woken(BoardName, Result<(), crate::failure::Failure>),
     /// What a board has to do, read after a change.

@@ -164,6 +164,9 @@ pub(crate) async fn run(
     for socket in [root.operator_socket(), root.worker_socket(), root.poke_socket()] {
         drop(std::fs::remove_file(socket));
     }
+    let closing = Arc::clone(&service);
+    // It says itself what it could not do.
+    drop(tokio::task::spawn_blocking(move || closing.close()).await);
     tracing::info!("stopped");
     if !dispatcher.has_runs() {
         drop(lock);
@@ -259,6 +262,11 @@ async fn own(
             match action {
                 Action::Read(board, room, noted) => read_board(context, &lanes, board, *room, noted),
                 Action::Wake(board) => wake_board(context, board),
+                Action::Withdraw(board, failure) => {
+                    tracing::error!(%board, error = %failure, "board_damaged");
+                    // Who has it open keeps it open; nobody waits for that.
+                    drop(context.service.withdraw(&board, failure.not_served(&board)));
+                }
                 Action::Start(board, attempt) => match context.service.board(&board) {
                     Ok(handle) => {
                         let key = TaskKey { board, task: attempt.candidate.task.clone() };

@@ -94,6 +94,9 @@ pub(crate) struct StatusReport {
     pub(crate) root: std::path::PathBuf,
     /// The board that was asked about.
     pub(crate) board: kernel::BoardName,
+    /// Why nothing is written to it, where nothing is.
+    #[serde(default)]
+    pub(crate) board_trouble: Option<String>,
     /// Live workers.
     pub(crate) workers: Vec<WorkerLine>,
     /// How many tasks of the board are in which status.
@@ -176,11 +179,16 @@ impl Verb for Status {
         let holder = daemon.is_none().then(|| OwnerLock::daemon(call.service.root())).flatten();
         let defects = call.service.defects();
         let unheld_policies = call.service.lanes().unheld().clone();
+        let board_trouble = call.board.readers().require_present().err().map(|error| {
+            let hint = error.hint().unwrap_or_default();
+            format!("{error} ({hint})")
+        });
         Ok(StatusReport {
             daemon,
             holder,
             root,
             board,
+            board_trouble,
             workers,
             counts,
             defects,
@@ -322,6 +330,10 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
         });
     }
     screen.hanging(&format!("  root {}, board {}: ", reply.root.display(), reply.board), &counts);
+    if let Some(trouble) = &reply.board_trouble {
+        let label = screen.paint(Ink::Red, "nothing is written");
+        screen.hanging(&format!("  {label}: "), &printable(trouble));
+    }
 }
 
 /// The columns that a worker has on a wide terminal. A narrow one tells profile and tenant below the row.

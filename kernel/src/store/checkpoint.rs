@@ -1,0 +1,32 @@
+//! Giving the write-ahead log back: what it holds goes into the database, and its room to the file system.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::open::BUSY;
+
+/// A shorter log is left as it is: to make it anew costs more than to read it.
+const LONG: u64 = 1024 * 1024;
+
+/// Empties the log, unless it is short or somebody reads from it at the moment.
+pub(crate) fn when_long(conn: &Connection) {
+    if log_length(conn) >= LONG {
+        empty(conn);
+    }
+}
+
+/// Empties the log, unless somebody reads from it at the moment. What fails here is done by a later commit, or by whoever
+/// opens the board next.
+pub(crate) fn empty(conn: &Connection) {
+    // A reader is not waited for: the next commit may be.
+    if conn.busy_timeout(Duration::ZERO).is_ok() {
+        drop(conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+    }
+    drop(conn.busy_timeout(BUSY));
+}
+
+fn log_length(conn: &Connection) -> u64 {
+    let Some(path) = conn.path() else { return 0 };
+    std::fs::metadata(format!("{path}-wal")).map_or(0, |meta| meta.len())
+}

@@ -1,0 +1,81 @@
+//! A board whose file is taken away under a running daemon: nothing is acknowledged that is not in the file that the path
+//! names.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::harness::{Fleet, User};
+
+fn board(fleet: &Fleet) -> PathBuf {
+    fleet.root().join("boards/default/board.db")
+}
+
+#[test]
+fn without_its_file_a_board_refuses_writes_and_says_so_and_goes_on_when_it_is_back() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let kept = fleet.create("kept", "true", &[]);
+        fleet.wait_for(&kept, "done");
+        let worker = fleet.create("works", "while [ ! -e go ]; do sleep 0.02; done", &[]);
+        let workspace = fleet.eventually("it works", || {
+            fleet.show(&worker)["runs"][0]["workspace_path"].as_str().map(str::to_owned)
+        });
+        fleet.eventually("its command runs", || {
+            (fleet.show(&worker)["runs"][0]["worker_pid"].is_i64()).then_some(())
+        });
+        let away = fleet.home().join("away.db");
+        fs::rename(board(&fleet), &away).unwrap();
+
+        let refused = fleet.cli(["create", "lost", "--triage"]);
+
+        assert_eq!(refused.code, 75, "{}", refused.stderr);
+        for text in ["board.db was removed while it is in use", "supervisor restore"] {
+            assert!(refused.stderr.contains(text), "{}", refused.stderr);
+        }
+        let status = fleet.json(["status"]);
+        assert!(status["board_trouble"].as_str().unwrap().contains("was removed"), "{status:#}");
+        let doctor = fleet.cli(["doctor"]);
+        assert_eq!(doctor.code, 1);
+        assert!(doctor.stdout.contains("was removed while it is in use"), "{}", doctor.stdout);
+        // A worker that ends meanwhile waits for its board.
+        fs::write(format!("{workspace}/go"), "").unwrap();
+        fleet.eventually("its end waits", || {
+            let workers = fleet.json(["status"])["workers"].clone();
+            (workers[0]["phase"] == "settling").then_some(())
+        });
+        fs::rename(&away, board(&fleet)).unwrap();
+        fleet.wait_for(&worker, "done");
+        let after = fleet.create("after", "true", &[]);
+        fleet.wait_for(&after, "done");
+        assert_eq!(fleet.json(["status"])["board_trouble"], serde_json::Value::Null);
+        assert_eq!(fleet.json(["list"]).as_array().unwrap().len(), 3);
+    }
+}
+
+#[test]
+fn beside_another_file_in_its_place_a_board_refuses_writes() {
+    let fleet = Fleet::boot();
+    fleet.create("one", "true", &["--triage"]);
+    let copy = fleet.home().join("copy.db");
+    fs::copy(board(&fleet), &copy).unwrap();
+    fs::rename(&copy, board(&fleet)).unwrap();
+
+    let refused = fleet.cli(["create", "lost", "--triage"]);
+
+    assert_eq!(refused.code, 75, "{}", refused.stderr);
+    assert!(refused.stderr.contains("was replaced by another file"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_daemon_whose_board_is_gone_stops() {
+    let fleet = Fleet::boot();
+    let worker = fleet.create("works", "sleep 600", &[]);
+    fleet.wait_for(&worker, "running");
+    fs::remove_file(board(&fleet)).unwrap();
+    let stopped = fleet.cli(["stop", "--kill", "--wait"]);
+    assert_eq!(stopped.code, 0, "{}", stopped.stderr);
+    fleet.reap_daemon();
+    assert!(fleet.processes().is_empty(), "{:#?}", fleet.processes());
+    let started = fleet.cli(["status"]);
+    assert!(started.stderr.contains("is missing"), "{} {}", started.stdout, started.stderr);
+}
