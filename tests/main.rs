@@ -20,6 +20,7 @@ mod displaced;
 mod docs;
 mod doors;
 mod durable;
+mod edits;
 mod environments;
 mod faults;
 mod flags;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{RunId, TaskId, Tenant};
+use crate::id::{Profile, RunId, TaskId, Tenant};
 use crate::words::words;
 
 words! {
@@ -57,6 +57,16 @@ impl Actor {
     pub fn worker(name: impl Into<String>, run: RunId, task: TaskId, tenant: Option<Tenant>) -> Self {
         let run = Some(RunRef { run, task });
         Self { kind: ActorKind::Worker, name: name.into(), uid: None, run, tenant }
+    }
+
+    /// Returns whether it is the worker that an assignee names. A person of the same name is somebody else.
+    pub(crate) fn works_as(&self, profile: &Profile) -> bool {
+        self.kind == ActorKind::Worker && self.name == profile.as_str()
+    }
+
+    /// Returns whether a label names it: its kind and its name.
+    pub(crate) fn is_called(&self, label: &str) -> bool {
+        self.label() == label
     }
 
     pub(crate) fn label(&self) -> String {

@@ -225,7 +225,9 @@ fn illegal(id: &TaskId, from: State, change: Change) -> Error {
             format!("it is running; reclaim it, or wait for its run to end: `supervisor show {id}`")
         }
         Status::Archived => "it is archived; create a new task".to_owned(),
-        Status::Done => "it is done; move it back into the queue first, or create a new task".to_owned(),
+        Status::Done => {
+            format!("it is done; create a task that goes on from it: `supervisor create '…' --parent {id}`")
+        }
         Status::Blocked => format!("unblock it first: `supervisor unblock {id}`"),
         Status::Triage => format!("promote it first: `supervisor promote {id}`"),
         Status::Todo => format!("its parents are not done: `supervisor show {id}`"),

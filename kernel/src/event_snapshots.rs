@@ -370,13 +370,13 @@ fn protocol_violation_tells_of_a_worker_that_says_nothing() {
 #[test]
 fn crashed_tells_of_a_worker_that_fails() {
     let told = ended(EndCause::Exited { code: 3 }, "crashed");
-    insta::assert_snapshot!(told, @r#"its run: {"error":"exit code 3","exit_code":3,"failures":1,"outcome":"crashed","pid":null,"retry_at":null,"signal":null}"#);
+    insta::assert_snapshot!(told, @r#"its run: {"claimer":"lock","error":"exit code 3","exit_code":3,"failures":1,"outcome":"crashed","pid":null,"retry_at":null,"signal":null}"#);
 }
 
 #[test]
 fn timed_out_tells_of_a_worker_that_runs_too_long() {
     let told = ended(EndCause::TimedOut, "timed_out");
-    insta::assert_snapshot!(told, @r#"its run: {"error":"it ran longer than its limit","exit_code":null,"failures":1,"outcome":"timed_out","pid":null,"retry_at":null,"signal":null}"#);
+    insta::assert_snapshot!(told, @r#"its run: {"elapsed_seconds":0,"error":"it ran longer than its limit","exit_code":null,"failures":1,"limit_seconds":null,"outcome":"timed_out","pid":null,"retry_at":null,"sigkill":false,"signal":null}"#);
 }
 
 #[test]
@@ -416,7 +416,7 @@ fn rate_limited_tells_of_a_service_that_refuses() {
 #[test]
 fn reclaimed_tells_of_a_run_that_was_taken_back() {
     let told = ended(EndCause::Stopped(StopReason::Reclaimed), "reclaimed");
-    insta::assert_snapshot!(told, @r#"its run: {"error":null,"exit_code":null,"failures":0,"outcome":"reclaimed","pid":null,"retry_at":null,"signal":null}"#);
+    insta::assert_snapshot!(told, @r#"its run: {"error":null,"exit_code":null,"failures":0,"outcome":"reclaimed","pid":null,"retry_at":null,"signal":null,"stale_lock":"lock"}"#);
 }
 
 #[test]

@@ -70,6 +70,8 @@ mod context_tests;
 #[cfg(test)]
 mod diagnose_tests;
 #[cfg(test)]
+mod event_keys_tests;
+#[cfg(test)]
 mod event_snapshots;
 #[cfg(test)]
 mod fold_tests;

@@ -95,6 +95,12 @@ words! {
     }
 }
 
+impl BlockKind {
+    /// What somebody may say that a task waits for; the other kinds are the supervisor's own.
+    pub const TOLD: [BlockKind; 4] =
+        [BlockKind::NeedsInput, BlockKind::Capability, BlockKind::Transient, BlockKind::Dependency];
+}
+
 words! {
     /// What an approval is about.
     "approval class"

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{Board, Settled, Telling, preview};
 use crate::actor::{Actor, ActorKind};
+use crate::authority;
 use crate::error::Error;
 use crate::id::TaskId;
 use crate::limits;
@@ -42,8 +43,38 @@ impl Board<'_> {
         comment: Option<&str>,
         actor: &Actor,
     ) -> Result<Settled, Error> {
-        let id = &task.id;
         may_decide(task, actor)?;
+        self.let_go_on(task, comment, None, actor)
+    }
+
+    /// Lets a task go on in place of the approver that it names: somebody who cannot be reached, or is nobody. The log
+    /// tells whom it overrode.
+    pub fn override_approval(
+        &mut self,
+        id: &TaskId,
+        comment: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        authority::person(actor, "override an approver")?;
+        let task = self.admit(id, actor)?;
+        if task.block_kind != Some(BlockKind::Approval) {
+            return Err(Error::conflict(
+                format!("{id} waits for no approval: its status is {}", task.status),
+                "leave `--override` out",
+            ));
+        }
+        let overridden = task.approver.clone().filter(|approver| *approver != actor.name);
+        self.let_go_on(&task, comment, overridden.as_deref(), actor)
+    }
+
+    fn let_go_on(
+        &mut self,
+        task: &Task,
+        comment: Option<&str>,
+        overridden: Option<&str>,
+        actor: &Actor,
+    ) -> Result<Settled, Error> {
+        let id = &task.id;
         self.remark(id, comment, actor)?;
         if task.approval == Some(Approval::Required) {
             self.set(id, &Field::Approval(Approval::Granted))?;
@@ -53,7 +84,10 @@ impl Board<'_> {
             Some(_) => Gate::Review,
             None => self.gate(id, from.not_before)?,
         };
-        let payload = json!({ "class": task.approval_class, "comment": preview(comment) });
+        let mut payload = json!({ "class": task.approval_class, "comment": preview(comment) });
+        if let Some(approver) = overridden {
+            payload["overridden"] = approver.into();
+        }
         let label = actor.label();
         let telling = Telling {
             run: actor.run.as_ref().map(|own| own.run),
@@ -102,7 +136,7 @@ pub(super) fn reason(task: &Task) -> String {
 /// Refuses whoever is not the approver: the one who is named, else any person; never who is to do the work.
 fn may_decide(task: &Task, actor: &Actor) -> Result<(), Error> {
     let hint = format!("{}; see `supervisor show {}`", reason(task), task.id);
-    if task.assignee.as_ref().is_some_and(|assignee| assignee.as_str() == actor.name) {
+    if task.assignee.as_ref().is_some_and(|assignee| actor.works_as(assignee)) {
         return Err(Error::forbidden(format!("{} is to be done by {} itself", task.id, actor.name), hint));
     }
     let allowed = match &task.approver {
@@ -112,6 +146,12 @@ fn may_decide(task: &Task, actor: &Actor) -> Result<(), Error> {
     if allowed {
         return Ok(());
     }
+    let hint = match actor.kind {
+        ActorKind::Person | ActorKind::System => {
+            format!("{hint}; in place of the approver: `supervisor approve {} --override`", task.id)
+        }
+        ActorKind::Worker => hint,
+    };
     Err(Error::forbidden(format!("{} may not decide about {}", actor.name, task.id), hint))
 }
 

@@ -209,3 +209,41 @@ fn a_promoted_task_goes_on_at_once_and_force_unlinks_what_it_waits_for() {
     assert_eq!((task.status, task.not_before), (Status::Ready, None));
     bench.check();
 }
+
+#[test]
+fn a_person_overrides_an_approver_that_is_nobody_and_the_log_tells_whom() {
+    let bench = Bench::new();
+    let new = NewTask { require_approval: true, approver: Some("nobody-here".to_owned()), ..titled("buy") };
+    let id = bench.create(new).id;
+    let (by, again) = (id.clone(), id.clone());
+    let refused = bench.call(move |board| board.approve(&by, None, None, &alice())).unwrap_err();
+    assert!(refused.hint().unwrap().contains("--override"), "{refused:?}");
+
+    bench.call(move |board| board.override_approval(&again, Some("she is away"), &alice())).unwrap();
+
+    assert_eq!(bench.task(&id).status, crate::Status::Ready);
+    let told = crate::event_snapshots::told(&bench, "approval_granted");
+    assert!(told.contains(r#""overridden":"nobody-here""#), "{told}");
+    let again = bench.call(move |board| board.override_approval(&id, None, &alice())).unwrap_err();
+    assert!(matches!(again, crate::Error::Conflict { .. }), "it waits for none any more: {again}");
+}
+
+#[test]
+fn a_person_who_has_the_name_of_a_profile_is_somebody_else_than_its_worker() {
+    let bench = Bench::new();
+    let id = bench.create(NewTask { require_approval: true, ..titled("buy") }).id;
+    let bob = crate::Actor::person("bob");
+    bench.call(move |board| board.approve(&id, None, None, &bob)).unwrap();
+}
+
+#[test]
+fn nobody_blocks_a_task_in_the_supervisors_own_words() {
+    let bench = Bench::new();
+    for kind in crate::BlockKind::ALL.iter().copied() {
+        let id = bench.ready();
+        let blocking = crate::Blocking { kind, reason: Some("x".to_owned()), question: None };
+        let blocked = bench.call(move |board| board.block(&id, blocking, None, &alice()));
+        let invalid = matches!(blocked, Err(crate::Error::Invalid { .. }));
+        assert_eq!(invalid, !crate::BlockKind::TOLD.contains(&kind), "{kind}");
+    }
+}

@@ -203,18 +203,8 @@ fn validate(new: &NewTask) -> Result<(), Error> {
             "leave it out for no limit of the task's own",
         ));
     }
-    for (field, list) in [("skills", &new.skills), ("artifacts", &new.artifacts)] {
-        if list.len() > 100 {
-            return Err(Error::invalid(
-                field,
-                format!("{} entries, the limit is 100", list.len()),
-                "send fewer",
-            ));
-        }
-        for entry in list {
-            limits::bytes(field, entry, limits::WORD)?;
-        }
-    }
+    list("skills", &new.skills)?;
+    list("artifacts", &new.artifacts)?;
     if new.parents.len() > 1000 {
         let count = new.parents.len();
         return Err(Error::invalid(
@@ -224,4 +214,13 @@ fn validate(new: &NewTask) -> Result<(), Error> {
         ));
     }
     Ok(())
+}
+
+/// Refuses a list that is too long, or whose entries are.
+pub(super) fn list(field: &'static str, entries: &[String]) -> Result<(), Error> {
+    if entries.len() > 100 {
+        let count = entries.len();
+        return Err(Error::invalid(field, format!("{count} entries, the limit is 100"), "send fewer"));
+    }
+    entries.iter().try_for_each(|entry| limits::bytes(field, entry, limits::WORD))
 }

@@ -1,17 +1,19 @@
 //! Changes of what a task says and who it is for.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::Board;
 use crate::actor::Actor;
 use crate::authority;
 use crate::error::Error;
-use crate::id::{Profile, TaskId};
+use crate::id::{Profile, TaskId, Tenant};
 use crate::limits;
 use crate::outcome::Approval;
 use crate::status::Status;
 use crate::store::runs;
-use crate::store::tasks::Field;
+use crate::store::tasks::{self, Field};
 use crate::task::Task;
 
 /// What to change; what is none stays.
@@ -31,6 +33,45 @@ pub struct Edit {
     pub summary: Option<String>,
     /// The metadata of its last completed run.
     pub metadata: Option<Value>,
+    /// Whose it is.
+    pub tenant: Option<Tenant>,
+    /// How long a run may take.
+    pub max_runtime: Option<Duration>,
+    /// What its workers may touch.
+    pub policy: Option<String>,
+    /// Where its workers work.
+    pub workspace: Option<String>,
+    /// What its workers load; an empty list for nothing.
+    pub skills: Option<Vec<String>>,
+}
+
+impl Edit {
+    fn is_empty(&self) -> bool {
+        let Edit {
+            title,
+            body,
+            priority,
+            max_retries,
+            result,
+            summary,
+            metadata,
+            tenant,
+            max_runtime,
+            policy,
+            workspace,
+            skills,
+        } = self;
+        let texts = [title, body, result, summary, policy, workspace];
+        texts.into_iter().all(Option::is_none)
+            && (priority.is_none() && max_retries.is_none() && metadata.is_none() && tenant.is_none())
+            && (max_runtime.is_none() && skills.is_none())
+    }
+
+    /// Whether it changes what the next run is given.
+    fn changes_runs(&self) -> bool {
+        let places = self.tenant.is_some() || self.workspace.is_some();
+        places || self.max_runtime.is_some() || self.policy.is_some() || self.skills.is_some()
+    }
 }
 
 impl Board<'_> {
@@ -73,8 +114,15 @@ impl Board<'_> {
     pub fn edit(&mut self, id: &TaskId, edit: &Edit, actor: &Actor) -> Result<Task, Error> {
         authority::person(actor, "edit a task")?;
         let task = self.admit(id, actor)?;
+        if edit.is_empty() {
+            return Err(Error::invalid(
+                "edit",
+                format!("nothing of {id} is to be changed"),
+                "name what is to be changed, such as `--title` or `--body`",
+            ));
+        }
         let mut fields: Vec<&str> = Vec::new();
-        if (edit.title.is_some() || edit.body.is_some())
+        if (edit.title.is_some() || edit.body.is_some() || edit.changes_runs())
             && task.approval == Some(Approval::Granted)
             && !matches!(task.status, Status::Done | Status::Archived)
         {
@@ -83,6 +131,7 @@ impl Board<'_> {
                 "create a new task that asks for another approval",
             ));
         }
+        self.edit_run_settings(&task, edit, &mut fields)?;
         if let Some(title) = &edit.title {
             limits::title(title)?;
             self.set(id, &Field::Title(title))?;
@@ -121,5 +170,164 @@ impl Board<'_> {
             self.tell(&task, None, "reprioritized", Some(json!({ "priority": priority })), &actor.label())?;
         }
         self.expect_task(id)
+    }
+
+    /// Changes what a run is given: before one begins.
+    fn edit_run_settings(&self, task: &Task, edit: &Edit, fields: &mut Vec<&str>) -> Result<(), Error> {
+        if !edit.changes_runs() {
+            return Ok(());
+        }
+        let id = &task.id;
+        if task.current_run_id.is_some() || matches!(task.status, Status::Done | Status::Archived) {
+            return Err(Error::conflict(
+                format!("{id} is {}: what its runs are given cannot be changed", task.status),
+                format!("take it back first (`supervisor reclaim {id}`), or create a new task"),
+            ));
+        }
+        let moves = edit.tenant.is_some() || edit.workspace.is_some();
+        if moves && !self.runs(id)?.is_empty() {
+            return Err(Error::conflict(
+                format!("{id} has had runs: what they left is in its workspace and with its tenant"),
+                "create a new task there",
+            ));
+        }
+        if let Some(tenant) = &edit.tenant {
+            self.may_move(task, tenant)?;
+            self.set(id, &Field::Tenant(tenant))?;
+            fields.push("tenant");
+        }
+        if let Some(limit) = edit.max_runtime {
+            if limit.is_zero() {
+                return Err(Error::invalid(
+                    "max_runtime",
+                    "it is zero",
+                    "give a time above zero, such as 30m",
+                ));
+            }
+            self.set(id, &Field::MaxRuntime(limit))?;
+            fields.push("max_runtime");
+        }
+        if let Some(policy) = &edit.policy {
+            named("policy", policy)?;
+            self.set(id, &Field::Policy(policy))?;
+            fields.push("policy");
+        }
+        if let Some(workspace) = &edit.workspace {
+            named("workspace", workspace)?;
+            self.set(id, &Field::Workspace(workspace))?;
+            fields.push("workspace");
+        }
+        if let Some(skills) = &edit.skills {
+            super::create::list("skills", skills)?;
+            self.set(id, &Field::Skills(skills))?;
+            fields.push("skills");
+        }
+        Ok(())
+    }
+
+    /// Refuses another tenant for a task that is tied to its own.
+    fn may_move(&self, task: &Task, tenant: &Tenant) -> Result<(), Error> {
+        let id = &task.id;
+        if task.tenant.as_ref() == Some(tenant) {
+            return Ok(());
+        }
+        if !self.parents(id)?.is_empty() || !self.children(id)?.is_empty() {
+            return Err(Error::conflict(
+                format!("{id} has parents or children, and links stay within one tenant"),
+                format!("unlink them first: `supervisor show {id}`"),
+            ));
+        }
+        if let Some(key) = &task.idempotency_key
+            && tasks::find_by_key(self.conn(), tenant.as_str(), key)?.is_some()
+        {
+            return Err(Error::conflict(
+                format!("the tenant {tenant} has a task with the idempotency key of {id}"),
+                "create a new task there, with another key",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn named(field: &'static str, text: &str) -> Result<(), Error> {
+    if text.is_empty() {
+        return Err(Error::invalid(field, "it is empty", "leave it out, and it stays as it is"));
+    }
+    limits::bytes(field, text, limits::WORD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, alice, titled};
+    use crate::{EndCause, NewTask};
+
+    fn edit(bench: &Bench, id: &TaskId, edit: Edit) -> Result<Task, Error> {
+        let id = id.clone();
+        bench.call(move |board| board.edit(&id, &edit, &alice()))
+    }
+
+    fn settings() -> Edit {
+        Edit {
+            tenant: Some("acme".parse().unwrap()),
+            max_runtime: Some(Duration::from_mins(5)),
+            policy: Some("strict".to_owned()),
+            workspace: Some("dir:/srv".to_owned()),
+            skills: Some(vec!["git".to_owned()]),
+            ..Edit::default()
+        }
+    }
+
+    #[test]
+    fn before_a_run_a_person_changes_all_that_the_run_is_given() {
+        let bench = Bench::new();
+        let task = edit(&bench, &bench.ready(), settings()).unwrap();
+        assert_eq!(task.tenant, Some("acme".parse().unwrap()));
+        assert_eq!((task.policy.as_deref(), task.workspace.as_str()), (Some("strict"), "dir:/srv"));
+        assert_eq!((task.max_runtime_seconds, task.skills), (Some(300), vec!["git".to_owned()]));
+        bench.check();
+    }
+
+    #[test]
+    fn an_edit_of_nothing_is_refused() {
+        let bench = Bench::new();
+        let refused = edit(&bench, &bench.ready(), Edit::default()).unwrap_err();
+        assert!(matches!(refused, Error::Invalid { .. }), "{refused}");
+    }
+
+    #[test]
+    fn what_a_live_run_has_and_what_an_ended_one_has_left_is_not_changed() {
+        let bench = Bench::new();
+        let id = bench.ready();
+        let run = bench.start(&id);
+        assert!(matches!(edit(&bench, &id, settings()), Err(Error::Conflict { .. })));
+        bench.finish(run, EndCause::Exited { code: 1 });
+        assert!(matches!(edit(&bench, &id, settings()), Err(Error::Conflict { .. })), "it has a workspace");
+        let limit = Edit { max_runtime: Some(Duration::from_secs(7)), ..Edit::default() };
+        assert_eq!(edit(&bench, &id, limit).unwrap().max_runtime_seconds, Some(7));
+    }
+
+    #[test]
+    fn a_task_that_is_linked_stays_with_its_tenant() {
+        let bench = Bench::new();
+        let parent = bench.ready();
+        let child = bench.child_of(&[&parent]);
+        for id in [parent, child] {
+            let refused = edit(&bench, &id, settings()).unwrap_err();
+            assert!(refused.to_string().contains("links stay within one tenant"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn two_tasks_of_one_tenant_never_share_an_idempotency_key() {
+        let bench = Bench::new();
+        let keyed = |tenant: Option<&str>| NewTask {
+            idempotency_key: Some("k".to_owned()),
+            tenant: tenant.map(|name| name.parse().unwrap()),
+            ..titled("x")
+        };
+        bench.create(keyed(Some("acme")));
+        let other = bench.create(keyed(None)).id;
+        assert!(matches!(edit(&bench, &other, settings()), Err(Error::Conflict { .. })));
     }
 }

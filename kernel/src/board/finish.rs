@@ -17,6 +17,8 @@ use crate::store::usage;
 use crate::verdict::{Blocking, Verdict};
 
 pub(super) const SYSTEM: &str = "system:supervisor";
+/// The signal that nothing outlives (signal(7)).
+const SIGKILL: i32 = 9;
 
 impl Board<'_> {
     /// Closes a run whose end is proven, and moves its task on: the recorded verdict wins, then the reason it was
@@ -42,7 +44,7 @@ impl Board<'_> {
         let decision = retry::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision);
-        let (kind, mut payload) = telling(&run, &decision, &ending, &from);
+        let (kind, mut payload) = telling(&run, &decision, &ending, &from, self.now());
         if decision.outcome == Outcome::Approved {
             payload = self.completed_by_review(&run.task_id)?;
         }
@@ -224,7 +226,13 @@ fn blocking(run: &Run, decision: &Decision) -> Option<Blocking> {
 }
 
 /// Names the event of an ending and its details.
-fn telling(run: &Run, decision: &Decision, ending: &Ending, from: &Standing) -> (&'static str, Value) {
+fn telling(
+    run: &Run,
+    decision: &Decision,
+    ending: &Ending,
+    from: &Standing,
+    now: Timestamp,
+) -> (&'static str, Value) {
     let mut payload = json!({
         "outcome": decision.outcome, "error": decision.error, "pid": run.worker_pid, "failures": decision.failures,
         "exit_code": ending.exit_code, "signal": ending.signal, "retry_at": decision.retry_at(),
@@ -273,15 +281,27 @@ fn telling(run: &Run, decision: &Decision, ending: &Ending, from: &Standing) -> 
             "changes_requested"
         }
         Outcome::Cancelled if matches!(decision.then, Then::Archived(_)) => "archived",
+        // The keys of these three are those that the established board's readers know.
+        Outcome::Reclaimed => {
+            payload["stale_lock"] = json!(run.claim_lock);
+            "reclaimed"
+        }
+        Outcome::Crashed => {
+            payload["claimer"] = json!(run.claim_lock);
+            "crashed"
+        }
+        Outcome::TimedOut => {
+            payload["elapsed_seconds"] = now.since(run.started_at).as_secs().into();
+            payload["limit_seconds"] = json!(run.max_runtime_seconds);
+            payload["sigkill"] = (ending.signal == Some(SIGKILL)).into();
+            "timed_out"
+        }
         Outcome::Unreported => {
             payload["protocol_violation"] = true.into();
             "protocol_violation"
         }
         Outcome::Cancelled
-        | Outcome::Reclaimed
         | Outcome::Preempted
-        | Outcome::Crashed
-        | Outcome::TimedOut
         | Outcome::Stalled
         | Outcome::OutOfMemory
         | Outcome::RateLimited

@@ -1,7 +1,8 @@
 //! Subscriptions: chats that are told of a task, each with a cursor in its events.
 //!
 //! A subscription starts with the task's first event, so that what happens between `create` and `notify-subscribe` is
-//! told as well. Once a task is over and all was told, the subscription goes by itself.
+//! told as well. When the task is done or archived the subscription is over: it is listed no more, and goes once the end
+//! was told.
 
 use serde_json::json;
 
@@ -175,21 +176,21 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_to_a_task_that_is_over_goes_when_all_was_told() {
+    fn a_subscription_ends_with_its_task_and_goes_when_the_end_was_told() {
         let bench = Bench::new();
         let key = subscribed(&bench);
         let id = key.task_id.clone();
         bench.call(move |board| board.complete(&id, crate::Handoff::default(), None, &alice())).unwrap();
+        assert!(bench.readers.with(|view| view.subscriptions(None, &alice())).unwrap().is_empty());
         let some = {
             let key = key.clone();
             bench.call(move |board| board.take_news(&key, EventId(0), 1)).unwrap()
         };
-        assert_eq!(bench.readers.with(|view| view.subscriptions(None, &alice())).unwrap().len(), 1);
 
         let rest = take(&bench, &key, some.cursor).unwrap();
 
         assert_eq!(rest.events.last().unwrap().kind, "completed");
-        assert!(bench.readers.with(|view| view.subscriptions(None, &alice())).unwrap().is_empty());
+        assert!(matches!(take(&bench, &key, rest.cursor), Err(Error::NotFound { .. })), "it is gone");
     }
 
     #[test]

@@ -204,7 +204,7 @@ pub(super) fn purpose(state: State) -> Purpose {
 
 /// Refuses whose own work is under review.
 pub(super) fn distinct(task: &Task, actor: &Actor) -> Result<(), Error> {
-    if task.work_by.as_deref() == Some(&actor.label()) {
+    if task.work_by.as_deref().is_some_and(|author| actor.is_called(author)) {
         return Err(Error::forbidden(
             format!("the work on {} is {}'s own: somebody else has to review it", task.id, actor.name),
             "ask another person, or withdraw it: move it back into the queue",

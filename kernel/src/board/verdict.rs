@@ -67,11 +67,12 @@ impl Board<'_> {
             super::answer::validate(question, blocking.kind)?;
             blocking.reason = blocking.reason.or_else(|| Some(question.text.clone()));
         }
-        if blocking.kind == BlockKind::GaveUp {
+        if !BlockKind::TOLD.contains(&blocking.kind) {
+            let told = BlockKind::TOLD.map(BlockKind::as_str).join(", ");
             return Err(Error::invalid(
                 "kind",
-                "gave_up is the supervisor's own",
-                "use needs_input or capability",
+                format!("{} is the supervisor's own", blocking.kind),
+                format!("use one of {told}"),
             ));
         }
         if blocking.question.is_none() {

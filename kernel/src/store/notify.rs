@@ -81,7 +81,7 @@ pub(crate) fn find(conn: &Connection, key: &SubscriptionKey) -> Result<Option<Su
     .step("read the subscription")
 }
 
-/// Lists subscriptions, those of one task or of one tenant where such is given.
+/// Lists subscriptions to tasks that are not over, those of one task or of one tenant where such is given.
 pub(crate) fn list(
     conn: &Connection,
     task: Option<&TaskId>,
@@ -90,6 +90,7 @@ pub(crate) fn list(
     conn.prepare_cached(&format!(
         "{SUBSCRIPTION} JOIN tasks t ON t.id = s.task_id \
          WHERE (?1 IS NULL OR s.task_id = ?1) AND (?2 IS NULL OR t.tenant = ?2) \
+           AND t.status NOT IN ('done', 'archived') \
          ORDER BY s.created_at, s.task_id, s.platform, s.chat_id, s.thread_id"
     ))
     .and_then(|mut statement| statement.query_map(params![task, tenant.map(Tenant::as_str)], read)?.collect())

@@ -356,6 +356,11 @@ pub(crate) enum Field<'a> {
     Reviewer(Option<&'a Profile>),
     WorkBy(&'a str),
     Approval(Approval),
+    Tenant(&'a crate::id::Tenant),
+    MaxRuntime(std::time::Duration),
+    Policy(&'a str),
+    Workspace(&'a str),
+    Skills(&'a [String]),
 }
 
 pub(crate) fn set(conn: &Connection, id: &TaskId, field: &Field<'_>, now: Timestamp) -> Result<(), Error> {
@@ -383,6 +388,13 @@ pub(crate) fn set(conn: &Connection, id: &TaskId, field: &Field<'_>, now: Timest
         }
         Field::Approval(approval) => ("approval", approval.as_str().to_owned().into(), None),
         Field::WorkBy(label) => ("work_by", (*label).to_owned().into(), None),
+        Field::Tenant(tenant) => ("tenant", tenant.as_str().to_owned().into(), None),
+        Field::MaxRuntime(limit) => {
+            ("max_runtime_us", i64::try_from(limit.as_micros()).unwrap_or(i64::MAX).into(), None)
+        }
+        Field::Policy(name) => ("policy", (*name).to_owned().into(), None),
+        Field::Workspace(text) => ("workspace", (*text).to_owned().into(), None),
+        Field::Skills(list) => ("skills", to_json(list)?.into(), None),
         Field::MaxRetries(limit) => ("max_retries", limit.map(i64::from).into(), None),
     };
     let sql = format!(

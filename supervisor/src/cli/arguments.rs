@@ -121,7 +121,7 @@ pub(super) enum Command {
     Events(verbs::Events),
     Assign(verbs::Assign),
     Reassign(verbs::Reassign),
-    Edit(verbs::Edit),
+    Edit(Box<verbs::Edit>),
     Promote(verbs::Promote),
     Schedule(verbs::Schedule),
     Diagnostics(verbs::Diagnostics),

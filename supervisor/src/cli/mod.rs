@@ -6,6 +6,7 @@ mod attached;
 mod boards;
 mod dispatch;
 mod doctor;
+mod edit;
 mod follow;
 mod gc;
 mod habit;
@@ -167,7 +168,7 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Show(verb) => call(&client, verb, output).await,
         Command::Assign(verb) => call(&client, verb, output).await,
         Command::Reassign(verb) => call(&client, verb, output).await,
-        Command::Edit(verb) => call(&client, verb, output).await,
+        Command::Edit(verb) => edit::run(&client, *verb, output).await,
         Command::Promote(verb) => call(&client, verb, output).await,
         Command::Schedule(verb) => call(&client, verb, output).await,
         Command::Diagnostics(verb) => call(&client, verb, output).await,

@@ -21,6 +21,7 @@ with --require-approval goes on; only its approver may say so.
 Examples:
   supervisor approve t_0123abcd
   supervisor approve t_0123abcd 'read every line, ran the tests'
+  supervisor approve t_0123abcd 'she is away' --override
   supervisor approve t_0123abcd --ids t_4567cdef t_89abcdef
   supervisor approve 'ran the tests'            (inside a review)")]
 pub(crate) struct Approve {
@@ -37,6 +38,9 @@ pub(crate) struct Approve {
     /// Further tasks
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) ids: Vec<TaskId>,
+    /// Let a task go on in place of the approver that it names; the log tells whom
+    #[arg(long = "override", conflicts_with = "expected_run")]
+    pub(crate) override_approver: bool,
     /// Refuse if the task's open run is another one
     #[arg(long, value_name = "RUN")]
     pub(crate) expected_run: Option<RunId>,
@@ -63,6 +67,11 @@ impl Verb for Approve {
         call.refuse_live_without_daemon(&ids).await?;
         call.write(move |board, actor| {
             Bulk::each(board, ids, |board, id| {
+                if self.override_approver {
+                    return board
+                        .override_approval(id, self.comment.as_deref(), actor)
+                        .map(|settled| outcome(&settled));
+                }
                 board
                     .approve(id, self.comment.as_deref(), self.expected_run, actor)
                     .map(|settled| outcome(&settled))

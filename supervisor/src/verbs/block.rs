@@ -11,9 +11,6 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// What a task may be said to wait for; the other kinds are the kernel's own.
-const KINDS: [&str; 4] = ["needs_input", "capability", "transient", "dependency"];
-
 /// Say that a task cannot go on, and why
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -39,7 +36,7 @@ pub(crate) struct Block {
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) ids: Vec<TaskId>,
     /// What the task waits for
-    #[arg(long, value_name = "KIND", value_parser = texts::word::<BlockKind>(KINDS))]
+    #[arg(long, value_name = "KIND", value_parser = texts::word::<BlockKind>(BlockKind::TOLD.map(BlockKind::as_str)))]
     pub(crate) kind: Option<BlockKind>,
     /// What a person is asked, with the kind `needs_input`
     #[arg(long, value_name = "TEXT")]

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Verb, person};
 use crate::client::Client;
 use crate::details;
 use crate::failure::Failure;
@@ -201,11 +201,7 @@ impl Verb for Create {
             self.body = Some(texts::read_text(&path)?);
         }
         if let Some(text) = &self.workspace {
-            // The board's own word comes before the directory that the caller happens to be in.
-            self.workspace = match details::workspace(client.root(), client.board(), text) {
-                Some(place) => Some(place),
-                None => Some(texts::localized_workspace(text)?),
-            };
+            self.workspace = Some(localized(client, text)?);
         }
         Ok(())
     }
@@ -233,6 +229,7 @@ impl Verb for Create {
         if !self.skills.is_empty() {
             warnings.push(NO_SKILLS.to_owned());
         }
+        warnings.extend(unreachable_approver(self.approver.as_deref(), &call)?);
         let new = self.into_new_task()?;
         call.write(move |board, actor| {
             let created = board.create(new, actor)?;
@@ -252,6 +249,39 @@ impl Verb for Create {
     fn warnings(reply: &Created) -> &[String] {
         &reply.warnings
     }
+}
+
+/// A workspace as the caller means it: the board's own word comes before the directory that the caller happens to be in.
+pub(super) fn localized(client: &Client, text: &str) -> Result<String, Failure> {
+    match details::workspace(client.root(), client.board(), text) {
+        Some(place) => Ok(place),
+        None => texts::localized_workspace(text),
+    }
+}
+
+/// A workspace that a person names for a task which is there already, where that person may have it.
+pub(super) fn place(call: &Call, said: &str) -> Result<String, Failure> {
+    let text = details::workspace(call.service.root(), call.board.name(), said);
+    let create = Create { workspace: Some(text.unwrap_or_else(|| said.to_owned())), ..Create::default() };
+    let place = create.place()?;
+    crate::daemon::check_workspace(&place, call.actor.uid)?;
+    Ok(place.to_string())
+}
+
+/// Says that nobody of an approver's name can reach the board: neither the user whose socket it is, nor root, nor a lane.
+fn unreachable_approver(approver: Option<&str>, call: &Call) -> Result<Option<String>, Failure> {
+    let Some(approver) = approver else { return Ok(None) };
+    let own = person(nix::unistd::geteuid().as_raw()).name;
+    let lane = approver
+        .parse::<Profile>()
+        .is_ok_and(|profile| call.service.lanes().is_ok_and(|lanes| lanes.get(&profile).is_some()));
+    if approver == own || approver == "root" || lane {
+        return Ok(None);
+    }
+    Ok(Some(format!(
+        "the approver `{approver}` cannot reach this board, which is {own}'s, and no lane has that name: release the \
+         task with `supervisor approve <id> --override`"
+    )))
 }
 
 /// What will keep a task of this assignee from running as things are.

@@ -2,24 +2,29 @@
 
 use std::path::PathBuf;
 
-use kernel::{Task, TaskId};
+use kernel::{Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::{create, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::span::Span;
 use crate::terminal::Screen;
 
-/// Change what a task says; what is left out stays
+/// Change what a task says and what its runs are given; what is left out stays
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
+With nothing named it opens the title and the body in $VISUAL or $EDITOR.
+
 Examples:
   supervisor edit t_0123abcd --result 'shipped in 2.1'
   supervisor edit t_0123abcd --title 'fix the parser' --priority 5
-  supervisor edit t_0123abcd --body-file task.md")]
+  supervisor edit t_0123abcd --body-file task.md
+  supervisor edit t_0123abcd --max-runtime 2h --policy strict --skill git
+  supervisor edit t_0123abcd                    (in an editor)")]
 pub(crate) struct Edit {
     /// The task
     #[serde(default)]
@@ -56,6 +61,58 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "JSON", value_parser = texts::json_object)]
     #[serde(default)]
     pub(crate) metadata: Option<serde_json::Value>,
+    /// The tenant it belongs to; only before its first run, and without links
+    #[arg(long, value_name = "NAME")]
+    #[serde(default)]
+    pub(crate) tenant: Option<Tenant>,
+    /// End a run after this time: seconds, or 30s, 5m, 2h, 1d
+    #[arg(long, value_name = "SPAN")]
+    #[serde(default)]
+    pub(crate) max_runtime: Option<Span>,
+    /// What the worker may touch: a policy's name
+    #[arg(long, value_name = "NAME")]
+    #[serde(default)]
+    pub(crate) policy: Option<String>,
+    /// Where the worker works, as in `create`; only before its first run
+    #[arg(long, value_name = "WHERE")]
+    #[serde(default)]
+    pub(crate) workspace: Option<String>,
+    /// A skill that the worker is to load, in place of those it has (repeatable)
+    #[arg(long = "skill", value_name = "NAME")]
+    #[serde(default)]
+    pub(crate) skills: Option<Vec<String>>,
+}
+
+impl Edit {
+    /// Whether nothing is named that is to be changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        let texts = [&self.title, &self.body, &self.result, &self.summary, &self.policy, &self.workspace];
+        let rest = self.priority.is_none() && self.max_retries.is_none() && self.metadata.is_none();
+        let runs = self.tenant.is_none() && self.max_runtime.is_none() && self.skills.is_none();
+        texts.into_iter().all(Option::is_none) && self.body_file.is_none() && rest && runs
+    }
+
+    /// The change that is asked for, with the places and policies that it names checked as `create` checks them.
+    pub(super) fn change(self, call: &Call) -> Result<kernel::Edit, Failure> {
+        let workspace = self.workspace.map(|said| create::place(call, &said)).transpose()?;
+        if let Some(policy) = &self.policy {
+            call.service.lanes()?.policy(policy)?;
+        }
+        Ok(kernel::Edit {
+            title: self.title,
+            body: self.body,
+            priority: self.priority,
+            max_retries: self.max_retries,
+            result: self.result,
+            summary: self.summary,
+            metadata: self.metadata,
+            tenant: self.tenant,
+            max_runtime: self.max_runtime.map(Span::duration),
+            policy: self.policy,
+            workspace,
+            skills: self.skills,
+        })
+    }
 }
 
 impl Verb for Edit {
@@ -69,20 +126,15 @@ impl Verb for Edit {
         if let Some(path) = self.body_file.take() {
             self.body = Some(texts::read_text(&path)?);
         }
+        if let Some(text) = &self.workspace {
+            self.workspace = Some(create::localized(client, text)?);
+        }
         Ok(())
     }
 
     async fn run(self, call: Call) -> Result<Task, Failure> {
-        let id = texts::named(self.task_id)?;
-        let edit = kernel::Edit {
-            title: self.title,
-            body: self.body,
-            priority: self.priority,
-            max_retries: self.max_retries,
-            result: self.result,
-            summary: self.summary,
-            metadata: self.metadata,
-        };
+        let id = texts::named(self.task_id.clone())?;
+        let edit = self.change(&call)?;
         call.write(move |board, actor| board.edit(&id, &edit, actor)).await
     }
 

@@ -1,13 +1,15 @@
-//! The change of a task through the API: status, assignee, or both, in one transaction.
+//! The change of a task through the API: all that `edit` changes, the assignee and the status, in one transaction.
 
 use kernel::{
-    Actor, BlockKind, Blocking, Board, Destination, Detach, Handoff, Profile, Status, Task, TaskId,
+    Actor, BlockKind, Blocking, Board, Destination, Detach, Handoff, Profile, Status, Task, TaskId, Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Edit;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
+use crate::span::Span;
 use crate::terminal::Screen;
 
 /// A change of a task. What is absent stays as it is.
@@ -20,14 +22,55 @@ pub(crate) struct Patch {
     pub(crate) status: Option<String>,
     /// The profile; an empty text for nobody.
     pub(crate) assignee: Option<String>,
-    /// With `done`: the result.
+    /// The result: of the work, with `done`; else of a task that is done.
     pub(crate) result: Option<String>,
-    /// With `done`: what was done.
+    /// What was done: with `done`; else that of the last completed run.
     pub(crate) summary: Option<String>,
-    /// With `done`: facts for machines.
+    /// Facts for machines: with `done`; else those of the last completed run.
     pub(crate) metadata: Option<serde_json::Value>,
-    /// With `blocked` or `ready`: why.
+    /// With `blocked`, or with `ready` or `todo` of a task that is blocked or scheduled: why.
     pub(crate) reason: Option<String>,
+    /// What is to be done, in a line.
+    pub(crate) title: Option<String>,
+    /// The task itself.
+    pub(crate) body: Option<String>,
+    /// Higher goes first.
+    pub(crate) priority: Option<i64>,
+    /// Counted failures in a row until the task is blocked.
+    pub(crate) max_retries: Option<u32>,
+    /// Whose it is.
+    pub(crate) tenant: Option<Tenant>,
+    /// How long a run may take.
+    pub(crate) max_runtime: Option<Span>,
+    /// What its workers may touch.
+    pub(crate) policy: Option<String>,
+    /// Where its workers work.
+    pub(crate) workspace: Option<String>,
+    /// What its workers load.
+    pub(crate) skills: Option<Vec<String>>,
+}
+
+impl Patch {
+    /// Takes out what `edit` changes. What goes with the end of the work stays.
+    fn edit(&mut self) -> Edit {
+        let handoff = self.status.as_deref() == Some("done");
+        Edit {
+            task_id: None,
+            title: self.title.take(),
+            body: self.body.take(),
+            body_file: None,
+            priority: self.priority.take(),
+            max_retries: self.max_retries.take(),
+            result: self.result.take_if(|_| !handoff),
+            summary: self.summary.take_if(|_| !handoff),
+            metadata: self.metadata.take_if(|_| !handoff),
+            tenant: self.tenant.take(),
+            max_runtime: self.max_runtime.take(),
+            policy: self.policy.take(),
+            workspace: self.workspace.take(),
+            skills: self.skills.take(),
+        }
+    }
 }
 
 impl Verb for Patch {
@@ -36,8 +79,22 @@ impl Verb for Patch {
     const EFFECT: Effect = Effect::Write;
     type Reply = Task;
 
-    async fn run(self, call: Call) -> Result<Task, Failure> {
-        let id = super::texts::named(self.task_id)?;
+    async fn run(mut self, call: Call) -> Result<Task, Failure> {
+        let id = super::texts::named(self.task_id.take())?;
+        let edit = self.edit();
+        if edit.is_empty() && self.status.is_none() && self.assignee.is_none() {
+            return Err(Failure::usage(if self.reason.is_some() {
+                "a reason goes with a status"
+            } else {
+                "nothing is to be changed"
+            })
+            .hint("name what is to be changed, such as {\"title\": \"…\"} or {\"status\": \"done\"}"));
+        }
+        if self.reason.is_some() && !matches!(self.status.as_deref(), Some("blocked" | "ready" | "todo")) {
+            return Err(Failure::usage("a reason goes with the status blocked, ready or todo")
+                .hint("say more in a comment: POST /api/v1/tasks/{id}/comments"));
+        }
+        let edit = if edit.is_empty() { None } else { Some(edit.change(&call)?) };
         let assignee = match self.assignee.as_deref() {
             None => None,
             Some("") => Some(None),
@@ -56,6 +113,9 @@ impl Verb for Patch {
             call.refuse_live_without_daemon(std::slice::from_ref(&id)).await?;
         }
         call.write(move |board, actor| {
+            if let Some(edit) = edit {
+                board.edit(&id, &edit, actor)?;
+            }
             if let Some(assignee) = assignee {
                 board.assign(&id, assignee, actor)?;
             }
@@ -110,6 +170,14 @@ fn queue(
     }
     let now = match before {
         Status::Blocked | Status::Scheduled => board.unblock(id, reason, actor)?.status,
+        _ if reason.is_some() => {
+            return Err(refuse(
+                format!(
+                    "{id} is {before}, and a reason is kept only where a blocked or scheduled task goes on"
+                ),
+                "leave the reason out, and say it in a comment",
+            ));
+        }
         Status::Triage
         | Status::Todo
         | Status::Ready

@@ -1,0 +1,123 @@
+//! What a change of a task carries is kept or refused.
+
+use serde_json::{Value, json};
+
+use crate::harness::Fleet;
+use crate::http::{Answer, Http};
+
+fn operator(fleet: &Fleet) -> Http {
+    let api = Http::at(fleet.root().join("run/supervisor.sock"));
+    match std::fs::read_to_string(fleet.root().join("operator.key")) {
+        Ok(key) => api.with("x-supervisor-key", &key),
+        Err(_) => api,
+    }
+}
+
+fn patch(api: &Http, task: &str, body: &Value) -> Answer {
+    api.send("PATCH", &format!("/api/v1/tasks/{task}"), body.to_string().as_bytes())
+}
+
+fn created(fleet: &Fleet, args: &[&str]) -> String {
+    let args = ["create", "x", "--assignee", "ghost"].iter().chain(args).copied();
+    fleet.json(args)["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_change_over_the_api_keeps_each_field_or_refuses_it() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let task = created(&fleet, &[]);
+    let fields = json!({
+        "title": "another", "body": "a body", "priority": 7, "max_retries": 2, "max_runtime": "5m",
+        "policy": "strict", "tenant": "acme", "skills": ["git"], "assignee": "shade",
+    });
+    let changed = patch(&api, &task, &fields).json(200);
+    for (key, value) in fields.as_object().unwrap() {
+        if key != "max_runtime" {
+            assert_eq!(&changed[key], value, "{key}");
+        }
+    }
+    assert_eq!(changed["max_runtime_seconds"], 300);
+
+    for refused in [
+        json!({}),
+        json!({"reason": "why"}),
+        json!({"status": "archived", "reason": "why"}),
+        json!({"status": "triage", "reason": "why"}),
+        json!({"policy": "no-such-policy"}),
+        json!({"max_runtime": 0}),
+        json!({"title": ""}),
+        json!({"workspace": "dir:relative"}),
+    ] {
+        let problem = patch(&api, &task, &refused).json(422);
+        assert!(problem["detail"].is_string(), "{refused}: {problem}");
+    }
+    let summary = json!({"summary": "nothing was done yet"});
+    assert_eq!(patch(&api, &task, &summary).status, 409, "it has no run whose summary that could be");
+    assert_eq!(fleet.show(&task)["task"]["title"], "another");
+
+    let handoff = json!({"status": "done", "result": "42", "summary": "did it", "metadata": {"tests": 14}});
+    patch(&api, &task, &handoff).json(200);
+    let later = json!({"result": "43", "summary": "did it well", "metadata": {"tests": 15}});
+    assert_eq!(patch(&api, &task, &later).json(200)["result"], "43");
+    let shown = fleet.show(&task);
+    assert_eq!(
+        (&shown["latest_summary"], &shown["runs"][0]["metadata"]),
+        (&json!("did it well"), &json!({"tests": 15}))
+    );
+}
+
+#[test]
+fn an_edit_changes_what_runs_are_given_and_an_edit_of_nothing_is_refused() {
+    let fleet = Fleet::boot();
+    let task = created(&fleet, &[]);
+    fleet
+        .cli([
+            "edit",
+            &task,
+            "--tenant",
+            "acme",
+            "--max-runtime",
+            "90",
+            "--policy",
+            "strict",
+            "--skill",
+            "git",
+        ])
+        .ok();
+    let edited = fleet.show(&task)["task"].clone();
+    let told = ["tenant", "max_runtime_seconds", "policy", "skills"].map(|key| edited[key].clone());
+    assert_eq!(told, [json!("acme"), json!(90), json!("strict"), json!(["git"])]);
+    fleet.cli(["edit", &task]).refused(2, "nothing of");
+    fleet.cli(["edit", &task, "--policy", "no-such-policy"]).refused(2, "no-such-policy");
+    fleet.cli(["edit", &task, "--workspace", "dir:relative"]).refused(2, "relative");
+}
+
+#[test]
+fn whoever_names_an_approver_that_nobody_can_be_hears_it_and_an_operator_overrides_it() {
+    let fleet = Fleet::boot();
+    let args = [
+        "create",
+        "buy",
+        "--assignee",
+        "shell",
+        "--body",
+        "true",
+        "--require-approval",
+        "--approver",
+        "nobody-here",
+    ];
+    let made = fleet.json(args);
+    let task = made["id"].as_str().unwrap().to_owned();
+    let warnings = made["warnings"].to_string();
+    assert!(warnings.contains("`nobody-here` cannot reach this board"), "{made}");
+    let known = fleet.json(["create", "x", "--require-approval", "--approver", "root"]);
+    assert!(!known["warnings"].to_string().contains("cannot reach"), "{known}");
+
+    fleet.cli(["approve", &task]).refused(77, "may not decide");
+    fleet.cli(["approve", &task, "nobody else is there", "--override"]).ok();
+
+    fleet.wait_for(&task, "done");
+    let told = fleet.json(["events", "--task", &task, "--kind", "approval_granted"]);
+    assert_eq!(told["events"][0]["payload"]["overridden"], "nobody-here", "{told}");
+}
