@@ -44,7 +44,7 @@ impl Board<'_> {
         let decision = retry::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision);
-        let (kind, mut payload) = telling(&run, &decision, &ending, &from, self.now());
+        let (kind, mut payload) = telling(&run, &decision, &ending, &from, tally.ended_at);
         if decision.outcome == Outcome::Approved {
             payload = self.completed_by_review(&run.task_id)?;
         }
@@ -231,7 +231,7 @@ fn telling(
     decision: &Decision,
     ending: &Ending,
     from: &Standing,
-    now: Timestamp,
+    ended_at: Timestamp,
 ) -> (&'static str, Value) {
     let mut payload = json!({
         "outcome": decision.outcome, "error": decision.error, "pid": run.worker_pid, "failures": decision.failures,
@@ -291,7 +291,7 @@ fn telling(
             "crashed"
         }
         Outcome::TimedOut => {
-            payload["elapsed_seconds"] = now.since(run.started_at).as_secs().into();
+            payload["elapsed_seconds"] = ended_at.since(run.started_at).as_secs().into();
             payload["limit_seconds"] = json!(run.max_runtime_seconds);
             payload["sigkill"] = (ending.signal == Some(SIGKILL)).into();
             "timed_out"
