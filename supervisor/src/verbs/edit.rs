@@ -96,7 +96,7 @@ impl Edit {
     pub(super) fn change(self, call: &Call) -> Result<kernel::Edit, Failure> {
         let workspace = self.workspace.map(|said| create::place(call, &said)).transpose()?;
         if let Some(policy) = &self.policy {
-            call.service.lanes()?.policy(policy)?;
+            call.service.lanes().policy(policy)?;
         }
         Ok(kernel::Edit {
             title: self.title,
