@@ -63,9 +63,9 @@ fn without_a_cgroup_a_killed_shim_takes_all_that_its_worker_started_along() {
         let script = Journal::script(&format!("[ -e again ] || {{ touch again; {STRAY} sleep 600; }}"));
         let task = fleet.create("strays", &script, &[]);
         if user == User::Root {
-            start_without_cgroups(&fleet)
+            start_without_cgroups(&fleet);
         } else {
-            fleet.start()
+            fleet.start();
         }
         let (_, record, spec) = begun(&fleet, &journal);
         if !spec["cgroup"].is_null() || record["init"].is_null() {
@@ -94,9 +94,9 @@ fn a_worker_in_a_pid_namespace_sees_its_own_processes_by_its_own_numbers() {
         let fleet = Fleet::offline_as(user);
         let _journal = Journal::of(&fleet, 1, "");
         if user == User::Root {
-            start_without_cgroups(&fleet)
+            start_without_cgroups(&fleet);
         } else {
-            fleet.start()
+            fleet.start();
         }
         let script = "sleep 600 & until grep -q sleep /proc/$!/cmdline; do :; done; tr '\\0' ' ' < /proc/$!/cmdline; kill -TERM $!; wait $!; echo \"ended $?\"; \
                       read -r own _ < /proc/self/stat; [ $own -gt 100 ] || echo small";

@@ -495,7 +495,7 @@ fn a_clock_that_is_set_back_makes_no_pause_longer() {
     assert_eq!(bench.next_wake(), Some(now.after(Duration::from_secs(1))));
     assert_eq!(bench.wake(), []);
     bench.clock.advance(Duration::from_secs(1));
-    assert_eq!(bench.wake(), [id.clone()]);
+    assert_eq!(bench.wake(), std::slice::from_ref(&id));
     assert_eq!((bench.task(&id).status, bench.next_wake()), (Status::Ready, None));
 }
 
@@ -510,7 +510,7 @@ fn a_pause_of_another_boot_ends_at_its_moment() {
     bench.clock.reboot("boot-2");
     assert_eq!(bench.wake(), []);
     bench.clock.advance(Duration::from_secs(1));
-    assert_eq!(bench.wake(), [id.clone()]);
+    assert_eq!(bench.wake(), std::slice::from_ref(&id));
 }
 
 #[test]

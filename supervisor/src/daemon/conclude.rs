@@ -217,7 +217,7 @@ async fn wait_for_release(board: &BoardHandle, run: &Run, since: EventId, watch:
         };
         // Cancel-safe both: the version of the board and the end of a process stay to be seen.
         tokio::select! {
-            changed = changes.changed() => if changed.is_err() {
+            told = changes.changed() => if told.is_err() {
                 return Release::Closed;
             },
             _ = ended => return Release::Look,

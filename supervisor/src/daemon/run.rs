@@ -84,24 +84,8 @@ pub(crate) async fn run(
     };
     let listeners = Listeners::bind(&root, sockets)?;
     let tasks = TaskTracker::new();
-    let pid_namespace = match &cgroups {
-        Ok(_) => Err("runs have cgroups".to_owned()),
-        Err(_) => detect_pid_namespace(&support).await,
-    };
-    let host = Host {
-        root: root.clone(),
-        support,
-        spares: Spares::new(extent, cgroups.as_ref().ok()),
-        cgroups,
-        pid_namespace,
-        port: listeners.port(),
-        hostname: hostname(),
-        boot_id: crate::rundir::boot_id()
-            .map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))?,
-    };
-    if let Err(why) = &host.cgroups {
-        tracing::info!(%why, pid_namespace = ?host.pid_namespace, "no_cgroups");
-    }
+    let spares = Spares::new(extent, cgroups.as_ref().ok());
+    let host = make_host(&root, support, cgroups, spares, listeners.port()).await?;
     if let Some(why) = handed_gap {
         tracing::info!(%why, "limits_not_held");
     }
@@ -182,6 +166,34 @@ pub(crate) async fn run(
         }
         (_, outcome) => outcome,
     }
+}
+
+/// What a run needs to know of this host and of its daemon.
+async fn make_host(
+    root: &Root,
+    support: policies::Support,
+    cgroups: Result<Cgroups, String>,
+    spares: Spares,
+    port: Option<u16>,
+) -> Result<Host, Failure> {
+    let pid_namespace = match &cgroups {
+        Ok(_) => Err("runs have cgroups".to_owned()),
+        Err(_) => detect_pid_namespace(&support).await,
+    };
+    if let Err(why) = &cgroups {
+        tracing::info!(%why, ?pid_namespace, "no_cgroups");
+    }
+    Ok(Host {
+        root: root.clone(),
+        support,
+        spares,
+        cgroups,
+        pid_namespace,
+        port,
+        hostname: hostname(),
+        boot_id: crate::rundir::boot_id()
+            .map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))?,
+    })
 }
 
 /// Takes the root's lock. Another daemon is refused to at once; a command that works offline is done in a moment.

@@ -24,7 +24,7 @@ pub(super) async fn keep(root: &Root, open: impl Fn() -> Result<(), Failure>) ->
     loop {
         // Before the look: what is taken away after that look is told.
         let watch = Watch::over(root);
-        if files(root) != known {
+        if !is_whole(root, known) {
             match root.create().and_then(|()| open()) {
                 Ok(()) => {
                     known = files(root);
@@ -40,7 +40,7 @@ pub(super) async fn keep(root: &Root, open: impl Fn() -> Result<(), Failure>) ->
             }
         }
         match watch {
-            Ok(watch) if files(root) == known && watch.changed().await.is_ok() => {}
+            Ok(watch) if is_whole(root, known) && watch.changed().await.is_ok() => {}
             // Nothing tells of a directory that is not there, or that may not be watched.
             Ok(_) | Err(_) => tokio::time::sleep(RETRY).await,
         }
@@ -49,6 +49,12 @@ pub(super) async fn keep(root: &Root, open: impl Fn() -> Result<(), Failure>) ->
 
 fn paths(root: &Root) -> [PathBuf; 3] {
     [root.operator_socket(), root.worker_socket(), root.poke_socket()]
+}
+
+/// Whether all sockets are there, and are those that were made.
+fn is_whole(root: &Root, known: [Option<(u64, u64)>; 3]) -> bool {
+    let now = files(root);
+    now == known && !now.contains(&None)
 }
 
 /// Which file each socket is now.
@@ -110,10 +116,9 @@ mod tests {
         let kept = root.clone();
         let keeper = tokio::spawn(async move { keep(&kept, bind).await });
         for taken in [root.operator_socket(), root.worker_socket_dir(), dir.path().join("run")] {
-            let before = files(&root);
             if taken.is_dir() { std::fs::remove_dir_all(&taken) } else { std::fs::remove_file(&taken) }
                 .unwrap();
-            while files(&root) == before || files(&root).contains(&None) {
+            while files(&root).contains(&None) {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         }

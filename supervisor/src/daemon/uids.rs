@@ -128,14 +128,13 @@ fn give(
         entries.push(Entry { owner, range });
         return Ok(range);
     }
-    let range = match next_range(entries, config) {
-        Some(range) => range,
+    let mut range = next_range(entries, config);
+    if range.is_none() {
         // The uids of a root that is gone are given again only when there are no others.
-        None => {
-            entries.forget_vanished();
-            next_range(entries, config).ok_or_else(|| used_up(entries, config))?
-        }
-    };
+        entries.forget_vanished();
+        range = next_range(entries, config);
+    }
+    let range = range.ok_or_else(|| used_up(entries, config))?;
     entries.push(Entry { owner, range });
     Ok(range)
 }
