@@ -90,12 +90,12 @@ impl Links {
 
     /// Has HEAD name a commit instead of a branch.
     pub(crate) fn detach_head(&self, commit: git2::Oid) -> Result<(), LinkError> {
-        self.replace(self.metadata.join("HEAD"), format!("{commit}\n"))
+        Self::replace(self.metadata.join("HEAD"), format!("{commit}\n"))
     }
 
     /// Has HEAD name a branch.
     pub(crate) fn attach_head(&self, branch: &str) -> Result<(), LinkError> {
-        self.replace(self.metadata.join("HEAD"), format!("ref: refs/heads/{branch}\n"))
+        Self::replace(self.metadata.join("HEAD"), format!("ref: refs/heads/{branch}\n"))
     }
 
     /// Puts back the settings that this worktree alone has, where they are others now.
@@ -106,10 +106,10 @@ impl Links {
         }
         fs::create_dir_all(&self.metadata)
             .map_err(|source| LinkError::CreateMetadata { path: self.metadata.clone(), source })?;
-        self.replace(path, settings.to_owned())
+        Self::replace(path, settings.to_owned())
     }
 
-    fn replace(&self, path: PathBuf, text: String) -> Result<(), LinkError> {
+    fn replace(path: PathBuf, text: String) -> Result<(), LinkError> {
         let file = LinkFile { path: path.clone(), meaning: Meaning::Head, text };
         file.write().map_err(|source| LinkError::Write { path, source })
     }

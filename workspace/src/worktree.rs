@@ -99,14 +99,14 @@ impl Worktree {
         let branch = self.branch();
         let links = self.links(&source, &directory);
         let mut note = Note::take(&directory, &self.id)?;
-        let incomplete = note.incomplete || !holds_something(&links.tree)?;
-        if !incomplete {
+        let whole = !note.incomplete && holds_something(&links.tree)?;
+        if whole {
             self.disarm(&links)?;
         }
         // A run that nobody has sealed.
         self.private(&links).publish(&source)?;
 
-        let made = if !incomplete {
+        let made = if whole {
             self.restore(&source, &links, &start)?
         } else {
             let made = self.clear(&mut note, &source, &links)?;

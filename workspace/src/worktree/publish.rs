@@ -60,7 +60,10 @@ impl Private<'_> {
             own.add_disk_alternate(&self.objects().to_string_lossy())?;
             let shared = source.git().odb()?;
             let mut names = HashSet::new();
-            own.foreach(|name| names.insert(*name) || true)?;
+            own.foreach(|name| {
+                names.insert(*name);
+                true
+            })?;
             for name in &names {
                 let object = own.read(*name)?;
                 shared.write(object.kind(), object.data())?;
