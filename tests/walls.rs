@@ -233,10 +233,10 @@ fn a_program_that_the_policy_does_not_grant_is_named_with_the_line_that_grants_i
         );
         let told = fleet.cli(["diagnostics"]).ok();
         assert!(told.stdout.contains("its sandbox denied executing"), "{}", told.stdout);
-        let lane = fleet.json(["create", "by its lane", "--assignee", "tool"]);
-        let lane = lane["id"].as_str().unwrap();
+        let created = fleet.json(["create", "by its lane", "--assignee", "tool"]);
+        let by_lane = created["id"].as_str().unwrap();
         let said = fleet.eventually("the lane's program is denied", || {
-            Some(fleet.show(lane).to_string()).filter(|text| text.contains("the sandbox denied executing"))
+            Some(fleet.show(by_lane).to_string()).filter(|text| text.contains("the sandbox denied executing"))
         });
         assert!(said.contains("rox"), "{said}");
         // What the line says is what works.

@@ -236,7 +236,7 @@ impl Service {
         for board in self.served() {
             match board.readers().with(|view| view.workplaces()) {
                 Ok(named) => {
-                    places.extend(named.iter().filter_map(|text| text.parse::<WorkspaceSpec>().ok()))
+                    places.extend(named.iter().filter_map(|text| text.parse::<WorkspaceSpec>().ok()));
                 }
                 // The trouble of one board is not that of the others.
                 Err(error) => tracing::warn!(board = %board.name(), %error, "workplaces_not_read"),

@@ -18,6 +18,7 @@ use super::stopping::{StopMode, next_mode, sharper_mode};
 use super::{Event, TaskKey};
 use crate::config::Config;
 use crate::exit::Code;
+use crate::rundir::StartedRecord;
 
 #[derive(Debug)]
 struct Slot {
@@ -158,19 +159,7 @@ impl Dispatcher {
                 Vec::new()
             }
             Event::Launched(key, shim) => self.launched(&key, shim),
-            Event::Started(key, record) => {
-                let slot = self.slots.get_mut(&key);
-                let needs = slot.as_ref().and_then(|slot| slot.claim.needs.clone());
-                if let Some(live) = slot.and_then(|slot| slot.live.as_mut()) {
-                    live.pid = Some(record.pid);
-                    live.sandbox = Some(record.report.summary());
-                    if live.phase == Phase::Starting {
-                        live.phase = Phase::Running;
-                    }
-                }
-                let freed = self.backoff.started(&key, needs.iter().flat_map(Needs::all));
-                if freed { self.read_all() } else { Vec::new() }
-            }
+            Event::Started(key, record) => self.started(&key, &record),
             Event::Ended(key, finished) => self.ended(key, finished.as_ref()),
             Event::ClaimFailed(key, failure) => {
                 self.slots.remove(&key);
@@ -244,6 +233,20 @@ impl Dispatcher {
             actions.push(Action::Finish);
         }
         actions
+    }
+
+    fn started(&mut self, key: &TaskKey, record: &StartedRecord) -> Vec<Action> {
+        let slot = self.slots.get_mut(key);
+        let needs = slot.as_ref().and_then(|slot| slot.claim.needs.clone());
+        if let Some(live) = slot.and_then(|slot| slot.live.as_mut()) {
+            live.pid = Some(record.pid);
+            live.sandbox = Some(record.report.summary());
+            if live.phase == Phase::Starting {
+                live.phase = Phase::Running;
+            }
+        }
+        let freed = self.backoff.started(key, needs.iter().flat_map(Needs::all));
+        if freed { self.read_all() } else { Vec::new() }
     }
 
     fn read(&mut self, board: BoardName) -> Option<Action> {

@@ -132,9 +132,12 @@ pub(super) fn workspace(
 ) -> Result<Prepared, LaunchError> {
     const STEP: &str = "prepare the workspace";
     let here = |job: Job, place: Environment| {
-        job.run().map_err(|e| match is_shortage(&e) {
-            true => LaunchError::at(STEP, place, &e),
-            false => LaunchError::workspace(STEP, place, workspace::Failure::from(&e)),
+        job.run().map_err(|e| {
+            if is_shortage(&e) {
+                LaunchError::at(STEP, place, &e)
+            } else {
+                LaunchError::workspace(STEP, place, workspace::Failure::from(&e))
+            }
         })
     };
     let name = Name::new(task.id.as_str()).map_err(|e| LaunchError::task(STEP, e.to_string()))?;

@@ -49,6 +49,15 @@ pub(crate) enum Extent {
     UntilIdle(Option<usize>),
 }
 
+impl Extent {
+    fn horizon(self) -> Horizon {
+        match self {
+            Extent::Forever => Horizon::Forever,
+            Extent::UntilIdle(max) => Horizon::Idle(max),
+        }
+    }
+}
+
 /// Runs the daemon of a root. Returns when every task of its own has ended; shims may go on.
 pub(crate) async fn run(
     root: Root,
@@ -98,12 +107,7 @@ pub(crate) async fn run(
         starts: Starts::default(),
         tuning,
     });
-    let horizon = match extent {
-        Extent::Forever => Horizon::Forever,
-        Extent::UntilIdle(max) => Horizon::Idle(max),
-    };
-    let names: Vec<BoardName> = boards.clone();
-    let mut dispatcher = Dispatcher::new(names, horizon, service.config());
+    let mut dispatcher = Dispatcher::new(boards.clone(), extent.horizon(), service.config());
     let stop = CancellationToken::new();
     let doors = TaskTracker::new();
     // Before the look at what runs: what a shim reports after that look is heard.

@@ -1,7 +1,7 @@
 //! A file of the configuration that cannot be used: where it is wrong, and what that disables.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub(crate) struct Defect {
     /// What it defines.
     pub(crate) subject: Subject,
     /// The file, or the directory that cannot be listed.
-    pub(crate) path: PathBuf,
+    pub(crate) path: Box<Path>,
     /// The line, counted from 1.
     pub(crate) line: Option<usize>,
     /// The key.
@@ -53,7 +53,7 @@ impl Defect {
     pub(super) fn new(subject: Subject, path: &Path, message: impl Into<String>) -> Self {
         Defect {
             subject,
-            path: path.to_owned(),
+            path: path.into(),
             line: None,
             key: None,
             message: message.into(),

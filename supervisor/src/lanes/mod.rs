@@ -25,7 +25,7 @@ const SHELL: &str = include_str!("builtin/shell.toml");
 /// What can be spawned on this host, and under which policies.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
-    lanes: Definitions<Lane>,
+    defined: Definitions<Lane>,
     policies: Definitions<Policy>,
     /// Directories that cannot be listed.
     unlisted: Vec<Defect>,
@@ -81,7 +81,7 @@ impl Lanes {
                 Ok(boundary) => Policy::from_source(source, &sources)
                     .and_then(|policy| policy.check_closed(source, boundary).map(|()| policy))
                     .map_err(|e| {
-                        Defect { path: e.origin().to_owned(), ..defect(e.what()) }
+                        Defect { path: e.origin().into(), ..defect(e.what()) }
                             .at(e.line(), e.key().map(str::to_owned))
                     }),
                 // What would be closed to its workers is not known.
@@ -106,18 +106,18 @@ impl Lanes {
                 .and_then(|text| Lane::parse(name, &text, path));
             lanes.insert(name.to_owned(), parsed(read));
         });
-        Lanes { lanes, policies, unlisted, unheld: BTreeMap::new() }
+        Lanes { defined: lanes, policies, unlisted, unheld: BTreeMap::new() }
     }
 
     /// The same, read again: what is defective now and was good in `before` stays as it was.
     pub(crate) fn reload(root: &Root, before: &Lanes) -> Self {
         let mut now = Lanes::load(root);
         keep(
-            &mut now.lanes,
-            &before.lanes,
-            now.unlisted.iter().any(|defect| defect.path == root.lanes_dir()),
+            &mut now.defined,
+            &before.defined,
+            now.unlisted.iter().any(|defect| *defect.path == *root.lanes_dir()),
         );
-        let policies_unlisted = now.unlisted.iter().any(|defect| defect.path == root.policies_dir());
+        let policies_unlisted = now.unlisted.iter().any(|defect| *defect.path == *root.policies_dir());
         keep(&mut now.policies, &before.policies, policies_unlisted);
         now.unlisted.iter_mut().for_each(|defect| defect.effect = Effect::KeptLast);
         now
@@ -135,22 +135,22 @@ impl Lanes {
 
     /// The lane that an assignee names, where it can be used.
     pub(crate) fn get(&self, assignee: &Profile) -> Option<&Lane> {
-        self.lanes.get(assignee.as_str())?.value.as_ref()
+        self.defined.get(assignee.as_str())?.value.as_ref()
     }
 
     /// Whether there is a lane of this name, whether it can be used or not.
     pub(crate) fn knows(&self, assignee: &Profile) -> bool {
-        self.lanes.contains_key(assignee.as_str())
+        self.defined.contains_key(assignee.as_str())
     }
 
     /// The names of all lanes, also of those that cannot be used.
     pub(crate) fn names(&self) -> Vec<&str> {
-        self.lanes.keys().map(String::as_str).collect()
+        self.defined.keys().map(String::as_str).collect()
     }
 
     /// The account of each lane that names one.
     pub(crate) fn accounts(&self) -> kernel::Accounts {
-        let named = self.lanes.iter().filter_map(|(name, definition)| {
+        let named = self.defined.iter().filter_map(|(name, definition)| {
             Some((name.parse().ok()?, definition.value.as_ref()?.account.clone()?))
         });
         named.collect()
@@ -189,7 +189,7 @@ impl Lanes {
         config: &Config,
     ) -> Option<kernel::Waiting> {
         let waits = |text: String| Some(kernel::Waiting::new(kernel::WaitingCode::Environment, text));
-        let lane = self.lanes.get(assignee.as_str())?;
+        let lane = self.defined.get(assignee.as_str())?;
         if let (None, Some(defect)) = (&lane.value, &lane.defect) {
             return waits(format!("waits for the lane {assignee}, which is disabled: {defect}"));
         }
@@ -203,7 +203,7 @@ impl Lanes {
 
     /// What is wrong with the files of the configuration.
     pub(crate) fn defects(&self) -> impl Iterator<Item = &Defect> {
-        let lanes = self.lanes.values().filter_map(|definition| definition.defect.as_ref());
+        let lanes = self.defined.values().filter_map(|definition| definition.defect.as_ref());
         let policies = self.policies.values().filter_map(|definition| definition.defect.as_ref());
         self.unlisted.iter().chain(lanes).chain(policies)
     }

@@ -229,7 +229,7 @@ impl Verb for Create {
         if !self.skills.is_empty() {
             warnings.push(NO_SKILLS.to_owned());
         }
-        warnings.extend(unreachable_approver(self.approver.as_deref(), &call)?);
+        warnings.extend(unreachable_approver(self.approver.as_deref(), &call));
         let new = self.into_new_task()?;
         call.write(move |board, actor| {
             let created = board.create(new, actor)?;
@@ -269,17 +269,17 @@ pub(super) fn place(call: &Call, said: &str) -> Result<String, Failure> {
 }
 
 /// Says that nobody of an approver's name can reach the board: neither the user whose socket it is, nor root, nor a lane.
-fn unreachable_approver(approver: Option<&str>, call: &Call) -> Result<Option<String>, Failure> {
-    let Some(approver) = approver else { return Ok(None) };
+fn unreachable_approver(approver: Option<&str>, call: &Call) -> Option<String> {
+    let approver = approver?;
     let own = person(nix::unistd::geteuid().as_raw()).name;
     let lane = approver.parse::<Profile>().is_ok_and(|profile| call.service.lanes().get(&profile).is_some());
     if approver == own || approver == "root" || lane {
-        return Ok(None);
+        return None;
     }
-    Ok(Some(format!(
+    Some(format!(
         "the approver `{approver}` cannot reach this board, which is {own}'s, and no lane has that name: release the \
          task with `supervisor approve <id> --override`"
-    )))
+    ))
 }
 
 /// What will keep a task of this assignee from running as things are.

@@ -232,7 +232,7 @@ fn an_index_that_cannot_be_read_is_removed_and_made_again() {
     let index = bench.fixture.root.join(".git/worktrees/t_1/index");
     bench.fixture.git_in(&bench.path, &["update-index", "--split-index"]);
     let commit = bench.commit();
-    assert_eq!(bench.worktree.seal().unwrap().set_aside, [index.clone()]);
+    assert_eq!(bench.worktree.seal().unwrap().set_aside, std::slice::from_ref(&index));
     assert_eq!(bench.tip(), commit);
     bench.worktree.prepare(&Base::Head, None).unwrap();
     assert!(index.exists());
