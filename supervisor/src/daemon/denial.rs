@@ -293,7 +293,7 @@ mod tests {
         assert!(line("OSError: bind 127.0.0.1: Operation not permitted").unwrap().contains("loopback"));
         let trace = "  File \"/usr/lib/python3.11/socket.py\", line 232\n    _socket.socket.__init__(self)\nPermissionError: [Errno 1] Operation not permitted";
         assert!(line(trace).unwrap().contains("loopback"));
-        assert!(line("curl: (6) Could not resolve host: crates.io").unwrap().contains("ports"));
+        assert!(line("curl: (6) Could not resolve host: example.org").unwrap().contains("ports"));
         assert_eq!(
             line("strace: ptrace(PTRACE_TRACEME): Operation not permitted").as_deref(),
             Some("[process] debug = true")
