@@ -24,7 +24,7 @@ pub const ATTACHMENTS: usize = 1000;
 pub const ARTIFACTS: usize = 100;
 /// The texts of one kind that a worker gets in one reply, in bytes: of a thread, of the runs of a task.
 pub const REPLY_TO_WORKER: usize = 1024 * KIB;
-/// The same for whoever is no worker.
+/// The same for people.
 pub const REPLY_TO_PERSON: usize = 16 * 1024 * KIB;
 /// Any other short text, in bytes.
 pub const WORD: usize = 4 * KIB;

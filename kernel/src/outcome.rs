@@ -265,7 +265,7 @@ pub struct Ending {
     pub failure_limit: u32,
     /// What a rate limit means for others.
     pub siblings: Siblings,
-    /// When nothing of it was left, where that is known: else the board takes the moment at which it is told.
+    /// When nothing of the run was left. Where that is unknown, the board takes the time of the report.
     pub ended_at: Option<Timestamp>,
 }
 

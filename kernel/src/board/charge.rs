@@ -34,7 +34,7 @@ impl Cost {
 }
 
 impl Board<'_> {
-    /// Counts a write of a worker and refuses it beyond a bound. Whoever is no worker is bound by none.
+    /// Counts a write of a worker and refuses it beyond a bound. People are not bound.
     ///
     /// What ends a run is never charged: a run that has used up everything can still say how it went.
     pub(super) fn charge(&self, actor: &Actor, cost: Cost) -> Result<(), Error> {

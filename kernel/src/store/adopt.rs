@@ -1,7 +1,7 @@
 //! Another program's board, row by row in this one's terms. Ids are kept.
 //!
 //! What the other one allows and this one does not is put right and told: each kind of change is one line of the report,
-//! with how often it was made and the rows that it was made to. What no column takes is told as well.
+//! with how often it was made and the rows that it was made to. Values that no column takes are reported as well.
 
 mod columns;
 mod enter;

@@ -22,7 +22,7 @@ pub(super) async fn keep(root: &Root, open: impl Fn() -> Result<(), Failure>) ->
     let mut known = files(root);
     let mut told = String::new();
     loop {
-        // Before the look: what is taken away after that look is told.
+        // Before the look: what is removed after that look is reported.
         let watch = Watch::over(root);
         if !is_whole(root, known) {
             match root.create().and_then(|()| open()) {
