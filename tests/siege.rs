@@ -220,8 +220,10 @@ fn a_run_that_asks_too_often_is_told_to_wait_and_its_command_line_does() {
     assert_eq!(fleet.wait_for(&task, "done")["latest_summary"], "patient");
     let (idle, token) = idle_worker(&fleet, &["--tenant", "hostile"]);
     let door = as_worker(&fleet, &token);
-    let said = (0..25).map(|_| door.get(&format!("/api/v1/tasks/{idle}"))).find(|said| said.status == 429);
-    let said = said.expect("one of them was too many");
+    // On a slow host the rate comes back while it asks, so it asks until the burst is used up.
+    let said = fleet.eventually("one of them is too many", || {
+        Some(door.get(&format!("/api/v1/tasks/{idle}"))).filter(|said| said.status == 429)
+    });
     assert!(said.head.contains("retry-after: 1"), "{}", said.head);
     assert!(
         said.body.contains("2 requests a second") && said.body.contains("\"throttled\""),
@@ -248,7 +250,11 @@ fn replies_that_nobody_reads_are_bounded_in_bytes() {
     let ask = format!(
         "GET /api/v1/tasks/{large} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n"
     );
-    let unread = begin(&fleet, &ask);
+    let mut unread = begin(&fleet, &ask);
+    // Its reply has begun: from here on it is the one that is counted, and not the next.
+    let mut first = [0; 12];
+    unread.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
     let refused = fleet.eventually("the first is counted", || {
         let said = rest(begin(&fleet, &ask.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n")));
         said.starts_with("HTTP/1.1 429 ").then_some(said)
@@ -303,21 +309,30 @@ fn a_stopped_daemon_is_named_and_no_command_waits_for_it() {
     }
 }
 
-/// How long tasks of a neighbour take from their creation to their end, and `status` to answer; the longest of each.
-fn delays(fleet: &Fleet, during: Duration) -> (Duration, Duration) {
-    let (mut task_took, mut status_took) = (Duration::ZERO, Duration::ZERO);
+/// How often a neighbour's task comes and goes and `status` is asked, and how long each takes at most.
+#[derive(Clone, Copy, Debug)]
+struct Delays {
+    task: Duration,
+    status: Duration,
+}
+
+/// Looks as long as is said, and at least three times.
+fn delays(fleet: &Fleet, during: Duration) -> Delays {
+    let mut worst = Delays { task: Duration::ZERO, status: Duration::ZERO };
     let begin = Instant::now();
-    while begin.elapsed() < during {
+    let mut looks = 0;
+    while looks < 3 || begin.elapsed() < during {
         let start = Instant::now();
         let task =
             fleet.create("n", "supervisor heartbeat > /dev/null; echo fine", &["--tenant", "neighbour"]);
-        fleet.wait_for(&task, "done");
-        task_took = task_took.max(start.elapsed());
+        assert_eq!(fleet.wait_for(&task, "done")["latest_summary"], "fine");
+        worst.task = worst.task.max(start.elapsed());
         let start = Instant::now();
         fleet.cli(["status"]).ok();
-        status_took = status_took.max(start.elapsed());
+        worst.status = worst.status.max(start.elapsed());
+        looks += 1;
     }
-    (task_took, status_took)
+    worst
 }
 
 /// The most memory that the daemon has had, in MiB.
@@ -327,46 +342,44 @@ fn peak(fleet: &Fleet) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
 }
 
-/// `SUPERVISOR_SIEGE=600 cargo nextest run siege` lets hostile workers try for ten minutes; without it they have a few seconds.
-/// On a host with nothing else to do a neighbour's task is delayed by less than a second, and `status` by less than half of one;
-/// the bounds here leave room for a loaded one.
+/// The hostile workers go on until a neighbour's tasks have come and gone beside them, whatever that takes on this host.
+///
+/// `SUPERVISOR_SIEGE=600 cargo nextest run siege` lets them try for ten minutes and measures: on a host with nothing else to do
+/// a neighbour's task is delayed by less than a second, and `status` by less than half of one.
 #[test]
 fn hostile_workers_that_try_everything_at_once_delay_neither_a_neighbour_nor_the_operator() {
     if !std::path::Path::new("/usr/bin/python3").exists() {
         return crate::harness::skip("hostile workers at the door: needs python3");
     }
-    let seconds = std::env::var("SUPERVISOR_SIEGE").ok().and_then(|text| text.parse().ok());
-    let during = Duration::from_secs(seconds.unwrap_or(5));
+    let measured = std::env::var("SUPERVISOR_SIEGE").ok().and_then(|text| text.parse().ok());
+    let measured = measured.map(Duration::from_secs);
+    let during = measured.unwrap_or_default();
     for user in User::all() {
         let fleet = Fleet::boot_as(user);
         let calm = delays(&fleet, during / 5);
         let attack = include_str!("siege/attack.py");
-        let script = format!(
-            "cat > attack.py <<'END'\n{attack}\nEND\nexec python3 attack.py {}",
-            during.as_secs() + 2
-        );
+        let script = format!("cat > attack.py <<'END'\n{attack}\nEND\nexec python3 attack.py");
         let body = "x".repeat(100_000);
         let hostile = ["one", "two"].map(|name| {
             let script = format!("{script}\n# {body}");
             fleet.create(name, &script, &["--tenant", "hostile"])
         });
-        for task in &hostile {
-            fleet.wait_for(task, "running");
+        let workspaces = hostile.each_ref().map(|task| fleet.root().join("workspaces/default").join(task));
+        for workspace in &workspaces {
+            fleet.eventually("it attacks", || workspace.join("begun").exists().then_some(()));
         }
 
-        let (task_took, status_took) = delays(&fleet, during);
+        let besieged = delays(&fleet, during);
 
-        println!(
-            "{user:?}: a neighbour's task: {:?} at most, {:?} before; status: {status_took:?}, {:?} before; daemon: {} MiB",
-            task_took,
-            calm.0,
-            calm.1,
-            peak(&fleet)
-        );
-        assert!(task_took < calm.0 + Duration::from_secs(10), "{task_took:?}");
-        assert!(status_took < calm.1 + Duration::from_secs(5), "{status_took:?}");
+        println!("{user:?}: {besieged:?}, {calm:?} before; daemon: {} MiB", peak(&fleet));
+        assert!(hostile.iter().all(|task| fleet.status_of(task) == "running"), "the attack still went on");
+        if measured.is_some() {
+            assert!(besieged.task < calm.task + Duration::from_secs(1), "{besieged:?}");
+            assert!(besieged.status < calm.status + Duration::from_millis(500), "{besieged:?}");
+        }
         assert!(peak(&fleet) < 1024, "{} MiB", peak(&fleet));
-        for task in &hostile {
+        for (task, workspace) in hostile.iter().zip(&workspaces) {
+            fs::write(workspace.join("enough"), "").unwrap();
             let done = fleet.wait_for(task, "done");
             println!("{}", done["latest_summary"]);
             assert!(!bounds_met(&fleet, task).is_empty());

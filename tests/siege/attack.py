@@ -1,19 +1,17 @@
-"""What a hostile worker does at the board's door, all at once, for so many seconds.
+"""What a hostile worker does at the board's door, all at once, until there is a file `enough` in its workspace.
 
 It runs inside a worker's confinement, with that worker's uid, limits and token.
 """
 import json
 import os
 import socket
-import sys
 import threading
 import time
 
-SECONDS = float(sys.argv[1])
 PATH = os.environ["SUPERVISOR_SOCKET"]
 TOKEN = os.environ["SUPERVISOR_TOKEN"]
 TASK = os.environ["SUPERVISOR_TASK"]
-END = time.monotonic() + SECONDS
+ENOUGH = threading.Event()
 counts = {}
 
 
@@ -40,8 +38,8 @@ def own(*fields):
 def hold(name, many, begin):
     """Keeps many connections open on which something was begun, and begins again where one was closed."""
     held = []
-    while time.monotonic() < END:
-        while len(held) < many and time.monotonic() < END:
+    while not ENOUGH.is_set():
+        while len(held) < many and not ENOUGH.is_set():
             try:
                 stream = connect()
                 begin(stream)
@@ -70,10 +68,10 @@ def hold(name, many, begin):
 
 def flood(name, request, body=b""):
     """Sends requests as fast as they are answered."""
-    while time.monotonic() < END:
+    while not ENOUGH.is_set():
         try:
             stream = connect()
-            while time.monotonic() < END:
+            while not ENOUGH.is_set():
                 stream.sendall(request + body)
                 said = stream.recv(65536)
                 if not said:
@@ -85,7 +83,7 @@ def flood(name, request, body=b""):
 
 
 def open_and_close():
-    while time.monotonic() < END:
+    while not ENOUGH.is_set():
         try:
             connect().close()
             count("opened and closed")
@@ -109,6 +107,10 @@ kinds = [
 threads = [threading.Thread(target=kind, daemon=True) for kind in kinds]
 for thread in threads:
     thread.start()
+open("begun", "w").close()
+while not os.path.exists("enough"):
+    time.sleep(0.05)
+ENOUGH.set()
 for thread in threads:
-    thread.join(SECONDS + 20)
+    thread.join(20)
 print(json.dumps(counts))

@@ -5,29 +5,43 @@ use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::gate::{self, Gates};
 use crate::lock;
 use crate::prepared::Place;
 
 /// Who holds a lease; written into the lease file, so that a refusal can name them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeaseHolder {
-    /// The board of the run.
-    pub board: String,
-    /// The run's number on that board.
-    pub run: i64,
-    /// The task, or whatever else names the work to a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<String>,
+// Without a tag: the first form is the one that releases before the second have written.
+#[serde(untagged)]
+pub enum LeaseHolder {
+    /// A run works in the directory.
+    Run {
+        /// The board of the run.
+        board: String,
+        /// The run's number on that board.
+        run: i64,
+        /// The task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<String>,
+    },
+    /// The directory is measured or removed, because its task is over. Others wait for it.
+    Removal {
+        /// The board of the task.
+        removed_by_board: String,
+    },
 }
 
 impl std::fmt::Display for LeaseHolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "run {} of board {}", self.run, self.board)?;
-        match &self.task {
-            Some(task) => write!(f, " (task {task})"),
-            None => Ok(()),
+        match self {
+            Self::Run { board, run, task: Some(task) } => {
+                write!(f, "run {run} of board {board} (task {task})")
+            }
+            Self::Run { board, run, task: None } => write!(f, "run {run} of board {board}"),
+            Self::Removal { removed_by_board } => write!(f, "its removal by board {removed_by_board}"),
         }
     }
 }
@@ -67,6 +81,18 @@ pub enum LeaseError {
     /// Others share this directory, or have one inside it.
     #[error("{workspace}, or a directory in it, is in use by another run")]
     HeldInside {
+        /// The directory asked for.
+        workspace: PathBuf,
+    },
+    /// The directory, one above it or one inside it is being removed, and that takes longer than it is waited for.
+    #[error("{workspace}, or a directory above or inside it, is being removed")]
+    Removing {
+        /// The directory asked for.
+        workspace: PathBuf,
+    },
+    /// The directory was removed or replaced before its lease was taken.
+    #[error("{workspace} is gone, or another directory is in its place")]
+    Gone {
         /// The directory asked for.
         workspace: PathBuf,
     },
@@ -111,6 +137,8 @@ impl LeaseError {
             Self::Held { .. } | Self::HeldAbove { .. } | Self::HeldInside { .. } => {
                 Some("wait until that run has ended, or give this task a workspace of its own".to_owned())
             }
+            Self::Removing { .. } => Some("try again when the removal is through".to_owned()),
+            Self::Gone { .. } => Some("try again: the directory is made anew".to_owned()),
             Self::Lock { .. } | Self::Write { .. } | Self::List { .. } | Self::Remove { .. } => None,
         }
     }
@@ -118,7 +146,10 @@ impl LeaseError {
     /// Returns the stable code of this refusal.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Held { .. } | Self::HeldAbove { .. } | Self::HeldInside { .. } => "workspace_held",
+            Self::Held { .. } | Self::HeldAbove { .. } | Self::HeldInside { .. } | Self::Removing { .. } => {
+                "workspace_held"
+            }
+            Self::Gone { .. } => "workspace_gone",
             Self::Lock { .. } | Self::Write { .. } | Self::List { .. } | Self::Remove { .. } => {
                 "workspace_lease_failed"
             }
@@ -138,13 +169,16 @@ pub struct Lease {
     path: PathBuf,
     /// Shared locks on the leases of the directories above: a lease on one of them would be one on this place too.
     above: Vec<File>,
+    /// What keeps others from taking a removal for work. After the locks, which are given back first.
+    _gates: Option<Gates>,
 }
 
 impl Lease {
-    /// Takes the lease on a directory without waiting.
+    /// Takes the lease on a directory. A run that works there is not waited for; a removal is, for a limited time.
     ///
     /// `leases_dir` exists and belongs to the daemon; the lease file in it is made as needed. Each process takes its own:
-    /// a shim calls this for itself, and its lease then outlives the daemon.
+    /// a shim calls this for itself, and its lease then outlives the daemon. A lease is had on the directory of that
+    /// identity alone: one that was removed or replaced meanwhile is [`LeaseError::Gone`].
     pub fn acquire(
         leases_dir: &Path,
         workspace: &Path,
@@ -152,12 +186,29 @@ impl Lease {
         sharing: Sharing,
         holder: &LeaseHolder,
     ) -> Result<Self, LeaseError> {
+        Self::acquire_within(leases_dir, (workspace, place), sharing, holder, gate::patience())
+    }
+
+    fn acquire_within(
+        leases_dir: &Path,
+        (workspace, place): (&Path, Place),
+        sharing: Sharing,
+        holder: &LeaseHolder,
+        wait: impl FnMut() -> bool,
+    ) -> Result<Self, LeaseError> {
+        let directories = workspace.ancestors().skip(1);
+        let above: Vec<_> =
+            directories.map(|path| Ok((path, identity(path, workspace)?))).collect::<Result<_, _>>()?;
+        let gates = Gates::pass(leases_dir, (workspace, place), &above, wait)?;
+        if identity(workspace, workspace)? != place {
+            return Err(LeaseError::Gone { workspace: workspace.to_owned() });
+        }
         let path = lease_path(leases_dir, place);
         let operation = match sharing {
             Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
             Sharing::Shared => FlockOperation::NonBlockingLockShared,
         };
-        let above = share_above(leases_dir, workspace)?;
+        let above = share_above(leases_dir, workspace, &above)?;
         let mut locked = lock::take(&path, operation).map_err(|source| {
             if source.kind() != io::ErrorKind::WouldBlock {
                 return LeaseError::Lock { path: path.clone(), source };
@@ -170,7 +221,11 @@ impl Lease {
         })?;
         write_holder(&mut locked, holder)
             .map_err(|source| LeaseError::Write { path: path.clone(), source })?;
-        Ok(Self { locked, path, above })
+        let _gates = match holder {
+            LeaseHolder::Run { .. } => None,
+            LeaseHolder::Removal { .. } => Some(gates),
+        };
+        Ok(Self { locked, path, above, _gates })
     }
 
     /// Returns the lease file.
@@ -190,18 +245,29 @@ impl Drop for Lease {
     }
 }
 
+/// Returns which directory a path is, on the way to a workspace.
+fn identity(path: &Path, workspace: &Path) -> Result<Place, LeaseError> {
+    match rustix::fs::stat(path) {
+        Ok(stat) => Ok(Place::of(&stat)),
+        Err(Errno::NOENT) => Err(LeaseError::Gone { workspace: workspace.to_owned() }),
+        Err(errno) => Err(LeaseError::Lock { path: path.to_owned(), source: errno.into() }),
+    }
+}
+
 /// Takes a share of the lease on each directory above a place, so that none is leased as a whole meanwhile.
-fn share_above(leases_dir: &Path, workspace: &Path) -> Result<Vec<File>, LeaseError> {
+fn share_above(
+    leases_dir: &Path,
+    workspace: &Path,
+    directories: &[(&Path, Place)],
+) -> Result<Vec<File>, LeaseError> {
     let mut above = Vec::new();
-    for directory in workspace.ancestors().skip(1) {
-        let stat = rustix::fs::stat(directory)
-            .map_err(|errno| LeaseError::Lock { path: directory.to_owned(), source: errno.into() })?;
-        let path = lease_path(leases_dir, Place::of(&stat));
+    for (directory, place) in directories {
+        let path = lease_path(leases_dir, *place);
         above.push(lock::take(&path, FlockOperation::NonBlockingLockShared).map_err(|source| {
             if source.kind() == io::ErrorKind::WouldBlock {
                 LeaseError::HeldAbove {
                     workspace: workspace.to_owned(),
-                    above: directory.to_owned(),
+                    above: directory.to_path_buf(),
                     holder: read_holder(&path),
                 }
             } else {
@@ -225,13 +291,13 @@ fn write_holder(file: &mut File, holder: &LeaseHolder) -> io::Result<()> {
     file.write_all(&text)
 }
 
-/// Removes the lease files that nobody holds and returns how many; they are tiny, and `gc` is soon enough.
+/// Removes the files of leases and gates that nobody holds and returns how many; they are tiny, and `gc` is soon enough.
 pub fn sweep_leases(leases_dir: &Path) -> Result<usize, LeaseError> {
     let list = |source| LeaseError::List { path: leases_dir.to_owned(), source };
     let mut removed = 0;
     for entry in fs_err::read_dir(leases_dir).map_err(list)? {
         let path = entry.map_err(list)?.path();
-        if path.extension().is_none_or(|extension| extension != "lease") {
+        if path.extension().is_none_or(|extension| extension != "lease" && extension != "gate") {
             continue;
         }
         match lock::take(&path, FlockOperation::NonBlockingLockExclusive) {
@@ -249,118 +315,5 @@ pub fn sweep_leases(leases_dir: &Path) -> Result<usize, LeaseError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{BufRead as _, BufReader};
-    use std::process::{Command, Stdio};
-
-    use super::*;
-
-    const PLACE: Place = Place { device: 0x2a, inode: 0xbeef };
-
-    fn holder(run: i64) -> LeaseHolder {
-        LeaseHolder { board: "default".to_owned(), run, task: Some("t_0badcafe".to_owned()) }
-    }
-
-    fn acquire(dir: &Path, sharing: Sharing, run: i64) -> Result<Lease, LeaseError> {
-        Lease::acquire(dir, Path::new("/"), PLACE, sharing, &holder(run))
-    }
-
-    #[test]
-    fn a_second_holder_is_refused_and_told_of_the_first_until_it_ends() {
-        let dir = tempfile::tempdir().unwrap();
-        let lease = acquire(dir.path(), Sharing::Exclusive, 7).unwrap();
-        assert_eq!(lease.path(), lease_path(dir.path(), PLACE));
-        let error = acquire(dir.path(), Sharing::Exclusive, 8).unwrap_err();
-        assert_eq!(error.to_string(), "/ is in use by run 7 of board default (task t_0badcafe)");
-        assert!(acquire(dir.path(), Sharing::Shared, 8).is_err());
-        drop(lease);
-        acquire(dir.path(), Sharing::Exclusive, 8).unwrap();
-    }
-
-    #[test]
-    fn shared_leases_go_together_and_not_with_an_exclusive_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let _first = acquire(dir.path(), Sharing::Shared, 1).unwrap();
-        let _second = acquire(dir.path(), Sharing::Shared, 2).unwrap();
-        assert!(matches!(acquire(dir.path(), Sharing::Exclusive, 3), Err(LeaseError::HeldInside { .. })));
-    }
-
-    #[test]
-    fn a_lease_of_another_process_is_respected_and_its_holder_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "--nocapture", "lease::tests::holds_a_lease_until_stdin_ends"])
-            .env("LEASES_DIR", dir.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().contains("held")));
-        let Err(LeaseError::Held { holder: Some(found), .. }) = acquire(dir.path(), Sharing::Exclusive, 8)
-        else {
-            panic!("the lease of another process was not respected");
-        };
-        assert_eq!(found, holder(7));
-        drop(child.stdin.take());
-        assert!(child.wait().unwrap().success());
-        acquire(dir.path(), Sharing::Exclusive, 8).unwrap();
-    }
-
-    #[test]
-    #[ignore = "the other process of a_lease_of_another_process_is_respected_and_its_holder_named"]
-    fn holds_a_lease_until_stdin_ends() {
-        let Some(dir) = std::env::var_os("LEASES_DIR") else { return };
-        let _lease = acquire(Path::new(&dir), Sharing::Exclusive, 7).unwrap();
-        println!("held");
-        io::copy(&mut io::stdin(), &mut io::sink()).unwrap();
-    }
-
-    #[test]
-    fn a_child_process_does_not_inherit_the_lease() {
-        let dir = tempfile::tempdir().unwrap();
-        let lease = acquire(dir.path(), Sharing::Exclusive, 7).unwrap();
-        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        drop(lease);
-        acquire(dir.path(), Sharing::Exclusive, 8).unwrap();
-        drop(child.stdin.take());
-        child.wait().unwrap();
-    }
-
-    #[test]
-    fn a_directory_and_one_inside_it_are_not_leased_together_and_two_side_by_side_are() {
-        let leases = tempfile::tempdir().unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let outer = dir.path().canonicalize().unwrap().join("x");
-        let [inner, other] = ["a/inner", "b"].map(|name| outer.join(name));
-        for path in [&inner, &other] {
-            fs_err::create_dir_all(path).unwrap();
-        }
-        let take = |path: &Path, run| {
-            let place = Place::of(&rustix::fs::stat(path).unwrap());
-            Lease::acquire(leases.path(), path, place, Sharing::Exclusive, &holder(run))
-        };
-        let first = take(&outer, 7).unwrap();
-        let error = take(&inner, 8).unwrap_err();
-        assert!(matches!(&error, LeaseError::HeldAbove { above, .. } if *above == outer), "{error}");
-        assert!(error.to_string().contains("run 7 of board default"), "{error}");
-        drop(first);
-        let inside = take(&inner, 8).unwrap();
-        let beside = take(&other, 9).unwrap();
-        assert!(matches!(take(&outer, 7), Err(LeaseError::HeldInside { .. })));
-        drop((inside, beside));
-        take(&outer, 7).unwrap();
-    }
-
-    #[test]
-    fn a_sweep_takes_the_files_that_nobody_holds() {
-        let dir = tempfile::tempdir().unwrap();
-        drop(acquire(dir.path(), Sharing::Exclusive, 7).unwrap());
-        let other = Place { device: 1, inode: 2 };
-        let _kept =
-            Lease::acquire(dir.path(), Path::new("/"), other, Sharing::Exclusive, &holder(9)).unwrap();
-        fs_err::write(dir.path().join("unrelated"), "").unwrap();
-        assert_eq!(sweep_leases(dir.path()).unwrap(), 1);
-        assert!(lease_path(dir.path(), other).exists() && dir.path().join("unrelated").exists());
-    }
-}
+#[path = "lease_tests.rs"]
+mod tests;

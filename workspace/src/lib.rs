@@ -18,7 +18,7 @@
 //! * no symbolic link is followed on the way to a workspace, nor while one is removed;
 //! * a preparation that was interrupted at any point is repaired by the next one, and finished work in it is kept;
 //! * a directory is leased by device and inode, so two boards cannot work in one place under two names, nor one in a directory
-//!   and another in one inside it;
+//!   and another in one inside it. A removal is a holder that others wait for: it refuses neither a run nor another removal;
 //! * nothing that exists only in a worktree is deleted unless the caller says so with [`Loss`].
 //!
 //! What it does not: filters such as git-lfs are not run at checkout (libgit2 executes nothing from a repository, which is the
@@ -36,6 +36,7 @@
 pub mod artifacts;
 pub mod directory;
 mod error;
+mod gate;
 mod git;
 pub mod irregular;
 mod job;

@@ -302,7 +302,7 @@ fn run_spec(
             dir: host.root.leases(),
             workspace: prepared.path.clone(),
             place: prepared.place,
-            holder: workspace::LeaseHolder {
+            holder: workspace::LeaseHolder::Run {
                 board: order.board.to_string(),
                 run: order.run.id.get(),
                 task: Some(order.task.id.to_string()),

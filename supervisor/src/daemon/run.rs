@@ -112,6 +112,7 @@ pub(crate) async fn run(
     let doors = TaskTracker::new();
     // Before the look at what runs: what a shim reports after that look is heard.
     listen_to_shims(&context, &root, &doors, &stop)?;
+    let made = sockets::files(&root);
     recover_all(&context, &boards, &mut dispatcher)?;
     if let Err(error) = workspace::sweep_leases(&root.leases()) {
         tracing::warn!(%error, "leases_not_swept");
@@ -138,7 +139,7 @@ pub(crate) async fn run(
     let outcome = tokio::select! {
         outcome = own(&context, &mut dispatcher, lanes, &mut inbox, &mut manager) => outcome,
         // It is dropped when the loop has ended: then the sockets go.
-        never = sockets::keep(&root, open) => match never {},
+        never = sockets::keep(&root, made, open) => match never {},
     };
     manager.stopping();
     stop.cancel();

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,9 +17,13 @@ use crate::paths::Root;
 /// Between two tries where a socket cannot be put back: nothing tells when it can.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Keeps the sockets of a root where commands, workers and shims look for them, for ever. `open` makes all of them anew.
-pub(super) async fn keep(root: &Root, open: impl Fn() -> Result<(), Failure>) -> Infallible {
-    let mut known = files(root);
+/// Which file each socket of a root is; none for one that is missing, or that has something else in its place.
+pub(super) type Made = [Option<(u64, u64)>; 3];
+
+/// Keeps the sockets of a root where commands, workers and shims look for them, for ever. `made` are the files as they were
+/// bound, before anybody could know of them; `open` makes all of them anew.
+pub(super) async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), Failure>) -> Infallible {
+    let mut known = made;
     let mut told = String::new();
     loop {
         // Before the look: what is removed after that look is reported.
@@ -52,16 +56,16 @@ fn paths(root: &Root) -> [PathBuf; 3] {
 }
 
 /// Whether all sockets are there, and are those that were made.
-fn is_whole(root: &Root, known: [Option<(u64, u64)>; 3]) -> bool {
+fn is_whole(root: &Root, known: Made) -> bool {
     let now = files(root);
     now == known && !now.contains(&None)
 }
 
-/// Which file each socket is now.
-fn files(root: &Root) -> [Option<(u64, u64)>; 3] {
+/// Looks which file each socket is now.
+pub(super) fn files(root: &Root) -> Made {
     paths(root).map(|path| {
         let meta = std::fs::symlink_metadata(path).ok()?;
-        Some((meta.dev(), meta.ino()))
+        meta.file_type().is_socket().then(|| (meta.dev(), meta.ino()))
     })
 }
 
@@ -93,13 +97,14 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::paths::RootChoice;
 
-    #[tokio::test]
-    async fn sockets_that_are_taken_away_are_put_back_also_with_their_directory() {
-        let dir = tempfile::tempdir().unwrap();
-        let choice = RootChoice { root: Some(dir.path().into()), ..RootChoice::default() };
+    /// Sockets of a root in a directory, and what makes them anew.
+    fn bound(dir: &Path) -> (Root, impl Fn() -> Result<(), Failure> + Send + 'static) {
+        let choice = RootChoice { root: Some(dir.into()), ..RootChoice::default() };
         let root = choice.resolve(|_| None).unwrap();
         root.create().unwrap();
         let bind = {
@@ -113,8 +118,15 @@ mod tests {
             }
         };
         bind().unwrap();
-        let kept = root.clone();
-        let keeper = tokio::spawn(async move { keep(&kept, bind).await });
+        (root, bind)
+    }
+
+    #[tokio::test]
+    async fn sockets_that_are_taken_away_are_put_back_also_with_their_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, bind) = bound(dir.path());
+        let (kept, made) = (root.clone(), files(&root));
+        let keeper = tokio::spawn(async move { keep(&kept, made, bind).await });
         for taken in [root.operator_socket(), root.worker_socket_dir(), dir.path().join("run")] {
             if taken.is_dir() { std::fs::remove_dir_all(&taken) } else { std::fs::remove_file(&taken) }
                 .unwrap();
@@ -123,5 +135,28 @@ mod tests {
             }
         }
         keeper.abort();
+    }
+
+    #[tokio::test]
+    async fn what_replaces_a_socket_before_the_first_look_is_not_taken_for_it() {
+        for replace in [
+            |path: &Path| std::fs::write(path, "somebody's").unwrap(),
+            |path: &Path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let (root, bind) = bound(dir.path());
+            let made = files(&root);
+            // Beside it and then over it: the inode of a file that is removed first may be used again.
+            let beside = dir.path().join("beside");
+            replace(&beside);
+            std::fs::rename(&beside, root.operator_socket()).unwrap();
+            let theirs = std::fs::metadata(root.operator_socket()).unwrap().ino();
+            let kept = root.clone();
+            let keeper = tokio::spawn(async move { keep(&kept, made, bind).await });
+            while files(&root)[0].is_none_or(|(_, inode)| inode == theirs) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            keeper.abort();
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use policies::Identity;
-use workspace::{Failure, Job, Lease, LeaseHolder, Name, Outcome, Place, Sharing, Size};
+use workspace::{Failure, Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Place, Sharing, Size};
 
 use super::Fate;
 use crate::daemon::work_as;
@@ -32,13 +32,15 @@ pub(super) fn identity(uid: u32, gid: u32) -> Option<Identity> {
     (uid != own_uid()).then_some(Identity { uid, gid })
 }
 
-/// Takes the lease on a directory: nobody begins to work there meanwhile.
+/// Takes the lease on a directory: nobody begins to work there meanwhile. Another removal of it is waited for, after which
+/// nothing is left.
 pub(super) fn lease(leases: &Path, path: &Path, meta: &Metadata, board: &str) -> Result<Lease, Fate> {
     let place = Place { device: meta.dev(), inode: meta.ino() };
-    let holder =
-        LeaseHolder { board: board.to_owned(), run: 0, task: Some("a removal of what is over".to_owned()) };
-    Lease::acquire(leases, path, place, Sharing::Exclusive, &holder)
-        .map_err(|e| Fate::Stuck(crate::lanes::with_causes(&e)))
+    let holder = LeaseHolder::Removal { removed_by_board: board.to_owned() };
+    Lease::acquire(leases, path, place, Sharing::Exclusive, &holder).map_err(|e| match e {
+        LeaseError::Gone { .. } => Fate::Absent,
+        e => Fate::Stuck(crate::lanes::with_causes(&e)),
+    })
 }
 
 /// Measures `base/name` as a user, its top included.
