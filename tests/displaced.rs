@@ -67,6 +67,36 @@ fn beside_another_file_in_its_place_a_board_refuses_writes() {
 }
 
 #[test]
+fn a_board_that_is_cut_off_refuses_writes_and_status_says_so() {
+    for length in [0, 8192] {
+        let fleet = Fleet::boot();
+        let worker = fleet.create("works", "sleep 600", &[]);
+        fleet.wait_for(&worker, "running");
+        fs::File::options().write(true).open(board(&fleet)).unwrap().set_len(length).unwrap();
+
+        fleet.cli(["create", "lost", "--triage"]).refused(75, "supervisor restore");
+
+        let status = fleet.json(["status"]);
+        assert!(status["board_trouble"].as_str().unwrap().contains("was cut off"), "{status:#}");
+        assert_eq!(status["workers"].as_array().unwrap().len(), 1, "{status:#}");
+    }
+}
+
+#[test]
+fn a_board_whose_directory_is_moved_away_is_told_by_doctor() {
+    let fleet = Fleet::boot();
+    fleet.create("one", "true", &["--triage"]);
+    fleet.cli(["--board", "other", "init"]).ok();
+    fs::rename(fleet.root().join("boards/other"), fleet.home().join("away")).unwrap();
+
+    let doctor = fleet.cli(["doctor"]);
+
+    assert_eq!(doctor.code, 1, "{}", doctor.stdout);
+    let line = doctor.stdout.lines().find(|line| line.contains("writes other")).unwrap();
+    assert!(line.starts_with("error") && line.contains("was removed while it is in use"), "{line}");
+}
+
+#[test]
 fn a_daemon_whose_board_is_gone_stops() {
     let fleet = Fleet::boot();
     let worker = fleet.create("works", "sleep 600", &[]);

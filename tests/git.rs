@@ -37,11 +37,42 @@ fn a_fifo_in_a_repository_is_named_and_holds_up_nobody_elses_tasks() {
 }
 
 #[test]
+fn a_fifo_that_git_does_not_wait_for_but_takes_for_something_else_is_named() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let plant = |name: &str, place: &dyn Fn(&Repository) -> PathBuf| {
+            let repository = Repository::new(&fleet, name);
+            repository.git(&["repack", "-adq"]);
+            let fifo = place(&repository);
+            repository.plant_fifo(&fifo);
+            let id = fleet.create(name, "true", &["--workspace", &repository.workspace(), "--tenant", name]);
+            (id, fifo.display().to_string())
+        };
+        let pack = |repository: &Repository| {
+            let packs = std::fs::read_dir(repository.path().join(".git/objects/pack")).unwrap();
+            let mut paths = packs.map(|entry| entry.unwrap().path());
+            paths.find(|path| path.extension().is_some_and(|ending| ending == "idx")).unwrap()
+        };
+        let planted = [
+            plant("head", &|repository| repository.path().join(".git/HEAD")),
+            plant("pack", &pack),
+            plant("worktrees", &|repository| repository.path().join(".git/worktrees")),
+        ];
+        for (id, named) in planted {
+            fleet.eventually("the FIFO is named", || {
+                let shown = fleet.show(&id).to_string();
+                (shown.contains(&named) && shown.contains("is a FIFO")).then_some(())
+            });
+        }
+    }
+}
+
+#[test]
 fn a_stop_does_not_wait_for_git() {
     for user in User::all() {
         let fleet = Fleet::boot_as(user);
         let repository = Repository::new(&fleet, "repository");
-        repository.plant_fifo(&repository.path().join(".git/HEAD"));
+        repository.plant_fifo(&repository.path().join(".git/config"));
         let id = fleet.create("stuck", "true", &["--workspace", &repository.workspace()]);
         fleet.eventually("the run is claimed", || {
             (fleet.show(&id)["runs"].as_array().is_some_and(|runs| !runs.is_empty())).then_some(())

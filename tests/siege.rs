@@ -209,6 +209,28 @@ fn files_that_come_slowly_are_bounded_for_each_run_and_hold_up_nobody() {
 }
 
 #[test]
+fn a_tenant_whose_runs_all_upload_slowly_leaves_room_for_the_files_of_others() {
+    let fleet = Fleet::boot();
+    let mut slow = Vec::new();
+    for _ in 0..4 {
+        let (task, token) = idle_worker(&fleet, &["--tenant", "hostile"]);
+        let head = |at: usize| upload(&task, &token, &format!("f{at}"), 1000) + "x";
+        slow.extend((0..4).map(|at| begin(&fleet, &head(at))));
+    }
+    fleet.eventually("as many as may be are on their way in", || {
+        let drafts = fs::read_dir(fleet.root().join("boards/default/attachments")).ok()?;
+        (drafts.count() == 8).then_some(())
+    });
+
+    let (task, token) = idle_worker(&fleet, &["--tenant", "neighbour"]);
+    let path = format!("/api/v1/tasks/{task}/attachments?filename=mine");
+    let said = as_worker(&fleet, &token).send_as("POST", &path, None, b"x");
+
+    assert_eq!(said.status, 201, "{}", said.body);
+    drop(slow);
+}
+
+#[test]
 fn a_run_that_asks_too_often_is_told_to_wait_and_its_command_line_does() {
     let fleet = Fleet::offline();
     fleet.configure("[api]\nrequests_per_second_per_run = 2");

@@ -107,11 +107,15 @@ pub(crate) struct ApiConfig {
     pub(crate) requests_per_second_per_tenant: u32,
     /// Files of one run that are on their way in.
     pub(crate) uploads_per_run: usize,
-    /// Files of all runs that are on their way in.
+    /// The same of all runs of one tenant.
+    pub(crate) uploads_per_tenant: usize,
+    /// The same of all runs. A tenant that has none is let in all the same.
     pub(crate) uploads: usize,
     /// Bytes of bodies of one run that are on their way in, and of replies that it has not read.
     pub(crate) unread_bytes_per_run: usize,
-    /// The same of all runs.
+    /// The same of all runs of one tenant.
+    pub(crate) unread_bytes_per_tenant: usize,
+    /// The same of all runs. A tenant that has none is let in all the same.
     pub(crate) unread_bytes: usize,
 }
 
@@ -127,8 +131,10 @@ impl Default for ApiConfig {
             requests_per_second_per_run: 100,
             requests_per_second_per_tenant: 400,
             uploads_per_run: 4,
+            uploads_per_tenant: 8,
             uploads: 16,
             unread_bytes_per_run: 16 << 20,
+            unread_bytes_per_tenant: 64 << 20,
             unread_bytes: 128 << 20,
         }
     }
@@ -147,8 +153,10 @@ impl ApiConfig {
             ("requests_per_second_per_run", self.requests_per_second_per_run as usize),
             ("requests_per_second_per_tenant", self.requests_per_second_per_tenant as usize),
             ("uploads_per_run", self.uploads_per_run),
+            ("uploads_per_tenant", self.uploads_per_tenant),
             ("uploads", self.uploads),
             ("unread_bytes_per_run", self.unread_bytes_per_run),
+            ("unread_bytes_per_tenant", self.unread_bytes_per_tenant),
             ("unread_bytes", self.unread_bytes),
         ];
         bounds.into_iter().find(|(_, bound)| *bound == 0).map(|(name, _)| name)

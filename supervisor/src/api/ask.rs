@@ -83,7 +83,7 @@ impl<Q> Ask<Q> {
 
     /// Runs a verb for the caller. A worker's has a time limit.
     pub(super) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
-        let Caller { who: Who::Ended(run), board: Some(board) } = &self.caller else {
+        let Caller { who: Who::Ended { run, .. }, board: Some(board) } = &self.caller else {
             let Some(pass) = self.pass() else { return self.admit::<V>().await?.make(verb).await };
             let made = async {
                 let _turn = pass.turn().await;

@@ -123,7 +123,12 @@ pub(super) enum Who {
     /// Somebody who may act.
     Live(Actor),
     /// The worker of a run that has ended: it gets the replies that it was given before, and nothing else.
-    Ended(RunId),
+    Ended {
+        /// The run.
+        run: RunId,
+        /// The tenant that it counts for still.
+        tenant: Option<Tenant>,
+    },
 }
 
 /// The refusal of a token that no open run has.
@@ -225,11 +230,13 @@ async fn worker(service: &Arc<Service>, token: &str) -> Result<Caller, Failure> 
 
 fn of_run(board: &BoardHandle, hash: &[u8; 32]) -> Result<Option<Who>, Failure> {
     let found = board.readers().with(|view| {
+        let tenant = |run: &Run| view.task(&run.task_id).map(|task| task.and_then(|task| task.tenant));
         if let Some(run) = view.run_by_token(hash)? {
-            let tenant = view.task(&run.task_id)?.and_then(|task| task.tenant);
+            let tenant = tenant(&run)?;
             return Ok(Some(Who::Live(speaker(run, tenant))));
         }
-        Ok(view.run_by_past_token(hash)?.map(|run| Who::Ended(run.id)))
+        let Some(run) = view.run_by_past_token(hash)? else { return Ok(None) };
+        Ok(Some(Who::Ended { tenant: tenant(&run)?, run: run.id }))
     })?;
     Ok(found)
 }

@@ -87,8 +87,8 @@ pub(super) async fn run(client: &Client, verb: &Doctor, output: Output) -> Resul
         let _lock = lock(root)?;
         checks.extend(names.iter().map(|name| repaired(root, name)));
     }
+    checks.extend(written(root, &names).await);
     for name in &names {
-        checks.extend(written(root, name).await);
         checks.push(whole(root, name));
         if verb.replay {
             checks.push(replayed(root, name));
@@ -145,12 +145,19 @@ fn served(root: &Root) -> Check {
     }
 }
 
-/// What keeps the daemon from writing to a board that it has open: the file that doctor looks at may be another one.
-async fn written(root: &Root, name: &BoardName) -> Option<Check> {
-    OwnerLock::holder(root)?;
-    let client = Client::new(root.clone(), name.clone(), None);
-    let trouble = client.call(&Status::default()).await.ok()?.board_trouble?;
-    Some(Check::new(format!("writes {name}"), Verdict::Error, trouble))
+/// What keeps the daemon from writing to boards that it has open: the files that doctor looks at may be others, or gone.
+async fn written(root: &Root, names: &[BoardName]) -> Vec<Check> {
+    if OwnerLock::holder(root).is_none() {
+        return Vec::new();
+    }
+    // One that is open tells of all; of those that lie here, some may not be.
+    for name in names.iter().cloned().chain([BoardName::default()]) {
+        let client = Client::new(root.clone(), name, None);
+        let Ok(status) = client.call(&Status::default()).await else { continue };
+        let check = |(name, trouble)| Check::new(format!("writes {name}"), Verdict::Error, trouble);
+        return status.board_troubles.into_iter().map(check).collect();
+    }
+    Vec::new()
 }
 
 fn boards(root: &Root) -> Result<Vec<BoardName>, Failure> {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
-use workspace::{Effort, Failure, Irregular, Job, Outcome};
+use workspace::{Effort, Failure, Irregular, IrregularKind, Job, Outcome};
 
 use self::wait::NoAnswer;
 use crate::shortage::{self, is_shortage};
@@ -140,7 +140,7 @@ pub(super) fn work_unless(
     };
     match ask(&task, Stdio::null(), cancel)? {
         Reply::Done(outcome) => Ok(*outcome),
-        Reply::Failed(failure) => Err(failure),
+        Reply::Failed(failure) => Err(explained(&task, failure, cancel)),
         Reply::Probed | Reply::Taken => Err(broken("the helper answered another question")),
     }
 }
@@ -266,6 +266,23 @@ fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> Failure {
             String::new(),
             format!("see what git does there, with a limit: timeout 60 git -C '{shown}' status"),
         ),
+    }
+}
+
+/// Adds to the refusal of a worktree what git may have met in its repository: where git looks before it opens, a FIFO in the
+/// place of a file is "no repository" to it, or "no such object". Sockets are left out, since git makes some of its own.
+fn explained(task: &Task, failure: Failure, cancel: &CancellationToken) -> Failure {
+    let Some(Job::PrepareWorktree { worktree, .. }) = task.job() else { return failure };
+    if failure.code == shortage::CODE {
+        return failure;
+    }
+    match irregular(task, &worktree.repository, cancel) {
+        Some(found) if found.kind == IrregularKind::Fifo => Failure {
+            message: format!("{}: {found}", failure.message),
+            hint: Some(format!("remove it: rm '{}'", found.path.display())),
+            ..failure
+        },
+        Some(_) | None => failure,
     }
 }
 

@@ -97,6 +97,9 @@ pub(crate) struct StatusReport {
     /// Why nothing is written to it, where nothing is.
     #[serde(default)]
     pub(crate) board_trouble: Option<String>,
+    /// The same of every board that is served.
+    #[serde(default)]
+    pub(crate) board_troubles: BTreeMap<kernel::BoardName, String>,
     /// Live workers.
     pub(crate) workers: Vec<WorkerLine>,
     /// How many tasks of the board are in which status.
@@ -132,14 +135,22 @@ impl Verb for Status {
             None => None,
         };
         let board = call.board.name().clone();
+        let board_troubles = troubles(&call);
+        let board_trouble = board_troubles.get(&board).cloned();
         let tenant = self.tenant.clone();
-        let (counts, open, told) = call
+        let read = call
             .read(move |view| {
                 let tenant = tenant.as_ref();
                 let counts = tenant.map_or_else(|| view.stats(), |tenant| view.stats_of(tenant))?.by_status;
                 Ok((counts, view.open_runs()?, view.waiting_tasks(tenant, TOLD)?))
             })
-            .await?;
+            .await;
+        let (counts, open, told) = match read {
+            Ok(read) => read,
+            // What is wrong with the board is told; what the daemon knows is told all the same.
+            Err(_) if board_trouble.is_some() => Default::default(),
+            Err(failure) => return Err(failure),
+        };
         let now = kernel::SystemClock.now();
         let commits = call.board.commits();
         let limits = call.service.config().limits.clone();
@@ -179,16 +190,13 @@ impl Verb for Status {
         let holder = daemon.is_none().then(|| OwnerLock::daemon(call.service.root())).flatten();
         let defects = call.service.defects();
         let unheld_policies = call.service.lanes().unheld().clone();
-        let board_trouble = call.board.readers().require_present().err().map(|error| {
-            let hint = error.hint().unwrap_or_default();
-            format!("{error} ({hint})")
-        });
         Ok(StatusReport {
             daemon,
             holder,
             root,
             board,
             board_trouble,
+            board_troubles,
             workers,
             counts,
             defects,
@@ -243,6 +251,17 @@ impl Verb for Status {
     fn verdict(reply: &StatusReport) -> u8 {
         if reply.daemon.is_some() { 0 } else { Code::Unreachable.exit() }
     }
+}
+
+/// Why nothing is written to boards that are open here, where nothing is.
+fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
+    let mut open = call.service.served();
+    open.push(std::sync::Arc::clone(&call.board));
+    let trouble = |board: &crate::service::BoardHandle| {
+        let error = board.readers().require_present().err()?;
+        Some((board.name().clone(), format!("{error} ({})", error.hint().unwrap_or_default())))
+    };
+    open.iter().filter_map(|board| trouble(board)).collect()
 }
 
 fn daemon_line(snapshot: &Snapshot, slots: usize, commits: u64) -> DaemonLine {

@@ -20,6 +20,13 @@ const NOTED: Duration = Duration::from_mins(1);
 type RunKey = (BoardId, RunId);
 type TenantKey = (BoardId, Option<Tenant>);
 
+/// What a request counts for. A run that has ended counts for its tenant still: it gets replies that are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Whose {
+    run: RunKey,
+    tenant: TenantKey,
+}
+
 /// What the workers of one daemon have under way.
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -41,9 +48,7 @@ struct Books {
 struct Ticket {
     gate: Arc<Gate>,
     board: Arc<BoardHandle>,
-    run: RunKey,
-    /// None of a run that has ended: it gets replies that are stored, and nothing of its tenant's.
-    tenant: Option<TenantKey>,
+    whose: Whose,
 }
 
 /// A bound that was met: what it is called, how much it is, and its key in the configuration.
@@ -66,14 +71,15 @@ impl Gate {
         let Some(board) = &caller.board else { return Ok(None) };
         let id = board.id();
         let (run, tenant) = match &caller.who {
-            Who::Live(Actor { run: Some(run), tenant, .. }) => (run.run, Some((id, tenant.clone()))),
-            Who::Ended(run) => (*run, None),
+            Who::Live(Actor { run: Some(run), tenant, .. }) => (run.run, tenant),
+            Who::Ended { run, tenant } => (*run, tenant),
             Who::Live(_) => return Ok(None),
         };
         let (gate, board) = (Arc::clone(self), Arc::clone(board));
-        let ticket = Arc::new(Ticket { gate, board, run: (id, run), tenant });
+        let whose = Whose { run: (id, run), tenant: (id, tenant.clone()) };
+        let ticket = Arc::new(Ticket { gate, board, whose });
         let config = self.service.config();
-        let entered = self.books().enter(&ticket, &config.api, Instant::now());
+        let entered = self.books().enter(&ticket.whose, &config.api, Instant::now());
         match entered {
             Ok(()) => Ok(Some(Pass(ticket))),
             Err(bound) => Err(ticket.refuse(bound)),
@@ -86,81 +92,107 @@ impl Gate {
 }
 
 impl Books {
-    fn enter(&mut self, ticket: &Ticket, api: &ApiConfig, now: Instant) -> Result<(), Bound> {
+    fn enter(&mut self, whose: &Whose, api: &ApiConfig, now: Instant) -> Result<(), Bound> {
         if now.duration_since(self.tidied) > FORGOTTEN {
             self.tidied = now;
             self.runs.retain(|_, account| !account.is_over(now));
             self.tenants.retain(|_, account| !account.is_over(now));
         }
         let rate = api.requests_per_second_per_run;
-        let run = self.runs.entry(ticket.run).or_insert_with(|| Account::new(rate, now));
-        let name = || format!("run {}", ticket.run.1);
+        let run = self.runs.entry(whose.run).or_insert_with(|| Account::new(rate, now));
         let most = api.requests_per_run;
         if run.requests >= most {
-            return Err(Bound::at_once(name(), most, "requests under way", "requests_per_run"));
+            return Err(Bound::at_once(whose.run(), most, "requests under way", "requests_per_run"));
         }
         if !run.may_ask(rate, now) {
-            return Err(Bound::rate(name(), rate, "requests_per_second_per_run"));
+            return Err(Bound::rate(whose.run(), rate, "requests_per_second_per_run"));
         }
-        let Some(key) = ticket.tenant.clone() else {
-            run.begin();
-            return Ok(());
-        };
         let rate = api.requests_per_second_per_tenant;
-        let tenant = self.tenants.entry(key).or_insert_with(|| Account::new(rate, now));
+        let tenant = self.tenants.entry(whose.tenant.clone()).or_insert_with(|| Account::new(rate, now));
         let most = api.requests_per_tenant;
         if tenant.requests >= most {
-            return Err(Bound::at_once(ticket.tenants(), most, "requests under way", "requests_per_tenant"));
+            return Err(Bound::at_once(whose.tenant(), most, "requests under way", "requests_per_tenant"));
         }
         if !tenant.may_ask(rate, now) {
-            return Err(Bound::rate(ticket.tenants(), rate, "requests_per_second_per_tenant"));
+            return Err(Bound::rate(whose.tenant(), rate, "requests_per_second_per_tenant"));
         }
         run.begin();
         tenant.begin();
         Ok(())
     }
 
-    /// Does something to the accounts of a ticket. They are there as long as it has something under way.
-    fn each(&mut self, ticket: &Ticket, change: impl Fn(&mut Account)) {
-        self.runs.get_mut(&ticket.run).into_iter().for_each(&change);
-        let tenant = ticket.tenant.as_ref().and_then(|key| self.tenants.get_mut(key));
-        tenant.into_iter().for_each(&change);
+    /// Does something to the accounts of a request. They are there as long as it has something under way.
+    fn each(&mut self, whose: &Whose, change: impl Fn(&mut Account)) {
+        self.runs.get_mut(&whose.run).into_iter().for_each(&change);
+        self.tenants.get_mut(&whose.tenant).into_iter().for_each(&change);
     }
 
-    fn upload(&mut self, ticket: &Ticket, api: &ApiConfig) -> Result<(), Bound> {
-        let (own, all) = (self.runs.get(&ticket.run).map_or(0, |run| run.uploads), self.uploads);
-        if own >= api.uploads_per_run {
-            let name = format!("run {}", ticket.run.1);
-            return Err(Bound::at_once(
-                name,
-                api.uploads_per_run,
-                "files on their way in",
-                "uploads_per_run",
-            ));
-        }
-        if all >= api.uploads {
-            let name = "the daemon".to_owned();
-            return Err(Bound::at_once(name, api.uploads, "files of workers on their way in", "uploads"));
-        }
+    /// What the run, its tenant and all workers have of something.
+    fn had(&self, whose: &Whose, of: impl Fn(&Account) -> usize, all: usize) -> [usize; 3] {
+        let run = self.runs.get(&whose.run).map_or(0, &of);
+        [run, self.tenants.get(&whose.tenant).map_or(0, &of), all]
+    }
+
+    fn upload(&mut self, whose: &Whose, api: &ApiConfig) -> Result<(), Bound> {
+        let had = self.had(whose, |account| account.uploads, self.uploads);
+        let bounds = [
+            (api.uploads_per_run, "uploads_per_run"),
+            (api.uploads_per_tenant, "uploads_per_tenant"),
+            (api.uploads, "uploads"),
+        ];
+        whose.may_add(had, 1, bounds, "files on their way in")?;
         self.uploads += 1;
-        self.each(ticket, |account| account.uploads += 1);
+        self.each(whose, |account| account.uploads += 1);
         Ok(())
     }
 
-    fn hold(&mut self, ticket: &Ticket, bytes: usize, api: &ApiConfig) -> Result<(), Bound> {
-        let own = self.runs.get(&ticket.run).map_or(0, |run| run.bytes);
+    fn hold(&mut self, whose: &Whose, bytes: usize, api: &ApiConfig) -> Result<(), Bound> {
+        let had = self.had(whose, |account| account.bytes, self.bytes);
         let bounds = [
-            (own, api.unread_bytes_per_run, format!("run {}", ticket.run.1), "unread_bytes_per_run"),
-            (self.bytes, api.unread_bytes, "the daemon".to_owned(), "unread_bytes"),
+            (api.unread_bytes_per_run, "unread_bytes_per_run"),
+            (api.unread_bytes_per_tenant, "unread_bytes_per_tenant"),
+            (api.unread_bytes, "unread_bytes"),
         ];
-        for (held, most, name, key) in bounds {
-            // One alone may be larger: what a single reply has is bounded where it is made.
-            if held > 0 && held.saturating_add(bytes) > most {
-                return Err(Bound::at_once(name, most, "bytes of workers' bodies and unread replies", key));
-            }
-        }
+        whose.may_add(had, bytes, bounds, "bytes of bodies and of replies that are not read")?;
         self.bytes += bytes;
-        self.each(ticket, |account| account.bytes += bytes);
+        self.each(whose, |account| account.bytes += bytes);
+        Ok(())
+    }
+}
+
+impl Whose {
+    fn run(&self) -> String {
+        format!("run {}", self.run.1)
+    }
+
+    fn tenant(&self) -> String {
+        match &self.tenant.1 {
+            Some(tenant) => format!("tenant {tenant}"),
+            None => "the tasks without a tenant together".to_owned(),
+        }
+    }
+
+    /// Refuses what goes over the bound of the run, of its tenant, or of all workers.
+    ///
+    /// Who has nothing yet gets one, however large it is (what is made for one request is bounded where it is made), and
+    /// however much other tenants have: they cannot keep a tenant out by using up what all share.
+    fn may_add(
+        &self,
+        [run, tenant, all]: [usize; 3],
+        more: usize,
+        [of_run, of_tenant, of_all]: [(usize, &'static str); 3],
+        what: &str,
+    ) -> Result<(), Bound> {
+        let over = |had: usize, (most, _): (usize, &str)| had.saturating_add(more) > most;
+        if run > 0 && over(run, of_run) {
+            return Err(Bound::at_once(self.run(), of_run.0, what, of_run.1));
+        }
+        if tenant > 0 && over(tenant, of_tenant) {
+            return Err(Bound::at_once(self.tenant(), of_tenant.0, what, of_tenant.1));
+        }
+        if tenant > 0 && over(all, of_all) {
+            return Err(Bound::at_once("all workers".to_owned(), of_all.0, what, of_all.1));
+        }
         Ok(())
     }
 }
@@ -176,18 +208,11 @@ impl Bound {
 }
 
 impl Ticket {
-    fn tenants(&self) -> String {
-        match self.tenant.as_ref().and_then(|(_, tenant)| tenant.as_ref()) {
-            Some(tenant) => format!("tenant {tenant}"),
-            None => "the tasks without a tenant together".to_owned(),
-        }
-    }
-
     /// Refuses something, and notes it once in a while with the run: in its task's events, and in the log.
     fn refuse(&self, bound: Bound) -> Failure {
         let Bound { whose, what, key } = bound;
         let now = Instant::now();
-        let fresh = self.gate.books().runs.get_mut(&self.run).is_some_and(|account| {
+        let fresh = self.gate.books().runs.get_mut(&self.whose.run).is_some_and(|account| {
             let fresh = account.noted.is_none_or(|at| now.duration_since(at) > NOTED);
             if fresh {
                 account.noted = Some(now);
@@ -195,8 +220,8 @@ impl Ticket {
             fresh
         });
         if fresh {
-            tracing::warn!(board = %self.board.name(), run = %self.run.1, bound = key, "throttled");
-            note(&self.board, self.run.1, key);
+            tracing::warn!(board = %self.board.name(), run = %self.whose.run.1, bound = key, "throttled");
+            note(&self.board, self.whose.run.1, key);
         }
         Failure::new(Code::Throttled, format!("{whose} {what}"))
             .hint(format!("wait a moment and send it again; the bound is {key} in [api] of supervisor.toml"))
@@ -229,7 +254,7 @@ pub(crate) struct Upload(Arc<Ticket>);
 impl Pass {
     /// Waits until the request may be worked on, which it may until the return value is dropped.
     pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        let turns = self.0.gate.books().runs.get(&self.0.run).map(|account| Arc::clone(&account.turns));
+        let turns = self.0.gate.books().runs.get(&self.0.whose.run).map(|account| Arc::clone(&account.turns));
         // It is never closed.
         turns?.acquire_owned().await.ok()
     }
@@ -237,21 +262,21 @@ impl Pass {
     /// Keeps bytes for the caller: of a body, or of a reply.
     pub(crate) fn hold(&self, bytes: usize) -> Result<Held, Failure> {
         let config = self.0.gate.service.config();
-        let held = self.0.gate.books().hold(&self.0, bytes, &config.api);
+        let held = self.0.gate.books().hold(&self.0.whose, bytes, &config.api);
         held.map(|()| Held(Arc::clone(&self.0), bytes)).map_err(|bound| self.0.refuse(bound))
     }
 
     /// Lets a file in.
     pub(crate) fn upload(&self) -> Result<Upload, Failure> {
         let config = self.0.gate.service.config();
-        let begun = self.0.gate.books().upload(&self.0, &config.api);
+        let begun = self.0.gate.books().upload(&self.0.whose, &config.api);
         begun.map(|()| Upload(Arc::clone(&self.0))).map_err(|bound| self.0.refuse(bound))
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        self.0.gate.books().each(&self.0, |account| account.requests -= 1);
+        self.0.gate.books().each(&self.0.whose, |account| account.requests -= 1);
     }
 }
 
@@ -259,7 +284,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         let mut books = self.0.gate.books();
         books.bytes -= self.1;
-        books.each(&self.0, |account| account.bytes -= self.1);
+        books.each(&self.0.whose, |account| account.bytes -= self.1);
     }
 }
 
@@ -267,6 +292,67 @@ impl Drop for Upload {
     fn drop(&mut self) {
         let mut books = self.0.gate.books();
         books.uploads -= 1;
-        books.each(&self.0, |account| account.uploads -= 1);
+        books.each(&self.0.whose, |account| account.uploads -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn books() -> Books {
+        let (runs, tenants) = (HashMap::new(), HashMap::new());
+        Books { runs, tenants, uploads: 0, bytes: 0, tidied: Instant::now() }
+    }
+
+    /// A run of a tenant that has a request under way.
+    fn run(books: &mut Books, number: i64, tenant: &str) -> Whose {
+        let board = "6f1c0c4e-7a55-4f0e-9d51-0a8d3a6b1c02".parse().unwrap();
+        let tenant = (!tenant.is_empty()).then(|| tenant.parse().unwrap());
+        let whose = Whose { run: (board, RunId(number)), tenant: (board, tenant) };
+        let entered = books.enter(&whose, &ApiConfig::default(), Instant::now());
+        assert!(entered.is_ok(), "{}", bound(entered));
+        whose
+    }
+
+    fn bound(refused: Result<(), Bound>) -> &'static str {
+        refused.map_or_else(|bound| bound.key, |()| "none")
+    }
+
+    #[test]
+    fn a_tenant_with_many_runs_leaves_room_for_the_files_of_others() {
+        let (mut books, api) = (books(), ApiConfig::default());
+        let hostile: Vec<Whose> = (0..4).map(|n| run(&mut books, n, "hostile")).collect();
+        let met: Vec<&str> =
+            hostile.iter().flat_map(|run| [run; 5]).map(|run| bound(books.upload(run, &api))).collect();
+        assert_eq!(met.iter().filter(|bound| **bound == "none").count(), api.uploads_per_tenant);
+        assert_eq!(met[4], "uploads_per_run");
+        assert_eq!(met[19], "uploads_per_tenant");
+        let neighbour = run(&mut books, 9, "");
+        assert_eq!(bound(books.upload(&neighbour, &api)), "none");
+    }
+
+    #[test]
+    fn tenants_that_use_up_what_all_share_leave_one_of_it_to_each_other() {
+        let (mut books, api) = (books(), ApiConfig::default());
+        for number in 0..40 {
+            let hostile = run(&mut books, number, &format!("hostile-{}", number % 4));
+            while books.upload(&hostile, &api).is_ok() {}
+            while books.hold(&hostile, 1 << 20, &api).is_ok() {}
+        }
+        assert!(books.uploads <= api.uploads + 4 && books.bytes <= api.unread_bytes + (4 << 20));
+        let neighbour = run(&mut books, 99, "neighbour");
+        assert_eq!(bound(books.upload(&neighbour, &api)), "none");
+        assert_eq!(bound(books.upload(&neighbour, &api)), "uploads");
+        assert_eq!(bound(books.hold(&neighbour, 1 << 20, &api)), "none");
+        assert_eq!(bound(books.hold(&neighbour, 1 << 20, &api)), "unread_bytes");
+    }
+
+    #[test]
+    fn one_reply_may_be_larger_than_a_bound_and_a_second_may_not() {
+        let (mut books, api) = (books(), ApiConfig::default());
+        let run = run(&mut books, 1, "t");
+        assert_eq!(bound(books.hold(&run, api.unread_bytes * 2, &api)), "none");
+        assert_eq!(bound(books.hold(&run, 1, &api)), "unread_bytes_per_run");
     }
 }
