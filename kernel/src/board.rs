@@ -258,6 +258,8 @@ mod charge_tests;
 #[cfg(test)]
 mod delete_tests;
 #[cfg(test)]
+mod dependency_tests;
+#[cfg(test)]
 mod hold_tests;
 #[cfg(test)]
 mod review_tests;

@@ -30,6 +30,8 @@ pub(crate) struct Tally {
     pub(crate) recurrences: u32,
     /// What holds the task back apart from this ending.
     pub(crate) gate: Gate,
+    /// Whether a parent is open, or was while the run went on: only then there is a task to wait for.
+    pub(crate) awaits: bool,
     /// Whether the run was a reviewer's: its task goes back to review.
     pub(crate) review: bool,
     /// When nothing of the run was left: the pause before another try counts from then.
@@ -141,7 +143,7 @@ fn by_verdict(verdict: &Verdict, tally: Tally) -> Decision {
         Verdict::Approve => plain(Outcome::Approved, Then::Done, 0),
         Verdict::RequestChanges { .. } => plain(Outcome::ChangesRequested, Then::Again(tally.gate), 0),
         Verdict::Block(blocking) => {
-            let then = if blocking.kind == BlockKind::Dependency {
+            let then = if blocking.kind == BlockKind::Dependency && tally.awaits {
                 Then::Again(tally.gate)
             } else if tally.last_block == Some(blocking.kind) && tally.recurrences >= BLOCK_RECURRENCE_LIMIT {
                 Then::Triage

@@ -142,7 +142,7 @@ pub struct Task {
     pub tenant: Option<Tenant>,
     /// The kind of its workspace.
     pub workspace_kind: String,
-    /// The directory, once it is known.
+    /// The directory: from the start where the workspace names it, else once a run or a claim has made it.
     pub workspace_path: Option<String>,
     /// The branch it works on.
     pub branch_name: Option<String>,

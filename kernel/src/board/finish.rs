@@ -36,6 +36,7 @@ impl Board<'_> {
             last_block: from.last_block_kind,
             recurrences: from.block_recurrences,
             gate: self.gate(&run.task_id, from.not_before)?,
+            awaits: self.awaited(&run)?,
             review: run.purpose == Purpose::Review,
             // Between the claim and now, whatever the clocks did meanwhile.
             ended_at: ending.ended_at.unwrap_or(self.now()).clamp(run.started_at.min(self.now()), self.now()),
@@ -69,6 +70,16 @@ impl Board<'_> {
         self.settle_holds(&run, decision.outcome, &ending)?;
         usage::forget(self.conn(), id)?;
         Ok(finished)
+    }
+
+    /// Whether a parent of a run's task is open, or was done while the run went on.
+    fn awaited(&self, run: &Run) -> Result<bool, Error> {
+        for parent in self.parents(&run.task_id)? {
+            if self.expect_task(&parent)?.completed_at.is_none_or(|done| done >= run.started_at) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Keeps what a task in review has to have.

@@ -12,10 +12,11 @@ use crate::limits;
 use crate::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
 use crate::retry::BLOCK_RECURRENCE_LIMIT;
 use crate::run::{Holder, Purpose};
-use crate::status::{Change, State, Status};
+use crate::status::{Change, Gate, State, Status};
 use crate::store::runs::{self, Close, NewRun};
 use crate::store::tasks::{Field, Standing};
 use crate::task::Task;
+use crate::transition::in_queue;
 use crate::verdict::{Blocking, Handoff, Verdict};
 use crate::words::words;
 
@@ -103,15 +104,6 @@ impl Board<'_> {
                     task.status
                 ),
                 "the task has moved on; nothing was done",
-            ));
-        }
-        if let Verdict::Block(blocking) = &verdict
-            && blocking.kind == BlockKind::Dependency
-            && self.open_parents(id)?.is_empty()
-        {
-            return Err(Error::conflict(
-                format!("{id} has no open parent to wait for"),
-                format!("link what it waits for first: `supervisor link <parent> {id}`"),
             ));
         }
         self.fits_purpose(&task, &verdict, actor)?;
@@ -255,6 +247,16 @@ impl Board<'_> {
             (Status::Blocked, change, "blocked")
         };
         let error = blocking.reason.as_deref();
+        if kind == BlockKind::Dependency
+            && in_queue(standing.state)
+            && !self.open_parents(&task.id)?.is_empty()
+        {
+            // It waits already, and goes on by itself when they are done.
+            let run = self.zero_length(task, standing, Outcome::Blocked, Status::Todo, None, error)?;
+            let telling = Telling { run: Some(run), ..Telling::new("dependency_wait", Some(payload), label) };
+            self.shift(&task.id, standing, Change::Regated { gate: Gate::Parents }, telling)?;
+            return self.settled(&task.id, Some(run));
+        }
         let run = self.zero_length(task, standing, Outcome::Blocked, status, None, error)?;
         self.set(&task.id, &Field::Recurrence(Some(kind), if loops { 0 } else { recurrences }))?;
         let telling =

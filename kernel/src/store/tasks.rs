@@ -48,7 +48,7 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
         priority: row.get("priority")?,
         tenant: row.text_or_none("tenant")?,
         workspace_kind: workspace.split(':').next().unwrap_or_default().to_owned(),
-        workspace_path: row.get("workspace_path")?,
+        workspace_path: row.get::<Option<String>>("workspace_path")?.or_else(|| named_directory(&workspace)),
         branch_name: row.get("branch_name")?,
         project_id: row.get("project_id")?,
         created_by: row.get("created_by")?,
@@ -93,6 +93,11 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
         goal_max_turns: row.get("goal_max_turns")?,
         why: None,
     })
+}
+
+/// The directory that a workspace names itself, which is known before anything runs in it.
+fn named_directory(workspace: &str) -> Option<String> {
+    workspace.strip_prefix("dir:").map(str::to_owned)
 }
 
 pub(crate) fn find(conn: &Connection, id: &TaskId) -> Result<Option<Task>, Error> {

@@ -1,0 +1,91 @@
+//! What a task waits for that is blocked for another one.
+
+use crate::testing::{Bench, alice, titled};
+use crate::{Actor, AtWork, BlockKind, Blocking, EndCause, Handoff, RunId, Status, StopReason, Task, TaskId};
+
+fn dependency() -> Blocking {
+    Blocking { kind: BlockKind::Dependency, reason: Some("the release".to_owned()), question: None }
+}
+
+fn worker(id: &TaskId, run: RunId) -> Actor {
+    Actor::worker("bob", run, id.clone(), None)
+}
+
+/// A task whose worker says that it waits for another one.
+fn blocked_by_its_worker(bench: &Bench, parents: &[&TaskId]) -> (TaskId, RunId) {
+    let id = bench.ready();
+    let run = bench.start(&id);
+    for parent in parents {
+        let (parent, id) = ((*parent).clone(), id.clone());
+        bench
+            .call(move |board| {
+                board.link(&parent, &id, AtWork::TakeBackWithin(std::time::Duration::ZERO), &worker(&id, run))
+            })
+            .unwrap();
+    }
+    let task = id.clone();
+    bench.call(move |board| board.block(&task, dependency(), None, &worker(&task, run))).unwrap();
+    (id, run)
+}
+
+fn end(bench: &Bench, id: &TaskId, run: RunId) -> Task {
+    bench.finish(run, EndCause::Stopped(StopReason::Verdict));
+    bench.task(id)
+}
+
+#[test]
+fn a_task_that_waits_for_nothing_that_is_linked_waits_for_a_person() {
+    let bench = Bench::new();
+    let (id, run) = blocked_by_its_worker(&bench, &[]);
+    let task = end(&bench, &id, run);
+    assert_eq!((task.status, task.block_kind), (Status::Blocked, Some(BlockKind::Dependency)));
+    assert_eq!(task.block_reason.as_deref(), Some("the release"));
+
+    let unclaimed = bench.ready();
+    let other = unclaimed.clone();
+    let settled = bench.call(move |board| board.block(&other, dependency(), None, &alice())).unwrap();
+    assert_eq!(
+        (settled.task.status, settled.task.block_kind),
+        (Status::Blocked, Some(BlockKind::Dependency))
+    );
+    let other = unclaimed.clone();
+    let freed = bench.call(move |board| board.unblock(&other, None, &alice())).unwrap();
+    assert_eq!(freed.status, Status::Ready);
+    assert_eq!(bench.readers.with(|view| view.replay()).unwrap(), []);
+}
+
+#[test]
+fn a_worker_that_waits_for_a_linked_task_goes_on_when_that_is_done() {
+    for done_before_the_end in [false, true] {
+        let bench = Bench::new();
+        let parent = bench.create(titled("first")).id;
+        let (id, run) = blocked_by_its_worker(&bench, &[&parent]);
+        let complete = |bench: &Bench| {
+            let parent = parent.clone();
+            bench.call(move |board| board.complete(&parent, Handoff::default(), None, &alice())).unwrap();
+        };
+        if done_before_the_end {
+            complete(&bench);
+        }
+        let status = end(&bench, &id, run).status;
+        assert_eq!(status, if done_before_the_end { Status::Ready } else { Status::Todo });
+        if !done_before_the_end {
+            complete(&bench);
+        }
+        assert_eq!(bench.task(&id).status, Status::Ready);
+        assert_eq!(bench.readers.with(|view| view.replay()).unwrap(), []);
+    }
+}
+
+#[test]
+fn a_task_in_the_queue_that_is_blocked_for_its_open_parent_goes_on_by_itself() {
+    let bench = Bench::new();
+    let parent = bench.create(titled("first")).id;
+    let child = bench.child_of(&[&parent]);
+    let id = child.clone();
+    let settled = bench.call(move |board| board.block(&id, dependency(), None, &alice())).unwrap();
+    assert_eq!(settled.task.status, Status::Todo);
+    bench.call(move |board| board.complete(&parent, Handoff::default(), None, &alice())).unwrap();
+    assert_eq!(bench.task(&child).status, Status::Ready);
+    assert_eq!(bench.readers.with(|view| view.replay()).unwrap(), []);
+}
