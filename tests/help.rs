@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::harness::Fleet;
+use crate::harness::{Fleet, Output};
 
 /// The verbs that the help lists, but for `help` itself.
 fn verbs(fleet: &Fleet) -> Vec<String> {
@@ -52,9 +52,19 @@ fn the_help_shows_the_first_steps_and_the_exit_codes() {
       1 failed      3 not found   69 daemon unreachable  77 not permitted
     ");
     assert_eq!(fleet.cli(["-h"]).ok().stdout, fleet.cli(["help"]).ok().stdout);
-    let bare = fleet.cli::<&str>([]);
-    assert_eq!(bare.code, 2, "no verb is no help that was asked for");
-    assert!(bare.stderr.contains("Usage: supervisor"));
+}
+
+#[test]
+fn a_command_without_a_verb_prints_its_help() {
+    let fleet = Fleet::offline();
+    let bare = fleet.cli::<&str>([]).ok();
+    assert_eq!(bare.stdout, fleet.cli(["-h"]).ok().stdout);
+    assert_eq!(fleet.cli(["--board", "other"]).ok().stdout, bare.stdout);
+    let mut by_environment = fleet.command::<&str>([]);
+    by_environment.env("SUPERVISOR_BOARD", "default");
+    assert!(Output::of(&mut by_environment).ok().stdout.contains("A first tour:"));
+    assert_eq!(fleet.cli(["boards"]).ok().stdout, fleet.cli(["boards", "-h"]).ok().stdout);
+    fleet.cli(["--json"]).refused(2, "requires a subcommand");
 }
 
 #[test]

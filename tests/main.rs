@@ -12,6 +12,7 @@ mod attachments;
 mod board;
 mod boards;
 mod bounds;
+mod claims;
 mod crash;
 mod defects;
 mod demo;

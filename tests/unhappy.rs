@@ -84,7 +84,7 @@ fn a_wrong_call_is_refused_with_its_code_a_hint_and_an_unharmed_board() {
             (&["unblock", &ready], 4, &ready),
             (&["heartbeat", &ready], 4, &ready),
             (&["reclaim", &ready], 4, &ready),
-            (&["log", &ready], 3, &ready),
+            (&["log", &ready, "--run", "7"], 3, &ready),
             (&["complete", &ready, "--expected-run", "99"], 4, "99"),
             // Links that cannot be.
             (&["link", &child, &ready], 4, "circle"),

@@ -122,6 +122,7 @@ pub(crate) struct Service {
     settings_defect: Mutex<Option<Defect>>,
     mode: Mode,
     quotas: SharedQuotas,
+    uids: daemon::Uids,
     boards: Mutex<BTreeMap<BoardName, Arc<BoardHandle>>>,
     /// Held while a board is opened, which may take long: what is open already is had meanwhile.
     opening: Mutex<()>,
@@ -133,6 +134,7 @@ impl Service {
     pub(crate) fn new(root: Root, config: Config, mode: Mode) -> Self {
         let quotas = SharedQuotas::new(config.quotas.quotas());
         Service {
+            uids: daemon::Uids::of(&root),
             root,
             quotas,
             config: Mutex::new(Arc::new(config)),
@@ -148,6 +150,11 @@ impl Service {
     /// The root.
     pub(crate) fn root(&self) -> &Root {
         &self.root
+    }
+
+    /// The users that the tasks of its boards may have.
+    pub(crate) fn worker_uids(&self) -> &daemon::Uids {
+        &self.uids
     }
 
     /// The configuration as it stands now.

@@ -33,6 +33,11 @@ pub enum Job {
         /// The directory.
         path: PathBuf,
     },
+    /// See [`directory::make`].
+    MakeDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
     /// See [`Worktree::prepare`].
     PrepareWorktree {
         /// The worktree.
@@ -167,6 +172,7 @@ impl Job {
             | Self::MakeRepository { .. } => Effort::Change,
             Self::PrepareScratch { .. }
             | Self::PrepareDirectory { .. }
+            | Self::MakeDirectory { .. }
             | Self::Measure { .. }
             | Self::JudgeWorktree { .. }
             | Self::Inspect { .. }
@@ -191,6 +197,7 @@ impl Job {
             | Self::Discover { path } => Some(path),
             Self::PrepareScratch { .. }
             | Self::PrepareDirectory { .. }
+            | Self::MakeDirectory { .. }
             | Self::RemoveScratch { .. }
             | Self::Measure { .. }
             | Self::MakeRepository { .. }
@@ -205,6 +212,7 @@ impl Job {
                 Outcome::Prepared(scratch::prepare(&base, &name, owner)?)
             }
             Self::PrepareDirectory { path } => Outcome::Prepared(directory::prepare(&path)?),
+            Self::MakeDirectory { path } => Outcome::Prepared(directory::make(&path)?),
             Self::PrepareWorktree { worktree, base, author } => {
                 Outcome::Prepared(worktree.prepare(&base, author.as_ref())?)
             }

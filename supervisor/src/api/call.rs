@@ -216,18 +216,29 @@ impl Call {
         &self,
         job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
     ) -> Result<T, Failure> {
+        let Some(request) = self.request.clone() else { return self.write_further(job).await };
         let writer = self.board.writer()?;
         let actor = self.actor.clone();
-        let lost = |_| Failure::new(Code::TryAgain, "the board's writer has stopped");
-        let Some(request) = self.request.clone() else {
-            let (done, reply) = tokio::sync::oneshot::channel();
-            // The receiver lives in this function: a failed send means that the caller has gone, and the write stands.
-            writer.submit(move |board| job(board, &actor), move |result| drop(done.send(result)));
-            return reply.await.map_err(lost)?.map_err(Failure::from);
-        };
         let (done, reply) = tokio::sync::oneshot::channel();
         let job = move |board: &mut Board<'_>| job(board, &actor);
         writer.submit_once(request, job, move |result| drop(done.send(result)));
         reply.await.map_err(lost)?.map_err(Failure::from)
     }
+
+    /// Runs a job that follows the write whose reply is kept: a repeat of the request runs it again.
+    pub(crate) async fn write_further<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let writer = self.board.writer()?;
+        let actor = self.actor.clone();
+        let (done, reply) = tokio::sync::oneshot::channel();
+        // The receiver lives in this function: a failed send means that the caller has gone, and the write stands.
+        writer.submit(move |board| job(board, &actor), move |result| drop(done.send(result)));
+        reply.await.map_err(lost)?.map_err(Failure::from)
+    }
+}
+
+fn lost(_: tokio::sync::oneshot::error::RecvError) -> Failure {
+    Failure::new(Code::TryAgain, "the board's writer has stopped")
 }

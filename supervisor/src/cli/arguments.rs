@@ -21,7 +21,6 @@ use super::transfer::{Export, Import};
 #[command(
     name = "supervisor",
     version,
-    arg_required_else_help = true,
     after_help = "\
 A first tour:
   supervisor demo                    see it all happen, on real processes

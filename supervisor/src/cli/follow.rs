@@ -121,7 +121,7 @@ pub(super) async fn log(client: &Client, mut log: Log, output: Output) -> Result
     let mut waiting = Events { task: log.task_id.clone(), limit: 1000, ..Events::default() };
     loop {
         let piece = client.call(&log).await?;
-        log.run = Some(piece.run_id);
+        log.run = piece.run_id;
         log.offset = Some(piece.next_offset);
         if output.json() {
             output.value(&piece)?;

@@ -1,4 +1,5 @@
 //! A command line that cannot be understood is refused as everything else is: one error, a hint, and JSON where asked for.
+//! One that names no verb asks for help, as `hermes kanban` does: its answer is the help, and no refusal.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -6,7 +7,6 @@ use std::process::ExitCode;
 use clap::error::{Error, ErrorKind};
 
 use super::{Output, habit};
-use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::Colour;
 
@@ -15,14 +15,22 @@ const POINTER: &str = "For more information, try '--help'.";
 
 /// Prints what the parser has to say: help that was asked for, or a refusal.
 pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
-    let help = !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-    if help {
-        // Help that nobody reads to the end is no failure.
+    // Help that nobody reads to the end is no failure.
+    if !error.use_stderr() {
         drop(error.print());
-        return ExitCode::from(if error.use_stderr() { Code::Usage.exit() } else { 0 });
+        return ExitCode::SUCCESS;
     }
     // The flag is looked for by hand: the line as a whole has no meaning.
     let json = words.iter().any(|word| word == "--json");
+    let names_no_verb = matches!(
+        error.kind(),
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if names_no_verb && !json {
+        let mut command = super::command();
+        drop(super::print(&meant(&mut command, words).render_help().to_string()));
+        return ExitCode::SUCCESS;
+    }
     let failure = failure(&error.render().to_string(), words);
     Output { json, colour: Colour::Never }.fail(&failure);
     ExitCode::from(failure.code.exit())
@@ -33,15 +41,7 @@ fn failure(text: &str, words: &[OsString]) -> Failure {
     let text = text.strip_suffix(POINTER).unwrap_or(text).trim_end();
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let mut command = super::command();
-    // Gives each subcommand its whole name.
-    command.build();
-    let mut meant = &mut command;
-    for word in words.iter().skip(habit::first_verb(words)).filter_map(|word| word.to_str()) {
-        if meant.find_subcommand(word).is_none() {
-            break;
-        }
-        meant = meant.find_subcommand_mut(word).unwrap_or_else(|| unreachable!("it was just found"));
-    }
+    let meant = meant(&mut command, words);
     let name = meant.get_bin_name().unwrap_or("supervisor").to_owned();
     // The parser's own usage lists the options that were given as though they had to be.
     let text = match text.split_once("\n\nUsage: ") {
@@ -51,9 +51,24 @@ fn failure(text: &str, words: &[OsString]) -> Failure {
     Failure::usage(text).hint(format!("{name} --help"))
 }
 
+/// The command, or the verb of a command, that a line names.
+fn meant<'a>(command: &'a mut clap::Command, words: &[OsString]) -> &'a mut clap::Command {
+    // Gives each subcommand its whole name.
+    command.build();
+    let mut meant = command;
+    for word in words.iter().skip(habit::first_verb(words)).filter_map(|word| word.to_str()) {
+        if meant.find_subcommand(word).is_none() {
+            break;
+        }
+        meant = meant.find_subcommand_mut(word).unwrap_or_else(|| unreachable!("it was just found"));
+    }
+    meant
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Code;
 
     #[test]
     fn the_hint_names_the_verb_that_was_meant() {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::files;
 use super::launch::Order;
 use super::run_task::{Context, submit};
+use super::uids;
 use crate::api::{hash_token, hex};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -59,7 +60,7 @@ pub(super) async fn claim(
     };
     let uids = nix::unistd::geteuid()
         .is_root()
-        .then(|| context.uids.range(board.id(), &config.worker))
+        .then(|| context.service.worker_uids().range(board.id(), &config.worker))
         .transpose()?;
     let id = candidate.task.clone();
     let logs = context.host.root.clone();
@@ -70,12 +71,7 @@ pub(super) async fn claim(
         let deadline = Duration::from_micros(crate::rundir::boottime_us()) + limit;
         let start = kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
         let run = board.start_run(&id, start)?;
-        let own_uid = match uids {
-            Some(range) if candidate.workspace == "scratch" => {
-                Some(board.allocate_uid(&id, range.first, range.last)?)
-            }
-            _ => None,
-        };
+        let own_uid = uids::own_uid(uids, board, (&id, &candidate.workspace))?;
         let log = logs.log(&board_name, &id, run.id);
         board.record_log_path(run.id, &log.display().to_string())?;
         let task = board.expect_task(&id)?;

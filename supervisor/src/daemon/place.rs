@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use kernel::{BoardName, LostArtifact, Task, TaskId, Timestamp};
 use policies::Identity;
 use tokio_util::sync::CancellationToken;
-use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
+use workspace::directory::{self, Ground};
+use workspace::{Author, Base, DirectoryError, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
 
 use super::environment::Environment;
 use super::fault::{Fault, LaunchError, with_hint};
@@ -43,10 +44,11 @@ pub(super) fn identity(
             ));
         }
     };
-    let owner = workspace::directory::owner_of(path).map_err(|e| LaunchError::at(STEP, place.clone(), &e))?;
+    let ground = ground_of(spec, path).map_err(|e| LaunchError::at(STEP, place.clone(), &e))?;
+    let owner = ground.owner;
     if owner.uid == 0 || owner.gid == 0 {
         let error = with_hint(
-            &format!("{} belongs to root, and no worker runs as root", path.display()),
+            &format!("{} belongs to root, and no worker runs as root", ground.path.display()),
             Some(other_owner(path)),
         );
         return Err(LaunchError { step: STEP, error, fault: Fault::Environment(place) });
@@ -56,7 +58,7 @@ pub(super) fn identity(
             STEP,
             format!(
                 "{} belongs to uid {}, and the task was made by {}, who may not act as that user",
-                path.display(),
+                ground.path.display(),
                 owner.uid,
                 task.creator_uid.map_or_else(|| "somebody unknown".to_owned(), |uid| format!("uid {uid}"))
             ),
@@ -65,20 +67,42 @@ pub(super) fn identity(
     Ok(Some(Identity { uid: owner.uid, gid: owner.gid }))
 }
 
+/// By whose owner the worker's user is chosen: the directory that is named, or where it may be made that which it is made in.
+fn ground_of(spec: &WorkspaceSpec, path: &Path) -> Result<Ground, DirectoryError> {
+    match spec {
+        WorkspaceSpec::Directory(_) => directory::ground_of(path),
+        WorkspaceSpec::Worktree { .. } | WorkspaceSpec::Scratch => {
+            Ok(Ground { path: path.to_owned(), owner: directory::owner_of(path)? })
+        }
+    }
+}
+
 /// How a directory of root's becomes one that a worker can have. Git refuses a repository of another user, root's git too.
 fn other_owner(path: &Path) -> String {
     let shown = path.display();
+    if !path.exists() {
+        return format!("make it for a user of its own: install -d -o <user> -g <group> {shown}");
+    }
     let git = format!("; for root's own git there: git config --global --add safe.directory {shown}");
     let git = if path.join(".git").exists() { git.as_str() } else { "" };
     format!("give it to a user of its own: chown -R <user>: {shown}{git}")
 }
 
-/// Refuses a workspace that no run could use as things are: a directory that is closed to workers, that is missing, or
-/// whose user no worker may be. What changes between now and the start is found again by the start.
-pub(crate) fn check(root: &Root, spec: &WorkspaceSpec, caller: Option<u32>) -> Result<(), Failure> {
+/// Whether the directory of a workspace is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// It is, or each run has one of its own.
+    There,
+    /// The first run makes it.
+    ToBeMade,
+}
+
+/// Refuses a workspace that no run could use as things are: a directory that is closed to workers, that is missing and
+/// cannot be made, or whose user no worker may be. What changes between now and the start is found again by the start.
+pub(crate) fn check(root: &Root, spec: &WorkspaceSpec, caller: Option<u32>) -> Result<Presence, Failure> {
     super::closed::check(root, spec)?;
     let (path, what) = match spec {
-        WorkspaceSpec::Scratch => return Ok(()),
+        WorkspaceSpec::Scratch => return Ok(Presence::There),
         WorkspaceSpec::Directory(path) => (path, "directory"),
         WorkspaceSpec::Worktree { repository: Some(path) } => (path, "repository"),
         WorkspaceSpec::Worktree { repository: None } => {
@@ -86,11 +110,13 @@ pub(crate) fn check(root: &Root, spec: &WorkspaceSpec, caller: Option<u32>) -> R
                 .hint("write worktree:/path/of/the/repository, or stand in one when you create the task"));
         }
     };
-    let owner = workspace::directory::owner_of(path).map_err(|e| {
+    let ground = ground_of(spec, path).map_err(|e| {
         let failure = workspace::Failure::from(&workspace::WorkspaceError::from(e));
         let code = if path.exists() { Code::Usage } else { Code::NotFound };
         Failure { code, message: failure.message, hint: failure.hint }
     })?;
+    let owner = ground.owner;
+    let presence = if ground.path == *path { Presence::There } else { Presence::ToBeMade };
     if what == "repository" && !path.join(".git").exists() && !path.join("HEAD").exists() {
         return Err(Failure::new(
             Code::NotFound,
@@ -99,27 +125,47 @@ pub(crate) fn check(root: &Root, spec: &WorkspaceSpec, caller: Option<u32>) -> R
         .hint(format!("run `git init {0}` and commit something, or use dir:{0}", path.display())));
     }
     if !nix::unistd::geteuid().is_root() {
-        return Ok(());
+        return may_make(presence, path, &ground).map(|()| presence);
     }
     if owner.uid == 0 || owner.gid == 0 {
+        let (code, lacks) = match presence {
+            Presence::There => (Code::NotPermitted, String::new()),
+            Presence::ToBeMade => (Code::NotFound, format!("{} does not exist: ", path.display())),
+        };
+        let place = ground.path.display();
         return Err(Failure::new(
-            Code::NotPermitted,
-            format!("the {what} {} belongs to root, and no worker runs as root", path.display()),
+            code,
+            format!("{lacks}the {what} {place} belongs to root, and no worker runs as root"),
         )
         .hint(other_owner(path)));
     }
     match caller {
-        Some(caller) if caller == 0 || caller == owner.uid => Ok(()),
+        Some(caller) if caller == 0 || caller == owner.uid => Ok(presence),
         _ => Err(Failure::new(
             Code::NotPermitted,
             format!(
                 "the {what} {} belongs to uid {}, and its worker would act as that user",
-                path.display(),
+                ground.path.display(),
                 owner.uid
             ),
         )
         .hint("only root or that user may put such a task on the board")),
     }
+}
+
+/// Refuses a missing directory that this user, as whom its workers run, may not make.
+fn may_make(presence: Presence, path: &Path, ground: &Ground) -> Result<(), Failure> {
+    use rustix::fs::Access;
+    let may = rustix::fs::access(&ground.path, Access::WRITE_OK | Access::EXEC_OK);
+    if presence == Presence::There || may.is_ok() {
+        return Ok(());
+    }
+    let (missing, above) = (path.display(), ground.path.display());
+    Err(Failure::new(
+        Code::NotFound,
+        format!("{missing} does not exist, and this user may not make it in {above}"),
+    )
+    .hint(format!("name a directory of yours, or have somebody make it: mkdir -p {missing}")))
 }
 
 /// Makes the workspace of a task ready, unless it is given up before.
@@ -150,7 +196,16 @@ pub(super) fn workspace(
             here(Job::PrepareScratch { base: workspaces.to_owned(), name, owner }, place)?
         }
         WorkspaceSpec::Directory(path) => {
-            here(Job::PrepareDirectory { path: path.clone() }, Environment::Directory(path.clone()))?
+            let place = Environment::Directory(path.clone());
+            match directory::ground_of(path) {
+                // Made as the user that it is to belong to, who can make nothing else than that user could.
+                Ok(ground) if ground.path != *path => {
+                    let job = Job::MakeDirectory { path: path.clone() };
+                    helper::work_unless(cancel, identity, system_reads(), vec![ground.path], job)
+                        .map_err(|failure| LaunchError::workspace(STEP, place, failure))?
+                }
+                _ => here(Job::PrepareDirectory { path: path.clone() }, place)?,
+            }
         }
         WorkspaceSpec::Worktree { repository } => {
             let repository = repository.clone().unwrap_or_default();

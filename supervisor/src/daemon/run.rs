@@ -24,7 +24,6 @@ use super::run_task::{self, Context, run_task};
 use super::spare::Spares;
 use super::starts::Starts;
 use super::timer::{Expiry, WallTimer};
-use super::uids::Uids;
 use super::{Event, TaskKey, recover, sockets};
 use crate::api::{Listeners, OperatorKey, Sockets, WorkersRuntime, raise_descriptors, router};
 use crate::config::{Config, Tuning};
@@ -103,7 +102,6 @@ pub(crate) async fn run(
         host,
         events: events.clone(),
         tasks: tasks.clone(),
-        uids: Uids::of(&root),
         starts: Starts::default(),
         tuning,
     });

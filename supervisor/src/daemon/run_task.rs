@@ -17,7 +17,6 @@ use super::launch::{self, Host, Launch};
 use super::live::{Phase, ShimHandle};
 use super::settle::Shim;
 use super::starts::Starts;
-use super::uids::Uids;
 use super::watch::Watched;
 use super::{Event, TaskKey};
 use crate::config::Tuning;
@@ -40,7 +39,6 @@ pub(super) struct Context {
     pub(super) host: Host,
     pub(super) events: UnboundedSender<Event>,
     pub(super) tasks: TaskTracker,
-    pub(super) uids: Uids,
     pub(super) starts: Starts,
     /// What the command line says instead of the configuration, however often that is read.
     pub(super) tuning: Tuning,

@@ -27,7 +27,7 @@ const MOST: u32 = 1 << 21;
 
 /// One board's range of uids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Range {
+pub(crate) struct Range {
     /// The first uid.
     pub(super) first: u32,
     /// The last uid.
@@ -56,16 +56,28 @@ pub(crate) fn uids_of(
     Ok(range.map(|range| range.first..=range.last))
 }
 
+/// The user of a task's own in the transaction that opens its run: a task that works in a directory of its own has one.
+pub(super) fn own_uid(
+    range: Option<Range>,
+    board: &mut kernel::Board<'_>,
+    (task, workspace): (&kernel::TaskId, &str),
+) -> Result<Option<u32>, kernel::Error> {
+    match range {
+        Some(range) if workspace == "scratch" => board.allocate_uid(task, range.first, range.last).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// The ranges of a root's boards. Only the process that owns the root asks for them.
 #[derive(Debug)]
-pub(super) struct Uids {
+pub(crate) struct Uids {
     root: Root,
     known: Mutex<BTreeMap<String, Range>>,
 }
 
 impl Uids {
     /// Knows no ranges yet: they are asked for when the first worker needs one.
-    pub(super) fn of(root: &Root) -> Self {
+    pub(crate) fn of(root: &Root) -> Self {
         Uids { root: root.clone(), known: Mutex::default() }
     }
 

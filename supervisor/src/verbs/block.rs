@@ -103,7 +103,14 @@ impl Verb for Block {
         call.refuse_live_without_daemon(&ids).await?;
         call.write(move |board, actor| {
             Bulk::each(board, ids, |board, id| {
-                board.block(id, blocking.clone(), self.expected_run, actor).map(|settled| outcome(&settled))
+                let unlinked = kind == BlockKind::Dependency && board.open_parents(id)?.is_empty();
+                let settled = board.block(id, blocking.clone(), self.expected_run, actor)?;
+                let (status, note) = outcome(&settled);
+                let waits = unlinked.then(|| waits_for_a_person(id));
+                Ok((
+                    status,
+                    [note, waits].into_iter().flatten().reduce(|note, waits| format!("{note}; {waits}")),
+                ))
             })
         })
         .await
@@ -116,4 +123,12 @@ impl Verb for Block {
     fn verdict(reply: &Bulk) -> u8 {
         reply.verdict()
     }
+}
+
+/// What the reader should know of a task that waits for another one, which nobody has named.
+fn waits_for_a_person(id: &TaskId) -> String {
+    format!(
+        "no open parent is linked, so it waits for a person: `supervisor link <parent> {id}` names what it waits for, \
+         `supervisor unblock {id}` lets it go on"
+    )
 }

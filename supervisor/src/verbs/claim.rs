@@ -1,23 +1,31 @@
 //! `claim`: takes a ready task by hand, for a worker that this supervisor does not run.
 
-use kernel::{Run, Task, TaskId};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Actor, Board, Run, StopReason, Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::daemon::{WorkerUids, provide_by_hand};
 use crate::failure::Failure;
 use crate::span::Span;
-use crate::terminal::Screen;
+use crate::terminal::{Screen, printable};
 
 /// The lease of a claim by hand.
 const LEASE: &str = "900";
+
+/// How long a client waits: the checkout of a large repository takes a while.
+const MADE: Duration = Duration::from_mins(3);
 
 /// Take a ready task by hand
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
 The claim is a lease: renew it with heartbeat, or the task goes back to ready
-when it runs out.
+when it runs out. The task's workspace is made, as for a run, and its path is
+printed. Where it cannot be made, the claim is given back.
 
 Examples:
   supervisor claim t_0123abcd
@@ -51,18 +59,27 @@ impl Verb for Claim {
     type Reply = Claimed;
 
     async fn run(self, call: Call) -> Result<Claimed, Failure> {
-        call.write(move |board, actor| {
-            let claimed = board.claim(&self.task_id, self.ttl.duration(), actor)?;
-            Ok(Claimed { task: claimed.task, run: claimed.run })
-        })
-        .await
+        let (service, handle) = (Arc::clone(&call.service), Arc::clone(&call.board));
+        let uids = blocking(move || WorkerUids::of(&service, &handle)).await?;
+        let claimed = call
+            .write(move |board, actor| {
+                let claimed = board.claim(&self.task_id, self.ttl.duration(), actor)?;
+                uids.give(board, &claimed.task)?;
+                Ok(Claimed { task: board.expect_task(&self.task_id)?, run: claimed.run })
+            })
+            .await?;
+        provide(&call, claimed).await
+    }
+
+    fn answered_within(&self) -> Duration {
+        MADE
     }
 
     fn show(reply: &Claimed, screen: &mut Screen) {
         screen.line(format!("Claimed {} as run {}", reply.task.id, reply.run.id));
         screen.line(format!(
             "Workspace: {}",
-            reply.task.workspace_path.as_deref().unwrap_or(&reply.task.workspace)
+            printable(reply.task.workspace_path.as_deref().unwrap_or(&reply.task.workspace))
         ));
         if let Some(expires) = reply.run.claim_expires {
             screen.line(format!(
@@ -72,4 +89,39 @@ impl Verb for Claim {
             ));
         }
     }
+}
+
+/// Makes the workspace of a task that was just claimed; where that fails, the claim is given back.
+async fn provide(call: &Call, claimed: Claimed) -> Result<Claimed, Failure> {
+    let Claimed { task, run } = claimed;
+    let (service, handle) = (Arc::clone(&call.service), Arc::clone(&call.board));
+    let made = blocking(move || provide_by_hand(&service, &handle, &task)).await;
+    let run = run.id;
+    let placement = match made {
+        Ok(placement) => placement,
+        Err(failure) => {
+            let reason = format!("its workspace was not made: {}", failure.message);
+            let back = move |board: &mut Board<'_>, actor: &Actor| {
+                board.stop_run(run, StopReason::Reclaimed, Some(&reason), actor).map(drop)
+            };
+            call.write_further(back).await?;
+            return Err(failure);
+        }
+    };
+    call.write_further(move |board, _| {
+        // A repeat of the request finds it recorded, and gets the same reply.
+        if board.expect_run(run)?.workspace_path.as_ref() != Some(&placement.path) {
+            board.record_workspace(run, &placement)?;
+        }
+        let run = board.expect_run(run)?;
+        Ok(Claimed { task: board.expect_task(&run.task_id)?, run })
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|panic| Failure::failed(format!("the workspace was not made: {panic}")))?
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb, person};
 use crate::client::Client;
+use crate::daemon::{Presence, check_workspace};
 use crate::details;
 use crate::failure::Failure;
 use crate::moment::{self, When};
@@ -215,9 +216,12 @@ impl Verb for Create {
         }
         let place = self.place()?;
         // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
-        if call.actor.kind != ActorKind::Worker {
-            crate::daemon::check_workspace(call.service.root(), &place, call.actor.uid)?;
-        }
+        let presence = match call.actor.kind {
+            ActorKind::Worker => Presence::There,
+            ActorKind::Person | ActorKind::System => {
+                check_workspace(call.service.root(), &place, call.actor.uid)?
+            }
+        };
         let lanes = call.service.lanes();
         if let Some(policy) = &self.policy {
             lanes.policy(policy)?;
@@ -228,6 +232,12 @@ impl Verb for Create {
         }
         if !self.skills.is_empty() {
             warnings.push(NO_SKILLS.to_owned());
+        }
+        if presence == Presence::ToBeMade {
+            let text = place.to_string();
+            let path = text.strip_prefix("dir:").unwrap_or(&text);
+            warnings
+                .push(format!("{path} does not exist yet: it is made when the task starts or is claimed"));
         }
         warnings.extend(unreachable_approver(self.approver.as_deref(), &call));
         let new = self.into_new_task()?;
@@ -264,7 +274,7 @@ pub(super) fn place(call: &Call, said: &str) -> Result<String, Failure> {
     let text = details::workspace(call.service.root(), call.board.name(), said);
     let create = Create { workspace: Some(text.unwrap_or_else(|| said.to_owned())), ..Create::default() };
     let place = create.place()?;
-    crate::daemon::check_workspace(call.service.root(), &place, call.actor.uid)?;
+    check_workspace(call.service.root(), &place, call.actor.uid)?;
     Ok(place.to_string())
 }
 

@@ -1,6 +1,6 @@
 //! `diagnostics`: what is wrong, since when, and what to do about it.
 
-use kernel::{BoardName, Diagnosed, Severity, TaskId};
+use kernel::{BoardName, Diagnosed, Severity, Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,13 +39,11 @@ impl Verb for Diagnostics {
 
     async fn run(self, call: Call) -> Result<Vec<Diagnosed>, Failure> {
         let board = call.board.name().clone();
-        let task = self.task.clone();
-        let found = call
+        let named = self.task.clone();
+        let (task, found) = call
             .read(move |view| {
-                if let Some(task) = &task {
-                    view.expect_task(task)?;
-                }
-                view.diagnose(task.as_ref())
+                let task = named.as_ref().map(|named| view.expect_task(named)).transpose()?;
+                Ok((task, view.diagnose(named.as_ref())?))
             })
             .await?;
         let mut found = diagnosis::complete(&call, found, self.task.as_ref()).await?;
@@ -65,6 +63,13 @@ impl Verb for Diagnostics {
             }
         }
         found.retain(|one| !one.diagnostics.is_empty());
+        // A task that is asked about has its row, unless only what is so bad was asked for.
+        if let Some(Task { id: task_id, title, status, assignee, .. }) =
+            task.filter(|_| self.severity.is_none())
+            && found.is_empty()
+        {
+            found.push(Diagnosed { task_id, title, status, assignee, diagnostics: Vec::new() });
+        }
         Ok(found)
     }
 
@@ -72,6 +77,10 @@ impl Verb for Diagnostics {
         if reply.is_empty() {
             screen.line("Nothing is wrong.");
             return;
+        }
+        for one in reply.iter().filter(|one| one.diagnostics.is_empty()) {
+            let head = format!("{} ({}): nothing is wrong", one.title, one.status);
+            screen.hanging(&format!("{}  ", one.task_id), &printable(&head));
         }
         for (severity, ink) in
             [(Severity::Critical, Ink::Red), (Severity::Error, Ink::Red), (Severity::Warning, Ink::Yellow)]

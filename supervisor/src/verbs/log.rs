@@ -49,10 +49,10 @@ pub(crate) struct Log {
 pub(crate) struct Logged {
     /// The task.
     pub(crate) task_id: TaskId,
-    /// The run.
-    pub(crate) run_id: RunId,
+    /// The run; none where the task has not been run yet.
+    pub(crate) run_id: Option<RunId>,
     /// The file.
-    pub(crate) path: String,
+    pub(crate) path: Option<String>,
     /// Where this piece starts, in bytes.
     pub(crate) offset: u64,
     /// Where the next piece starts.
@@ -61,6 +61,21 @@ pub(crate) struct Logged {
     pub(crate) ended: bool,
     /// The text; bytes that are no UTF-8 are shown as U+FFFD.
     pub(crate) text: String,
+}
+
+impl Logged {
+    /// What a task wrote that nobody has run.
+    fn of_no_run(task_id: TaskId) -> Self {
+        Logged {
+            task_id,
+            run_id: None,
+            path: None,
+            offset: 0,
+            next_offset: 0,
+            ended: false,
+            text: String::new(),
+        }
+    }
 }
 
 impl Verb for Log {
@@ -89,18 +104,18 @@ impl Verb for Log {
                 Failure::new(Code::NotFound, format!("{task_id} has no run {wanted}"))
                     .hint(format!("supervisor runs {task_id}"))
             })?,
-            None => runs.last().ok_or_else(|| {
-                Failure::new(Code::NotFound, format!("{task_id} has not been run yet, so it has no log"))
-                    .hint(format!("supervisor show {task_id} says what it waits for"))
-            })?,
+            None => match runs.last() {
+                Some(run) => run,
+                None => return Ok(Logged::of_no_run(task_id)),
+            },
         };
         // The path is derived, never taken from a request.
         let path = call.service.root().log(call.board.name(), &task_id, run.id);
         let ended = run.ended_at.is_some();
         let (offset, bytes) = read_piece(&path, self.offset, self.tail)?;
         Ok(Logged {
-            run_id: run.id,
-            path: path.display().to_string(),
+            run_id: Some(run.id),
+            path: Some(path.display().to_string()),
             offset,
             next_offset: offset + bytes.len() as u64,
             ended,
@@ -110,6 +125,9 @@ impl Verb for Log {
     }
 
     fn show(reply: &Logged, screen: &mut Screen) {
+        if reply.run_id.is_none() {
+            screen.line("No run yet.");
+        }
         let text = printable_output(&reply.text);
         if !text.is_empty() {
             screen.line(text.trim_end_matches('\n'));

@@ -1,0 +1,215 @@
+//! Tasks that somebody claims by hand: each has its workspace, as a run has, and its path is told.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Fleet, Repository, User};
+
+/// A user of no host, as whom root's workers can work.
+const OWNER: u32 = 64_322;
+
+/// A directory in which workers of the fleet may work, and who owns it.
+fn own_directory(fleet: &Fleet, user: User) -> (PathBuf, u32) {
+    let path = fleet.home().join("own");
+    fs::create_dir(&path).unwrap();
+    fleet.give(&path);
+    if user == User::Root {
+        chown(&path, Some(OWNER), Some(OWNER)).unwrap();
+    }
+    let owner = fs::metadata(&path).unwrap().uid();
+    (path, owner)
+}
+
+fn workspace(path: &Path) -> String {
+    format!("dir:{}", path.display())
+}
+
+/// A task that nothing here runs.
+fn task(fleet: &Fleet, more: &[&str]) -> Value {
+    fleet.json([&["create", "outside", "--assignee", "outside"], more].concat())
+}
+
+fn id(created: &Value) -> &str {
+    created["id"].as_str().unwrap()
+}
+
+#[test]
+fn a_claim_by_hand_makes_the_scratch_workspace_and_tells_its_path() {
+    for user in User::all() {
+        for fleet in [Fleet::offline_as(user), Fleet::boot_as(user)] {
+            let created = task(&fleet, &[]);
+            let id = id(&created);
+            assert_eq!(created["workspace_path"], json!(null));
+            let path = fleet.root().join("workspaces/default").join(id);
+
+            let told = fleet.cli(["claim", id]).ok().stdout;
+
+            assert!(told.contains(&format!("\nWorkspace: {}\n", path.display())), "{told}");
+            let meta = fs::metadata(&path).unwrap();
+            assert_eq!(meta.permissions().mode() & 0o777, 0o700);
+            let shown = fleet.show(id);
+            assert_eq!(shown["task"]["workspace_path"], path.display().to_string());
+            assert_eq!(shown["runs"][0]["workspace_path"], path.display().to_string());
+            if user == User::Root {
+                assert_eq!(shown["task"]["worker_uid"], meta.uid());
+                assert_ne!(meta.uid(), 0, "a workspace is never root's");
+            }
+            fleet.cli(["complete", id]).ok();
+            fleet.cli(["archive", id]).ok();
+            assert!(!path.exists(), "it goes as that of a run does");
+        }
+    }
+}
+
+#[test]
+fn a_directory_is_told_at_creation_and_a_missing_one_is_made_by_whoever_may() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let (own, owner) = own_directory(&fleet, user);
+        for (name, claims) in [("new/inner", false), ("other", true)] {
+            let path = own.join(name);
+            let place = workspace(&path);
+            let lane = if claims { "outside" } else { "shell" };
+            let args = ["create", "x", "--assignee", lane, "--body", "pwd", "--workspace", &place];
+            let created = fleet.json(args);
+            assert_eq!(created["workspace_path"], path.display().to_string());
+            assert!(created["warnings"].to_string().contains("does not exist yet"), "{created}");
+
+            let id = id(&created);
+            if claims {
+                let told = fleet.cli(["claim", id]).ok().stdout;
+                assert!(told.contains(&format!("\nWorkspace: {}\n", path.display())), "{told}");
+            } else {
+                assert_eq!(fleet.wait_for(id, "done")["latest_summary"], path.display().to_string());
+            }
+
+            let meta = fs::metadata(&path).unwrap();
+            assert_eq!((meta.uid(), meta.permissions().mode() & 0o777), (owner, 0o700));
+        }
+    }
+}
+
+#[test]
+fn a_directory_is_not_made_where_its_user_may_not() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        let (own, _) = own_directory(&fleet, user);
+        let closed = own.join("closed");
+        fs::create_dir(&closed).unwrap();
+        // As root a directory of root's, whose worker nobody may be; else one that this user may not write.
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+        let path = closed.join("new");
+        let refused = fleet.cli(["create", "x", "--workspace", &workspace(&path)]);
+        refused.refused(3, &format!("{} does not exist", path.display()));
+        let inside = fleet.root().join("boards/new");
+        fleet.cli(["create", "x", "--workspace", &workspace(&inside)]).refused(77, "closed to every worker");
+        assert!(!path.exists() && !inside.exists());
+        assert_eq!(fleet.json(["list"]), json!([]));
+    }
+}
+
+#[test]
+fn a_claim_whose_workspace_cannot_be_made_is_given_back_with_the_reason() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let (own, _) = own_directory(&fleet, user);
+        let path = own.join("gone");
+        let created = task(&fleet, &["--workspace", &workspace(&path)]);
+        fs::write(&path, "a file").unwrap();
+
+        fleet.cli(["claim", id(&created)]).refused(4, &path.display().to_string());
+
+        let shown = fleet.show(id(&created));
+        assert_eq!(
+            (&shown["task"]["status"], &shown["runs"][0]["outcome"]),
+            (&"ready".into(), &"reclaimed".into())
+        );
+        assert_eq!(shown["task"]["consecutive_failures"], 0);
+        fs::remove_file(&path).unwrap();
+        fleet.cli(["claim", id(&created)]).ok();
+        assert!(path.is_dir());
+    }
+}
+
+#[test]
+fn a_directory_in_which_a_run_works_is_not_claimed_by_hand() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let (own, _) = own_directory(&fleet, user);
+        let place = workspace(&own);
+        let busy = fleet.create("busy", "touch here; sleep 1000", &["--workspace", &place]);
+        fleet.eventually("it works there", || own.join("here").exists().then_some(()));
+        let created = task(&fleet, &["--workspace", &place]);
+
+        fleet.cli(["claim", id(&created)]).refused(4, &format!("task {busy}"));
+
+        assert_eq!(fleet.status_of(id(&created)), "ready");
+        fleet.cli(["archive", &busy]).ok();
+        fleet.eventually("the run has ended", || (fleet.status_of(&busy) == "archived").then_some(()));
+        fleet.cli(["claim", id(&created)]).ok();
+    }
+}
+
+#[test]
+fn a_worktree_is_made_for_a_claim_and_what_is_committed_there_stays_on_its_branch() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let repository = Repository::new(&fleet, "app");
+        let created = task(&fleet, &["--workspace", &repository.workspace()]);
+        let id = id(&created);
+
+        let claimed = fleet.json(["claim", id]);
+
+        let tree = repository.tree(id);
+        let told = json!([tree.display().to_string(), format!("task/{id}")]);
+        assert_eq!(json!([claimed["task"]["workspace_path"], claimed["task"]["branch_name"]]), told);
+        let commit = ["commit", "-q", "--allow-empty", "-m", "by hand"];
+        assert_eq!(repository.git_in(&tree, &commit).code, 0);
+        let tip = repository.git(&["rev-parse", &format!("task/{id}")]);
+        fleet.cli(["reclaim", id]).ok();
+        fleet.cli(["assign", id, "shell"]).ok();
+        fleet.cli(["edit", id, "--body", "git log -1 --format=%H"]).ok();
+        assert_eq!(fleet.wait_for(id, "done")["latest_summary"], tip, "a run goes on from it");
+    }
+}
+
+#[test]
+fn what_was_never_run_answers_as_what_was() {
+    let fleet = Fleet::offline();
+    let created = task(&fleet, &[]);
+    let id = id(&created);
+    assert_eq!(fleet.cli(["log", id]).ok().stdout, fleet.cli(["runs", id]).ok().stdout);
+    let logged = fleet.json(["log", id]);
+    assert_eq!(
+        (&logged["run_id"], &logged["text"], &logged["ended"]),
+        (&json!(null), &json!(""), &json!(false))
+    );
+    for verb in ["log", "runs", "show", "context", "attachments"] {
+        fleet.cli([verb, "t_00000000"]).refused(3, "no such task: t_00000000");
+    }
+    let row = json!([{"task_id": id, "title": "outside", "status": "ready", "assignee": "outside", "diagnostics": []}]);
+    assert_eq!(fleet.json(["diagnostics", "--task", id]), row);
+    let told = fleet.cli(["diagnostics", "--task", id]).ok().stdout;
+    assert_eq!(told, format!("{id}  outside (ready): nothing is wrong\n"));
+    assert_eq!(fleet.json(["diagnostics"]), json!([]));
+}
+
+#[test]
+fn a_block_for_a_dependency_that_is_not_linked_waits_for_a_person_and_says_so() {
+    let fleet = Fleet::boot();
+    let created = task(&fleet, &[]);
+    let id = id(&created);
+    let told = fleet.cli(["block", id, "after the release", "--kind", "dependency"]).ok().stdout;
+    assert!(told.starts_with(&format!("Blocked {id} (blocked): no open parent is linked")), "{told}");
+    assert!(told.contains(&format!("`supervisor unblock {id}`")), "{told}");
+    let worker = fleet.create("asks", "supervisor block 'the release' --kind dependency", &[]);
+    let shown = fleet.wait_for(&worker, "blocked");
+    assert_eq!(shown["task"]["block_kind"], "dependency");
+    let parent = task(&fleet, &[]);
+    fleet.cli(["link", parent["id"].as_str().unwrap(), &worker]).ok();
+    fleet.cli(["unblock", &worker]).ok();
+    assert_eq!(fleet.status_of(&worker), "todo");
+}
