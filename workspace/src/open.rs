@@ -68,7 +68,10 @@ impl OpenError {
             Self::Open { path, source } if source.kind() == std::io::ErrorKind::PermissionDenied => {
                 Some(format!("let this user enter and read {}", path.display()))
             }
-            Self::Symlink { target: None, .. } | Self::Open { .. } | Self::Examine { .. } => None,
+            Self::Symlink { path, target: None } => {
+                Some(format!("name the directory itself, as `realpath -m {}` prints it", path.display()))
+            }
+            Self::Open { .. } | Self::Examine { .. } => None,
         }
     }
 

@@ -61,7 +61,7 @@ fn require_free(
 ) -> Result<(), Failure> {
     let leases = service.root().leases();
     crate::paths::make_dir(&leases, 0o700)?;
-    let holder = LeaseHolder {
+    let holder = LeaseHolder::Run {
         board: board.name().to_string(),
         run: task.current_run_id.map_or(0, kernel::RunId::get),
         task: Some(task.id.to_string()),
