@@ -267,17 +267,20 @@ fn replies_that_nobody_reads_are_bounded_in_bytes() {
     let large = door.post("/api/v1/tasks", &json!({"title": "large", "body": body})).json(201);
     let large = large["id"].as_str().unwrap();
     let ask = format!(
-        "GET /api/v1/tasks/{large} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n"
+        "GET /api/v1/tasks/{large} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+         connection: close\r\n\r\n"
     );
-    let mut unread = begin(&fleet, &ask);
-    // Its reply has begun: from here on it is the one that is counted, and not the next.
-    let mut first = [0; 12];
-    unread.read_exact(&mut first).unwrap();
-    assert_eq!(&first, b"HTTP/1.1 200");
-    let refused = fleet.eventually("the first is counted", || {
-        let said = rest(begin(&fleet, &ask.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n")));
-        said.starts_with("HTTP/1.1 429 ").then_some(said)
+    // All are asked for before one is looked at: what nobody reads is given up after a while, and is not counted then.
+    let mut unread: Vec<UnixStream> = (0..4).map(|_| begin(&fleet, &ask)).collect();
+    let heads = unread.iter_mut().map(|stream| {
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap();
+        head
     });
+    let heads: Vec<[u8; 12]> = heads.collect();
+    assert!(heads.contains(b"HTTP/1.1 200"), "{heads:?}");
+    let at = heads.iter().position(|head| head == b"HTTP/1.1 429").expect("one of them was too many");
+    let refused = rest(unread.swap_remove(at));
     assert!(refused.contains("unread_bytes_per_run"), "{refused}");
     all_is_well(&fleet);
     drop(unread);
@@ -335,12 +338,12 @@ struct Delays {
     status: Duration,
 }
 
-/// Looks as long as is said, and at least three times.
+/// Looks as long as is said, and at least twice.
 fn delays(fleet: &Fleet, during: Duration) -> Delays {
     let mut worst = Delays { task: Duration::ZERO, status: Duration::ZERO };
     let begin = Instant::now();
     let mut looks = 0;
-    while looks < 3 || begin.elapsed() < during {
+    while looks < 2 || begin.elapsed() < during {
         let start = Instant::now();
         let task =
             fleet.create("n", "supervisor heartbeat > /dev/null; echo fine", &["--tenant", "neighbour"]);
@@ -375,7 +378,7 @@ fn hostile_workers_that_try_everything_at_once_delay_neither_a_neighbour_nor_the
     let during = measured.unwrap_or_default();
     for user in User::all() {
         let fleet = Fleet::boot_as(user);
-        let calm = delays(&fleet, during / 5);
+        let calm = measured.map(|during| delays(&fleet, during / 5));
         let attack = include_str!("siege/attack.py");
         let script = format!("cat > attack.py <<'END'\n{attack}\nEND\nexec python3 attack.py");
         let body = "x".repeat(100_000);
@@ -391,8 +394,11 @@ fn hostile_workers_that_try_everything_at_once_delay_neither_a_neighbour_nor_the
         let besieged = delays(&fleet, during);
 
         println!("{user:?}: {besieged:?}, {calm:?} before; daemon: {} MiB", peak(&fleet));
+        fleet.eventually("a door or a request was refused", || {
+            fleet.log().contains("throttled").then_some(())
+        });
         assert!(hostile.iter().all(|task| fleet.status_of(task) == "running"), "the attack still went on");
-        if measured.is_some() {
+        if let Some(calm) = calm {
             assert!(besieged.task < calm.task + Duration::from_secs(1), "{besieged:?}");
             assert!(besieged.status < calm.status + Duration::from_millis(500), "{besieged:?}");
         }
@@ -401,7 +407,6 @@ fn hostile_workers_that_try_everything_at_once_delay_neither_a_neighbour_nor_the
             fs::write(workspace.join("enough"), "").unwrap();
             let done = fleet.wait_for(task, "done");
             println!("{}", done["latest_summary"]);
-            assert!(!bounds_met(&fleet, task).is_empty());
         }
     }
 }
