@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{EventId, Profile, TaskId, Tenant};
+use crate::limits::REPLY_TO_PERSON;
 use crate::status::Status;
 use crate::task::Task;
 use crate::words::words;
@@ -67,6 +68,8 @@ pub struct Filter {
     pub limit: u32,
     /// Where the page before ended.
     pub cursor: Option<String>,
+    /// The page ends where its texts have so many bytes; one task is always on it.
+    pub bytes: usize,
 }
 
 impl Default for Filter {
@@ -83,6 +86,7 @@ impl Default for Filter {
             sort: Sort::Priority,
             limit: 200,
             cursor: None,
+            bytes: REPLY_TO_PERSON,
         }
     }
 }
@@ -113,6 +117,26 @@ pub struct EventFilter {
     pub assignee: Option<Profile>,
     /// Whether the limit keeps the newest instead of the oldest; the order stays.
     pub newest_first: bool,
+    /// The list ends where its payloads have so many bytes; one event is always on it.
+    pub bytes: usize,
+}
+
+/// Some of the rows of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part<T> {
+    /// The rows.
+    pub rows: Vec<T>,
+    /// Whether there are more, beyond the end from which they were counted.
+    pub more: bool,
+}
+
+impl<T> Part<T> {
+    /// Keeps at most `limit` of the rows that were read, one more than that where there are more.
+    pub(crate) fn of(mut rows: Vec<T>, limit: usize) -> Self {
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        Self { rows, more }
+    }
 }
 
 impl Default for EventFilter {
@@ -125,6 +149,7 @@ impl Default for EventFilter {
             kinds: Vec::new(),
             assignee: None,
             newest_first: false,
+            bytes: REPLY_TO_PERSON,
         }
     }
 }

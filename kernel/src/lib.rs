@@ -78,6 +78,8 @@ mod fold_tests;
 #[cfg(test)]
 mod history_tests;
 #[cfg(test)]
+mod part_tests;
+#[cfg(test)]
 mod ready_tests;
 #[cfg(test)]
 mod rivals_tests;
@@ -98,7 +100,7 @@ pub use context::{Context, ContextLimits, PlaceOf};
 pub use diagnose::{Diagnosed, Diagnostic, Remedy, Severity};
 pub use entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use error::{Error, ErrorCode, StorageKind};
-pub use filter::{Archived, EventFilter, Filter, Page, Sort};
+pub use filter::{Archived, EventFilter, Filter, Page, Part, Sort};
 pub use fold::{Folded, Horizon};
 pub use hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 pub use id::{

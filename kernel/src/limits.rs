@@ -22,6 +22,12 @@ pub const ATTACHMENT: u64 = 25 * 1024 * 1024;
 pub const ATTACHMENTS: usize = 1000;
 /// The files that a run may declare as parts of its result.
 pub const ARTIFACTS: usize = 100;
+/// The parents of one task.
+pub const PARENTS: usize = 1000;
+/// The children of one task: they are promoted in one transaction.
+pub const CHILDREN: usize = 10_000;
+/// The rows of one kind in one reply: comments, runs, tasks. Events are shorter, and have a limit of their own.
+pub const REPLY_ROWS: u32 = 1000;
 /// The texts of one kind that a worker gets in one reply, in bytes: of a thread, of the runs of a task.
 pub const REPLY_TO_WORKER: usize = 1024 * KIB;
 /// The same for people.
@@ -40,6 +46,11 @@ impl Room {
             ActorKind::Worker => REPLY_TO_WORKER,
             ActorKind::Person | ActorKind::System => REPLY_TO_PERSON,
         })
+    }
+
+    /// The room of so many bytes.
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self(bytes)
     }
 
     /// The room for what a context is made from, far more than it shows.

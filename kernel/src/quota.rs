@@ -30,6 +30,8 @@ words! {
         TenantEntries => "tenant_entries",
         /// The bytes of those texts and files.
         TenantBytes => "tenant_bytes",
+        /// The events of a tenant's tasks that the log has: whatever a worker causes leaves one.
+        TenantEvents => "tenant_events",
     }
 }
 
@@ -46,6 +48,7 @@ impl Bound {
             Bound::AttachmentBytes => 1 << 30,
             Bound::TenantEntries => 2_000_000,
             Bound::TenantBytes => 64 << 30,
+            Bound::TenantEvents => 50_000_000,
         }
     }
 
@@ -61,6 +64,7 @@ impl Bound {
             Bound::TextBytes => "bytes of text written by this run",
             Bound::TenantEntries => "tasks, comments and files of this tenant",
             Bound::TenantBytes => "bytes of text and files of this tenant",
+            Bound::TenantEvents => "events of this tenant",
         }
     }
 }
@@ -103,6 +107,9 @@ impl Quotas {
         let hint = match bound {
             Bound::TenantEntries | Bound::TenantBytes => {
                 "an operator makes room with `supervisor archive --rm`, or raises it in [quotas] of supervisor.toml"
+            }
+            Bound::TenantEvents => {
+                "an operator folds old events with `supervisor gc`, or raises it in [quotas] of supervisor.toml"
             }
             Bound::Creates
             | Bound::Comments

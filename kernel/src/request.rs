@@ -7,6 +7,9 @@ use sha2::Digest as _;
 use crate::actor::{Actor, ActorKind};
 use crate::id::{Digest, RequestId, RunId};
 
+/// What the name of a run begins with; those of people and of the supervisor begin otherwise.
+const RUN: &str = "run:";
+
 /// Who sends a request. Two runs of one profile are two callers, and so are two users of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller(String);
@@ -23,7 +26,12 @@ impl Caller {
 
     /// Returns the worker of a run, which may have ended.
     pub fn run(run: RunId) -> Self {
-        Self(format!("run:{run}"))
+        Self(format!("{RUN}{run}"))
+    }
+
+    /// Returns whether it is the worker of a run.
+    pub(crate) fn is_run(&self) -> bool {
+        self.0.starts_with(RUN)
     }
 
     pub(crate) fn as_str(&self) -> &str {

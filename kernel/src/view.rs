@@ -11,10 +11,12 @@ use crate::blobs::Extent;
 use crate::clock::{Clock, Timestamp};
 use crate::context::{self, Context, ContextLimits, PlaceOf};
 use crate::error::Error;
-use crate::filter::{EventFilter, Filter, Page};
+use crate::filter::{EventFilter, Filter, Page, Part};
 use crate::hold::Hold;
-use crate::id::{AttachmentId, BoardId, BoardName, Digest, EventId, Profile, RunId, TaskId, Tenant};
-use crate::limits::Room;
+use crate::id::{
+    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant,
+};
+use crate::limits::{self, Room};
 use crate::note::{Attachment, Comment, Event};
 use crate::ready::{self, Accounts, Answer};
 use crate::request::Request;
@@ -173,14 +175,43 @@ impl View<'_> {
         comments::list(self.conn, id)
     }
 
-    /// Returns the comments of a task, oldest first, for somebody who asks: the newest whole, as far as a reply has room.
-    pub fn thread(&self, id: &TaskId, actor: &Actor) -> Result<Vec<Comment>, Error> {
-        comments::within(self.conn, id, Room::of(actor))
+    /// Returns the latest comments of a task, or the latest before one of them, oldest first, for somebody who asks: at most
+    /// [`limits::REPLY_ROWS`], the newest whole, as far as a reply has room.
+    pub fn thread(
+        &self,
+        id: &TaskId,
+        before: Option<CommentId>,
+        actor: &Actor,
+    ) -> Result<Part<Comment>, Error> {
+        comments::within(self.conn, id, before, Room::of(actor))
     }
 
-    /// Returns the runs of a task, oldest first, for somebody who asks: the newest whole, as far as a reply has room.
-    pub fn history(&self, id: &TaskId, actor: &Actor) -> Result<Vec<Run>, Error> {
-        runs::within(self.conn, id, Room::of(actor))
+    /// Returns the latest runs of a task, oldest first, for somebody who asks: at most [`limits::REPLY_ROWS`], the newest
+    /// whole, as far as a reply has room.
+    pub fn history(&self, id: &TaskId, actor: &Actor) -> Result<Part<Run>, Error> {
+        runs::latest(self.conn, id, Room::of(actor))
+    }
+
+    /// Returns the runs of a task after one of them, oldest first, for somebody who asks: at most `limit` and
+    /// [`limits::REPLY_ROWS`], whole as far as a reply has room.
+    pub fn history_after(
+        &self,
+        id: &TaskId,
+        after: RunId,
+        limit: u32,
+        actor: &Actor,
+    ) -> Result<Part<Run>, Error> {
+        runs::after(self.conn, id, after, limit.min(limits::REPLY_ROWS), Room::of(actor))
+    }
+
+    /// Returns the parents of a task, as many as a task may have.
+    pub fn some_parents(&self, id: &TaskId) -> Result<Part<TaskId>, Error> {
+        Ok(Part::of(self.parents(id)?, limits::PARENTS))
+    }
+
+    /// Returns the children of a task, as many as a task may have.
+    pub fn some_children(&self, id: &TaskId) -> Result<Part<TaskId>, Error> {
+        Ok(Part::of(self.children(id)?, limits::CHILDREN))
     }
 
     /// Returns the attachments of a task, oldest first.
@@ -254,6 +285,11 @@ impl View<'_> {
 
     /// Returns events, oldest first.
     pub fn events(&self, filter: &EventFilter) -> Result<Vec<Event>, Error> {
+        self.some_events(filter).map(|part| part.rows)
+    }
+
+    /// Returns events, oldest first, and whether there are more than the filter lets through at once.
+    pub fn some_events(&self, filter: &EventFilter) -> Result<Part<Event>, Error> {
         events::list(self.conn, filter)
     }
 

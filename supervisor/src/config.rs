@@ -41,6 +41,7 @@ pub(crate) struct QuotaConfig {
     text_bytes: Option<u64>,
     tenant_entries: Option<u64>,
     tenant_bytes: Option<u64>,
+    tenant_events: Option<u64>,
     /// How long a worker may hold its account.
     longest_hold: Option<Span>,
 }
@@ -59,6 +60,7 @@ impl QuotaConfig {
             (Bound::TextBytes, self.text_bytes),
             (Bound::TenantEntries, self.tenant_entries),
             (Bound::TenantBytes, self.tenant_bytes),
+            (Bound::TenantEvents, self.tenant_events),
         ];
         let limits = said.into_iter().filter_map(|(bound, limit)| Some((bound, limit?)));
         let mut quotas = limits.fold(Quotas::default(), |quotas, (bound, limit)| quotas.with(bound, limit));

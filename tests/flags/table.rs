@@ -338,6 +338,9 @@ pub(super) const TABLE: &[Row] = &[
     ("request-review", "result", Lines("request-review {ready}", "request-review {ready} --result r")),
     ("request-review", "reviewer", Lines("request-review {ready}", "request-review {ready} --reviewer ann")),
     ("request-review", "summary", Lines("request-review {ready}", "request-review {ready} --summary s")),
+    ("runs", "cursor", Test("tests/pages.rs", "the_runs_of_a_task_come_in_pages")),
+    ("runs", "limit", Test("tests/pages.rs", "the_runs_of_a_task_come_in_pages")),
+    ("runs", "page", Lines("runs {done} --json", "runs {done} --json --page")),
     (
         "runs",
         "state-name",
@@ -356,6 +359,14 @@ pub(super) const TABLE: &[Row] = &[
     ),
     ("schedule", "at", Lines("schedule {ready}", "schedule {ready} --at 2h")),
     ("schedule", "ids", Lines("schedule {ready}", "schedule {ready} --ids {parent}")),
+    (
+        "show",
+        "before-comment",
+        Test(
+            "tests/pages.rs",
+            "what_does_not_fit_into_a_reply_comes_in_pages_and_a_command_line_puts_them_together",
+        ),
+    ),
     (
         "show",
         "state-name",

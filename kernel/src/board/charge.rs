@@ -13,18 +13,24 @@ pub(super) struct Cost {
     bound: Bound,
     text: u64,
     file: u64,
+    links: u64,
 }
 
 impl Cost {
     /// One of what a bound counts.
     pub(super) fn one(bound: Bound) -> Self {
-        Self { bound, text: 0, file: 0 }
+        Self { bound, text: 0, file: 0, links: 0 }
     }
 
     /// The same with texts.
     pub(super) fn text<'t>(self, texts: impl IntoIterator<Item = &'t str>) -> Self {
         let length: usize = texts.into_iter().map(str::len).sum();
         Self { text: self.text.saturating_add(u64::try_from(length).unwrap_or(u64::MAX)), ..self }
+    }
+
+    /// The same with links.
+    pub(super) fn links(self, count: usize) -> Self {
+        Self { links: u64::try_from(count).unwrap_or(u64::MAX), ..self }
     }
 
     /// The same with a file.
@@ -40,10 +46,17 @@ impl Board<'_> {
     pub(super) fn charge(&self, actor: &Actor, cost: Cost) -> Result<(), Error> {
         let Some(own) = &actor.run else { return Ok(()) };
         let tenant = actor.tenant.as_ref().map_or("", Tenant::as_str);
-        let (entries, bytes) = usage::of_tenant(self.conn(), tenant)?;
-        self.quotas.require(Bound::TenantEntries, entries.saturating_add(1))?;
-        self.quotas.require(Bound::TenantBytes, bytes.saturating_add(cost.text).saturating_add(cost.file))?;
-        let more = [(cost.bound, 1), (Bound::TextBytes, cost.text), (Bound::AttachmentBytes, cost.file)];
+        let kept = usage::of_tenant(self.conn(), tenant)?;
+        let bytes = kept.bytes.saturating_add(cost.text).saturating_add(cost.file);
+        self.quotas.require(Bound::TenantEntries, kept.entries.saturating_add(1))?;
+        self.quotas.require(Bound::TenantBytes, bytes)?;
+        self.quotas.require(Bound::TenantEvents, kept.events.saturating_add(1))?;
+        let more = [
+            (cost.bound, 1),
+            (Bound::TextBytes, cost.text),
+            (Bound::AttachmentBytes, cost.file),
+            (Bound::Links, cost.links),
+        ];
         for (bound, more) in more.into_iter().filter(|(_, more)| *more > 0) {
             self.quotas.require(bound, usage::add(self.conn(), own.run, bound, more)?)?;
         }

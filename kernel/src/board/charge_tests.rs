@@ -32,9 +32,11 @@ fn once(bench: &Bench, bound: Bound, actor: &Actor) -> Result<(), Error> {
         let id = actor.run.as_ref().map_or_else(|| "t_00000000".parse().unwrap(), |own| own.task.clone());
         match bound {
             Bound::Creates => board.create(titled("more"), &actor).map(drop),
-            Bound::Comments | Bound::TextBytes | Bound::TenantEntries | Bound::TenantBytes => {
-                board.comment(&id, "twelve bytes", None, &actor).map(drop)
-            }
+            Bound::Comments
+            | Bound::TextBytes
+            | Bound::TenantEntries
+            | Bound::TenantBytes
+            | Bound::TenantEvents => board.comment(&id, "twelve bytes", None, &actor).map(drop),
             Bound::Attachments | Bound::AttachmentBytes => {
                 board.attach(&id, &file("a", 100), &actor).map(drop)
             }
@@ -58,6 +60,8 @@ fn every_bound_refuses_what_goes_beyond_it_and_says_which_how_much_and_what_to_d
             // The task of the worker counts for its tenant, with the three bytes of its title.
             Bound::TenantEntries => 3,
             Bound::TextBytes | Bound::TenantBytes => 30,
+            // The task of the worker was created and claimed.
+            Bound::TenantEvents => 4,
             Bound::Creates
             | Bound::Comments
             | Bound::Attachments
@@ -139,8 +143,10 @@ fn limits_change_without_a_restart_and_a_new_run_counts_anew() {
 fn what_a_tenant_keeps_is_counted_through_edits_moves_and_deletions() {
     let bench = bench(Quotas::default());
     let tenant: Tenant = "acme".parse().unwrap();
-    let kept =
-        |bench: &Bench| bench.readers.with(|view| crate::store::usage::of_tenant(view.conn, "acme")).unwrap();
+    let kept = |bench: &Bench| {
+        let kept = bench.readers.with(|view| crate::store::usage::of_tenant(view.conn, "acme")).unwrap();
+        (kept.entries, kept.bytes)
+    };
     let id = bench.create(NewTask { tenant: Some(tenant), ..titled("four") }).id;
     let task = id.clone();
     let number = bench
@@ -176,12 +182,75 @@ fn a_reply_to_a_worker_has_the_newest_texts_whole_and_says_what_it_leaves_out() 
             (0..6).try_for_each(|_| board.comment(&id, &long, None, &alice()).map(drop))
         })
         .unwrap();
-    let thread = bench.readers.with(|view| view.thread(&own(&actor), &actor)).unwrap();
+    let thread = bench.readers.with(|view| view.thread(&own(&actor), None, &actor)).unwrap().rows;
     let sizes: Vec<usize> = thread.iter().map(|comment| comment.body.len()).collect();
     assert_eq!(sizes[3..], [crate::limits::COMMENT; 4]);
     for left_out in &thread[..3] {
         assert!(left_out.body.starts_with("[left out: "), "{}", left_out.body);
     }
-    let all = bench.readers.with(|view| view.thread(&own(&actor), &alice())).unwrap();
+    let all = bench.readers.with(|view| view.thread(&own(&actor), None, &alice())).unwrap().rows;
     assert_eq!(all[0].body, "short and old");
+}
+
+#[test]
+fn a_task_has_no_more_children_than_are_promoted_at_once_and_parents_given_at_its_birth_are_charged() {
+    let bench = bench(Quotas::default().with(Bound::Links, 2));
+    let actor = worker(&bench, "acme");
+    let id = own(&actor);
+    let with_parent = NewTask { parents: vec![id.clone()], ..titled("child") };
+    for _ in 0..2 {
+        let (new, actor) = (with_parent.clone(), actor.clone());
+        bench.call(move |board| board.create(new, &actor)).unwrap();
+    }
+    let (new, by) = (with_parent.clone(), actor.clone());
+    let refused = bench.call(move |board| board.create(new, &by)).unwrap_err();
+    assert!(refused.to_string().starts_with("links: "), "{refused}");
+
+    let most = crate::limits::CHILDREN;
+    let new = with_parent.clone();
+    bench
+        .call(move |board| (2..most).try_for_each(|_| board.create(new.clone(), &alice()).map(drop)))
+        .unwrap();
+    let refused = bench.call(move |board| board.create(with_parent, &alice())).unwrap_err();
+    assert!(refused.to_string().contains("10000 children"), "{refused}");
+    assert!(refused.hint().is_some());
+    let other = bench.create(NewTask { tenant: actor.tenant.clone(), ..titled("other") }).id;
+    let refused = bench
+        .call(move |board| board.link(&id, &other, crate::AtWork::TakeBack, &alice()).map(drop))
+        .unwrap_err();
+    assert!(refused.to_string().contains("10000 children"), "{refused}");
+}
+
+#[test]
+fn the_stored_replies_of_a_run_are_bounded_and_the_latest_are_kept() {
+    let bench = bench(Quotas::default());
+    let actor = worker(&bench, "acme");
+    let caller = crate::Caller::of(&actor);
+    let request = |at: usize| {
+        crate::Request::new(caller.clone(), "heartbeat", format!("id-{at}").parse().unwrap(), b"{}")
+    };
+    for at in 0..1100 {
+        bench.writer.submit_once(request(at), move |_| Ok(at), |_| {});
+    }
+    bench.call(|_| Ok(())).unwrap();
+    let stored = |at: usize| bench.readers.with(|view| view.stored_reply(&request(at))).unwrap().is_some();
+    let kept: Vec<usize> = (0..1100).filter(|at| stored(*at)).collect();
+    assert_eq!(kept, (100..1100).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_runs_have_used_is_no_part_of_what_the_log_says() {
+    let bench = bench(Quotas::default());
+    let actor = worker(&bench, "acme");
+    once(&bench, Bound::Comments, &actor).unwrap();
+    let conn = rusqlite::Connection::open(&bench.path).unwrap();
+    let rows = || conn.query_row("SELECT count(*) FROM run_counts", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_ne!(rows(), 0);
+    bench.check();
+    conn.execute("DELETE FROM run_counts", []).unwrap();
+    bench.check();
+    once(&bench, Bound::Comments, &actor).unwrap();
+    bench.finish(actor.run.clone().unwrap().run, EndCause::Stopped(StopReason::Preempted));
+    assert_eq!(rows(), 0, "they go with the run");
+    bench.check();
 }

@@ -66,6 +66,7 @@ impl Board<'_> {
         };
         tasks::insert(self.conn(), &new, &birth)?;
         for parent in &new.parents {
+            self.require_room_beneath(parent)?;
             links::insert(self.conn(), parent, &id)?;
         }
         let payload = json!({
@@ -168,6 +169,7 @@ fn cost(new: &NewTask) -> Cost {
         .text([new.title.as_str(), new.workspace.as_str()])
         .text(texts.into_iter().flatten().map(String::as_str))
         .text(new.skills.iter().chain(&new.artifacts).map(String::as_str))
+        .links(new.parents.len())
 }
 
 fn validate(new: &NewTask) -> Result<(), Error> {
@@ -205,15 +207,16 @@ fn validate(new: &NewTask) -> Result<(), Error> {
     }
     list("skills", &new.skills)?;
     list("artifacts", &new.artifacts)?;
-    if new.parents.len() > 1000 {
-        let count = new.parents.len();
-        return Err(Error::invalid(
-            "parents",
-            format!("{count} parents, the limit is 1000"),
-            "link them in stages",
-        ));
+    if new.parents.len() > limits::PARENTS {
+        return Err(too_many_parents(new.parents.len()));
     }
     Ok(())
+}
+
+/// The refusal of more parents than a task may have.
+pub(super) fn too_many_parents(count: usize) -> Error {
+    let limit = limits::PARENTS;
+    Error::invalid("parents", format!("{count} parents, the limit is {limit}"), "link them in stages")
 }
 
 /// Refuses a list that is too long, or whose entries are.

@@ -5,11 +5,13 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::charge::Cost;
+use super::create::too_many_parents;
 use super::{Board, Effect, Settled};
 use crate::actor::{Actor, ActorKind};
 use crate::authority;
 use crate::error::Error;
 use crate::id::TaskId;
+use crate::limits;
 use crate::outcome::{EndCause, Ending, StopReason};
 use crate::quota::Bound;
 use crate::run::{Holder, Run};
@@ -66,6 +68,10 @@ impl Board<'_> {
         self.require_awaitable(&above)?;
         let run = self.require_waiting(&above, &below, at_work, actor)?;
         let label = actor.label();
+        self.require_room_beneath(parent)?;
+        if links::has_parents(self.conn(), child, limits::PARENTS)? {
+            return Err(too_many_parents(limits::PARENTS + 1));
+        }
         if links::insert(self.conn(), parent, child)? {
             self.charge(actor, Cost::one(Bound::Links))?;
             let payload = json!({ "parent": parent, "child": child });
@@ -93,6 +99,19 @@ impl Board<'_> {
         let payload = json!({ "parent": parent, "child": child });
         self.tell(&below, None, "unlinked", Some(payload), &actor.label())?;
         self.regate(child, &actor.label())
+    }
+
+    /// Refuses another child of a task that has as many as are promoted at once.
+    pub(super) fn require_room_beneath(&self, parent: &TaskId) -> Result<(), Error> {
+        if !links::has_children(self.conn(), parent, limits::CHILDREN)? {
+            return Ok(());
+        }
+        let message = format!("{parent} has {} children, the most that there may be", limits::CHILDREN);
+        Err(Error::invalid(
+            "parents",
+            message,
+            "put a task between: let it wait for this one, and others for it",
+        ))
     }
 
     /// Refuses a parent that will never be done.

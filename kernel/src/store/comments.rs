@@ -6,6 +6,7 @@ use super::convert::Step as _;
 use crate::actor::ActorKind;
 use crate::clock::Timestamp;
 use crate::error::Error;
+use crate::filter::Part;
 use crate::id::{CommentId, RunId, TaskId};
 use crate::limits::{self, Room};
 use crate::note::Comment;
@@ -57,15 +58,22 @@ pub(crate) fn count(conn: &Connection, task: &TaskId) -> Result<i64, Error> {
         .step("count the comments")
 }
 
-/// Lists the comments of a task, oldest first. The newest have their texts, as far as there is room.
-pub(crate) fn within(conn: &Connection, task: &TaskId, mut room: Room) -> Result<Vec<Comment>, Error> {
-    let mut found: Vec<Comment> = conn
+/// Lists the latest comments of a task, or the latest before one of them, oldest first. The newest have their texts, as far
+/// as there is room.
+pub(crate) fn within(
+    conn: &Connection,
+    task: &TaskId,
+    before: Option<CommentId>,
+    mut room: Room,
+) -> Result<Part<Comment>, Error> {
+    let found: Vec<Comment> = conn
         .prepare_cached(
             "SELECT id, task_id, author, author_kind, octet_length(body) AS size, body, run_id, created_at \
-             FROM task_comments WHERE task_id = ?1 ORDER BY id DESC",
+             FROM task_comments WHERE task_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
         )
         .and_then(|mut statement| {
-            let rows = statement.query_map([task], |row| {
+            let before = before.map_or(i64::MAX, |comment| comment.0);
+            let rows = statement.query_map(params![task, before, limits::REPLY_ROWS + 1], |row| {
                 let size = usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX);
                 // A text that has no room is never read.
                 let body = if room.take(size) { row.get("body")? } else { limits::left_out(size) };
@@ -74,8 +82,9 @@ pub(crate) fn within(conn: &Connection, task: &TaskId, mut room: Room) -> Result
             rows.collect()
         })
         .step("list comments")?;
-    found.reverse();
-    Ok(found)
+    let mut part = Part::of(found, limits::REPLY_ROWS as usize);
+    part.rows.reverse();
+    Ok(part)
 }
 
 /// Reads every comment, for what cannot be read.

@@ -1,14 +1,15 @@
 //! The event log.
 
 use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, Row, params, params_from_iter};
+use rusqlite::{Connection, Row, Rows, params, params_from_iter};
 use serde_json::Value;
 
 use super::convert::{Step as _, json, text_or_none, to_json};
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::filter::EventFilter;
+use crate::filter::{EventFilter, Part};
 use crate::id::{EventId, RunId, TaskId};
+use crate::limits::Room;
 use crate::note::Event;
 use crate::status::Change;
 
@@ -72,9 +73,10 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-pub(crate) fn list(conn: &Connection, filter: &EventFilter) -> Result<Vec<Event>, Error> {
+pub(crate) fn list(conn: &Connection, filter: &EventFilter) -> Result<Part<Event>, Error> {
     let mut sql = String::from(
-        "SELECT id, task_id, run_id, tenant, kind, payload, actor, created_at FROM task_events WHERE id > ?",
+        "SELECT id, task_id, run_id, tenant, kind, payload, actor, created_at, \
+           ifnull(octet_length(payload), 0) AS size FROM task_events WHERE id > ?",
     );
     let mut values: Vec<Sql> = vec![filter.since.0.into()];
     if let Some(task) = &filter.task {
@@ -96,17 +98,29 @@ pub(crate) fn list(conn: &Connection, filter: &EventFilter) -> Result<Vec<Event>
         values.extend(filter.kinds.iter().map(|kind| Sql::from(kind.clone())));
     }
     sql.push_str(if filter.newest_first { " ORDER BY id DESC LIMIT ?" } else { " ORDER BY id LIMIT ?" });
-    values.push(i64::from(filter.limit).into());
-    let mut events = conn
+    values.push(i64::from(filter.limit).saturating_add(1).into());
+    let mut part = conn
         .prepare_cached(&sql)
-        .and_then(|mut statement| {
-            statement.query_map(params_from_iter(values), read)?.collect::<Result<Vec<_>, _>>()
-        })
+        .and_then(|mut statement| some(&mut statement.query(params_from_iter(values))?, filter))
         .step("list events")?;
     if filter.newest_first {
-        events.reverse();
+        part.rows.reverse();
     }
-    Ok(events)
+    Ok(part)
+}
+
+/// Reads as many events as a list may have; what has no room is never read.
+fn some(rows: &mut Rows<'_>, filter: &EventFilter) -> rusqlite::Result<Part<Event>> {
+    let (mut events, mut room) = (Vec::new(), Room::new(filter.bytes));
+    let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+    while let Some(row) = rows.next()? {
+        let fits = room.take(usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX));
+        if events.len() >= limit || !(fits || events.is_empty()) {
+            return Ok(Part { rows: events, more: true });
+        }
+        events.push(read(row)?);
+    }
+    Ok(Part { rows: events, more: false })
 }
 
 pub(crate) fn last(conn: &Connection) -> Result<EventId, Error> {

@@ -29,6 +29,23 @@ pub(crate) fn children(conn: &Connection, parent: &TaskId) -> Result<Vec<TaskId>
     list(conn, "SELECT child_id FROM task_links WHERE parent_id = ?1 ORDER BY child_id", parent)
 }
 
+/// Returns whether a task has at least so many parents.
+pub(crate) fn has_parents(conn: &Connection, child: &TaskId, count: usize) -> Result<bool, Error> {
+    has(conn, "SELECT 1 FROM task_links WHERE child_id = ?1 LIMIT 1 OFFSET ?2", child, count)
+}
+
+/// Returns whether a task has at least so many children.
+pub(crate) fn has_children(conn: &Connection, parent: &TaskId, count: usize) -> Result<bool, Error> {
+    has(conn, "SELECT 1 FROM task_links WHERE parent_id = ?1 LIMIT 1 OFFSET ?2", parent, count)
+}
+
+fn has(conn: &Connection, sql: &str, id: &TaskId, count: usize) -> Result<bool, Error> {
+    let before = i64::try_from(count).unwrap_or(i64::MAX).saturating_sub(1);
+    conn.prepare_cached(sql)
+        .and_then(|mut statement| statement.exists(params![id, before]))
+        .step("count the links")
+}
+
 /// Lists the parents that are not done; an archived one that was done is done.
 pub(crate) fn open_parents(conn: &Connection, child: &TaskId) -> Result<Vec<TaskId>, Error> {
     list(

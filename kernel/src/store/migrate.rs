@@ -13,6 +13,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0005.sql")),
     M::up(include_str!("migrations/0006.sql")),
     M::up(include_str!("migrations/0007.sql")),
+    M::up(include_str!("migrations/0008.sql")),
 ];
 
 /// Returns every migration that there is.

@@ -3,14 +3,15 @@
 use std::cmp::Ordering;
 
 use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, Rows, params_from_iter};
 use serde_json::Value;
 
 use super::convert::Step as _;
 use super::tasks::{TASK, read};
 use crate::error::Error;
-use crate::filter::{Archived, Filter, Sort};
+use crate::filter::{Archived, Filter, Part as Found, Sort};
 use crate::id::{Profile, Tenant};
+use crate::limits::Room;
 use crate::status::Status;
 use crate::task::Task;
 
@@ -19,23 +20,51 @@ pub(crate) fn list(conn: &Connection, filter: &Filter) -> Result<(Vec<Task>, Opt
     let order = order(filter.sort);
     let limit = filter.limit.clamp(1, 10_000);
     let mut tasks = Vec::new();
+    let mut more = false;
     for part in parts(filter) {
         let (sql, values) = query(part, filter, limit + 1)?;
-        let found: Vec<Task> = conn
+        let found = conn
             .prepare_cached(&sql)
-            .and_then(|mut statement| statement.query_map(params_from_iter(values), read)?.collect())
+            .and_then(|mut statement| within(&mut statement.query(params_from_iter(values))?, filter.bytes))
             .step("list tasks")?;
-        tasks.extend(found);
+        more |= found.more;
+        tasks.push(found);
     }
+    // What lies behind the end of a part that goes on is not the next of all.
+    let ends: Vec<Task> =
+        tasks.iter().filter(|part| part.more).filter_map(|part| part.rows.last().cloned()).collect();
+    let mut tasks: Vec<Task> = tasks.into_iter().flat_map(|part| part.rows).collect();
+    tasks.retain(|task| ends.iter().all(|end| compare(order, task, end).is_le()));
     // Each part is in order already; merging them is all there is to do.
     tasks.sort_by(|one, other| compare(order, one, other));
-    let more = tasks.len() > limit as usize;
+    more |= tasks.len() > limit as usize;
     tasks.truncate(limit as usize);
     let next = tasks
         .last()
         .filter(|_| more)
         .map(|last| Value::Array(order.iter().map(|key| (key.value)(last)).collect()).to_string());
     Ok((tasks, next))
+}
+
+/// Reads tasks until their texts have so many bytes; the next one is never kept.
+fn within(rows: &mut Rows<'_>, bytes: usize) -> rusqlite::Result<Found<Task>> {
+    let (mut found, mut room) = (Vec::new(), Room::new(bytes));
+    while let Some(row) = rows.next()? {
+        let task = read(row)?;
+        if !room.take(size_of_texts(&task)) && !found.is_empty() {
+            return Ok(Found { rows: found, more: true });
+        }
+        found.push(task);
+    }
+    Ok(Found { rows: found, more: false })
+}
+
+fn size_of_texts(task: &Task) -> usize {
+    let texts = [&task.body, &task.result, &task.notes, &task.block_reason, &task.last_failure_error];
+    let lists = [&task.skills, &task.artifacts];
+    let question = task.question.as_ref().and_then(|question| serde_json::to_string(question).ok());
+    let texts = texts.into_iter().flatten().chain(lists.into_iter().flatten()).map(String::len);
+    texts.chain(question.map(|text| text.len())).sum()
 }
 
 /// A part of the tasks that has an index of its own.
@@ -203,8 +232,14 @@ mod tests {
             bench.clock.advance(std::time::Duration::from_secs(turn % 5));
             let assignee = (turn % 3 != 0).then(|| format!("profile-{}", turn % 2).parse().unwrap());
             let priority = i64::try_from(turn % 4).unwrap();
-            let task =
-                bench.create(NewTask { assignee, priority, ..titled(&format!("task {}", turn % 7)) }).id;
+            let task = bench
+                .create(NewTask {
+                    assignee,
+                    priority,
+                    body: Some("x".repeat(turn as usize % 9)),
+                    ..titled(&format!("task {}", turn % 7))
+                })
+                .id;
             if turn % 2 == 0 {
                 bench.call(move |board| board.archive(&task, Detach::Refuse, &alice())).unwrap();
             }
@@ -224,17 +259,19 @@ mod tests {
                 let all = Filter { sort: *sort, archived, limit: 1000, ..Filter::default() };
                 let whole = page(&bench, &all).tasks;
                 assert_eq!(whole.len(), if archived == Archived::Show { 24 } else { 12 });
-                let mut cursor = None;
-                let mut pages = Vec::new();
-                loop {
-                    let next = page(&bench, &Filter { limit: 5, cursor, ..all.clone() });
-                    pages.extend(next.tasks);
-                    cursor = next.next;
-                    if cursor.is_none() {
-                        break;
+                for (limit, bytes) in [(5, usize::MAX), (100, 12), (100, 0), (3, 12)] {
+                    let mut cursor = None;
+                    let mut pages = Vec::new();
+                    loop {
+                        let next = page(&bench, &Filter { limit, bytes, cursor, ..all.clone() });
+                        pages.extend(next.tasks);
+                        cursor = next.next;
+                        if cursor.is_none() {
+                            break;
+                        }
                     }
+                    assert_eq!(pages, whole, "{sort:?} {archived:?} {limit} {bytes}");
                 }
-                assert_eq!(pages, whole, "{sort:?} {archived:?}");
                 let sorted = whole.windows(2).all(|pair| compare(order(*sort), &pair[0], &pair[1]).is_lt());
                 assert!(sorted, "{sort:?} {archived:?}");
             }

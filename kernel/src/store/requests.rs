@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::convert::Step as _;
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::request::Request;
+use crate::request::{Caller, Request};
 
 /// Returns the reply to a request, as JSON, where it was answered before.
 ///
@@ -34,6 +34,9 @@ pub(crate) fn reply(conn: &Connection, request: &Request) -> Result<Option<Strin
     }
 }
 
+/// So many replies of one run are kept, the latest: nobody repeats a request after so many others.
+const OF_A_RUN: u32 = 1000;
+
 pub(crate) fn insert(conn: &Connection, request: &Request, reply: &str, now: Timestamp) -> Result<(), Error> {
     let Request { caller, verb, id, body } = request;
     conn.prepare_cached(
@@ -42,7 +45,17 @@ pub(crate) fn insert(conn: &Connection, request: &Request, reply: &str, now: Tim
     .and_then(|mut statement| {
         statement.execute(params![id.as_str(), caller.as_str(), verb, body, reply, now])
     })
-    .step("store the reply")
+    .step("store the reply")?;
+    if caller.is_run() { forget_but_the_latest(conn, caller) } else { Ok(()) }
+}
+
+fn forget_but_the_latest(conn: &Connection, caller: &Caller) -> Result<(), Error> {
+    conn.prepare_cached(
+        "DELETE FROM requests WHERE rowid IN \
+           (SELECT rowid FROM requests WHERE caller = ?1 ORDER BY rowid DESC LIMIT -1 OFFSET ?2)",
+    )
+    .and_then(|mut statement| statement.execute(params![caller.as_str(), OF_A_RUN]))
+    .step("forget old replies of the run")
     .map(|_| ())
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::convert::{Columns, Step as _, json, to_json, to_json_or_null};
 use crate::clock::Timestamp;
 use crate::error::Error;
+use crate::filter::Part;
 use crate::id::{Profile, RunId, TaskId};
 use crate::limits::{self, Room};
 use crate::outcome::{Finished, Outcome, StopReason};
@@ -86,24 +87,51 @@ pub(crate) fn of_task(conn: &Connection, task: &TaskId) -> Result<Vec<Run>, Erro
     query(conn, "WHERE task_id = ?1 ORDER BY id", [task])
 }
 
-/// Lists the runs of a task, oldest first. The newest have their texts, as far as there is room.
-pub(crate) fn within(conn: &Connection, task: &TaskId, mut room: Room) -> Result<Vec<Run>, Error> {
-    let mut found: Vec<Run> = conn
-        .prepare_cached(&format!("{RUN} WHERE task_id = ?1 ORDER BY id DESC"))
+/// Lists the latest runs of a task, oldest first. The newest have their texts, as far as there is room.
+pub(crate) fn latest(conn: &Connection, task: &TaskId, room: Room) -> Result<Part<Run>, Error> {
+    let limit = limits::REPLY_ROWS;
+    let mut part = within(conn, "ORDER BY id DESC LIMIT ?2", params![task, limit + 1], room, limit)?;
+    part.rows.reverse();
+    Ok(part)
+}
+
+/// Lists the runs of a task after one of them, oldest first, at most `limit`. They have their texts, as far as there is room.
+pub(crate) fn after(
+    conn: &Connection,
+    task: &TaskId,
+    after: RunId,
+    limit: u32,
+    room: Room,
+) -> Result<Part<Run>, Error> {
+    within(conn, "AND id > ?2 ORDER BY id LIMIT ?3", params![task, after, limit + 1], room, limit)
+}
+
+fn within(
+    conn: &Connection,
+    rest: &str,
+    params: impl rusqlite::Params,
+    mut room: Room,
+    limit: u32,
+) -> Result<Part<Run>, Error> {
+    let found: Vec<Run> = conn
+        .prepare_cached(&format!("{RUN} WHERE task_id = ?1 {rest}"))
         .and_then(|mut statement| {
-            let bare = statement.query_map([task], |row| {
+            let bare = statement.query_map(params, |row| {
                 let run = read(row)?;
-                let texts = [&run.summary, &run.error, &run.stderr_tail];
-                let facts = [&run.metadata, &run.sandbox, &run.usage];
-                let facts = facts.into_iter().flatten().map(|fact| fact.to_string().len());
-                let size = texts.into_iter().flatten().map(String::len).chain(facts).sum();
+                let size = size_of_texts(&run);
                 Ok(if room.take(size) { run } else { bare(run, size) })
             })?;
             bare.collect()
         })
         .step("list the runs")?;
-    found.reverse();
-    Ok(found)
+    Ok(Part::of(found, limit as usize))
+}
+
+fn size_of_texts(run: &Run) -> usize {
+    let texts = [&run.summary, &run.error, &run.stderr_tail].into_iter().flatten().map(String::len);
+    let facts = [&run.metadata, &run.sandbox, &run.usage].into_iter().flatten();
+    let verdict = run.verdict.as_ref().and_then(|verdict| serde_json::to_string(verdict).ok());
+    texts.chain(facts.map(|fact| fact.to_string().len())).chain(verdict.map(|text| text.len())).sum()
 }
 
 fn bare(run: Run, size: usize) -> Run {
@@ -114,6 +142,7 @@ fn bare(run: Run, size: usize) -> Run {
         metadata: None,
         sandbox: None,
         usage: None,
+        verdict: None,
         ..run
     }
 }

@@ -8,10 +8,22 @@ use crate::id::RunId;
 use crate::quota::Bound;
 
 /// What the tenants' triggers keep, out of the rows themselves.
-const KEPT: &str = "SELECT tenant, count(*) AS entries, sum(bytes) AS bytes FROM (\
-     SELECT tenant, octet_length(title) + ifnull(octet_length(body), 0) AS bytes FROM tasks \
-     UNION ALL SELECT t.tenant, octet_length(c.body) FROM task_comments c JOIN tasks t ON t.id = c.task_id \
-     UNION ALL SELECT t.tenant, a.size FROM task_attachments a JOIN tasks t ON t.id = a.task_id) GROUP BY tenant";
+const KEPT: &str = "SELECT tenant, sum(entries) AS entries, sum(bytes) AS bytes, sum(events) AS events FROM (\
+     SELECT tenant, 1 AS entries, octet_length(title) + ifnull(octet_length(body), 0) AS bytes, 0 AS events FROM tasks \
+     UNION ALL SELECT t.tenant, 1, octet_length(c.body), 0 FROM task_comments c JOIN tasks t ON t.id = c.task_id \
+     UNION ALL SELECT t.tenant, 1, a.size, 0 FROM task_attachments a JOIN tasks t ON t.id = a.task_id \
+     UNION ALL SELECT tenant, 0, 0, count(*) FROM task_events GROUP BY tenant) GROUP BY tenant";
+
+/// What a tenant keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// Tasks, comments and files.
+    pub(crate) entries: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// The events of the log.
+    pub(crate) events: u64,
+}
 
 /// Adds to what a run has used. Returns how much that is now.
 pub(crate) fn add(conn: &Connection, run: RunId, bound: Bound, more: u64) -> Result<u64, Error> {
@@ -36,21 +48,29 @@ pub(crate) fn forget(conn: &Connection, run: RunId) -> Result<(), Error> {
         .map(|_| ())
 }
 
-/// Returns the entries and bytes that a tenant keeps.
-pub(crate) fn of_tenant(conn: &Connection, tenant: &str) -> Result<(u64, u64), Error> {
-    let found: Option<(i64, i64)> = conn
-        .prepare_cached("SELECT entries, bytes FROM tenant_counts WHERE tenant = ?1")
+/// Returns what a tenant keeps.
+pub(crate) fn of_tenant(conn: &Connection, tenant: &str) -> Result<Kept, Error> {
+    let found = conn
+        .prepare_cached("SELECT entries, bytes, events FROM tenant_counts WHERE tenant = ?1")
         .and_then(|mut statement| {
-            statement.query_row([tenant], |row| Ok((row.get("entries")?, row.get("bytes")?))).optional()
+            let count = |row: &rusqlite::Row<'_>, name| {
+                row.get::<_, i64>(name).map(|count| count.max(0).unsigned_abs())
+            };
+            let read = |row: &rusqlite::Row<'_>| {
+                let (entries, bytes, events) =
+                    (count(row, "entries")?, count(row, "bytes")?, count(row, "events")?);
+                Ok(Kept { entries, bytes, events })
+            };
+            statement.query_row([tenant], read).optional()
         })
         .step("read what the tenant keeps")?;
-    let (entries, bytes) = found.unwrap_or_default();
-    Ok((entries.max(0).unsigned_abs(), bytes.max(0).unsigned_abs()))
+    Ok(found.unwrap_or_default())
 }
 
 /// Returns how many counts of tenants differ from the rows. Reads every row.
 pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
-    let told = "SELECT tenant, entries, bytes FROM tenant_counts WHERE entries <> 0 OR bytes <> 0";
+    let told = "SELECT tenant, entries, bytes, events FROM tenant_counts \
+                WHERE entries <> 0 OR bytes <> 0 OR events <> 0";
     conn.query_row(
         &format!(
             "SELECT count(*) FROM (SELECT * FROM ({KEPT} EXCEPT {told}) UNION SELECT * FROM ({told} EXCEPT {KEPT}))"
@@ -63,6 +83,6 @@ pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
 /// Counts what tenants keep anew.
 pub(super) fn recount(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute("DELETE FROM tenant_counts", [])?;
-    conn.execute(&format!("INSERT INTO tenant_counts (tenant, entries, bytes) {KEPT}"), [])?;
+    conn.execute(&format!("INSERT INTO tenant_counts (tenant, entries, bytes, events) {KEPT}"), [])?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
-use kernel::{Clock as _, EventId, Status, Task, TaskId, Tenant};
+use kernel::{Clock as _, CommentId, EventId, Status, Task, TaskId, Tenant};
 use serde::{Deserialize, Serialize};
 
 use super::ask::{Ask, Given, Id, written};
@@ -36,6 +36,8 @@ struct BoardPage {
     columns: Vec<Column>,
     tenants: Vec<Tenant>,
     assignees: Vec<String>,
+    /// Where the rest of the tasks starts; none where these are all.
+    next: Option<String>,
     latest_event_id: EventId,
     now: kernel::Timestamp,
 }
@@ -52,6 +54,8 @@ struct BoardQuery {
     tenant: Option<Tenant>,
     #[serde(default)]
     include_archived: bool,
+    limit: Option<u32>,
+    cursor: Option<String>,
 }
 
 async fn board(ask: Ask<BoardQuery>) -> Reply {
@@ -59,9 +63,15 @@ async fn board(ask: Ask<BoardQuery>) -> Reply {
     // The cursor is read first: what happens in between is then told again, never missed.
     let newest = verbs::Events { since: EventId(i64::MAX), limit: 1, ..verbs::Events::default() };
     let latest_event_id = ask.dispatch(newest).await?.last_event;
-    let list =
-        verbs::List { tenant: query.tenant, archived: query.include_archived, ..verbs::List::default() };
-    let tasks = ask.dispatch(list).await?.into_tasks();
+    let list = verbs::List {
+        tenant: query.tenant,
+        archived: query.include_archived,
+        page: true,
+        limit: query.limit,
+        cursor: query.cursor,
+        ..verbs::List::default()
+    };
+    let (tasks, next) = <verbs::List as verbs::Pages>::split(ask.dispatch(list).await?);
     let mut tenants: Vec<Tenant> = tasks.iter().filter_map(|task| task.tenant.clone()).collect();
     tenants.sort();
     tenants.dedup();
@@ -74,7 +84,8 @@ async fn board(ask: Ask<BoardQuery>) -> Reply {
         columns.entry(task.status).or_default().push(task);
     }
     let columns = columns.into_iter().map(|(name, tasks)| Column { name, tasks }).collect();
-    let page = BoardPage { columns, tenants, assignees, latest_event_id, now: kernel::SystemClock.now() };
+    let now = kernel::SystemClock.now();
+    let page = BoardPage { columns, tenants, assignees, next, latest_event_id, now };
     written(StatusCode::OK, page).await
 }
 
@@ -89,8 +100,16 @@ async fn create(ask: Ask, Given(create): Given<verbs::Create>) -> Reply {
     written(status, created).await
 }
 
-async fn task(ask: Ask, Id(id): Id<TaskId>) -> Reply {
-    ask.answer(verbs::Show { task_id: Some(id), ..verbs::Show::default() }).await
+/// The parameters of one task.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TaskQuery {
+    before_comment: Option<CommentId>,
+}
+
+async fn task(ask: Ask<TaskQuery>, Id(id): Id<TaskId>) -> Reply {
+    let (ask, TaskQuery { before_comment }) = ask.split();
+    ask.answer(verbs::Show { task_id: Some(id), before_comment, ..verbs::Show::default() }).await
 }
 
 async fn patch(ask: Ask, id: Id<TaskId>, Given(patch): Given<verbs::Patch>) -> Reply {

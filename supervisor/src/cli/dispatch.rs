@@ -12,7 +12,7 @@ use crate::daemon::{self, Extent};
 use crate::failure::Failure;
 use crate::owner::OwnerLock;
 use crate::terminal::complain;
-use crate::verbs::{Dispatch, Dispatched, Events, Runs, Show, Spawned};
+use crate::verbs::{self, Dispatch, Dispatched, Events, Runs, Show, Spawned};
 
 /// When a person who waits in front of a terminal wants to hear what for.
 const LONG: Duration = Duration::from_secs(2);
@@ -64,7 +64,8 @@ async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<(), Failure>
     loop {
         // The cursor is taken before the look, so that an end in between cuts the wait short.
         events.since = client.call(&events).await?.cursor;
-        let runs = client.call(&Runs { task_id: Some(spawned.task_id.clone()), ..Runs::default() }).await?;
+        let runs = Runs { task_id: Some(spawned.task_id.clone()), ..Runs::default() };
+        let (runs, _) = verbs::all(client, &runs).await?;
         let run = runs.into_iter().find(|run| Some(run.id) == spawned.run_id);
         match run {
             Some(run) if run.ended_at.is_none() => events.wait = 30,
@@ -135,7 +136,7 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
             continue;
         };
         let runs = Runs { task_id: Some(task_id.clone()), ..Runs::default() };
-        let runs = client.call(&runs).await?;
+        let (runs, _) = verbs::all(client, &runs).await?;
         let Some(run) = runs.into_iter().find(|run| run.id == run_id && run.hand == Holder::Supervisor)
         else {
             continue;

@@ -33,7 +33,7 @@ use crate::environment;
 use crate::failure::{Failure, Problem};
 use crate::paths::Root;
 use crate::terminal::{self, Colour, Ink, LogWriter, Screen, complain, print, printable_lines};
-use crate::verbs;
+use crate::verbs::{self, Pages};
 
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {
@@ -157,10 +157,7 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Init(verb) => call(&client, verb, output).await,
         Command::Create(verb) if verb.quiet => created_id(&client, *verb, output).await,
         Command::Create(verb) => call(&client, *verb, output).await,
-        // A person is told that there is more; a script gets an array unless it asks for pages.
-        Command::List(verb) => {
-            call(&client, verbs::List { page: verb.page || !output.json, ..verb }, output).await
-        }
+        Command::List(verb) => call_all(&client, verb, output).await,
         Command::Swarm(verb) => call(&client, *verb, output).await,
         Command::NotifySubscribe(verb) => call(&client, verb, output).await,
         Command::NotifyList(verb) => call(&client, verb, output).await,
@@ -194,7 +191,7 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Unblock(verb) => call(&client, verb, output).await,
         Command::Archive(verb) => call(&client, verb, output).await,
         Command::Reclaim(verb) => call(&client, verb, output).await,
-        Command::Runs(verb) => call(&client, verb, output).await,
+        Command::Runs(verb) => call_all(&client, verb, output).await,
         Command::Context(verb) => call(&client, verb, output).await,
         Command::Stats(verb) => call(&client, verb, output).await,
         Command::Events(verb) => call(&client, verb, output).await,
@@ -233,6 +230,18 @@ async fn call<V: Verb>(client: &Client, mut verb: V, output: Output) -> Result<u
     verb.localize(client)?;
     let reply = client.call(&verb).await?;
     output.reply::<V>(&reply)
+}
+
+/// Calls a verb with pages and prints as many rows as it asks for. A person is told that there is more; a script gets an
+/// array unless it asks for a page.
+async fn call_all<V: Pages + Clone>(client: &Client, mut verb: V, output: Output) -> Result<u8, Failure> {
+    verb.localize(client)?;
+    let is_page = verb.asks_for_pages();
+    if is_page && output.json {
+        return output.reply::<V>(&client.call(&verb).await?);
+    }
+    let (rows, next) = verbs::all(client, &verb).await?;
+    output.reply::<V>(&if output.json { V::whole(rows) } else { V::joined(rows, next) })
 }
 
 async fn serve(root: Root, verb: Daemon, output: Output) -> Result<u8, Failure> {

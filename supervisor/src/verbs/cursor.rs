@@ -1,5 +1,7 @@
 //! Where a page ended, as one word that no shell changes and nobody is tempted to read.
 
+use kernel::RunId;
+
 use crate::failure::Failure;
 
 /// The word for a position of the kernel's.
@@ -18,9 +20,18 @@ pub(super) fn opened(word: &str) -> Result<String, Failure> {
             _ => None,
         })
         .collect();
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(|| {
-        Failure::usage("the cursor is not one that a list returned").hint("start again without --cursor")
-    })
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(not_a_cursor)
+}
+
+/// The run after which a page of runs starts.
+pub(super) fn after(word: Option<&str>) -> Result<RunId, Failure> {
+    let Some(word) = word else { return Ok(RunId(0)) };
+    let number = opened(word)?.parse().map_err(|_| not_a_cursor())?;
+    Ok(RunId(number))
+}
+
+fn not_a_cursor() -> Failure {
+    Failure::usage("the cursor is not one that a list returned").hint("start again without --cursor")
 }
 
 #[cfg(test)]

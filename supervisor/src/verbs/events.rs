@@ -28,7 +28,7 @@ pub(crate) struct Events {
     /// Only events after this id
     #[arg(long, value_name = "ID", default_value = "0")]
     pub(crate) since: EventId,
-    /// At most this many, up to 10000
+    /// At most this many, up to 10000; a page of long events has fewer
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[serde(default = "page")]
     pub(crate) limit: u32,
@@ -105,13 +105,13 @@ impl Verb for Events {
             news.mark_unchanged();
             let filter = self.filter();
             let (events, last, horizon) = call
-                .read(move |view| Ok((view.events(&filter)?, view.last_event()?, view.horizon()?)))
+                .read(move |view| Ok((view.some_events(&filter)?, view.last_event()?, view.horizon()?)))
                 .await?;
-            let full = events.len() >= self.filter().limit as usize;
+            let kernel::Part { rows: events, more } = events;
             if !events.is_empty() || call.board.is_closing() || tokio::time::Instant::now() >= until {
                 // An exhausted filter has seen everything up to the last event of the board.
                 let cursor = match events.last() {
-                    Some(event) if full => event.id,
+                    Some(event) if more => event.id,
                     _ => last.max(self.since),
                 };
                 let folded = horizon.filter(|horizon| self.since < horizon.through);

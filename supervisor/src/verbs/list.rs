@@ -4,13 +4,11 @@ use kernel::{Archived, Filter, Page, Profile, Sort, Status, Task, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::pages::{self, Pages, Wanted};
 use super::{cursor, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 use crate::terminal::{Cell, Ink, Screen, printable};
-
-/// How many tasks are read at once.
-const PAGE: u32 = 1000;
 
 /// Show the tasks of a board
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -89,11 +87,43 @@ impl Listed {
         }
     }
 
+    /// The tasks of a page, and where the next ones are.
     fn parts(&self) -> (&[Task], Option<&str>) {
         match self {
             Listed::Tasks(tasks) => (tasks, None),
             Listed::Page(page) => (&page.tasks, page.next.as_deref()),
         }
+    }
+}
+
+impl Pages for List {
+    type Row = Task;
+
+    fn asks_for_pages(&self) -> bool {
+        self.page || self.cursor.is_some()
+    }
+
+    fn part(self, limit: Option<u32>, cursor: Option<String>) -> Self {
+        List { page: true, limit, cursor: cursor.or(self.cursor), ..self }
+    }
+
+    fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    fn split(reply: Listed) -> (Vec<Task>, Option<String>) {
+        match reply {
+            Listed::Tasks(tasks) => (tasks, None),
+            Listed::Page(Page { tasks, next }) => (tasks, next),
+        }
+    }
+
+    fn joined(tasks: Vec<Task>, next: Option<String>) -> Listed {
+        Listed::Page(Page { tasks, next })
+    }
+
+    fn whole(tasks: Vec<Task>) -> Listed {
+        Listed::Tasks(tasks)
     }
 }
 
@@ -104,18 +134,14 @@ impl Verb for List {
     type Reply = Listed;
 
     async fn run(self, call: Call) -> Result<Listed, Failure> {
+        let wanted = Wanted::by(&self);
         let assignee = if self.mine {
             Some(call.actor.name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?)
         } else {
             self.assignee
         };
-        if self.limit == Some(0) {
-            return Err(
-                Failure::usage("a list of no tasks says nothing").hint("leave the limit out to see all")
-            );
-        }
-        let paged = self.page || self.cursor.is_some();
-        let mut filter = Filter {
+        let filter = Filter {
+            limit: pages::limit(self.limit)?,
             assignee,
             status: self.status,
             tenant: self.tenant,
@@ -127,28 +153,14 @@ impl Verb for List {
             cursor: self.cursor.as_deref().map(cursor::opened).transpose()?,
             ..Filter::default()
         };
-        let mut left = self.limit.unwrap_or(u32::MAX);
-        let page = call
-            .read(move |view| {
-                let mut tasks = Vec::new();
-                loop {
-                    filter.limit = left.min(PAGE);
-                    let page = view.tasks(&filter)?;
-                    left = left.saturating_sub(u32::try_from(page.tasks.len()).unwrap_or(u32::MAX));
-                    tasks.extend(page.tasks);
-                    filter.cursor = page.next;
-                    if filter.cursor.is_none() || left == 0 {
-                        return Ok(Page { tasks, next: filter.cursor.as_deref().map(cursor::sealed) });
-                    }
-                }
-            })
-            .await?;
+        let Page { tasks, next } = call.read(move |view| view.tasks(&filter)).await?;
+        let page = Page { tasks, next: next.as_deref().map(cursor::sealed) };
         let page = if self.why {
             Page { tasks: crate::why::explain(&call, page.tasks).await?, ..page }
         } else {
             page
         };
-        Ok(if paged { Listed::Page(page) } else { Listed::Tasks(page.tasks) })
+        Ok(wanted.reply::<List>(page.tasks, page.next))
     }
 
     fn show(reply: &Listed, screen: &mut Screen) {
@@ -162,9 +174,7 @@ impl Verb for List {
         } else {
             show_plain(tasks, screen);
         }
-        if let Some(next) = next {
-            screen.line(format!("There are more: the same command with --cursor {next}"));
-        }
+        pages::show_next(next, screen);
     }
 }
 

@@ -6,7 +6,8 @@ use kernel::{Outcome, Run, RunStatus, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::pages::{self, Pages, Wanted};
+use super::{cursor, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::client::Client;
 use crate::failure::Failure;
@@ -20,7 +21,11 @@ use crate::terminal::{Cell, Ink, Screen};
 #[command(after_help = "\
 Examples:
   supervisor runs t_0123abcd
-  supervisor runs t_0123abcd --state-type outcome --state-name crashed --json")]
+  supervisor runs t_0123abcd --state-type outcome --state-name crashed --json
+  supervisor runs t_0123abcd --limit 100 --page --json
+
+JSON is an array of runs, and with --page or --cursor an object with a page of them:
+{\"runs\": […], \"next\": \"…\"}, where `next` is the cursor of the next page, or null.")]
 pub(crate) struct Runs {
     /// The task
     pub(crate) task_id: Option<TaskId>,
@@ -30,6 +35,77 @@ pub(crate) struct Runs {
     /// The status or outcome
     #[arg(long, value_name = "WORD", requires = "state_type")]
     pub(crate) state_name: Option<String>,
+    /// At most this many [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+    /// Say where the next page starts
+    #[arg(long)]
+    pub(crate) page: bool,
+    /// Go on where a page ended: its `next`
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
+}
+
+/// Runs, with or without the place where the next ones are.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum History {
+    /// As scripts of the established board expect them.
+    Runs(Vec<Run>),
+    /// A page.
+    Page {
+        /// The runs, oldest first.
+        runs: Vec<Run>,
+        /// Where the next page starts; none when this is the last.
+        next: Option<String>,
+    },
+}
+
+impl History {
+    /// The runs.
+    pub(crate) fn into_runs(self) -> Vec<Run> {
+        match self {
+            History::Runs(runs) | History::Page { runs, .. } => runs,
+        }
+    }
+
+    fn parts(&self) -> (&[Run], Option<&str>) {
+        match self {
+            History::Runs(runs) => (runs, None),
+            History::Page { runs, next } => (runs, next.as_deref()),
+        }
+    }
+}
+
+impl Pages for Runs {
+    type Row = Run;
+
+    fn asks_for_pages(&self) -> bool {
+        self.page || self.cursor.is_some()
+    }
+
+    fn part(self, limit: Option<u32>, cursor: Option<String>) -> Self {
+        Runs { page: true, limit, cursor: cursor.or(self.cursor), ..self }
+    }
+
+    fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    fn split(reply: History) -> (Vec<Run>, Option<String>) {
+        match reply {
+            History::Runs(runs) => (runs, None),
+            History::Page { runs, next } => (runs, next),
+        }
+    }
+
+    fn joined(runs: Vec<Run>, next: Option<String>) -> History {
+        History::Page { runs, next }
+    }
+
+    fn whole(runs: Vec<Run>) -> History {
+        History::Runs(runs)
+    }
 }
 
 /// What a state of runs is a state of.
@@ -88,30 +164,39 @@ impl Verb for Runs {
     const NAME: &'static str = "runs";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Read;
-    type Reply = Vec<Run>;
+    type Reply = History;
 
     fn localize(&mut self, client: &Client) -> Result<(), Failure> {
         self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
         Ok(())
     }
 
-    async fn run(self, call: Call) -> Result<Vec<Run>, Failure> {
+    async fn run(self, call: Call) -> Result<History, Failure> {
+        let wanted = Wanted::by(&self);
+        let after = cursor::after(self.cursor.as_deref())?;
+        let limit = pages::limit(self.limit)?;
         let id = texts::named(self.task_id)?;
         let actor = call.actor.clone();
         let state = RunState::of(self.state_type, self.state_name)?;
-        call.read(move |view| {
-            view.task_for(&id, &actor)?;
-            Ok(RunState::among(state.as_ref(), view.history(&id, &actor)?))
-        })
-        .await
+        let part = call
+            .read(move |view| {
+                view.task_for(&id, &actor)?;
+                view.history_after(&id, after, limit, &actor)
+            })
+            .await?;
+        let next = part.rows.last().filter(|_| part.more).map(|last| cursor::sealed(&last.id.to_string()));
+        let runs = RunState::among(state.as_ref(), part.rows);
+        Ok(wanted.reply::<Runs>(runs, next))
     }
 
-    fn show(reply: &Vec<Run>, screen: &mut Screen) {
-        if reply.is_empty() {
+    fn show(reply: &History, screen: &mut Screen) {
+        let (runs, next) = reply.parts();
+        if runs.is_empty() && next.is_none() {
             screen.line("No run yet.");
             return;
         }
-        table(reply, screen);
+        table(runs, screen);
+        pages::show_next(next, screen);
     }
 }
 

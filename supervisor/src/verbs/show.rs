@@ -1,6 +1,6 @@
 //! `show`: everything about one task.
 
-use kernel::{Comment, Event, EventFilter, Run, Task, TaskId, Waiting};
+use kernel::{Comment, CommentId, Event, EventFilter, Run, Task, TaskId, Waiting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,25 @@ pub(crate) struct Show {
     /// The status or outcome
     #[arg(long, value_name = "WORD", requires = "state_type")]
     pub(crate) state_name: Option<String>,
+    /// The comments before this one, where there are more than are shown at once
+    #[arg(long, value_name = "COMMENT")]
+    pub(crate) before_comment: Option<CommentId>,
+}
+
+/// What of a task there is more of than a reply has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum More {
+    /// Parents.
+    Parents,
+    /// Children.
+    Children,
+    /// Older comments.
+    Comments,
+    /// Older events.
+    Events,
+    /// Older runs.
+    Runs,
 }
 
 /// A task with all that belongs to it.
@@ -49,14 +68,17 @@ pub(crate) struct Shown {
     pub(crate) parents: Vec<TaskId>,
     /// What depends on it.
     pub(crate) children: Vec<TaskId>,
-    /// The thread.
+    /// The latest of the thread, oldest first.
     pub(crate) comments: Vec<Comment>,
     /// Its files, oldest first.
     pub(crate) attachments: Vec<Kept>,
     /// The latest events, oldest first.
     pub(crate) events: Vec<Event>,
-    /// Every attempt, oldest first.
+    /// The latest attempts, oldest first.
     pub(crate) runs: Vec<Run>,
+    /// What there is more of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) more: Vec<More>,
 }
 
 impl Verb for Show {
@@ -74,6 +96,7 @@ impl Verb for Show {
         let id = texts::named(self.task_id)?;
         let actor = call.actor.clone();
         let state = RunState::of(self.state_type, self.state_name)?;
+        let before = self.before_comment;
         let place = call.place_of();
         let mut shown = call
             .read(move |view| {
@@ -84,16 +107,27 @@ impl Verb for Show {
                     newest_first: true,
                     ..EventFilter::default()
                 };
+                let (parents, children) = (view.some_parents(&id)?, view.some_children(&id)?);
+                let comments = view.thread(&id, before, &actor)?;
+                let events = view.some_events(&filter)?;
                 let runs = view.history(&id, &actor)?;
+                let more = [
+                    (More::Parents, parents.more),
+                    (More::Children, children.more),
+                    (More::Comments, comments.more),
+                    (More::Events, events.more),
+                    (More::Runs, runs.more),
+                ];
                 Ok(Shown {
                     why: None,
-                    latest_summary: runs.iter().rev().find_map(|run| run.summary.clone()),
-                    parents: view.parents(&id)?,
-                    children: view.children(&id)?,
-                    comments: view.thread(&id, &actor)?,
+                    latest_summary: runs.rows.iter().rev().find_map(|run| run.summary.clone()),
+                    parents: parents.rows,
+                    children: children.rows,
+                    comments: comments.rows,
                     attachments: Kept::all(view.attachments(&id)?, &place),
-                    events: view.events(&filter)?,
-                    runs: RunState::among(state.as_ref(), runs),
+                    events: events.rows,
+                    runs: RunState::among(state.as_ref(), runs.rows),
+                    more: more.into_iter().filter_map(|(what, more)| more.then_some(what)).collect(),
                     task,
                 })
             })
@@ -168,6 +202,9 @@ impl Verb for Show {
         }
         if !reply.runs.is_empty() {
             screen.heading("Runs");
+            if reply.more.contains(&More::Runs) {
+                screen.line(format!("There are older ones: supervisor runs {}", task.id));
+            }
             runs::table(&reply.runs, screen);
         }
         if let Some((run, report)) = reply.runs.iter().rev().find_map(confinement) {
@@ -179,6 +216,10 @@ impl Verb for Show {
         }
         if !reply.comments.is_empty() {
             screen.heading("Comments");
+            if let Some(first) = reply.comments.first().filter(|_| reply.more.contains(&More::Comments)) {
+                let older = format!("supervisor show {} --before-comment {}", task.id, first.id);
+                screen.line(format!("There are older ones: {older}"));
+            }
             for comment in &reply.comments {
                 let head = format!(
                     "{} ({}), {}",
