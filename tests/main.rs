@@ -6,6 +6,7 @@
 mod harness;
 mod http;
 
+mod abuse;
 mod answers;
 mod api;
 mod attachments;
@@ -34,6 +35,7 @@ mod help;
 mod house;
 mod injector;
 mod journal;
+mod pages;
 mod parity;
 mod plants;
 mod processes;

@@ -1,6 +1,7 @@
 //! A worker that means harm, at the doors: it opens, sends and reads as slowly and as much as it can, and neither its
 //! neighbours nor the operator wait for it.
 
+use std::fmt;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,21 +17,21 @@ use crate::http::Http;
 /// Connections of one process at once, by default.
 const EACH: usize = 64;
 
-fn connect(fleet: &Fleet) -> UnixStream {
+pub(crate) fn connect(fleet: &Fleet) -> UnixStream {
     let stream = UnixStream::connect(fleet.root().join("run/worker/worker.sock")).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     stream
 }
 
 /// Sends the beginning of something.
-fn begin(fleet: &Fleet, text: &str) -> UnixStream {
+pub(crate) fn begin(fleet: &Fleet, text: &str) -> UnixStream {
     let mut stream = connect(fleet);
     stream.write_all(text.as_bytes()).unwrap();
     stream
 }
 
 /// All that a connection still has to say, until the daemon closes it.
-fn rest(mut stream: UnixStream) -> String {
+pub(crate) fn rest(mut stream: UnixStream) -> String {
     let mut bytes = Vec::new();
     // A connection that was reset has nothing more to say.
     drop(stream.read_to_end(&mut bytes));
@@ -38,19 +39,19 @@ fn rest(mut stream: UnixStream) -> String {
 }
 
 /// The head of an upload of so many bytes to a task.
-fn upload(task: &str, token: &str, name: &str, length: usize) -> String {
+pub(crate) fn upload(task: &str, token: &str, name: &str, length: usize) -> String {
     format!(
         "POST /api/v1/tasks/{task}/attachments?filename={name} HTTP/1.1\r\nhost: localhost\r\n\
          authorization: Bearer {token}\r\ncontent-length: {length}\r\n\r\n"
     )
 }
 
-fn as_worker(fleet: &Fleet, token: &str) -> Http {
+pub(crate) fn as_worker(fleet: &Fleet, token: &str) -> Http {
     workers_door(fleet).with("authorization", &format!("Bearer {token}"))
 }
 
 /// How many sockets the daemon has open.
-fn sockets(fleet: &Fleet) -> usize {
+pub(crate) fn sockets(fleet: &Fleet) -> usize {
     let entries = fs::read_dir(format!("/proc/{}/fd", fleet.daemon_pid())).unwrap().flatten();
     entries
         .filter(|entry| {
@@ -68,7 +69,7 @@ fn bounds_met(fleet: &Fleet, task: &str) -> Vec<String> {
 
 /// A neighbour's task comes and goes, and reports to the board meanwhile; the operator is answered.
 #[track_caller]
-fn all_is_well(fleet: &Fleet) {
+pub(crate) fn all_is_well(fleet: &Fleet) {
     fleet.cli(["status"]).ok();
     let task = fleet.create(
         "neighbour",
@@ -331,30 +332,56 @@ fn a_stopped_daemon_is_named_and_no_command_waits_for_it() {
     }
 }
 
-/// How often a neighbour's task comes and goes and `status` is asked, and how long each takes at most.
-#[derive(Clone, Copy, Debug)]
+/// How long something took, each time.
+#[derive(Default)]
+struct Times(Vec<Duration>);
+
+impl Times {
+    fn time(&mut self, something: impl FnOnce()) {
+        let start = Instant::now();
+        something();
+        self.0.push(start.elapsed());
+    }
+
+    /// The time that so many percent of them took at most.
+    fn percent(&self, percent: usize) -> Duration {
+        let mut sorted = self.0.clone();
+        sorted.sort();
+        sorted[(sorted.len() - 1) * percent / 100]
+    }
+
+    fn longest(&self) -> Duration {
+        self.percent(100)
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [half, most, all] = [50, 95, 100].map(|percent| self.percent(percent).as_millis());
+        write!(f, "half {half} ms, 95 % {most} ms, all {all} ms ({} of them)", self.0.len())
+    }
+}
+
+/// How long a neighbour's task takes from its creation to its end, and `status` until it is answered.
+#[derive(Default)]
 struct Delays {
-    task: Duration,
-    status: Duration,
+    task: Times,
+    status: Times,
 }
 
 /// Looks as long as is said, and at least twice.
 fn delays(fleet: &Fleet, during: Duration) -> Delays {
-    let mut worst = Delays { task: Duration::ZERO, status: Duration::ZERO };
+    let mut seen = Delays::default();
     let begin = Instant::now();
-    let mut looks = 0;
-    while looks < 2 || begin.elapsed() < during {
-        let start = Instant::now();
-        let task =
-            fleet.create("n", "supervisor heartbeat > /dev/null; echo fine", &["--tenant", "neighbour"]);
-        assert_eq!(fleet.wait_for(&task, "done")["latest_summary"], "fine");
-        worst.task = worst.task.max(start.elapsed());
-        let start = Instant::now();
-        fleet.cli(["status"]).ok();
-        worst.status = worst.status.max(start.elapsed());
-        looks += 1;
+    while seen.task.0.len() < 2 || begin.elapsed() < during {
+        seen.task.time(|| {
+            let script = "supervisor heartbeat > /dev/null; echo fine";
+            let task = fleet.create("n", script, &["--tenant", "neighbour"]);
+            assert_eq!(fleet.wait_for(&task, "done")["latest_summary"], "fine");
+        });
+        seen.status.time(|| drop(fleet.cli(["status"]).ok()));
     }
-    worst
+    seen
 }
 
 /// The most memory that the daemon has had, in MiB.
@@ -366,7 +393,8 @@ fn peak(fleet: &Fleet) -> u64 {
 
 /// The hostile workers go on until a neighbour's tasks have come and gone beside them, whatever that takes on this host.
 ///
-/// `SUPERVISOR_SIEGE=600 cargo nextest run siege` lets them try for ten minutes and measures: on a host with nothing else to do
+/// `SUPERVISOR_SIEGE=600 cargo nextest run siege` lets them try for ten minutes and measures; `SUPERVISOR_TEST_BINARY` names a
+/// release binary for that. On a host with nothing else to do
 /// a neighbour's task is delayed by less than a second, and `status` by less than half of one.
 #[test]
 fn hostile_workers_that_try_everything_at_once_delay_neither_a_neighbour_nor_the_operator() {
@@ -393,14 +421,16 @@ fn hostile_workers_that_try_everything_at_once_delay_neither_a_neighbour_nor_the
 
         let besieged = delays(&fleet, during);
 
-        println!("{user:?}: {besieged:?}, {calm:?} before; daemon: {} MiB", peak(&fleet));
+        println!("{user:?}: daemon: {} MiB", peak(&fleet));
+        println!("a neighbour's task: {}; status: {}", besieged.task, besieged.status);
         fleet.eventually("a door or a request was refused", || {
             fleet.log().contains("throttled").then_some(())
         });
         assert!(hostile.iter().all(|task| fleet.status_of(task) == "running"), "the attack still went on");
         if let Some(calm) = calm {
-            assert!(besieged.task < calm.task + Duration::from_secs(1), "{besieged:?}");
-            assert!(besieged.status < calm.status + Duration::from_millis(500), "{besieged:?}");
+            println!("before: {}; status: {}", calm.task, calm.status);
+            assert!(besieged.task.longest() < calm.task.longest() + Duration::from_secs(1));
+            assert!(besieged.status.longest() < calm.status.longest() + Duration::from_millis(500));
         }
         assert!(peak(&fleet) < 1024, "{} MiB", peak(&fleet));
         for (task, workspace) in hostile.iter().zip(&workspaces) {

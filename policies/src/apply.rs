@@ -37,6 +37,9 @@ pub enum ApplyError {
     /// The signals could not be reset.
     #[error("reset the signals: {0}")]
     Signals(#[source] std::io::Error),
+    /// The process could not be made to give way.
+    #[error("lower the priority: {0}")]
+    Priority(#[source] rustix::io::Errno),
     /// The file system view could not be made.
     #[error(transparent)]
     View(#[from] ProbeError),
@@ -91,6 +94,7 @@ impl Plan {
         }
         session::detach().map_err(ApplyError::Session)?;
         session::reset_signals().map_err(ApplyError::Signals)?;
+        session::give_way().map_err(ApplyError::Priority)?;
         let oom = session::prefer_for_oom();
         layers.push(match oom {
             Ok(()) => LayerReport::enforced(Layer::Session),

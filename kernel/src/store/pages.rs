@@ -236,7 +236,7 @@ mod tests {
                 .create(NewTask {
                     assignee,
                     priority,
-                    body: Some("x".repeat(turn as usize % 9)),
+                    body: Some("x".repeat(usize::try_from(turn % 9).unwrap())),
                     ..titled(&format!("task {}", turn % 7))
                 })
                 .id;

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue};
-use kernel::{Actor, ActorKind, Run, RunId, RunRef, Tenant};
+use kernel::{Actor, ActorKind, BoardId, Run, RunId, RunRef, Tenant};
 use rand::Rng as _;
 use sha2::{Digest, Sha256};
 
@@ -115,6 +115,17 @@ pub(crate) struct Caller {
     pub(super) who: Who,
     /// The board of a worker's run, the only one that it has. An operator names one with each request.
     pub(super) board: Option<Arc<BoardHandle>>,
+}
+
+impl Caller {
+    /// The run whose worker calls.
+    pub(super) fn run(&self) -> Option<(BoardId, RunId)> {
+        let board = self.board.as_ref()?.id();
+        match &self.who {
+            Who::Live(actor) => actor.run.as_ref().map(|own| (board, own.run)),
+            Who::Ended { run, .. } => Some((board, *run)),
+        }
+    }
 }
 
 /// Who calls.

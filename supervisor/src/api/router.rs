@@ -12,7 +12,7 @@ use axum::routing::post;
 
 use super::ask::{Ask, Given};
 use super::call::Verb;
-use super::doors::{Busy, Gate, Intake, Outgoing, Pass, Seat};
+use super::doors::{Bound, Busy, Gate, Intake, Outgoing, Pass, Seat};
 use super::identity::{OperatorKey, Peer, identify};
 use super::{files, rest};
 use crate::exit::Code;
@@ -77,13 +77,21 @@ type Known = (Request, Option<Arc<Pass>>, Option<Busy>);
 
 async fn known(shared: &Shared, peer: &Peer, mut request: Request) -> Result<Known, Failure> {
     let caller = identify(&shared.service, shared.key.as_ref(), peer, request.headers()).await?;
-    let busy = request.extensions().get::<Seat>().map(Seat::busy);
     let pass = shared.gate.enter(&caller)?.map(Arc::new);
+    let busy = request.extensions().get::<Seat>().map(|seat| seat.busy(caller.run())).transpose();
+    let busy = busy.map_err(|bound| crowded(pass.as_deref(), bound))?;
     request.extensions_mut().insert(caller);
     if let Some(pass) = &pass {
         request.extensions_mut().insert(Arc::clone(pass));
     }
     Ok((request, pass, busy))
+}
+
+fn crowded(pass: Option<&Pass>, bound: Bound) -> Failure {
+    match pass {
+        Some(pass) => pass.crowded(bound),
+        None => Failure::new(Code::Throttled, bound.to_string()),
+    }
 }
 
 /// Adds the path of one verb.

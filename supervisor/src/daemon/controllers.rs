@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! supervisor.service                 given with its controllers (Delegate=yes)
-//! ├── daemon                         the daemon and its helpers
+//! ├── daemon                         the daemon and its helpers; cpu.weight
 //! └── supervisor-<root>
 //!     └── <run>
 //!         ├── shim
@@ -24,6 +24,8 @@ use policies::Controller;
 
 /// The leaf that the daemon itself is in.
 const LEAF: &str = "daemon";
+/// The daemon's share of the processors, beside 100 of all runs together: it has little to do, and everybody waits for it.
+const WEIGHT: u32 = 1000;
 
 /// The group that the daemon was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,13 +115,28 @@ impl Unit {
             return fail("move the daemon into a leaf", &e);
         }
         match enable(&self.dir, &looked.controllers) {
-            Ok(()) => looked,
+            Ok(()) => {
+                self.go_first();
+                looked
+            }
             Err(e) => {
                 if self.stands == Stands::Within && enter(&self.dir).is_ok() {
                     drop(std::fs::remove_dir(self.dir.join(LEAF)));
                 }
                 fail("hand the controllers on", &e)
             }
+        }
+    }
+
+    /// Gives the daemon its share of the processors.
+    fn go_first(&self) {
+        let weight = self.dir.join(LEAF).join("cpu.weight");
+        // Only the leaf of a group with the controller has the file.
+        if self.stands != Stands::AtTop
+            && weight.exists()
+            && let Err(error) = std::fs::write(&weight, WEIGHT.to_string())
+        {
+            tracing::warn!(path = %weight.display(), %error, "cpu_weight_not_set");
         }
     }
 
@@ -200,6 +217,7 @@ mod tests {
             ("cgroup.procs", procs),
             ("cgroup.type", "domain\n"),
             ("cgroup.subtree_control", ""),
+            ("cpu.weight", "100\n"),
         ] {
             std::fs::write(dir.join(file), text).unwrap();
         }
@@ -259,5 +277,8 @@ mod tests {
         group(&mount.path().join("unit/daemon"), "cpu memory pids\n", "7\n8\n");
         let unit = Unit::of(mount.path(), "/unit/daemon");
         assert_eq!((unit.dir(), unit.hand_on().controllers), (&*mount.path().join("unit"), all()));
+        let weight =
+            |group: &str| std::fs::read_to_string(mount.path().join(group).join("cpu.weight")).unwrap();
+        assert_eq!((weight("unit/daemon").as_str(), weight("unit").as_str()), ("1000", "100\n"));
     }
 }

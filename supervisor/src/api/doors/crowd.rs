@@ -5,18 +5,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use kernel::{BoardId, RunId};
 use tokio_util::sync::CancellationToken;
 
 use super::account::{BURST_OF_CONNECTIONS, Bucket, FORGOTTEN};
 
 /// Whose a connection is, as far as the kernel tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Group {
     /// All of one user: a worker that has a uid of its own.
     User(u32),
-    /// All of one process: a worker under the daemon's own uid.
+    /// All of one process: a worker under the daemon's own uid, until it has shown its token.
     Process(i32),
-    /// Those of whom nothing is known: they came over loopback.
+    /// All of one run, which have shown its token.
+    Run(BoardId, RunId),
+    /// Those of whom nothing is known yet: they came over loopback.
     Anyone,
 }
 
@@ -27,6 +30,8 @@ pub(super) struct Bounds {
     pub(super) all: usize,
     /// Of one group.
     pub(super) each: usize,
+    /// Of one run, once it is known.
+    pub(super) run: usize,
     /// How many one group may open in a second.
     pub(super) rate: u32,
 }
@@ -85,8 +90,8 @@ pub(super) enum Entry {
 }
 
 /// A bound that was met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bound {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Bound {
     /// That of one group.
     Each(usize),
     /// That of the door.
@@ -143,7 +148,10 @@ impl Crowd {
         share.open += 1;
         share.waiting.insert((State::Unknown, id));
         drop(members);
-        Entry::In(Seat { place: Arc::new(Place { crowd: Arc::clone(self), id }), leave }, bound)
+        Entry::In(
+            Seat { place: Arc::new(Place { crowd: Arc::clone(self), id, most: bounds.run }), leave },
+            bound,
+        )
     }
 
     fn lock(&self) -> MutexGuard<'_, Members> {
@@ -210,6 +218,35 @@ impl Members {
         }
     }
 
+    /// Moves a connection to the group of its run, where another one gives way if they are too many.
+    fn join(&mut self, id: u64, group: Group, most: usize) -> Result<(), Bound> {
+        let Some(member) = self.open.get(&id) else { return Ok(()) };
+        let (former, state) = (member.group, member.state);
+        if former == group || matches!(former, Group::User(_)) {
+            return Ok(());
+        }
+        if self.groups.get(&group).is_some_and(|share| share.open >= most) {
+            let first = self.first_of(group).ok_or(Bound::Each(most))?;
+            self.send_away(first);
+        }
+        if let Some(share) = self.groups.get_mut(&former) {
+            share.open -= 1;
+            share.waiting.remove(&(state, id));
+            if share.open + share.leaving == 0 {
+                self.groups.remove(&former);
+            }
+        }
+        let share = self.groups.entry(group).or_default();
+        share.open += 1;
+        if state != State::Busy {
+            share.waiting.insert((state, id));
+        }
+        if let Some(member) = self.open.get_mut(&id) {
+            member.group = group;
+        }
+        Ok(())
+    }
+
     fn become_(&mut self, id: u64, state: State) {
         // One that had to leave is not there any more.
         let Some(member) = self.open.get_mut(&id) else { return };
@@ -233,6 +270,8 @@ pub(crate) struct Seat {
 struct Place {
     crowd: Arc<Crowd>,
     id: u64,
+    /// How many connections its run may have.
+    most: usize,
 }
 
 impl Drop for Place {
@@ -252,10 +291,19 @@ impl Seat {
         self.place.crowd.lock().open.get(&self.place.id).is_some_and(|member| member.state == State::Busy)
     }
 
-    /// A request of a known caller is under way, until the return value is dropped.
-    pub(crate) fn busy(&self) -> Busy {
-        self.place.crowd.lock().become_(self.place.id, State::Busy);
-        Busy(Arc::clone(&self.place))
+    /// A request of a known caller is under way, until the return value is dropped. From now on the connection counts as
+    /// one of the caller's run.
+    ///
+    /// # Errors
+    /// The bound of the run, where each of its connections has a request under way.
+    pub(crate) fn busy(&self, run: Option<(BoardId, RunId)>) -> Result<Busy, Bound> {
+        let mut members = self.place.crowd.lock();
+        if let Some((board, run)) = run {
+            members.join(self.place.id, Group::Run(board, run), self.place.most)?;
+        }
+        members.become_(self.place.id, State::Busy);
+        drop(members);
+        Ok(Busy(Arc::clone(&self.place)))
     }
 }
 
@@ -275,7 +323,7 @@ mod tests {
 
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { all: 6, each: 4, rate: 100 };
+    const BOUNDS: Bounds = Bounds { all: 6, each: 4, run: 2, rate: 100 };
 
     fn enter(crowd: &Arc<Crowd>, group: Group) -> Entry {
         crowd.enter(group, BOUNDS, Instant::now())
@@ -288,6 +336,14 @@ mod tests {
         }
     }
 
+    fn ask(seat: &Seat) -> Busy {
+        seat.busy(None).unwrap()
+    }
+
+    fn run(number: i64) -> Option<(BoardId, RunId)> {
+        Some((BoardId(uuid::Uuid::nil()), RunId(number)))
+    }
+
     fn gone(seats: &[Seat]) -> Vec<usize> {
         (0..seats.len()).filter(|at| seats[*at].leave.is_cancelled()).collect()
     }
@@ -296,8 +352,8 @@ mod tests {
     fn within_a_group_the_oldest_that_is_not_known_gives_way() {
         let crowd = Arc::new(Crowd::default());
         let mut seats: Vec<Seat> = (0..4).map(|_| come(&crowd, Group::User(7))).collect();
-        let busy = seats[0].busy();
-        drop(seats[1].busy());
+        let busy = ask(&seats[0]);
+        drop(ask(&seats[1]));
         seats.push(come(&crowd, Group::User(7)));
         assert_eq!(gone(&seats), [2], "0 is busy and 1 is known");
         seats.push(come(&crowd, Group::User(7)));
@@ -310,11 +366,31 @@ mod tests {
     fn who_is_busy_never_gives_way_and_then_the_door_is_full() {
         let crowd = Arc::new(Crowd::default());
         let seats: Vec<Seat> = (0..4).map(|_| come(&crowd, Group::User(7))).collect();
-        let busy: Vec<Busy> = seats.iter().map(Seat::busy).collect();
+        let busy: Vec<Busy> = seats.iter().map(ask).collect();
         let full = enter(&crowd, Group::User(7));
         assert!(matches!(full, Entry::Full(Bound::Each(4))), "{full:?}");
         assert!(gone(&seats).is_empty());
         drop(busy);
+    }
+
+    #[test]
+    fn who_has_shown_its_token_is_counted_with_its_run_and_not_with_those_of_whom_nothing_is_known() {
+        let crowd = Arc::new(Crowd::default());
+        let seats: Vec<Seat> = (0..3).map(|_| come(&crowd, Group::Anyone)).collect();
+        let first = seats[0].busy(run(1)).unwrap();
+        let second = seats[1].busy(run(1)).unwrap();
+        let third = seats[2].busy(run(1)).map(drop);
+        assert_eq!(third, Err(Bound::Each(2)), "each has a request under way");
+        drop(first);
+        seats[2].busy(run(1)).map(drop).unwrap();
+        assert_eq!(gone(&seats), [0], "the one that asked nothing gives way");
+        let neighbour = come(&crowd, Group::Process(8));
+        neighbour.busy(run(2)).map(drop).unwrap();
+        let strangers: Vec<Seat> = (0..3).map(|_| come(&crowd, Group::Anyone)).collect();
+        assert!(gone(&[neighbour]).is_empty() && gone(&strangers).is_empty());
+        drop((second, seats, strangers));
+        let members = crowd.lock();
+        assert!(members.open.is_empty() && members.groups.is_empty());
     }
 
     #[test]
@@ -356,7 +432,7 @@ mod tests {
         let crowd = Arc::new(Crowd::default());
         for _ in 0..100 {
             let seat = come(&crowd, Group::Anyone);
-            let busy = seat.busy();
+            let busy = ask(&seat);
             drop(seat);
             drop(busy);
         }

@@ -8,6 +8,7 @@ use kernel::{Actor, BoardId, RunId, Tenant};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::account::{Account, FORGOTTEN};
+use super::crowd;
 use crate::api::identity::{Caller, Who};
 use crate::config::ApiConfig;
 use crate::exit::Code;
@@ -69,14 +70,13 @@ impl Gate {
     /// Lets a request in. None for an operator, who is bounded by the number of connections alone.
     pub(crate) fn enter(self: &Arc<Self>, caller: &Caller) -> Result<Option<Pass>, Failure> {
         let Some(board) = &caller.board else { return Ok(None) };
-        let id = board.id();
-        let (run, tenant) = match &caller.who {
-            Who::Live(Actor { run: Some(run), tenant, .. }) => (run.run, tenant),
-            Who::Ended { run, tenant } => (*run, tenant),
-            Who::Live(_) => return Ok(None),
+        let Some(run) = caller.run() else { return Ok(None) };
+        let tenant = match &caller.who {
+            Who::Live(Actor { tenant, .. }) | Who::Ended { tenant, .. } => tenant.clone(),
         };
+        let tenant = (board.id(), tenant);
         let (gate, board) = (Arc::clone(self), Arc::clone(board));
-        let whose = Whose { run: (id, run), tenant: (id, tenant.clone()) };
+        let whose = Whose { run, tenant };
         let ticket = Arc::new(Ticket { gate, board, whose });
         let config = self.service.config();
         let entered = self.books().enter(&ticket.whose, &config.api, Instant::now());
@@ -264,6 +264,12 @@ impl Pass {
         let config = self.0.gate.service.config();
         let held = self.0.gate.books().hold(&self.0.whose, bytes, &config.api);
         held.map(|()| Held(Arc::clone(&self.0), bytes)).map_err(|bound| self.0.refuse(bound))
+    }
+
+    /// Refuses a connection of the caller's run where each of its others has a request under way.
+    pub(crate) fn crowded(&self, bound: crowd::Bound) -> Failure {
+        let whose = format!("{}:", self.0.whose.run());
+        self.0.refuse(Bound { whose, what: bound.to_string(), key: "connections_per_worker" })
     }
 
     /// Lets a file in.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -64,14 +65,16 @@ impl Listeners {
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         let failed = |e: std::io::Error| Failure::failed(format!("failed to serve a socket: {e}"));
-        let door = |side| Arc::new(Door::new(side, router.clone(), Arc::clone(service), descriptors));
+        let door = |side, rooms: &Handle| {
+            Arc::new(Door::new(side, router.clone(), Arc::clone(service), descriptors, rooms.clone()))
+        };
         self.operator.set_nonblocking(true).map_err(failed)?;
         let listener = UnixListener::from_std(self.operator).map_err(failed)?;
-        tasks.spawn(door(Side::Operator).attend(listener, tasks.clone(), stop.clone()));
-        let Some(handle) = workers.handle() else { return Ok(()) };
-        // Whatever is registered or spawned from here on belongs to the workers' runtime.
-        let _entered = handle.enter();
-        let own = door(Side::Worker);
+        tasks.spawn(door(Side::Operator, &Handle::current()).attend(listener, tasks.clone(), stop.clone()));
+        let Some((porter, rooms)) = workers.handles() else { return Ok(()) };
+        // Whatever is registered or spawned from here on belongs to the porter's runtime.
+        let _entered = porter.enter();
+        let own = door(Side::Worker, rooms);
         self.worker.set_nonblocking(true).map_err(failed)?;
         let listener = UnixListener::from_std(self.worker).map_err(failed)?;
         tasks.spawn(Arc::clone(&own).attend(listener, tasks.clone(), stop.clone()));

@@ -3,7 +3,7 @@
 //! What comes through them is hostile until it is known:
 //!
 //! 1. [`crowd`]: connections are bounded, in all and for each peer. Over a bound the oldest one that has not said who it
-//!    is gives way, so nobody can lock others out by holding connections open.
+//!    is gives way, so nobody can lock others out by holding connections open. Who shows a token is counted with its run.
 //! 2. [`slow`] and [`pace`]: head, body and reply each have a time limit; whoever is slower is cut off.
 //! 3. [`gate`]: requests at once, requests a second, uploads and unread bytes are bounded for each run and tenant.
 //! 4. [`outgoing`]: a reply counts against its run until it is read.
@@ -21,8 +21,9 @@ mod pace;
 mod runtime;
 mod serve;
 mod slow;
+mod whose;
 
-pub(super) use crowd::{Busy, Seat};
+pub(super) use crowd::{Bound, Busy, Seat};
 pub(super) use gate::{Gate, Pass};
 pub(super) use intake::Intake;
 pub(crate) use listen::{Listeners, Sockets};

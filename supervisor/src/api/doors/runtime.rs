@@ -1,4 +1,4 @@
-//! The threads that serve workers, and the descriptors of the daemon.
+//! The threads that receive and serve workers, and the descriptors of the daemon.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -11,34 +11,44 @@ const THREADS: usize = 1;
 /// other; what comes meanwhile waits in the order in which it came.
 const BLOCKING: usize = 8;
 
-/// The runtime of the workers' doors. Nothing that a worker asks for runs on the threads of the operator's socket, the
+/// The runtimes of the workers' doors. Nothing that a worker asks for runs on the threads of the operator's socket, the
 /// owner loop and the dispatcher.
 #[derive(Debug)]
-pub(crate) struct WorkersRuntime(Option<Runtime>);
+pub(crate) struct WorkersRuntime {
+    /// Receives connections, and refuses those that are too many: the queue of the socket is one for all workers, so nothing
+    /// else may keep the thread that empties it.
+    porter: Option<Runtime>,
+    /// Serves those that were let in.
+    rooms: Option<Runtime>,
+}
 
 impl WorkersRuntime {
     /// Starts the threads.
     pub(crate) fn start() -> Result<Self, Failure> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(THREADS)
-            .max_blocking_threads(BLOCKING)
-            .thread_name("workers-door")
-            .enable_all()
-            .build()
-            .map_err(|e| Failure::failed(format!("failed to start the threads of the workers' door: {e}")))?;
-        Ok(WorkersRuntime(Some(runtime)))
+        let start = |name: &str| {
+            Builder::new_multi_thread()
+                .worker_threads(THREADS)
+                .max_blocking_threads(BLOCKING)
+                .thread_name(name)
+                .enable_all()
+                .build()
+                .map_err(|e| {
+                    Failure::failed(format!("failed to start the threads of the workers' door: {e}"))
+                })
+        };
+        Ok(WorkersRuntime { porter: Some(start("workers-porter")?), rooms: Some(start("workers-door")?) })
     }
 
-    /// Where to spawn; none once it was stopped.
-    pub(super) fn handle(&self) -> Option<&Handle> {
-        self.0.as_ref().map(Runtime::handle)
+    /// Where connections are received, and where they are served; none once it was stopped.
+    pub(super) fn handles(&self) -> Option<(&Handle, &Handle)> {
+        self.porter.as_ref().map(Runtime::handle).zip(self.rooms.as_ref().map(Runtime::handle))
     }
 }
 
 impl Drop for WorkersRuntime {
     fn drop(&mut self) {
         // It may be dropped on a thread of another runtime, which must not wait for its threads.
-        if let Some(runtime) = self.0.take() {
+        for runtime in self.porter.take().into_iter().chain(self.rooms.take()) {
             runtime.shutdown_background();
         }
     }

@@ -1,6 +1,7 @@
 //! One door: it receives connections, bounded, and answers what comes over them, each step within its time.
 
 use std::collections::HashMap;
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,13 +10,16 @@ use axum::body::Body;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::SendFlags;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::crowd::{Bound, Bounds, Crowd, Entry, Group, Seat};
 use super::slow::Slow;
+use super::whose;
 use crate::api::identity::{Peer, person};
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
@@ -48,8 +52,12 @@ pub(super) struct Door {
     pub(super) router: Router,
     pub(super) service: Arc<Service>,
     pub(super) descriptors: u64,
+    /// Where connections are served that were let in.
+    rooms: Handle,
     crowd: Arc<Crowd>,
     noted: Mutex<HashMap<Group, Instant>>,
+    /// What those hear that are refused: written once, because they may come as fast as they can.
+    refusals: Mutex<HashMap<Bound, Arc<str>>>,
 }
 
 /// What a door accepts connections from.
@@ -62,12 +70,18 @@ pub(super) trait Listener: Send + 'static {
 
 /// A connection.
 pub(super) trait Stream:
-    tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static
+    tokio::io::AsyncRead + tokio::io::AsyncWrite + Sized + Unpin + Send + 'static
 {
     /// Whose it is, and the uid of the peer.
     fn group(&self) -> (Group, u32);
     /// Writes what fits at once.
     fn say(&self, bytes: &[u8]);
+    /// The same connection on no runtime.
+    type Homeless: Send + 'static;
+    /// Leaves the runtime that has received it.
+    fn leave(self) -> std::io::Result<Self::Homeless>;
+    /// Enters the runtime that this is called on.
+    fn enter(homeless: Self::Homeless) -> std::io::Result<Self>;
 }
 
 impl Listener for UnixListener {
@@ -92,8 +106,24 @@ impl Stream for UnixStream {
     }
 
     fn say(&self, bytes: &[u8]) {
-        drop(self.try_write(bytes));
+        say(self, bytes);
     }
+
+    type Homeless = std::os::unix::net::UnixStream;
+
+    fn leave(self) -> std::io::Result<Self::Homeless> {
+        self.into_std()
+    }
+
+    fn enter(homeless: Self::Homeless) -> std::io::Result<Self> {
+        UnixStream::from_std(homeless)
+    }
+}
+
+/// Writes at once, also where the runtime has not seen yet that this can be done.
+fn say(stream: &impl AsFd, bytes: &[u8]) {
+    // A peer that does not read hears nothing.
+    rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).ok();
 }
 
 impl Listener for TcpListener {
@@ -110,15 +140,31 @@ impl Stream for TcpStream {
     }
 
     fn say(&self, bytes: &[u8]) {
-        drop(self.try_write(bytes));
+        say(self, bytes);
+    }
+
+    type Homeless = std::net::TcpStream;
+
+    fn leave(self) -> std::io::Result<Self::Homeless> {
+        self.into_std()
+    }
+
+    fn enter(homeless: Self::Homeless) -> std::io::Result<Self> {
+        TcpStream::from_std(homeless)
     }
 }
 
 impl Door {
     /// A door without connections.
-    pub(super) fn new(side: Side, router: Router, service: Arc<Service>, descriptors: u64) -> Self {
-        let (crowd, noted) = (Arc::default(), Mutex::default());
-        Door { side, router, service, descriptors, crowd, noted }
+    pub(super) fn new(
+        side: Side,
+        router: Router,
+        service: Arc<Service>,
+        descriptors: u64,
+        rooms: Handle,
+    ) -> Self {
+        let (crowd, noted, refusals) = (Arc::default(), Mutex::default(), Mutex::default());
+        Door { side, router, service, descriptors, rooms, crowd, noted, refusals }
     }
 
     /// How many connections there may be. Whatever the configuration says, most descriptors are kept for the boards, for
@@ -135,8 +181,10 @@ impl Door {
                 api.connections_per_second_per_worker,
             ),
         };
-        let each = if group == Group::Anyone { all } else { each.min(all) };
-        Bounds { all, each, rate }
+        let run = each.min(all);
+        // Nobody of them stays unknown for longer than it takes to read a request.
+        let each = if group == Group::Anyone && self.side == Side::Worker { (all / 4).max(1) } else { run };
+        Bounds { all, each, run, rate }
     }
 
     /// Receives connections until it is told to stop; requests that are under way are answered first.
@@ -162,13 +210,13 @@ impl Door {
         }
     }
 
-    fn receive(self: &Arc<Self>, stream: impl Stream, tasks: &TaskTracker, stop: &CancellationToken) {
+    fn receive<S: Stream>(self: &Arc<Self>, stream: S, tasks: &TaskTracker, stop: &CancellationToken) {
         let (group, uid) = stream.group();
         let (seat, met) = match self.crowd.enter(group, self.bounds(group), Instant::now()) {
             Entry::In(seat, met) => (seat, met),
             Entry::Full(bound) => {
                 self.note(group, bound);
-                stream.say(refusal(&bound.to_string()).as_bytes());
+                stream.say(self.refusal(bound).as_bytes());
                 return;
             }
         };
@@ -179,8 +227,21 @@ impl Door {
             Side::Operator => Peer::Operator(Arc::new(person(uid))),
             Side::Worker => Peer::Worker,
         };
-        let stop = stop.clone();
-        tasks.spawn(converse(stream, seat, peer, self.router.clone(), stop));
+        // A connection that cannot change the runtime has gone.
+        let Ok(stream) = stream.leave() else { return };
+        let (router, stop) = (self.router.clone(), stop.clone());
+        let served = async move {
+            if let Ok(stream) = S::enter(stream) {
+                converse(stream, seat, peer, router, stop).await;
+            }
+        };
+        tasks.spawn_on(served, &self.rooms);
+    }
+
+    fn refusal(&self, bound: Bound) -> Arc<str> {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        // There are as many as bounds in the configuration, which may be loaded anew.
+        Arc::clone(refusals.entry(bound).or_insert_with(|| refusal(&bound.to_string()).into()))
     }
 
     /// Notes that a bound was met: in the log, and with the runs whose uid it is.
@@ -194,13 +255,15 @@ impl Door {
             }
         }
         tracing::warn!(door = ?self.side, peer = ?group, %bound, "throttled");
-        let Group::User(uid) = group else { return };
+        if self.side == Side::Operator {
+            return;
+        }
         let boards = self.service.served();
         // Tracked by nobody: it reads and submits, and is done.
         drop(tokio::task::spawn_blocking(move || {
             for board in boards {
                 let runs = board.readers().with(|view| view.open_runs()).unwrap_or_default();
-                for run in runs.into_iter().filter(|run| run.worker_uid == Some(uid)) {
+                for run in runs.into_iter().filter(|run| whose::is_of(group, run)) {
                     super::gate::note(&board, run.id, "connections_per_worker");
                 }
             }

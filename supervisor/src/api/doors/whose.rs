@@ -1,0 +1,44 @@
+//! Which run a group of connections belongs to, as far as that can be told before a token is shown.
+
+use kernel::Run;
+
+use super::crowd::Group;
+use crate::rundir::ProcessStat;
+
+/// So many parents of a process are looked at.
+const ABOVE: usize = 64;
+
+/// Whether connections are those of a run.
+pub(super) fn is_of(group: Group, run: &Run) -> bool {
+    match group {
+        Group::User(uid) => run.worker_uid == Some(uid),
+        Group::Run(_, id) => run.id == id,
+        Group::Process(pid) => run.worker_pid.is_some_and(|worker| is_beneath(pid, worker)),
+        Group::Anyone => false,
+    }
+}
+
+/// Whether a process is a worker or descends from one. Whoever lost its parent was taken over by the worker's shim.
+fn is_beneath(pid: i32, worker: i32) -> bool {
+    let parent = |pid: i32| ProcessStat::of(pid).ok().map(|stat| stat.parent).filter(|parent| *parent > 1);
+    let shim = parent(worker);
+    std::iter::successors(Some(pid), |pid| parent(*pid))
+        .take(ABOVE)
+        .any(|above| above == worker || Some(above) == shim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_beneath_itself_and_its_parents_and_beneath_no_other() {
+        let own = std::process::id().cast_signed();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id().cast_signed();
+        assert!(is_beneath(pid, own) && is_beneath(pid, pid));
+        assert!(!is_beneath(1, pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
