@@ -1,12 +1,11 @@
 //! A file of the configuration that cannot be used disables what it defines and nothing else, and everybody says so.
 
 use std::fs;
-use std::process::Command;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::harness::{BINARY, Fleet, Output, User, skip};
+use crate::harness::Fleet;
 
 const GOOD: &str =
     "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\non_clean_exit = \"complete\"\n";
@@ -131,37 +130,4 @@ fn a_reload_of_a_bad_file_keeps_the_last_good_version_and_says_so() {
     let text = fleet.cli(["status"]).stdout;
     assert!(text.contains("the lane mine stays as it was last read"), "{text}");
     assert_eq!(fleet.wait_for(&create(), "done")["latest_summary"], "as before");
-}
-
-#[test]
-fn a_container_with_65536_ids_gives_its_workers_uids_that_it_has() {
-    if User::current() != User::Root {
-        return skip("a container with 65536 ids: needs root");
-    }
-    let fleet = Fleet::offline();
-    let root = fleet.home().join("container");
-    fs::create_dir(&root).unwrap();
-    // A container has a ledger of its own in its /var/lib, which this one shares with the host.
-    let ledger = format!("[worker]\nuid_ledger = {:?}\n", root.join("uids"));
-    fs::write(root.join("supervisor.toml"), ledger).unwrap();
-    std::os::unix::fs::chown(&root, Some(300_000), Some(300_000)).unwrap();
-    let script = format!(
-        "exec 2>&1; \"{BINARY}\" --root \"$1\" create x --assignee shell --body 'id -u' && \
-         \"{BINARY}\" --root \"$1\" dispatch --json && \"{BINARY}\" --root \"$1\" doctor"
-    );
-    let mut command = Command::new("unshare");
-    command.args([
-        "--user",
-        "--map-users=300000,0,65536",
-        "--map-groups=300000,0,65536",
-        "--setuid=0",
-        "--setgid=0",
-    ]);
-    command.args(["--mount", "--", "sh", "-c", &script, "sh"]).arg(&root);
-    fleet.dress(&mut command);
-    let output = Output::of(&mut command);
-    if output.stdout.contains("unshare:") || output.stderr.contains("unshare:") {
-        return skip("a container with 65536 ids: this host or its unshare makes none");
-    }
-    assert!(output.stdout.contains("\"completed\""), "{}{}", output.stdout, output.stderr);
 }

@@ -14,6 +14,7 @@ mod board;
 mod boards;
 mod bounds;
 mod claims;
+mod container;
 mod crash;
 mod defects;
 mod demo;

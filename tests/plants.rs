@@ -129,3 +129,58 @@ fn a_second_run_goes_on_with_the_commits_and_the_changes_of_the_first() {
         assert!(names(&repository.path().join(".git/supervisor")).is_empty());
     }
 }
+
+/// What the docs say stays open, and what they say closes it.
+#[test]
+fn a_bare_repository_in_a_worktree_runs_only_for_who_runs_git_inside_it() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let repository = Repository::new(&fleet, "repository");
+        let marks = fleet.home().join("marks");
+        fs::create_dir(&marks).unwrap();
+        fs::set_permissions(&marks, fs::Permissions::from_mode(0o777)).unwrap();
+        let script = format!(
+            "printf '#!/bin/sh\\ntouch {}/ran\\n' > payload; chmod +x payload; git init -q --bare bare; \
+             git -C bare config core.bare false; git -C bare config core.worktree \"$PWD\"; \
+             git -C bare config core.fsmonitor \"$PWD/payload\"; git add -f payload; git commit -qm plants",
+            marks.display()
+        );
+        let id = fleet.create("plants", &script, &["--workspace", &repository.workspace()]);
+        fleet.wait_for(&id, "done");
+        let tree = repository.tree(&id);
+        let inside = tree.join("bare");
+        for look in [&["status"][..], &["diff", "HEAD"], &["add", "-n", "."]] {
+            repository.git_in(&tree, look);
+        }
+        repository.git_in(&inside, &["-c", "safe.bareRepository=explicit", "status"]);
+        assert_eq!(names(&marks), Vec::<String>::new(), "a plant ran");
+        repository.git_in(&inside, &["status"]);
+        assert_eq!(names(&marks), ["ran"], "docs/policies.md says that this one stays open");
+    }
+}
+
+#[test]
+fn a_worker_tags_and_stashes_and_finds_both_again() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let repository = Repository::new(&fleet, "repository");
+        repository.git(&["tag", "v0"]);
+        let script = "set -e; if git rev-parse -q --verify refs/tags/v1 > /dev/null; then git stash pop -q; git commit -qam popped; \
+            git tag -d v0 > /dev/null; else echo 2 > file; git commit -qam work; git tag v1; git tag -a -m annotated v2; \
+            echo 3 > file; git stash -q; test \"$(cat file)\" = 2; exit 1; fi";
+
+        let id = fleet.create("twice", script, &["--workspace", &repository.workspace()]);
+
+        let shown = fleet.wait_for(&id, "done");
+        assert_eq!(shown["runs"].as_array().unwrap().len(), 2, "{shown:#}");
+        let branch = format!("task/{id}");
+        assert_eq!(repository.git(&["show", &format!("{branch}:file")]), "3");
+        assert_eq!(repository.git(&["tag"]), format!("{branch}/v1\n{branch}/v2\nv0"));
+        assert_eq!(
+            repository.git(&["rev-parse", &format!("{branch}/v1")]),
+            repository.git(&["rev-parse", &format!("{branch}~")])
+        );
+        assert_eq!(repository.git(&["for-each-ref", "refs/stash", "refs/stashes"]), "");
+        repository.git(&["fsck", "--full", "--no-dangling"]);
+    }
+}

@@ -263,3 +263,137 @@ fn a_program_that_the_policy_does_not_grant_is_named_with_the_line_that_grants_i
         assert_eq!(summary(&fleet.wait_for(&again, "done")), "works");
     }
 }
+
+/// Two supervisors on one host that know of each other by the host's ledger of uids.
+#[test]
+fn a_worker_sees_nothing_of_another_root_of_the_host() {
+    if User::current() != User::Root {
+        return skip("roots that know of each other: needs root");
+    }
+    let (fleet, other) = (Fleet::offline(), Fleet::offline());
+    let ledger = around(&other).join("uids").display().to_string();
+    fleet.configure(&format!("[worker]\nuid_ledger = '{ledger}'\n"));
+    let there = around(&other);
+    fleet.policy(
+        "wide",
+        &format!("version = 1\nextends = 'default'\n[filesystem]\nro = ['/etc', '{}']\n", there.display()),
+    );
+    fs::write(there.join("visible"), "seen").unwrap();
+    let script = format!(
+        "cat {0}/visible; for f in supervisor.toml boards run run/supervisor.sock; do test -e {0}/r/$f && echo \" shows $f\"; done; true",
+        there.display()
+    );
+    fleet.start();
+    let before = fleet.create("looks while it is none", &script, &["--policy", "wide"]);
+    assert!(summary(&fleet.wait_for(&before, "done")).contains("shows supervisor.toml"), "the grant works");
+
+    other.start();
+    other.wait_for(&other.create("has a uid", "true", &[]), "done");
+
+    let after = fleet.create("looks again", &script, &["--policy", "wide"]);
+    assert_eq!(summary(&fleet.wait_for(&after, "done")), "seen");
+    for place in [other.root(), other.root().join("boards"), there.clone()] {
+        let place = format!("dir:{}", place.display());
+        let refused =
+            fleet.cli(["create", "x", "--assignee", "shell", "--body", "true", "--workspace", &place]);
+        assert_eq!(refused.code, 77, "{place}: {}{}", refused.stdout, refused.stderr);
+        assert!(refused.stderr.contains("another supervisor's own"), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_log_tells_its_worker_nothing_of_what_its_user_cannot_see() {
+    if User::current() != User::Root {
+        return skip("a worker with less sight than its supervisor: needs root");
+    }
+    let fleet = Fleet::boot();
+    for (mode, told) in [(0o711, true), (0o700, false)] {
+        let dir = fleet.home().join(format!("dir{mode:o}"));
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("file"), "x").unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+        let script = format!("echo 'cat: {}/file: No such file or directory' >&2; exit 1", dir.display());
+        let task = fleet.create("asks", &script, &["--max-retries", "1"]);
+        let shown = fleet.wait_for(&task, "blocked");
+        assert_eq!(error(&shown).contains("the sandbox denied"), told, "{}", error(&shown));
+    }
+}
+
+#[test]
+fn what_is_no_file_in_the_place_of_a_program_holds_up_nobody() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let script = "mkfifo tool; chmod 755 tool; echo \"x: 1: $PWD/tool: Permission denied\" >&2; exit 1";
+        let task = fleet.create("plants", script, &["--max-retries", "1"]);
+        fleet.wait_for(&task, "blocked");
+        fleet.wait_for(&fleet.create("next", "true", &[]), "done");
+    }
+}
+
+#[test]
+fn a_helper_has_bounded_memory() {
+    let mut helper = std::process::Command::new(crate::harness::BINARY);
+    helper.args(["__helper", &std::process::id().to_string()]);
+    helper.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let mut helper = helper.spawn().unwrap();
+    let limits = format!("/proc/{}/limits", helper.id());
+    let fleet = Fleet::offline();
+    fleet.eventually("the limit is set", || {
+        let text = fs::read_to_string(&limits).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with("Max data size"))?.to_owned();
+        line.contains("1073741824").then_some(())
+    });
+    drop(helper.stdin.take());
+    helper.wait().unwrap();
+}
+
+#[test]
+fn a_java_runs_or_its_failure_names_the_line_with_which_it_does() {
+    if !Path::new("/usr/bin/java").exists() {
+        return skip("java under strict: needs a java");
+    }
+    let fleet = Fleet::offline();
+    let line = "[filesystem]\nproc = \"host\"\n";
+    fleet.policy("java", &format!("version = 1\nextends = 'strict'\n{line}"));
+    fleet.start();
+    let denied = fleet.create("denied", "java -version", &["--policy", "strict", "--max-retries", "1"]);
+    let shown = fleet.wait_for(&denied, "blocked");
+    assert!(error(&shown).contains(&line.replacen('\n', " ", 1).replace('\n', "")), "{}", error(&shown));
+    let task = fleet.create("granted", "java -version", &["--policy", "java", "--max-retries", "1"]);
+    fleet.wait_for(&task, "done");
+}
+
+/// The Rust of whoever runs this test, where workers can reach it: bound beneath a home in the daemon's own mount namespace.
+#[test]
+fn the_cargo_of_a_home_builds_something_where_a_policy_grants_it_by_name() {
+    let home = std::env::var_os("HOME").map(std::path::PathBuf::from).unwrap_or_default();
+    let has = [".cargo/bin/cargo", ".rustup/toolchains"].iter().all(|path| home.join(path).exists());
+    if User::current() != User::Root || !has || !Path::new("/usr/bin/cc").exists() {
+        return skip("a cargo of a home: needs root, and a cargo of rustup's with a linker");
+    }
+    let fleet = Fleet::offline();
+    let bound = fleet.home();
+    for name in [".cargo", ".rustup"] {
+        fs::create_dir(bound.join(name)).unwrap();
+    }
+    let policy = format!("toolchains = ['cargo']\ntoolchain_home = '{}'\n", bound.display());
+    fleet.policy("rust", &format!("version = 1\nextends = 'default'\n[filesystem]\n{policy}"));
+    let script = "cargo init -q --vcs none --name made . && cargo build -q --offline && ./target/debug/made";
+    let task = fleet.create("builds", script, &["--policy", "rust", "--max-retries", "1"]);
+    let binds = format!(
+        "mount --bind {0}/.cargo {1}/.cargo && mount --bind {0}/.rustup {1}/.rustup && exec {2} --root {3} dispatch",
+        home.display(),
+        bound.display(),
+        crate::harness::BINARY,
+        fleet.root().display()
+    );
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "--", "sh", "-c", &binds]);
+    fleet.dress(&mut command);
+    let dispatched = crate::harness::Output::of(&mut command);
+    if dispatched.stderr.contains("mount:") || dispatched.stderr.contains("unshare:") {
+        return skip("a cargo of a home: this host lets nobody mount");
+    }
+    let shown = fleet.show(&task);
+    assert_eq!(summary(&shown), "Hello, world!", "{}{} {shown:#}", dispatched.stdout, dispatched.stderr);
+}

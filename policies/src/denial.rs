@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::explain::{Answer, Want, leads_to};
 use crate::files::Device;
 use crate::policy::Policy;
@@ -19,7 +21,7 @@ pub struct Denial {
 }
 
 /// Home directories in which people have toolchains.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Homes {
     /// That of the worker's user, or the one that the policy names.
     pub own: Option<PathBuf>,

@@ -1,7 +1,8 @@
-//! Finds what git would wait for: a FIFO, a socket or a device where git expects a file.
+//! Finds what git would wait for, or be led away by: a FIFO, a socket, a device or a link where git expects a file.
 
 use std::ffi::{CStr, OsStr};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const DEPTH: usize = 64;
 /// The directory of a repository.
 const DOT_GIT: &[u8] = b".git";
 
-/// What is neither a file nor a directory nor a symbolic link to one.
+/// What is no file and no directory; a symbolic link to one is none where only git and a worker write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Irregular {
     /// Where it is.
@@ -37,6 +38,8 @@ pub enum IrregularKind {
     Socket,
     /// A character or block device.
     Device,
+    /// A symbolic link, which git writes through.
+    Link,
 }
 
 impl fmt::Display for Irregular {
@@ -45,6 +48,7 @@ impl fmt::Display for Irregular {
             IrregularKind::Fifo => "FIFO",
             IrregularKind::Socket => "socket",
             IrregularKind::Device => "device",
+            IrregularKind::Link => "symbolic link",
         };
         write!(f, "{} is a {kind}, and git needs a file there", self.path.display())
     }
@@ -56,6 +60,76 @@ pub fn find(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES };
     search.directory(&opened.fd, top, Part::of(top), DEPTH)
+}
+
+/// Searches a directory that only git and a worker write for the first thing that is neither a file nor a directory. Git
+/// keeps no links there; one leads it, outside of the worker's walls, to what the worker cannot reach.
+pub(crate) fn planted(top: &Path) -> Option<Irregular> {
+    match every_planted(top, &mut ControlFlow::Break) {
+        ControlFlow::Break(found) => Some(found),
+        ControlFlow::Continue(()) => None,
+    }
+}
+
+/// Removes every such thing.
+pub(crate) fn remove_planted(top: &Path) -> Result<(), (PathBuf, std::io::Error)> {
+    let removed = every_planted(top, &mut |found| match fs_err::remove_file(&found.path) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break((found.path, error)),
+    });
+    match removed {
+        ControlFlow::Break(failed) => Err(failed),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+fn every_planted<B>(top: &Path, visit: &mut dyn FnMut(Irregular) -> ControlFlow<B>) -> ControlFlow<B> {
+    match open::directory(top) {
+        Ok(opened) => planted_in(&opened.fd, top, DEPTH, visit),
+        Err(_) => ControlFlow::Continue(()),
+    }
+}
+
+/// Looks at each entry, however many a worker has made: one that is passed over is one that it hides behind the others.
+fn planted_in<B>(
+    held: &OwnedFd,
+    path: &Path,
+    depth: usize,
+    visit: &mut dyn FnMut(Irregular) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    let Ok(readable) = open::readable(held) else { return ControlFlow::Continue(()) };
+    let Ok(entries) = Dir::read_from(&readable) else { return ControlFlow::Continue(()) };
+    let mut inner = Vec::new();
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let below = path.join(OsStr::from_bytes(name.to_bytes()));
+        let kind = match entry.file_type() {
+            FileType::Unknown => statat(&readable, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+            kind => kind,
+        };
+        match kind {
+            FileType::Directory => inner.push(below),
+            FileType::Symlink => visit(Irregular { path: below, kind: IrregularKind::Link })?,
+            kind => {
+                if let Some(kind) = irregular(kind) {
+                    visit(Irregular { path: below, kind })?;
+                }
+            }
+        }
+    }
+    // Deeper than git's own directories it opens nothing.
+    let Some(depth) = depth.checked_sub(1) else { return ControlFlow::Continue(()) };
+    for below in inner {
+        let name = below.file_name().map(Path::new).unwrap_or(Path::new("."));
+        if let Ok(found) = open::child(&readable, name, &below) {
+            planted_in(&found.fd, &below, depth, visit)?;
+        }
+    }
+    ControlFlow::Continue(())
 }
 
 /// Which part of a tree a directory belongs to.
@@ -179,5 +253,22 @@ mod tests {
         fifo(&top.join("pipe"));
         symlink("../pipe", top.join(".git/HEAD")).unwrap();
         assert_eq!(find(&top).unwrap().path, top.join(".git/HEAD"));
+    }
+
+    #[test]
+    fn a_link_among_what_only_git_and_a_worker_write_is_found_behind_any_number_of_files_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        fs_err::create_dir_all(top.join("objects/pack")).unwrap();
+        for n in 0..300 {
+            fs_err::write(top.join(format!("objects/{n}")), "").unwrap();
+        }
+        assert_eq!(planted(&top), None);
+        symlink("/etc", top.join("objects/pack/away")).unwrap();
+        fifo(&top.join("index"));
+        assert!(planted(&top).is_some());
+        remove_planted(&top).unwrap();
+        assert_eq!(planted(&top), None);
+        assert!(Path::new("/etc").is_dir() && top.join("objects/299").exists());
     }
 }

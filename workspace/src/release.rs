@@ -9,7 +9,7 @@ use crate::git::Source;
 use crate::links::Links;
 use crate::open::{self, OpenError};
 use crate::tree::remove_tree;
-use crate::worktree::{Note, Worktree, WorktreeError};
+use crate::worktree::{Note, Worktree, WorktreeError, forget_kept};
 
 /// What became of something that was to be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,6 +125,9 @@ impl Worktree {
         self.private(&links).discard()?;
         if loss != Loss::KeepBranch {
             source.delete_branch(&branch)?;
+        }
+        if loss == Loss::Accept {
+            forget_kept(&source, &self.id)?;
         }
         note.discard()?;
         Ok(if tracked { Removal::Removed } else { Removal::Absent })

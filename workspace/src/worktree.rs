@@ -1,6 +1,7 @@
 //! The `worktree` workspace: a linked git worktree on a branch of its own, made, reused or repaired.
 
 mod error;
+mod kept;
 mod note;
 mod private;
 mod publish;
@@ -17,6 +18,7 @@ use git2::build::CheckoutBuilder;
 use serde::{Deserialize, Serialize};
 
 pub use self::error::WorktreeError;
+pub(crate) use self::kept::forget as forget_kept;
 pub(crate) use self::note::Note;
 pub(crate) use self::private::Private;
 pub use self::seal::Sealed;
@@ -88,8 +90,8 @@ impl Worktree {
     ///
     /// What the worker gets beside the worktree ([`Prepared::grants`]) is narrow. It sees a `.git` of its own making, in which
     /// it writes new objects, its branch and what belongs to this worktree; [`Worktree::seal`] takes objects and branch over.
-    /// Tags, other branches, configuration and hooks are read-only there, so `git stash`, `git tag`, `git config` and
-    /// `git gc` fail. Where it sees the host's own files it can move the branches of sibling worktrees and destroy shared
+    /// Its tags and stashes are its own, too, and kept for its next run. Other branches, configuration and hooks are read-only
+    /// there, so `git config` and `git gc` fail. Where it sees the host's own files it can move the branches of sibling worktrees and destroy shared
     /// objects. Object stores that the repository borrows from (`objects/info/alternates`) are not granted.
     pub fn prepare(&self, base: &Base, author: Option<&Author>) -> Result<Prepared, WorktreeError> {
         let source = Source::open(&self.repository)?;

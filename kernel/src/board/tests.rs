@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::testing::{Bench, alice, start, titled};
 use crate::{
-    Actor, BlockKind, Blocking, Board, Detach, Effect, EndCause, Ending, ErrorCode, Fault, Handoff, Intake,
-    NewTask, OnCleanExit, Outcome, RunId, Status, StopReason, Task, TaskId, Timestamp,
+    Actor, BlockKind, Blocking, Board, Detach, Effect, EndCause, Ending, ErrorCode, Fault, Handoff, NewTask,
+    OnCleanExit, Outcome, RunId, Status, StopReason, Task, TaskId,
 };
 
 /// A write whose success says nothing.
@@ -451,25 +451,6 @@ fn a_uid_belongs_to_one_task_and_rests_when_it_is_freed() {
 }
 
 #[test]
-fn a_task_waits_for_its_time_and_its_parents() {
-    let bench = Bench::new();
-    let parent = bench.ready();
-    let at = crate::Clock::now(&*bench.clock).after(Duration::from_mins(5));
-    let new = NewTask { parents: vec![parent.clone()], not_before: Some(at), ..titled("later") };
-    let id = bench.create(new).id;
-    assert_eq!(bench.task(&id).status, Status::Todo);
-    bench.call(move |board| board.complete(&parent, Handoff::default(), None, &alice())).unwrap();
-    assert_eq!(bench.task(&id).status, Status::Scheduled);
-    assert_eq!(bench.next_wake(), Some(at));
-    bench.clock.advance(Duration::from_mins(5));
-    assert_eq!(bench.wake(), vec![id.clone()]);
-    assert_eq!(bench.task(&id).status, Status::Ready);
-    let held = bench.create(NewTask { triage: Intake::Hold, ..titled("held") });
-    assert_eq!((held.status, held.not_before), (Status::Blocked, None::<Timestamp>));
-    bench.check();
-}
-
-#[test]
 fn nothing_starts_a_task_twice() {
     let bench = Bench::new();
     let id = bench.ready();
@@ -478,78 +459,6 @@ fn nothing_starts_a_task_twice() {
     let error = bench.call(move |board| board.start_run(&id, again)).unwrap_err();
     assert_eq!(error.code(), ErrorCode::Conflict);
     bench.check();
-}
-
-#[test]
-fn a_clock_that_is_set_back_makes_no_pause_longer() {
-    let bench = Bench::new();
-    let id = bench.ready();
-    for _ in 0..2 {
-        let run = bench.start(&id);
-        bench.finish(run, EndCause::Exited { code: 1 });
-    }
-    assert_eq!(bench.task(&id).status, Status::Scheduled);
-    let now = crate::Clock::now(&*bench.clock);
-    bench.clock.set(Timestamp::from_secs(now.as_secs() - 2 * 86_400));
-    let now = crate::Clock::now(&*bench.clock);
-    assert_eq!(bench.next_wake(), Some(now.after(Duration::from_secs(1))));
-    assert_eq!(bench.wake(), []);
-    bench.clock.advance(Duration::from_secs(1));
-    assert_eq!(bench.wake(), std::slice::from_ref(&id));
-    assert_eq!((bench.task(&id).status, bench.next_wake()), (Status::Ready, None));
-}
-
-#[test]
-fn a_pause_of_another_boot_ends_at_its_moment() {
-    let bench = Bench::new();
-    let id = bench.ready();
-    for _ in 0..2 {
-        let run = bench.start(&id);
-        bench.finish(run, EndCause::Exited { code: 1 });
-    }
-    bench.clock.reboot("boot-2");
-    assert_eq!(bench.wake(), []);
-    bench.clock.advance(Duration::from_secs(1));
-    assert_eq!(bench.wake(), std::slice::from_ref(&id));
-}
-
-#[test]
-fn a_task_that_a_person_gives_another_time_does_not_start_when_its_pause_is_over() {
-    let bench = Bench::new();
-    let id = bench.ready();
-    for _ in 0..2 {
-        let run = bench.start(&id);
-        bench.finish(run, EndCause::Exited { code: 1 });
-    }
-    let later = crate::Clock::now(&*bench.clock).after(Duration::from_hours(1));
-    let task = id.clone();
-    bench.call(move |board| board.schedule(&task, later, None, &alice())).unwrap();
-    bench.clock.advance(Duration::from_mins(1));
-    assert_eq!(bench.wake(), []);
-    assert_eq!(bench.task(&id).status, Status::Scheduled);
-}
-
-#[test]
-fn a_run_that_ended_before_the_board_was_told_has_its_own_end_and_its_pause_counts_from_then() {
-    let bench = Bench::new();
-    let id = bench.ready();
-    let first = bench.start(&id);
-    bench.finish(first, EndCause::Exited { code: 1 });
-    let second = bench.start(&id);
-    let began = crate::Clock::now(&*bench.clock);
-    bench.clock.advance(Duration::from_hours(3));
-    let ended = began.after(Duration::from_secs(7));
-    let ending = Ending { ended_at: Some(ended), ..Ending::new(EndCause::Exited { code: 1 }) };
-    let finished = bench.call(move |board| board.finish_run(second, ending)).unwrap();
-    assert_eq!(finished.status, Status::Ready, "its pause was over long ago");
-    let run = bench.readers.with(|view| view.expect_run(second)).unwrap();
-    assert_eq!(run.ended_at, Some(ended));
-    // What clocks claim that were set meanwhile is kept within what is possible.
-    let third = bench.start(&id);
-    let ending = Ending { ended_at: Some(began), ..Ending::new(EndCause::Exited { code: 0 }) };
-    bench.call(move |board| board.finish_run(third, ending)).unwrap();
-    let run = bench.readers.with(|view| view.expect_run(third)).unwrap();
-    assert_eq!(run.ended_at, Some(run.started_at));
 }
 
 #[test]

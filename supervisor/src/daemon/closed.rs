@@ -5,20 +5,29 @@ use std::path::{Path, PathBuf};
 use policies::{Boundary, Closed, Identity, Policy, Standing};
 use workspace::WorkspaceSpec;
 
+use super::neighbours;
+use crate::config::WorkerConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// Returns what stays closed to a run: the supervisor's places, but for those that are its own, and the directories of
-/// other tasks, `tasks`.
+/// Returns what stays closed to a run: the places of the supervisor and of others on this host, but for those that are its
+/// own, and the directories of other tasks, `tasks`.
 pub(super) fn of_run(
-    root: &Root,
+    (root, config): (&Root, &WorkerConfig),
     spec: &WorkspaceSpec,
     own: Vec<PathBuf>,
     tasks: &[WorkspaceSpec],
-) -> Closed {
+) -> Result<Closed, Failure> {
     let others = tasks.iter().filter(|other| *other != spec).filter_map(directory);
-    Closed { places: root.closed(), own, tasks: others.map(Path::to_owned).collect() }
+    let tasks = others.map(Path::to_owned).collect();
+    Ok(Closed { places: places(root, config)?, own, tasks })
+}
+
+fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
+    let mut places = root.closed();
+    places.extend(neighbours::places(root, config)?);
+    Ok(places)
 }
 
 /// Returns the directory that a task names, if it names one.
@@ -30,9 +39,9 @@ fn directory(spec: &WorkspaceSpec) -> Option<&Path> {
 }
 
 /// Refuses a workspace that is a place of the supervisor, lies in one or holds one.
-pub(super) fn check(root: &Root, spec: &WorkspaceSpec) -> Result<(), Failure> {
+pub(super) fn check(root: &Root, config: &WorkerConfig, spec: &WorkspaceSpec) -> Result<(), Failure> {
     let Some(path) = directory(spec) else { return Ok(()) };
-    let boundary = Boundary::around(&root.closed())
+    let boundary = Boundary::around(&places(root, config)?)
         .map_err(|e| Failure::failed(format!("failed to read the table of mounts: {e}")))?;
     let (relation, place) = match boundary.standing(path) {
         Standing::Apart => return Ok(()),
@@ -47,10 +56,15 @@ pub(super) fn check(root: &Root, spec: &WorkspaceSpec) -> Result<(), Failure> {
         WorkspaceSpec::Worktree { .. } => "repository",
         WorkspaceSpec::Directory(_) | WorkspaceSpec::Scratch => "directory",
     };
+    let whose = if root.closed().iter().any(|own| place.starts_with(own)) {
+        "the supervisor's"
+    } else {
+        "another supervisor's"
+    };
     Err(Failure::new(
         Code::NotPermitted,
         format!(
-            "the {what} {} {relation} {}, which is the supervisor's own and closed to every worker",
+            "the {what} {} {relation} {}, which is {whose} own and closed to every worker",
             path.display(),
             place.display()
         ),
@@ -90,7 +104,8 @@ mod tests {
         let choice = RootChoice { root: Some(dir.join("home/ann/state")), ..RootChoice::default() };
         let root = choice.resolve(|_| None).unwrap();
         root.create().unwrap();
-        let ask = |name: &str| check(&root, &WorkspaceSpec::Directory(dir.join(name)));
+        let config = WorkerConfig { uid_ledger: dir.join("uids"), ..WorkerConfig::default() };
+        let ask = |name: &str| check(&root, &config, &WorkspaceSpec::Directory(dir.join(name)));
         for (name, word) in [
             ("home/ann", "holds"),
             ("home/ann/state", "lies in"),
@@ -104,8 +119,8 @@ mod tests {
         }
         assert!(ask("home/ann/app").is_ok());
         let repository = |name: &str| WorkspaceSpec::Worktree { repository: Some(dir.join(name)) };
-        assert!(check(&root, &repository("home/ann/state")).is_err());
-        assert!(check(&root, &repository("home/ann")).is_ok());
+        assert!(check(&root, &config, &repository("home/ann/state")).is_err());
+        assert!(check(&root, &config, &repository("home/ann")).is_ok());
     }
 
     #[test]
@@ -118,7 +133,8 @@ mod tests {
             WorkspaceSpec::Directory("/opt/b".into()),
             WorkspaceSpec::Worktree { repository: None },
         ];
-        let closed = of_run(&root, &own, vec![], &tasks);
+        let config = WorkerConfig { uid_ledger: "/no/such/ledger".into(), ..WorkerConfig::default() };
+        let closed = of_run((&root, &config), &own, vec![], &tasks).unwrap();
         assert_eq!(closed.tasks, [Path::new("/opt/b")]);
         assert!(closed.places.contains(&PathBuf::from("/srv/sv")));
     }

@@ -3,15 +3,15 @@
 //! The kernel says no with an error number and tells nobody. What is left is the command of the run and the end of its
 //! log: the programs and paths that are named there are put to the policy, and what it denies is reported.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use policies::{Denial, Homes, Mode, Policy, Surroundings, Toolchain, Want};
+use serde::{Deserialize, Serialize};
 
-use super::closed;
+use super::{closed, helper};
 use crate::rundir::RunSpec;
 
 /// How much of the end of a log is read, in bytes.
@@ -25,16 +25,61 @@ const LONGEST: usize = 1024;
 
 /// Returns what the sandbox denied a run that did not start its command, or whose command failed. Blocking.
 pub(super) fn of_run(spec: &RunSpec) -> Option<kernel::Denied> {
-    let look = Look::new(&spec.policy, &spec.surroundings, &spec.env, &spec.cwd);
-    let tail = tail(&spec.log).unwrap_or_default();
-    let command = spec.argv.first().and_then(|command| look.program(command));
-    let denial = command.or_else(|| look.log(&tail))?;
-    Some(kernel::Denied {
-        policy: spec.policy.name().to_owned(),
-        text: spec.policy.tell(&denial),
-        act: denial.act,
-        line: denial.line,
-    })
+    let identity = spec.surroundings.identity;
+    if identity.is_none() && nix::unistd::geteuid().is_root() {
+        return None;
+    }
+    match helper::look_at_failure(identity, Failed::of(spec)) {
+        Ok(denied) => denied,
+        Err(failure) => {
+            tracing::warn!(task = %spec.task, run = spec.run, error = %failure.message, "denial_not_found");
+            None
+        }
+    }
+}
+
+/// What is known of a run that failed. The log may name any path, and the answer is the worker's to read: so a process with
+/// the worker's user looks at the paths, and says of none more than that user can find out.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Failed {
+    policy: Policy,
+    around: Surroundings,
+    command: Option<String>,
+    cwd: PathBuf,
+    /// The run's `PATH`.
+    search: Option<String>,
+    homes: Homes,
+    /// The end of the log.
+    tail: String,
+}
+
+impl Failed {
+    fn of(spec: &RunSpec) -> Self {
+        let named = spec.policy.filesystem.toolchain_home.clone();
+        let own = named.or_else(|| closed::home_of(spec.surroundings.identity));
+        Failed {
+            policy: spec.policy.clone(),
+            around: spec.surroundings.clone(),
+            command: spec.argv.first().cloned(),
+            cwd: spec.cwd.clone(),
+            search: spec.env.get("PATH").cloned(),
+            homes: Homes { own, others: closed::home_of(None).into_iter().collect() },
+            tail: tail(&spec.log).unwrap_or_default(),
+        }
+    }
+
+    /// Looks at what the run names, as the user of this process.
+    pub(super) fn look(&self) -> Option<kernel::Denied> {
+        let look = Look::new(self);
+        let command = self.command.as_deref().and_then(|command| look.program(command));
+        let denial = command.or_else(|| look.log(&self.tail))?;
+        Some(kernel::Denied {
+            policy: self.policy.name().to_owned(),
+            text: self.policy.tell(&denial),
+            act: denial.act,
+            line: denial.line,
+        })
+    }
 }
 
 fn tail(log: &Path) -> std::io::Result<String> {
@@ -55,31 +100,25 @@ struct Look<'a> {
     search: Vec<PathBuf>,
     /// Where people have programs besides.
     elsewhere: Vec<PathBuf>,
-    homes: Homes,
+    homes: &'a Homes,
 }
 
 impl<'a> Look<'a> {
-    fn new(
-        policy: &'a Policy,
-        around: &'a Surroundings,
-        env: &BTreeMap<String, String>,
-        cwd: &'a Path,
-    ) -> Self {
-        let named = policy.filesystem.toolchain_home.clone();
-        let own = named.or_else(|| closed::home_of(around.identity));
-        let homes = Homes { own, others: closed::home_of(None).into_iter().collect() };
+    fn new(failed: &'a Failed) -> Self {
+        let homes = &failed.homes;
         let tools = homes.own.iter().chain(&homes.others).flat_map(|home| {
             let known = Toolchain::ALL.into_iter().flat_map(|toolchain| toolchain.environment(home).path);
             known.chain([".local/bin", "bin", "go/bin"].map(|name| home.join(name)))
         });
         let shared = ["/usr/local/go/bin", "/snap/bin"].map(PathBuf::from);
         let elsewhere = tools.chain(shared).collect();
-        let search = env.get("PATH").map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
-        Look { policy, around, cwd, search, elsewhere, homes }
+        let search =
+            failed.search.as_ref().map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
+        Look { policy: &failed.policy, around: &failed.around, cwd: &failed.cwd, search, elsewhere, homes }
     }
 
     fn denial(&self, path: &Path, want: Want) -> Option<Denial> {
-        self.policy.denial(path, want, self.around, &self.homes)
+        self.policy.denial(path, want, self.around, self.homes)
     }
 
     /// What is denied about a program: the program itself, or what its first line names to interpret it.
@@ -119,6 +158,10 @@ impl<'a> Look<'a> {
             return paths(line).find_map(|path| self.denial(&path, Want::Write));
         }
         if is_missing {
+            // A program that has its libraries beside itself finds itself in /proc (ld.so(8), `$ORIGIN`).
+            if complains(&["error while loading shared libraries"]) {
+                return self.denial(Path::new("/proc/self"), Want::Read);
+            }
             if let Some(name) = missing_program(line) {
                 return self.program(name);
             }
@@ -272,8 +315,10 @@ mod tests {
             r#"{"workspace":"/no/ws","home":"/no/home","tmp":"/no/tmp","board":"none","parent":1}"#,
         )
         .unwrap();
-        let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Look::new(&policy, &around, &env, Path::new("/no/ws")).log(line)
+        let search = env.iter().find(|(name, _)| *name == "PATH").map(|(_, path)| (*path).to_owned());
+        let (command, cwd, tail) = (None, PathBuf::from("/no/ws"), String::new());
+        let failed = Failed { policy, around, command, cwd, search, homes: Homes::default(), tail };
+        Look::new(&failed).log(line)
     }
 
     #[test]
@@ -288,6 +333,9 @@ mod tests {
         assert_eq!(told("default", &[("PATH", &path)], "x: 1: env: not found"), None, "it is granted");
         let denial = told("strict", &[], "cat: /proc/self/status: No such file or directory").unwrap();
         assert_eq!(denial.line.as_deref(), Some("[filesystem] proc = \"host\""));
+        let libraries = "java: error while loading shared libraries: libjli.so: cannot open shared object file: No such file or directory";
+        assert_eq!(told("strict", &[], libraries).unwrap().act, "reading /proc/self");
+        assert_eq!(told("default", &[], libraries), None);
         assert_eq!(told("default", &[], "cat: /no/such/file: No such file or directory"), None);
         let line = |line: &str| told("default", &[], line).and_then(|denial| denial.line);
         assert!(line("OSError: bind 127.0.0.1: Operation not permitted").unwrap().contains("loopback"));

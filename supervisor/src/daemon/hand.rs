@@ -37,7 +37,7 @@ pub(crate) fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Re
         .workspace
         .parse()
         .map_err(|e: workspace::SpecError| Failure { hint: e.hint(), ..Failure::usage(e.to_string()) })?;
-    super::closed::check(root, &spec)?;
+    super::closed::check(root, &service.config().worker, &spec)?;
     let identity = place::identity(&spec, task, task.worker_uid).map_err(refused)?;
     let workspaces = root.workspaces(board.name());
     let at = (board.name(), workspaces.as_path());

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use workspace::{Effort, Failure, Irregular, IrregularKind, Job, Outcome};
 
 use self::wait::NoAnswer;
+use super::denial::Failed;
 use crate::shortage::{self, is_shortage};
 
 pub(crate) use self::serve::main;
@@ -30,6 +31,11 @@ const LOOK: Duration = Duration::from_secs(30);
 const CHANGE: Duration = Duration::from_mins(2);
 /// How long a helper that was killed may take to be gone. The kernel keeps one that waits for a device for longer.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// The most memory of a helper, in bytes: git holds an object as a whole, and a worker may have written one that says it is
+/// larger than the host's memory.
+const MEMORY: u64 = 1 << 30;
+/// What is said of an answer that fits no question.
+const ANOTHER: &str = "the helper answered another question";
 /// The code of the failure of a helper that its asker has given up.
 pub(super) const CANCELLED: &str = "helper_cancelled";
 
@@ -56,6 +62,13 @@ pub(super) enum Task {
         /// The file.
         taking: Taking,
     },
+    /// Become a user and look for what the sandbox denied a run that failed.
+    Deny {
+        /// The user, if another one.
+        identity: Option<policies::Identity>,
+        /// What is known of the run.
+        failed: Box<Failed>,
+    },
     /// Find out whether this host allows a private view of the file system.
     Probe,
     /// Find out whether this host allows a pid namespace.
@@ -66,7 +79,7 @@ impl Task {
     fn job(&self) -> Option<&Job> {
         match self {
             Task::Work { job, .. } | Task::Here(job) => Some(job),
-            Task::Take { .. } | Task::Probe | Task::ProbePids(_) => None,
+            Task::Take { .. } | Task::Deny { .. } | Task::Probe | Task::ProbePids(_) => None,
         }
     }
 
@@ -87,7 +100,7 @@ impl Task {
                 job: Box::new(job),
             }),
             Task::Here(_) => Some(Task::Here(Box::new(job))),
-            Task::Take { .. } | Task::Probe | Task::ProbePids(_) => None,
+            Task::Take { .. } | Task::Deny { .. } | Task::Probe | Task::ProbePids(_) => None,
         }
     }
 }
@@ -114,6 +127,8 @@ pub(super) enum Reply {
     Probed,
     /// The file is taken.
     Taken,
+    /// What the sandbox denied.
+    Denied(Option<kernel::Denied>),
 }
 
 /// Does a job in a helper, as a user if not as this process's own. Blocking, within limits.
@@ -141,7 +156,20 @@ pub(super) fn work_unless(
     match ask(&task, Stdio::null(), cancel)? {
         Reply::Done(outcome) => Ok(*outcome),
         Reply::Failed(failure) => Err(explained(&task, failure, cancel)),
-        Reply::Probed | Reply::Taken => Err(broken("the helper answered another question")),
+        Reply::Probed | Reply::Taken | Reply::Denied(_) => Err(broken(ANOTHER)),
+    }
+}
+
+/// Looks for what the sandbox denied a run that failed, as a user.
+pub(super) fn look_at_failure(
+    identity: Option<policies::Identity>,
+    failed: Failed,
+) -> Result<Option<kernel::Denied>, Failure> {
+    let task = Task::Deny { identity, failed: Box::new(failed) };
+    match ask(&task, Stdio::null(), &CancellationToken::new())? {
+        Reply::Denied(denied) => Ok(denied),
+        Reply::Failed(failure) => Err(failure),
+        Reply::Done(_) | Reply::Probed | Reply::Taken => Err(broken(ANOTHER)),
     }
 }
 
@@ -154,7 +182,7 @@ pub(super) fn take(
     match ask(&Task::Take { identity, taking }, sink.into(), &CancellationToken::new())? {
         Reply::Taken => Ok(()),
         Reply::Failed(failure) => Err(failure),
-        Reply::Done(_) | Reply::Probed => Err(broken("the helper answered another question")),
+        Reply::Done(_) | Reply::Probed | Reply::Denied(_) => Err(broken(ANOTHER)),
     }
 }
 
@@ -163,7 +191,7 @@ pub(super) fn probe_view() -> Result<(), String> {
     match ask(&Task::Probe, Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
-        Ok(Reply::Done(_) | Reply::Taken) => Err("the helper answered another question".to_owned()),
+        Ok(Reply::Done(_) | Reply::Taken | Reply::Denied(_)) => Err(ANOTHER.to_owned()),
     }
 }
 
@@ -172,7 +200,7 @@ pub(super) fn probe_pid_namespace(namespace: policies::PidNamespace) -> Result<(
     match ask(&Task::ProbePids(namespace), Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
-        Ok(Reply::Done(_) | Reply::Taken) => Err("the helper answered another question".to_owned()),
+        Ok(Reply::Done(_) | Reply::Taken | Reply::Denied(_)) => Err(ANOTHER.to_owned()),
     }
 }
 

@@ -21,6 +21,7 @@ use super::place;
 use super::spare::{Spare, Spares};
 use crate::config::Config;
 use crate::failpoint;
+use crate::failure::Failure;
 use crate::lanes::{CleanExit, Lane, Prompt, RateLimit};
 use crate::paths::Root;
 use crate::rundir::{LeaseSpec, RunDir, RunSpec, Stdin, VERSION, boottime_us, write_json};
@@ -185,7 +186,8 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
         ),
         (None, Err(_)) => None,
     };
-    let closed = closed_places(host, order, &workspace, &prepared, &home);
+    let closed = closed_places(host, order, &workspace, &prepared, &home)
+        .map_err(|e| LaunchError::refusal("find the other roots of this host", Environment::Root, e))?;
     let surroundings = surroundings(host, order, &prepared, &private, identity, cgroup.as_deref(), closed);
     let spec = run_spec(host, order, &prepared, &private, deadline_us, cgroup.as_deref(), surroundings);
     let path = host.root.run_dir(&order.board, order.run.id);
@@ -219,12 +221,12 @@ fn closed_places(
     spec: &WorkspaceSpec,
     prepared: &Prepared,
     home: &Path,
-) -> policies::Closed {
+) -> Result<policies::Closed, Failure> {
     let mut own = vec![home.to_owned(), host.root.bin(), host.root.worker_socket_dir()];
     if *spec == WorkspaceSpec::Scratch {
         own.push(prepared.path.clone());
     }
-    closed::of_run(&host.root, spec, own, &order.workplaces)
+    closed::of_run((&host.root, &order.config.worker), spec, own, &order.workplaces)
 }
 
 fn surroundings(

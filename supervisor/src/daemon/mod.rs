@@ -33,6 +33,7 @@ mod launch;
 mod live;
 mod look;
 mod manager;
+mod neighbours;
 mod place;
 mod pokes;
 mod readiness;

@@ -11,6 +11,7 @@ use workspace::{Author, Base, DirectoryError, Job, Name, Outcome, Owner, Prepare
 use super::environment::Environment;
 use super::fault::{Fault, LaunchError, with_hint};
 use super::helper;
+use crate::config::WorkerConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::{Root, make_dir};
@@ -99,8 +100,12 @@ pub(crate) enum Presence {
 
 /// Refuses a workspace that no run could use as things are: a directory that is closed to workers, that is missing and
 /// cannot be made, or whose user no worker may be. What changes between now and the start is found again by the start.
-pub(crate) fn check(root: &Root, spec: &WorkspaceSpec, caller: Option<u32>) -> Result<Presence, Failure> {
-    super::closed::check(root, spec)?;
+pub(crate) fn check(
+    (root, config): (&Root, &WorkerConfig),
+    spec: &WorkspaceSpec,
+    caller: Option<u32>,
+) -> Result<Presence, Failure> {
+    super::closed::check(root, config, spec)?;
     let (path, what) = match spec {
         WorkspaceSpec::Scratch => return Ok(Presence::There),
         WorkspaceSpec::Directory(path) => (path, "directory"),

@@ -68,6 +68,12 @@ pub(super) fn own_uid(
     }
 }
 
+/// The roots of this host that have given out uids.
+pub(super) fn roots(config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
+    let entries = Ledger::at(&config.uid_ledger).read()?;
+    Ok(entries.iter().map(|entry| entry.owner.root().to_owned()).collect())
+}
+
 /// The ranges of a root's boards. Only the process that owns the root asks for them.
 #[derive(Debug)]
 pub(crate) struct Uids {

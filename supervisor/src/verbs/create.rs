@@ -218,9 +218,7 @@ impl Verb for Create {
         // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
         let presence = match call.actor.kind {
             ActorKind::Worker => Presence::There,
-            ActorKind::Person | ActorKind::System => {
-                check_workspace(call.service.root(), &place, call.actor.uid)?
-            }
+            ActorKind::Person | ActorKind::System => check(&call, &place)?,
         };
         let lanes = call.service.lanes();
         if let Some(policy) = &self.policy {
@@ -274,8 +272,13 @@ pub(super) fn place(call: &Call, said: &str) -> Result<String, Failure> {
     let text = details::workspace(call.service.root(), call.board.name(), said);
     let create = Create { workspace: Some(text.unwrap_or_else(|| said.to_owned())), ..Create::default() };
     let place = create.place()?;
-    check_workspace(call.service.root(), &place, call.actor.uid)?;
+    check(call, &place)?;
     Ok(place.to_string())
+}
+
+fn check(call: &Call, place: &workspace::WorkspaceSpec) -> Result<Presence, Failure> {
+    let config = call.service.config();
+    check_workspace((call.service.root(), &config.worker), place, call.actor.uid)
 }
 
 /// Says that nobody of an approver's name can reach the board: neither the user whose socket it is, nor root, nor a lane.

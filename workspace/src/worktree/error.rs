@@ -106,6 +106,26 @@ pub enum WorktreeError {
         /// What it is.
         found: Irregular,
     },
+    /// What a tag or a stash of the worker names is not whole.
+    #[error("the tags and stashes of {task} are not kept: {object} {why}")]
+    KeptIncomplete {
+        /// The worktree's name.
+        task: Name,
+        /// The object, in hex.
+        object: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The worker has more tags or stashes than are kept.
+    #[error("of the tags and stashes of {task} no more than {most} each are kept; {more} are left out")]
+    KeptTooMany {
+        /// The worktree's name.
+        task: Name,
+        /// How many are kept.
+        most: usize,
+        /// How many are not.
+        more: usize,
+    },
     /// Somebody else has moved the branch during the run.
     #[error("{branch} was moved by somebody else during the run; what the run committed is at {kept}")]
     Moved {
@@ -228,6 +248,8 @@ impl WorktreeError {
             | Self::Link { .. }
             | Self::Private { .. }
             | Self::Publish { .. }
+            | Self::KeptIncomplete { .. }
+            | Self::KeptTooMany { .. }
             | Self::SetAside { .. }
             | Self::OpenWorktree { .. }
             | Self::CheckOut { .. }
@@ -251,6 +273,7 @@ impl WorktreeError {
             Self::Locked { .. } => "worktree_locked",
             Self::Inspect { .. } => "worktree_unreadable",
             Self::Publish { .. } | Self::Incomplete { .. } | Self::Planted { .. } => "commits_not_taken",
+            Self::KeptIncomplete { .. } | Self::KeptTooMany { .. } => "references_not_kept",
             Self::Moved { .. } => "branch_moved",
             Self::CreateDirectory { .. }
             | Self::Note { .. }

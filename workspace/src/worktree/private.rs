@@ -1,7 +1,7 @@
 //! What a worktree has of its own in the repository's `.git`, and how a worker sees that in the place of what all share.
 //!
 //! A worker sees a `.git` that is put together for it: settings, hooks and the objects so far to be read; to be written an
-//! object store of its own, which borrows from the shared one, its own branch, and a copy of the packed references, because
+//! object store of its own, which borrows from the shared one, its own branch, its tags and stashes, and a copy of the packed references, because
 //! git locks those at each commit. What it writes there reaches the repository by [`Private::publish`](super::publish) alone.
 
 use std::io::Write as _;
@@ -89,7 +89,8 @@ impl Private<'_> {
             file.write_all(&packed)?;
             fs::write(dir.join("given"), format!("{tip}\n"))
         };
-        written().map_err(failed)
+        written().map_err(failed)?;
+        self.provide_kept(source)
     }
 
     /// Removes the private part. What the worker wrote in it is taken over before.
@@ -127,9 +128,12 @@ impl Private<'_> {
         shown.extend([
             lend(common.join("objects"), self.objects()),
             show(common.join(HOME).join("shared"), common.join("objects")),
-            show(common.join("refs"), dir.join("refs")),
+            // For tags and the stash.
+            lend(common.join("refs"), dir.join("refs")),
+            show(common.join("refs/heads"), dir.join("refs/heads")),
             lend(common.join(&heads), self.heads()),
-            show(common.join("logs"), dir.join("logs")),
+            lend(common.join("logs"), dir.join("logs")),
+            show(common.join("logs/refs/heads"), dir.join("logs/refs/heads")),
             lend(common.join(&logs), dir.join(&logs)),
             // A link, so that git makes the lock beside the file that it leads to.
             lend(common.join(HOME).join("packed"), dir.join("packed")),

@@ -30,18 +30,20 @@ impl Private<'_> {
     }
 
     fn take_over(&self, source: &Source, given: Oid) -> Result<(), WorktreeError> {
-        if let Some(found) = irregular::find(&self.dir()) {
+        if let Some(found) = irregular::planted(&self.dir()) {
             return Err(WorktreeError::Planted { found });
         }
         let copied = self.copy_objects(source)?;
         self.detach_from_foreign_branch(source)?;
-        match self.tip().filter(|tip| *tip != given) {
+        let kept = self.keep(source, &copied);
+        let moved = match self.tip().filter(|tip| *tip != given) {
             Some(tip) => {
                 self.refuse_incomplete(source.git(), tip, &copied)?;
                 self.move_branch(source, given, tip)
             }
             None => Ok(()),
-        }
+        };
+        moved.and(kept)
     }
 
     /// Copies every object that the worker made, and returns their names.
@@ -121,9 +123,20 @@ impl Private<'_> {
             why,
         };
         git.find_commit(tip).map_err(|_| refused(tip, "is no commit"))?;
+        self.missing(git, &[tip], copied)?.map_or(Ok(()), |(object, why)| Err(refused(object, why)))
+    }
+
+    /// Returns the first object that is not there, or not right, of all that can be reached, and what is wrong with it. What
+    /// was in the repository before is taken to be whole.
+    pub(crate) fn missing(
+        &self,
+        git: &Repository,
+        tips: &[Oid],
+        copied: &HashSet<Oid>,
+    ) -> Result<Option<(Oid, &'static str)>, WorktreeError> {
         let shared = git.odb().map_err(|source| WorktreeError::Publish { path: self.objects(), source })?;
         let mut seen = HashSet::new();
-        let mut next = vec![tip];
+        let mut next = tips.to_vec();
         while let Some(id) = next.pop() {
             if !seen.insert(id) {
                 continue;
@@ -132,19 +145,21 @@ impl Private<'_> {
                 if shared.exists(id) {
                     continue;
                 }
-                return Err(refused(id, "is missing"));
+                return Ok(Some((id, "is missing")));
             }
-            let unreadable = |_| refused(id, "cannot be read");
-            match shared.read_header(id).map_err(unreadable)?.1 {
+            const UNREADABLE: &str = "cannot be read";
+            let Ok((_, kind)) = shared.read_header(id) else { return Ok(Some((id, UNREADABLE))) };
+            match kind {
                 ObjectType::Commit => {
-                    let commit = git.find_commit(id).map_err(unreadable)?;
+                    let Ok(commit) = git.find_commit(id) else { return Ok(Some((id, UNREADABLE))) };
                     next.push(commit.tree_id());
                     next.extend(commit.parent_ids());
                 }
                 ObjectType::Tree => {
-                    for entry in &git.find_tree(id).map_err(unreadable)? {
+                    let Ok(tree) = git.find_tree(id) else { return Ok(Some((id, UNREADABLE))) };
+                    for entry in &tree {
                         if is_hostile(entry.name_bytes()) {
-                            return Err(refused(id, "has an entry that git refuses to check out"));
+                            return Ok(Some((id, "has an entry that git refuses to check out")));
                         }
                         // A submodule's commit is in another repository.
                         if entry.kind() != Some(ObjectType::Commit) {
@@ -152,11 +167,14 @@ impl Private<'_> {
                         }
                     }
                 }
-                ObjectType::Tag => next.push(git.find_tag(id).map_err(unreadable)?.target_id()),
+                ObjectType::Tag => match git.find_tag(id) {
+                    Ok(tag) => next.push(tag.target_id()),
+                    Err(_) => return Ok(Some((id, UNREADABLE))),
+                },
                 ObjectType::Blob | ObjectType::Any => {}
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Moves the branch, unless somebody else moved it meanwhile and the worker's commits do not stand on that.

@@ -237,3 +237,96 @@ fn an_index_that_cannot_be_read_is_removed_and_made_again() {
     bench.worktree.prepare(&Base::Head, None).unwrap();
     assert!(index.exists());
 }
+
+#[test]
+fn git_writes_through_no_link_that_a_worker_planted() {
+    let outside = tempfile::tempdir().unwrap();
+    let precious = outside.path().join("precious");
+    for name in ["index", "HEAD", "logs/HEAD", "ORIG_HEAD"] {
+        let bench = Bench::new();
+        fs_err::write(&precious, "precious").unwrap();
+        let own = bench.fixture.root.join(".git/worktrees/t_1").join(name);
+        fs_err::create_dir_all(own.parent().unwrap()).unwrap();
+        drop(fs_err::remove_file(&own));
+        std::os::unix::fs::symlink(&precious, &own).unwrap();
+        // First as after a crash, then as after an end.
+        bench.worktree.prepare(&Base::Head, None).unwrap();
+        drop(fs_err::remove_file(&own));
+        std::os::unix::fs::symlink(&precious, &own).unwrap();
+        bench.worktree.seal().unwrap();
+        bench.worktree.prepare(&Base::Head, None).unwrap();
+        assert_eq!(fs_err::read_to_string(&precious).unwrap(), "precious", "{name}");
+        assert_eq!(bench.fixture.git_in(&bench.path, &["status", "--porcelain"]), "");
+    }
+}
+
+#[test]
+fn the_objects_of_another_repository_are_not_taken_over_by_a_link_to_them() {
+    let foreign = Fixture::new();
+    foreign.commit(&foreign.root, "hers");
+    foreign.git(&["gc", "-q"]);
+    let hers = foreign.git(&["rev-parse", "HEAD"]);
+    let bench = Bench::new();
+    let pack = bench.own.join("objects/pack");
+    fs_err::remove_dir(&pack).unwrap();
+    std::os::unix::fs::symlink(foreign.root.join(".git/objects/pack"), &pack).unwrap();
+    let error = bench.worktree.seal().unwrap_err();
+    assert!(matches!(&error, WorktreeError::Planted { .. }), "{error}");
+    let mut look = bench.fixture.command(&bench.fixture.root);
+    assert!(!look.args(["cat-file", "-e", &hers]).output().unwrap().status.success());
+}
+
+#[test]
+fn tags_and_stashes_come_home_and_the_next_run_has_them_as_they_were() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    let stashes = ["one", "two"].map(|text| {
+        fs_err::write(bench.path.join("README"), text).unwrap();
+        bench.git(&["stash", "create", text])
+    });
+    let own = |name: &str| bench.own.join(name);
+    fs_err::create_dir_all(own("refs/tags/release")).unwrap();
+    for name in ["v1", "release/v2"] {
+        fs_err::write(own("refs/tags").join(name), format!("{commit}\n")).unwrap();
+    }
+    let line = |from: &str, to: &str| format!("{from} {to} a <a@b> 1 +0000\tkept\n");
+    let log = line(&"0".repeat(40), &stashes[0]) + &line(&stashes[0], &stashes[1]);
+    fs_err::write(own("logs/refs/stash"), log).unwrap();
+    fs_err::write(own("refs/stash"), format!("{}\n", stashes[1])).unwrap();
+
+    bench.worktree.seal().unwrap();
+
+    let names =
+        |pattern: &str| bench.fixture.git(&["for-each-ref", "--format=%(refname) %(objectname)", pattern]);
+    let tags = format!("refs/tags/task/t_1/release/v2 {commit}\nrefs/tags/task/t_1/v1 {commit}");
+    assert_eq!(names("refs/tags"), tags);
+    let kept = format!("refs/stashes/t_1/0 {}\nrefs/stashes/t_1/1 {}", stashes[1], stashes[0]);
+    assert_eq!(names("refs/stashes"), kept);
+    bench.fixture.git(&["fsck", "--full"]);
+
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+
+    assert_eq!(fs_err::read_to_string(own("refs/tags/release/v2")).unwrap().trim(), commit);
+    assert_eq!(fs_err::read_to_string(own("refs/stash")).unwrap().trim(), stashes[1]);
+    let log = fs_err::read_to_string(own("logs/refs/stash")).unwrap();
+    let newer: Vec<&str> = log.lines().map(|line| line.split(' ').nth(1).unwrap()).collect();
+    assert_eq!(newer, [stashes[0].as_str(), stashes[1].as_str()]);
+
+    // What it removes then is removed.
+    fs_err::remove_file(own("refs/tags/v1")).unwrap();
+    fs_err::remove_file(own("refs/stash")).unwrap();
+    bench.worktree.seal().unwrap();
+    assert_eq!(names("refs/tags"), format!("refs/tags/task/t_1/release/v2 {commit}"));
+    assert_eq!(names("refs/stashes"), "");
+}
+
+#[test]
+fn a_tag_of_what_is_not_there_is_not_kept_and_the_branch_moves_all_the_same() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    fs_err::write(bench.own.join("refs/tags/bad"), format!("{}\n", "12".repeat(20))).unwrap();
+    let error = bench.worktree.seal().unwrap_err();
+    assert!(matches!(&error, WorktreeError::KeptIncomplete { .. }), "{error}");
+    assert_eq!(bench.tip(), commit);
+    assert_eq!(bench.fixture.git(&["tag"]), "");
+}

@@ -86,11 +86,9 @@ impl Worktree {
         if links.tree.join(".git").symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
             set_aside(links, Path::new("."))?;
         }
-        // HEAD or the index as a FIFO: git would wait for it.
-        while let Some(found) = irregular::find(&links.metadata) {
-            fs::remove_file(&found.path)
-                .map_err(|source| WorktreeError::Private { path: found.path.clone(), source })?;
-        }
+        // HEAD or the index as a FIFO: git would wait for it. As a link: git would write where it leads.
+        irregular::remove_planted(&links.metadata)
+            .map_err(|(path, source)| WorktreeError::Private { path, source })?;
         match self.private(links).settings() {
             Some(settings) => links
                 .restore_settings(&settings)

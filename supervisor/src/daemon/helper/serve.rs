@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use workspace::{Failure, Job};
 
-use super::{Reply, Taking, Task, broken};
+use super::{MEMORY, Reply, Taking, Task, broken};
 use crate::shortage::{self, is_shortage};
 
 /// Runs the helper.
@@ -18,7 +19,8 @@ use crate::shortage::{self, is_shortage};
 pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok()).map(Pid::from_raw);
     let mut text = String::new();
-    let reply = match die_with(parent).and_then(|()| std::io::stdin().read_to_string(&mut text)) {
+    let ready = die_with(parent).and_then(|()| bound_memory());
+    let reply = match ready.and_then(|()| std::io::stdin().read_to_string(&mut text)) {
         Ok(_) => answer(&text, parent),
         Err(e) => Reply::Failed(broken(format!("the task cannot be read: {e}"))),
     };
@@ -36,6 +38,21 @@ fn die_with(parent: Option<Pid>) -> std::io::Result<()> {
     if Some(getppid()) == parent { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
 }
 
+/// Bounds what this process may allocate. Files that it maps do not count (getrlimit(2), `RLIMIT_DATA`).
+fn bound_memory() -> std::io::Result<()> {
+    let hard = getrlimit(Resource::Data).maximum.map_or(MEMORY, |hard| hard.min(MEMORY));
+    Ok(setrlimit(Resource::Data, Rlimit { current: Some(hard), maximum: Some(hard) })?)
+}
+
+/// Becomes a user, if another one, and still ends with the parent.
+fn become_another(identity: Option<policies::Identity>, parent: Option<Pid>) -> Result<(), Failure> {
+    if let Some(identity) = identity {
+        policies::become_user(identity).map_err(|e| broken(crate::lanes::with_causes(&e)))?;
+    }
+    // The kernel forgets the signal when the user changes (prctl(2), PR_SET_PDEATHSIG).
+    die_with(parent).map_err(|e| broken(e.to_string()))
+}
+
 fn answer(text: &str, parent: Option<Pid>) -> Reply {
     let task: Task = match serde_json::from_str(text) {
         Ok(task) => task,
@@ -51,12 +68,8 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
             Err(e) => Reply::Failed(broken(crate::lanes::with_causes(&e))),
         },
         Task::Work { identity, read, write, job } => {
-            if let Err(e) = policies::become_user(identity) {
-                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
-            }
-            // The kernel forgets the signal when the user changes (prctl(2), PR_SET_PDEATHSIG).
-            if let Err(e) = die_with(parent) {
-                return Reply::Failed(broken(e.to_string()));
+            if let Err(failure) = become_another(Some(identity), parent) {
+                return Reply::Failed(failure);
             }
             if let Err(e) = policies::confine_paths(&read, &write) {
                 return Reply::Failed(broken(crate::lanes::with_causes(&e)));
@@ -65,19 +78,18 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
         }
         Task::Here(job) => run(*job),
         Task::Take { identity, taking } => {
-            if let Some(identity) = identity
-                && let Err(e) = policies::become_user(identity)
-            {
-                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
-            }
-            if let Err(e) = die_with(parent) {
-                return Reply::Failed(broken(e.to_string()));
+            if let Err(failure) = become_another(identity, parent) {
+                return Reply::Failed(failure);
             }
             if let Err(e) = policies::confine_paths(std::slice::from_ref(&taking.workspace), &[]) {
                 return Reply::Failed(broken(crate::lanes::with_causes(&e)));
             }
             copy_out(&taking)
         }
+        Task::Deny { identity, failed } => match become_another(identity, parent) {
+            Ok(()) => Reply::Denied(failed.look()),
+            Err(failure) => Reply::Failed(failure),
+        },
     }
 }
 

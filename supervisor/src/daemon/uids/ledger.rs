@@ -41,6 +41,11 @@ impl Owner {
         self.board == other.board && (same_place || self.root == other.root)
     }
 
+    /// The root, where it was when the range was given out.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     fn has_vanished(&self) -> bool {
         match std::fs::metadata(&self.root) {
             Ok(meta) => meta.ino() != self.inode,
