@@ -222,7 +222,7 @@ impl Run {
 
 /// A shim that ends with its test.
 pub(crate) struct Shim {
-    child: Child,
+    pub(crate) child: Child,
 }
 
 impl Shim {
