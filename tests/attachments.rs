@@ -371,3 +371,32 @@ fn a_run_that_declares_more_than_can_be_kept_or_told_ends_and_says_what_is_lost(
     assert!(comment.contains("and 80 more: see the events `artifact_lost`"), "{comment}");
     assert_eq!(done["runs"][0]["outcome"], "completed");
 }
+
+#[test]
+fn a_run_whose_artifacts_nothing_can_keep_is_told_and_ends_without_them_when_it_is_taken_back() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let script = "echo x > made; touch up; until [ -e go ]; do sleep 0.02; done
+            supervisor complete --summary over --artifact made";
+        let task = fleet.create("declares", script, &[]);
+        let workspace = fleet.eventually("it works", || {
+            let path = PathBuf::from(fleet.show(&task)["runs"][0]["workspace_path"].as_str()?);
+            path.join("up").exists().then_some(path)
+        });
+        let kept = fleet.root().join("boards/default/attachments");
+        drop(fs::remove_dir_all(&kept));
+        fs::write(&kept, "in the way").unwrap();
+        fs::write(workspace.join("go"), "").unwrap();
+        let remedy = format!("supervisor reclaim {task}");
+        fleet.eventually("its end is told to wait", || {
+            let told = fleet.cli(["diagnostics", "--json"]).stdout;
+            (told.contains("run_not_ended") && told.contains(&remedy)).then_some(())
+        });
+
+        fleet.cli(["reclaim", &task]).ok();
+
+        let done = fleet.wait_for(&task, "done");
+        let comment = done["comments"][0]["body"].as_str().unwrap();
+        assert!(comment.contains("- `made`: "), "{comment}");
+    }
+}

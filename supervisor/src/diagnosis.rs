@@ -95,8 +95,12 @@ fn survivors(task: &Task, why: &Waiting) -> Diagnosed {
 /// A run that is over as far as its processes go, and whose end cannot be proven or recorded.
 fn stuck(task: &Task, why: &Waiting) -> Diagnosed {
     let actions = vec![
-        remedy("check the host and the board", "supervisor doctor", Suggested::Yes),
-        remedy("see what runs", "supervisor status", Suggested::No),
+        remedy("check the host and the board", "supervisor doctor", Suggested::No),
+        remedy(
+            "end it without artifacts that cannot be kept",
+            &format!("supervisor reclaim {}", task.id),
+            Suggested::Yes,
+        ),
     ];
     unended(task, why, "run_not_ended", "its run cannot be ended yet", actions)
 }

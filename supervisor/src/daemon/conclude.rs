@@ -174,6 +174,52 @@ async fn clear(context: &Context, key: &TaskKey, known: &Known) {
     }
 }
 
+/// What keeps a run whose processes are gone from its end: the host lacks something.
+pub(super) struct Trouble<'a> {
+    context: &'a Context,
+    board: &'a BoardHandle,
+    key: &'a TaskKey,
+    run: &'a Run,
+    /// Whoever asked before it was shown expected no more than the worker's end.
+    shown_at: Option<EventId>,
+}
+
+/// What to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Try again.
+    Again,
+    /// End the run without what cannot be had: a person has taken the task back.
+    DoWithout,
+}
+
+impl<'a> Trouble<'a> {
+    /// Nothing has been in the way yet.
+    pub(super) fn new(context: &'a Context, board: &'a BoardHandle, key: &'a TaskKey, run: &'a Run) -> Self {
+        Trouble { context, board, key, run, shown_at: None }
+    }
+
+    /// Shows what is in the way, and waits for the next try or for a person.
+    pub(super) async fn wait(&mut self, why: &str) -> Next {
+        if self.shown_at.is_none() {
+            self.shown_at = self.board.readers().with(|view| view.last_event()).ok();
+        }
+        self.context.tell(Event::Held(self.key.clone(), Phase::Settling, why.to_owned()));
+        let Some(since) = self.shown_at else {
+            tokio::time::sleep(RETRY).await;
+            return Next::Again;
+        };
+        match tokio::time::timeout(RETRY, wait_for_release(self.board, self.run, since, None)).await {
+            Ok(Release::Freed(_)) => Next::DoWithout,
+            Ok(Release::Look | Release::Closed) => {
+                tokio::time::sleep(RETRY).await;
+                Next::Again
+            }
+            Err(_) => Next::Again,
+        }
+    }
+}
+
 /// How the wait for a person came to its end.
 enum Release {
     /// A person takes the task back, or has decided about it.

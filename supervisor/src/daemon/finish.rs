@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Ending, Finished, Run};
+use kernel::{Ending, Finished, LostArtifact, Run};
 
 use super::artifacts::{self, Taken};
+use super::conclude::{Next, Trouble};
 use super::launch::Note;
 use super::live::Phase;
 use super::run_task::{Context, RETRY, submit};
@@ -109,6 +110,7 @@ async fn seal(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) 
             Err(panic) => panic.to_string(),
         };
         tracing::warn!(task = %key, run = %run.id, error = %why, "worktree_not_sealed");
+        // Nobody is spared this: what is not sealed may run what the worker has planted.
         context.tell(Event::Held(key.clone(), Phase::Settling, why));
         tokio::time::sleep(RETRY).await;
     }
@@ -117,12 +119,15 @@ async fn seal(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) 
 /// Takes what the run declared out of its workspace, as often as the host needs. Most runs declare nothing.
 async fn take_artifacts(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) -> Taken {
     let id = run.id;
+    let mut trouble = Trouble::new(context, board, key, run);
     loop {
+        let mut lost = Vec::new();
         let why = match board.readers().with(|view| view.expect_run(id)) {
             Ok(run) if run.ended_at.is_some() || artifacts::declared(&run).is_empty() => {
                 return Taken::default();
             }
             Ok(run) => {
+                lost.extend(artifacts::declared(&run).iter().cloned());
                 let path = context.host.root.run_dir(board.name(), id);
                 let blobs = board.blobs().clone();
                 let taken = tokio::task::spawn_blocking(move || artifacts::take(&run, &path, &blobs));
@@ -136,8 +141,10 @@ async fn take_artifacts(context: &Context, board: &BoardHandle, key: &TaskKey, r
             Err(error) => error.to_string(),
         };
         tracing::warn!(task = %key, run = %id, error = %why, "artifacts_not_taken");
-        context.tell(Event::Held(key.clone(), Phase::Settling, why));
-        tokio::time::sleep(RETRY).await;
+        if trouble.wait(&why).await == Next::DoWithout && !lost.is_empty() {
+            let lost = lost.into_iter().map(|path| LostArtifact { path, reason: why.clone() });
+            return Taken::lost(lost.collect());
+        }
     }
 }
 
