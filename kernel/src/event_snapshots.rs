@@ -40,7 +40,7 @@ fn words(value: &serde_json::Value) -> serde_json::Value {
 fn handoff() -> Handoff {
     Handoff {
         result: Some("42".to_owned()),
-        summary: Some("did it".to_owned()),
+        summary: Some("did it\nand more of it".to_owned()),
         metadata: None,
         artifacts: vec!["out.md".to_owned()],
     }
@@ -128,6 +128,31 @@ fn scheduled_tells_of_another_time() {
 fn status_tells_of_a_move_by_hand() {
     let told = done("status", |board, id| board.move_task(id, Destination::Triage, &alice()).map(drop));
     insta::assert_snapshot!(told, @r#"no run: {"status":"triage"}"#);
+}
+
+#[test]
+fn status_tells_where_a_task_stands_that_was_moved_into_the_queue() {
+    let told = {
+        let bench = Bench::new();
+        let id = bench.create(NewTask { triage: Intake::Triage, ..titled("later") }).id;
+        bench.call(move |board| board.move_task(&id, Destination::Queue, &alice())).unwrap();
+        told(&bench, "status")
+    };
+    insta::assert_snapshot!(told, @r#"no run: {"status":"ready"}"#);
+}
+
+#[test]
+fn status_tells_of_a_running_task_that_was_moved_by_hand_with_the_run_that_it_ended() {
+    let told = {
+        let bench = Bench::new();
+        let id = bench.ready();
+        let run = bench.start(&id);
+        bench.call(move |board| board.move_task(&id, Destination::Triage, &alice())).unwrap();
+        let ending = crate::Ending::new(EndCause::Stopped(StopReason::Verdict));
+        bench.call(move |board| board.finish_run(run, ending)).unwrap();
+        told(&bench, "status")
+    };
+    insta::assert_snapshot!(told, @r#"its run: {"status":"triage"}"#);
 }
 
 #[test]

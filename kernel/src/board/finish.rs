@@ -67,6 +67,11 @@ impl Board<'_> {
         self.close(&run, &decision, &ending, &finished, tally.ended_at)?;
         self.delay(&run, &decision, tally)?;
         self.follow(&run, &from, &decision)?;
+        if let Some(Verdict::Move { .. }) = &run.verdict {
+            let task = self.expect_task(&run.task_id)?;
+            let payload = json!({ "status": task.status });
+            self.tell(&task, Some(id), "status", Some(payload), SYSTEM)?;
+        }
         self.settle_holds(&run, decision.outcome, &ending)?;
         usage::forget(self.conn(), id)?;
         Ok(finished)

@@ -14,6 +14,7 @@ use crate::status::{Change, Gate, State};
 use crate::store::tasks::{Field, Standing};
 use crate::store::{links, runs};
 use crate::task::Task;
+use crate::transition::next;
 use crate::verdict::{Destination, Verdict};
 use crate::words::words;
 
@@ -206,7 +207,8 @@ impl Board<'_> {
             Destination::Triage => Change::SentToTriage,
             Destination::Queue => Change::Requeued { gate: self.gate(id, from.not_before)? },
         };
-        let payload = json!({ "status": to });
+        let status = next(Some(from.state), change).map_or(from.state, |to| to).status();
+        let payload = json!({ "status": status });
         self.shift(id, from, change, Telling::new("status", Some(payload), label))?;
         self.set(id, &Field::Failures(0))?;
         self.regate_children(id, label)

@@ -338,11 +338,16 @@ impl Board<'_> {
     }
 }
 
+/// What a chat shows of a summary: its first line that says something.
+fn first_line(text: &str) -> Option<&str> {
+    text.lines().map(str::trim).find(|line| !line.is_empty())
+}
+
 /// The payload of a `completed` event.
 pub(super) fn completed(handoff: &Handoff) -> serde_json::Value {
     json!({
         "result_len": handoff.result.as_ref().map_or(0, String::len),
-        "summary": preview(handoff.summary.as_deref()),
+        "summary": preview(handoff.summary.as_deref().and_then(first_line)),
         "artifacts": handoff.artifacts,
     })
 }
