@@ -48,7 +48,9 @@ INSERT INTO tasks (id, title, status, created_at, block_kind, last_failure_error
   ('t_0000000b', 'looked at', 'review', 1700000009, NULL, NULL, 0, NULL),
   ('t_9f2a', 'short id', 'ready', 1700000010, NULL, NULL, 0, NULL),
   ('t_Spec-1_b', 'named id', 'review', 1700000011, NULL, NULL, 0, NULL),
-  ('old style/../x', 'no id', 'ready', 1700000012, NULL, NULL, 0, NULL);
+  ('old style/../x', 'no id', 'ready', 1700000012, NULL, NULL, 0, NULL),
+  ('t_0000000c', 'alone', 'todo', 1700000013, NULL, NULL, 0, NULL),
+  ('t_0000000d', 'early', 'ready', 1700000014, NULL, NULL, 0, NULL);
 UPDATE tasks SET assignee = 'carol', max_runtime_seconds = -5, skills = 'git' WHERE id = 't_Spec-1_b';
 UPDATE tasks SET last_heartbeat_at = 1700000065, max_runtime_seconds = 3600, claim_lock = 'vm:1', worker_pid = 4711,
   current_run_id = 12 WHERE id = 't_00000004';
@@ -59,7 +61,8 @@ CREATE TABLE budgets (id TEXT);
 UPDATE tasks SET tenant = 'acme' WHERE id = 't_00000005';
 UPDATE tasks SET workspace_kind = 'dir', workspace_path = '/srv/x' WHERE id = 't_00000003';
 INSERT INTO task_links VALUES ('t_00000001', 't_00000003'), ('t_00000003', 't_00000002'), ('t_00000002', 't_00000003'),
-  ('t_00000009', 't_00000008'), ('t_00000001', 't_00000005'), ('t_00000001', 't_ffffffff'), ('t_00000001', 't_9f2a');
+  ('t_00000009', 't_00000008'), ('t_00000001', 't_00000005'), ('t_00000001', 't_ffffffff'), ('t_00000001', 't_9f2a'),
+  ('t_00000003', 't_0000000d');
 INSERT INTO task_runs (id, task_id, profile, status, started_at, ended_at, outcome, summary, metadata) VALUES
   (11, 't_00000001', 'bob', 'done', 1700000050, 1700000100, 'completed', 'did it', '{\"a\":1}'),
   (12, 't_00000004', 'bob', 'running', 1700000060, NULL, NULL, NULL, NULL),
@@ -141,9 +144,9 @@ fn the_established_programs_board_is_taken_over_with_its_ids_and_never_written_t
         ("task_attachments", 1),
         ("task_comments", 3),
         ("task_events", 2),
-        ("task_links", 3),
+        ("task_links", 4),
         ("task_runs", 3),
-        ("tasks", 13),
+        ("tasks", 15),
     ];
     assert_eq!(taken, expected.map(|(table, count)| (table.to_owned(), count)).into());
     let status = |text: &str| bench.task(&id(text)).status;
@@ -197,8 +200,10 @@ fn ids_reviews_limits_and_heartbeats_are_kept_and_all_else_is_in_the_report() {
     1 runs were open: they are taken back, and their tasks wait to be started again (12 of t_00000004)
     1 tasks had a status that does not exist: they are in triage (t_0000000a)
     1 tasks were in review without a run: whoever they are assigned to counts as the one who did the work (t_Spec-1_b)
+    1 tasks were ready before their parents were done: they are todo (t_0000000d)
     1 tasks were running: they wait to be started again (t_00000004)
     1 tasks were scheduled without a time: they are blocked until somebody gives them one (t_00000007)
+    1 tasks were todo and wait for no parent: they are ready (t_0000000c)
     1 times made no sense: the time of the import stands for them (t_0000000a)
     1 values of skills are no list of words: they are left out (t_Spec-1_b)
     ");

@@ -31,6 +31,11 @@ fn way(
                 notes.changed(row, "tasks were running: they wait to be started again");
             }
             let gate = if view.open_parents(id)?.is_empty() { Gate::Open } else { Gate::Parents };
+            if status == "todo" && gate == Gate::Open {
+                notes.changed(row, "tasks were todo and wait for no parent: they are ready");
+            } else if status == "ready" && gate == Gate::Parents {
+                notes.changed(row, "tasks were ready before their parents were done: they are todo");
+            }
             (vec![Change::Created { intake: Intake::Normal, gate }], None)
         }
         "blocked" => {
