@@ -89,7 +89,12 @@ impl TreeError {
 /// then calls this again. The depth of the tree costs neither stack nor descriptors: a directory that is not empty is
 /// moved to the top of the tree and emptied in turn.
 pub fn remove_tree(base: &Path, name: &Name) -> Result<Removal, TreeError> {
-    let parent = open::trusted(base).map_err(TreeError::OpenBase)?;
+    let parent = match open::trusted(base) {
+        Ok(parent) => parent,
+        // git removes `.git/worktrees` with the last worktree.
+        Err(OpenError::Missing { .. }) => return Ok(Removal::Absent),
+        Err(source) => return Err(TreeError::OpenBase(source)),
+    };
     let path = base.join(name.as_str());
     let top = match open::child(&parent.fd, Path::new(name.as_str()), &path) {
         Ok(top) => top,
@@ -284,6 +289,7 @@ mod tests {
         assert_eq!(remove_tree(base.path(), &name()).unwrap(), Removal::Removed);
         assert!(!top.exists() && outside.path().join("kept").exists());
         assert_eq!(remove_tree(base.path(), &name()).unwrap(), Removal::Absent);
+        assert_eq!(remove_tree(&base.path().join("gone"), &name()).unwrap(), Removal::Absent);
     }
 
     #[test]
