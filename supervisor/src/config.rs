@@ -269,7 +269,7 @@ impl Config {
     /// Reads the configuration of a root.
     pub(crate) fn load(root: &Root) -> Result<Self, Failure> {
         let path = root.config_file();
-        let text = match std::fs::read_to_string(&path) {
+        let text = match crate::settings::read(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
             Err(e) => return Err(Failure::file("read", &path, &e)),

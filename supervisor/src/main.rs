@@ -24,6 +24,7 @@ mod paths;
 mod rundir;
 mod sample;
 mod service;
+mod settings;
 mod shim;
 mod shortage;
 mod span;
@@ -32,6 +33,7 @@ mod uid_map;
 mod verbs;
 mod wholeness;
 mod why;
+mod written;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

@@ -15,6 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::span::Span;
+use crate::written::Written;
 
 /// Date, time and offset from UTC: `2026-11-21 14:02:07 +01:00`.
 pub(crate) fn local(at: Timestamp) -> String {
@@ -118,7 +119,11 @@ fn parse(text: &str, now: &Zoned) -> Result<Timestamp, WhenError> {
     // `date -d` takes an empty text, a letter and the name of a zone alone for midnight of today.
     let says_something =
         text.contains(|c: char| c.is_ascii_digit()) || WORDS.iter().any(|word| has(text, word));
-    let parsed = says_something.then(|| parse_datetime::parse_datetime_at_date(now.clone(), text));
+    // `date -d` takes a number and a letter for an hour in a military time zone; people mean a unit that is not one here.
+    let letter = text.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+    let is_unit = letter.len() == 1 && letter.len() < text.len();
+    let parsed =
+        (says_something && !is_unit).then(|| parse_datetime::parse_datetime_at_date(now.clone(), text));
     let at = parsed.and_then(Result::ok).and_then(parse_datetime::ParsedDateTime::into_zoned);
     kernel_time(at.ok_or_else(unknown)?.timestamp(), text)
 }
@@ -205,13 +210,7 @@ impl Serialize for When {
 
 impl<'de> Deserialize<'de> for When {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Seconds(u64),
-            Text(String),
-        }
-        match Written::deserialize(deserializer)? {
+        match Written::take(deserializer, "epoch seconds, or a time such as 2h or 2026-11-23T09:00:00Z")? {
             Written::Seconds(seconds) => format!("@{seconds}"),
             Written::Text(text) => text,
         }

@@ -21,6 +21,14 @@ fn read(text: &str, now: &Zoned) -> String {
 }
 
 #[test]
+fn a_number_with_a_letter_that_is_no_unit_is_no_time_of_day() {
+    for text in ["3y", "3 y", "2x", "10a", "12z"] {
+        let error = parse(text, &saturday()).unwrap_err();
+        assert!(matches!(error, WhenError::Unknown(_)), "{text}: {error}");
+    }
+}
+
+#[test]
 fn times_are_read_as_date_reads_them_and_spans_count_from_now() {
     for (text, at) in [
         ("2026-11-23T09:00:00Z", "2026-11-23 10:00:00 +01:00"),

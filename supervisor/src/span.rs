@@ -7,6 +7,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::written::Written;
+
 /// A span of whole seconds. Written as a number of seconds or with units; serialised as seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(with = "String")]
@@ -68,13 +70,7 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Seconds(u64),
-            Text(String),
-        }
-        let text = match Written::deserialize(deserializer)? {
+        let text = match Written::take(deserializer, "a number of seconds, or a duration such as 30m")? {
             Written::Seconds(seconds) => seconds.to_string(),
             Written::Text(text) => text,
         };

@@ -259,8 +259,8 @@ fn read_all(
         else {
             continue;
         };
-        let text = std::fs::read_to_string(&path)
-            .map_err(|e| Defect::unreadable(subject(stem.to_owned()), &path, &e));
+        let text =
+            crate::settings::read(&path).map_err(|e| Defect::unreadable(subject(stem.to_owned()), &path, &e));
         take(stem, &path, text);
     }
 }
@@ -351,6 +351,26 @@ mod tests {
         std::fs::remove_file(bench.dir.path().join("lanes.d/mine.toml")).unwrap();
         let gone = Lanes::reload(&bench.root, &after);
         assert!(!gone.knows(&"mine".parse().unwrap()), "a file that is removed takes its lane away");
+    }
+
+    #[test]
+    fn a_file_that_is_no_regular_one_or_has_no_end_is_a_defect_and_keeps_nobody_waiting() {
+        let bench = Bench::new();
+        for name in ["lanes.d/pipe.toml", "policies.d/pipe.toml"] {
+            nix::unistd::mkfifo(&bench.dir.path().join(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        }
+        std::os::unix::fs::symlink("/dev/zero", bench.dir.path().join("lanes.d/endless.toml")).unwrap();
+        bench.write("lanes.d/long.toml", &"#".repeat(2 << 20));
+        bench.write("lanes.d/good.toml", GOOD);
+
+        let lanes = Lanes::load(&bench.root);
+
+        assert_eq!(obstacle(&lanes, "good", None), None);
+        assert_eq!(lanes.defects().count(), 4);
+        for (lane, what) in [("pipe", "no regular file"), ("endless", "no regular file"), ("long", "1 MiB")] {
+            let why = obstacle(&lanes, lane, None).unwrap();
+            assert!(why.contains(what), "{why}");
+        }
     }
 
     #[test]

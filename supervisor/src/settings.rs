@@ -1,0 +1,29 @@
+//! Reading a file of settings: a regular file of a length that a person writes, and nothing that could keep the reader waiting.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read as _, Result};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// The longest file of settings that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// Reads a file of settings.
+pub(crate) fn read(path: &Path) -> Result<String> {
+    // A FIFO without a writer would make the open itself wait.
+    let file =
+        File::options().read(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_CLOEXEC).open(path)?;
+    let meta = file.metadata()?;
+    if meta.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    if !meta.is_file() {
+        return Err(Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    let length = file.take(LONGEST + 1).read_to_string(&mut text)?;
+    if length as u64 > LONGEST {
+        return Err(Error::other("it has more than 1 MiB"));
+    }
+    Ok(text)
+}
