@@ -52,6 +52,26 @@ fn a_change_over_the_api_keeps_each_field_or_refuses_it() {
         let problem = patch(&api, &task, &refused).json(422);
         assert!(problem["detail"].is_string(), "{refused}: {problem}");
     }
+    for (key, value) in [
+        ("title", json!(null)),
+        ("tenant", json!(null)),
+        ("policy", json!(null)),
+        ("skills", json!(null)),
+        ("priority", json!("high")),
+        ("max_runtime", json!(-1)),
+        ("max_runtime", json!([])),
+    ] {
+        let mut fields = json!({"body": "not kept"});
+        fields[key] = value;
+        let problem = patch(&api, &task, &fields).json(422);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with(&format!("the body does not fit: {key}: invalid ")), "{fields}: {detail}");
+    }
+    assert_eq!(fleet.show(&task)["task"]["body"], "a body");
+    assert!(changed["warnings"].to_string().contains("skills are kept"), "{changed}");
+    let freed = patch(&api, &task, &json!({"assignee": null, "priority": 8})).json(200);
+    assert_eq!((&freed["assignee"], &freed["priority"]), (&json!(null), &json!(8)));
+
     let summary = json!({"summary": "nothing was done yet"});
     assert_eq!(patch(&api, &task, &summary).status, 409, "it has no run whose summary that could be");
     assert_eq!(fleet.show(&task)["task"]["title"], "another");
@@ -88,6 +108,12 @@ fn an_edit_changes_what_runs_are_given_and_an_edit_of_nothing_is_refused() {
     let edited = fleet.show(&task)["task"].clone();
     let told = ["tenant", "max_runtime_seconds", "policy", "skills"].map(|key| edited[key].clone());
     assert_eq!(told, [json!("acme"), json!(90), json!("strict"), json!(["git"])]);
+    let said = fleet.cli(["edit", &task, "--skill", "git"]).ok().stderr;
+    assert!(said.contains("warning: skills are kept"), "{said}");
+    let said = fleet.cli(["edit", &task, "--priority", "1"]).ok().stderr;
+    assert!(!said.contains("warning"), "{said}");
+    let said = fleet.cli(["create", "x", "--branch", "main"]).ok().stderr;
+    assert!(said.contains("the branch is kept with the task and changes nothing"), "{said}");
     fleet.cli(["edit", &task]).refused(2, "nothing of");
     fleet.cli(["edit", &task, "--policy", "no-such-policy"]).refused(2, "no-such-policy");
     fleet.cli(["edit", &task, "--workspace", "dir:relative"]).refused(2, "relative");

@@ -226,12 +226,19 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
             return Err(Failure::usage("the body is not a JSON object")
                 .hint("send the arguments by name, such as {\"title\": \"…\"}"));
         }
-        let given = serde_json::from_slice(&bytes)
-            .map(Given)
-            .map_err(|e| Failure::usage(format!("the body does not fit: {e}")));
+        let given = record(&bytes).map(Given);
         drop(held);
         given
     }
+}
+
+/// Reads a JSON object as a record; what does not fit is named with its field.
+fn record<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+    let unfit = |error: &dyn std::fmt::Display| Failure::usage(format!("the body does not fit: {error}"));
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let record = serde_path_to_error::deserialize(&mut json).map_err(|e| unfit(&e))?;
+    json.end().map_err(|e| unfit(&e))?;
+    Ok(record)
 }
 
 /// Takes a body in, up to the limit.

@@ -170,8 +170,9 @@ async fn events(ask: Ask<EventQuery>) -> Reply {
     ask.answer(events).await
 }
 
-async fn status(ask: Ask) -> Reply {
-    ask.answer(verbs::Status::default()).await
+async fn status(ask: Ask<verbs::Status>) -> Reply {
+    let (ask, status) = ask.split();
+    ask.answer(status).await
 }
 
 async fn stats(ask: Ask<verbs::Stats>) -> Reply {

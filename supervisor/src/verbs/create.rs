@@ -22,6 +22,8 @@ const NO_GOALS: &str =
     "the goal mode is kept with the task and changes nothing yet: its worker is started once";
 /// The same of skills.
 pub(super) const NO_SKILLS: &str = "skills are kept with the task and change nothing yet: no lane loads them";
+/// A branch without a worktree.
+const NO_BRANCH: &str = "the branch is kept with the task and changes nothing: its workspace is no worktree (--workspace worktree)";
 
 /// Put a task on the board
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -236,6 +238,9 @@ impl Verb for Create {
             let path = text.strip_prefix("dir:").unwrap_or(&text);
             warnings
                 .push(format!("{path} does not exist yet: it is made when the task starts or is claimed"));
+        }
+        if self.branch.is_some() && !matches!(place, workspace::WorkspaceSpec::Worktree { .. }) {
+            warnings.push(NO_BRANCH.to_owned());
         }
         warnings.extend(unreachable_approver(self.approver.as_deref(), &call));
         let new = self.into_new_task()?;

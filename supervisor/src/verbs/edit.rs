@@ -77,13 +77,30 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "WHERE")]
     #[serde(default)]
     pub(crate) workspace: Option<String>,
-    /// A skill that the worker is to load, in place of those it has (repeatable)
+    /// A skill that the worker is to load, in place of those it has (repeatable); kept, and not loaded yet
     #[arg(long = "skill", value_name = "NAME")]
     #[serde(default)]
     pub(crate) skills: Option<Vec<String>>,
 }
 
+/// The task as it is now, and what the editor should know.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Edited {
+    /// The task.
+    #[serde(flatten)]
+    pub(crate) task: Task,
+    /// What was changed and has no effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
+}
+
 impl Edit {
+    /// What of it is kept and changes nothing.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let skills = self.skills.as_ref().filter(|skills| !skills.is_empty());
+        skills.map(|_| create::NO_SKILLS.to_owned()).into_iter().collect()
+    }
+
     /// Whether nothing is named that is to be changed.
     pub(crate) fn is_empty(&self) -> bool {
         let texts = [&self.title, &self.body, &self.result, &self.summary, &self.policy, &self.workspace];
@@ -119,7 +136,7 @@ impl Verb for Edit {
     const NAME: &'static str = "edit";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
-    type Reply = Task;
+    type Reply = Edited;
 
     fn localize(&mut self, client: &Client) -> Result<(), Failure> {
         self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
@@ -132,13 +149,18 @@ impl Verb for Edit {
         Ok(())
     }
 
-    async fn run(self, call: Call) -> Result<Task, Failure> {
+    async fn run(self, call: Call) -> Result<Edited, Failure> {
         let id = texts::named(self.task_id.clone())?;
+        let warnings = self.warnings();
         let edit = self.change(&call)?;
-        call.write(move |board, actor| board.edit(&id, &edit, actor)).await
+        call.write(move |board, actor| Ok(Edited { task: board.edit(&id, &edit, actor)?, warnings })).await
     }
 
-    fn show(reply: &Task, screen: &mut Screen) {
-        screen.line(format!("Edited {} ({})", reply.id, reply.status));
+    fn show(reply: &Edited, screen: &mut Screen) {
+        screen.line(format!("Edited {} ({})", reply.task.id, reply.task.status));
+    }
+
+    fn warnings(reply: &Edited) -> &[String] {
+        &reply.warnings
     }
 }

@@ -1,12 +1,13 @@
 //! The change of a task through the API: all that `edit` changes, the assignee and the status, in one transaction.
 
 use kernel::{
-    Actor, BlockKind, Blocking, Board, Destination, Detach, Handoff, Profile, Status, Task, TaskId, Tenant,
+    Actor, BlockKind, Blocking, Board, Destination, Detach, Handoff, Profile, Status, TaskId, Tenant,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Edit;
+use super::edit::Edited;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 use crate::span::Span;
@@ -19,35 +20,60 @@ pub(crate) struct Patch {
     /// The task.
     pub(crate) task_id: Option<TaskId>,
     /// `done`, `blocked`, `ready`, `todo`, `triage` or `archived`.
+    #[serde(deserialize_with = "given")]
     pub(crate) status: Option<String>,
-    /// The profile; an empty text for nobody.
+    /// The profile; an empty text or null for nobody.
+    #[serde(deserialize_with = "nobody")]
     pub(crate) assignee: Option<String>,
     /// The result: of the work, with `done`; else of a task that is done.
+    #[serde(deserialize_with = "given")]
     pub(crate) result: Option<String>,
     /// What was done: with `done`; else that of the last completed run.
+    #[serde(deserialize_with = "given")]
     pub(crate) summary: Option<String>,
     /// Facts for machines: with `done`; else those of the last completed run.
+    #[serde(deserialize_with = "given")]
     pub(crate) metadata: Option<serde_json::Value>,
     /// With `blocked`, or with `ready` or `todo` of a task that is blocked or scheduled: why.
+    #[serde(deserialize_with = "given")]
     pub(crate) reason: Option<String>,
     /// What is to be done, in a line.
+    #[serde(deserialize_with = "given")]
     pub(crate) title: Option<String>,
     /// The task itself.
+    #[serde(deserialize_with = "given")]
     pub(crate) body: Option<String>,
     /// Higher goes first.
+    #[serde(deserialize_with = "given")]
     pub(crate) priority: Option<i64>,
     /// Counted failures in a row until the task is blocked.
+    #[serde(deserialize_with = "given")]
     pub(crate) max_retries: Option<u32>,
     /// Whose it is.
+    #[serde(deserialize_with = "given")]
     pub(crate) tenant: Option<Tenant>,
     /// How long a run may take.
+    #[serde(deserialize_with = "given")]
     pub(crate) max_runtime: Option<Span>,
     /// What its workers may touch.
+    #[serde(deserialize_with = "given")]
     pub(crate) policy: Option<String>,
     /// Where its workers work.
+    #[serde(deserialize_with = "given")]
     pub(crate) workspace: Option<String>,
     /// What its workers load.
+    #[serde(deserialize_with = "given")]
     pub(crate) skills: Option<Vec<String>>,
+}
+
+/// Takes a field that is there: null would be a change that is not made.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Takes a profile, where null is nobody.
+fn nobody<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Option::deserialize(deserializer).map(|profile| Some(profile.unwrap_or_default()))
 }
 
 impl Patch {
@@ -77,11 +103,12 @@ impl Verb for Patch {
     const NAME: &'static str = "patch";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
-    type Reply = Task;
+    type Reply = Edited;
 
-    async fn run(mut self, call: Call) -> Result<Task, Failure> {
+    async fn run(mut self, call: Call) -> Result<Edited, Failure> {
         let id = super::texts::named(self.task_id.take())?;
         let edit = self.edit();
+        let warnings = edit.warnings();
         if edit.is_empty() && self.status.is_none() && self.assignee.is_none() {
             return Err(Failure::usage(if self.reason.is_some() {
                 "a reason goes with a status"
@@ -143,13 +170,19 @@ impl Verb for Patch {
                 }
                 Some(_) | None => {}
             }
-            board.task(&id)?.ok_or(kernel::Error::NotFound { what: "task", id: id.to_string() })
+            let task =
+                board.task(&id)?.ok_or(kernel::Error::NotFound { what: "task", id: id.to_string() })?;
+            Ok(Edited { task, warnings })
         })
         .await
     }
 
-    fn show(reply: &Task, screen: &mut Screen) {
-        screen.line(format!("{} ({})", reply.id, reply.status));
+    fn show(reply: &Edited, screen: &mut Screen) {
+        screen.line(format!("{} ({})", reply.task.id, reply.task.status));
+    }
+
+    fn warnings(reply: &Edited) -> &[String] {
+        &reply.warnings
     }
 }
 
