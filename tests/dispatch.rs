@@ -39,7 +39,7 @@ fn a_dry_run_says_what_would_start_and_starts_nothing() {
     assert_snapshot!(fleet.cli(["dispatch", "--dry-run", "--max", "1"]).ok().stdout, @r"
     TASK        ASSIGNEE  OUTCOME      STATUS  WORKSPACE
     t_[id]  shell     would start  -       scratch
-    t_[id]  waits for another pass: this one starts no more (--max)
+    t_[id]  waits for another pass: this one starts no more
     ");
     let plan = fleet.json(["dispatch", "--dry-run", "--max", "1"]);
     assert_eq!(

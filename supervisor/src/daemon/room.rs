@@ -96,7 +96,7 @@ impl Room {
             return Some(refusal);
         }
         self.is_spent().then(|| {
-            let text = "waits for another pass: this one starts no more (--max)";
+            let text = "waits for another pass: this one starts no more";
             Refusal::new(Reach::Everything, Waiting::new(WaitingCode::Pass, text))
         })
     }

@@ -159,10 +159,8 @@ impl Verb for Dispatch {
             screen.list_with_details(header, rows.collect());
         }
         for capped in &reply.skipped_per_profile_capped {
-            let why = format!(
-                "waits for {}, who has {} to do: the limit of the profile",
-                capped.assignee, capped.current
-            );
+            let (profile, current) = (&capped.assignee, capped.current);
+            let why = format!("waits for a slot of profile {profile}: {current} of {current} are taken");
             screen.hanging(&format!("{}  ", capped.task_id), &printable(&why));
         }
         for waiting in &reply.waiting {

@@ -94,6 +94,9 @@ pub(crate) struct StatusReport {
     pub(crate) root: std::path::PathBuf,
     /// The board that was asked about.
     pub(crate) board: kernel::BoardName,
+    /// The tenant that was asked about; none for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<Tenant>,
     /// Why nothing is written to it, where nothing is.
     #[serde(default)]
     pub(crate) board_trouble: Option<String>,
@@ -195,6 +198,7 @@ impl Verb for Status {
             holder,
             root,
             board,
+            tenant: self.tenant,
             board_trouble,
             board_troubles,
             workers,
@@ -243,7 +247,9 @@ impl Verb for Status {
                 screen.hanging(&format!("{}  ", waiting.task), &printable(&crate::why::line(&waiting.why)));
             }
             if reply.waiting_more > 0 {
-                screen.line(format!("and {} more: supervisor list --why", reply.waiting_more));
+                let of =
+                    reply.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}")).unwrap_or_default();
+                screen.line(format!("and {} more: supervisor list --why{of}", reply.waiting_more));
             }
         }
     }
