@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Actor, ApprovalClass, BlockKind, Blocking, Destination, Detach, EndCause, EventFilter, Force, Handoff,
+    Actor, ApprovalClass, BlockKind, Blocking, Detach, EndCause, EventFilter, Force, Handoff,
     Intake, NewTask, Question, RunId, StopReason, TaskId,
 };
 
 mod chats;
 mod edits;
 mod files;
+mod moves;
 
 /// One event as a snapshot shows it: ids and moments as words.
 pub(crate) fn told(bench: &Bench, kind: &str) -> String {
@@ -125,37 +126,6 @@ fn scheduled_tells_of_another_time() {
 }
 
 #[test]
-fn status_tells_of_a_move_by_hand() {
-    let told = done("status", |board, id| board.move_task(id, Destination::Triage, &alice()).map(drop));
-    insta::assert_snapshot!(told, @r#"no run: {"status":"triage"}"#);
-}
-
-#[test]
-fn status_tells_where_a_task_stands_that_was_moved_into_the_queue() {
-    let told = {
-        let bench = Bench::new();
-        let id = bench.create(NewTask { triage: Intake::Triage, ..titled("later") }).id;
-        bench.call(move |board| board.move_task(&id, Destination::Queue, &alice())).unwrap();
-        told(&bench, "status")
-    };
-    insta::assert_snapshot!(told, @r#"no run: {"status":"ready"}"#);
-}
-
-#[test]
-fn status_tells_of_a_running_task_that_was_moved_by_hand_with_the_run_that_it_ended() {
-    let told = {
-        let bench = Bench::new();
-        let id = bench.ready();
-        let run = bench.start(&id);
-        bench.call(move |board| board.move_task(&id, Destination::Triage, &alice())).unwrap();
-        let ending = crate::Ending::new(EndCause::Stopped(StopReason::Verdict));
-        bench.call(move |board| board.finish_run(run, ending)).unwrap();
-        told(&bench, "status")
-    };
-    insta::assert_snapshot!(told, @r#"its run: {"status":"triage"}"#);
-}
-
-#[test]
 fn claimed_tells_of_a_claim() {
     let told = ended(EndCause::Exited { code: 1 }, "claimed");
     insta::assert_snapshot!(told, @r#"its run: {"expires":null,"lock":"lock","run_id":1}"#);
@@ -200,7 +170,7 @@ fn stop_requested_tells_of_a_run_that_is_taken_back() {
 #[test]
 fn verdict_tells_of_a_verdict() {
     let told = reported("verdict", |board, id, bob| board.complete(id, handoff(), None, bob).map(drop));
-    insta::assert_snapshot!(told, @r#"its run: {"by":"bob","reason":"did it","verdict":"complete"}"#);
+    insta::assert_snapshot!(told, @r#"its run: {"by":"bob","reason":"did it\nand more of it","verdict":"complete"}"#);
 }
 
 #[test]
