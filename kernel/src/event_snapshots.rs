@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Actor, ApprovalClass, BlockKind, Blocking, Detach, EndCause, EventFilter, Force, Handoff,
-    Intake, NewTask, Question, RunId, StopReason, TaskId,
+    Actor, ApprovalClass, BlockKind, Blocking, Detach, EndCause, EventFilter, Force, Handoff, Intake,
+    NewTask, Question, RunId, StopReason, TaskId,
 };
 
 mod chats;
