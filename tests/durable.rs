@@ -168,6 +168,29 @@ fn doctor_names_what_is_damaged_and_repair_keeps_the_evidence() {
     fleet.json(["create", "goes on"]);
 }
 
+#[test]
+fn a_board_that_cannot_be_repaired_is_told_what_can_help() {
+    let fleet = Fleet::offline();
+    fleet.json(["create", "a"]);
+    let path = fleet.root().join("boards/default/board.db");
+    // It still says that it is a database, and nothing else of it can be read.
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let length = usize::try_from(file.metadata().unwrap().len()).unwrap();
+    file.write_all_at(&vec![0xa5; length - 16], 16).unwrap();
+    for end in ["-wal", "-shm"] {
+        drop(fs::remove_file(path.with_file_name(format!("board.db{end}"))));
+    }
+
+    let output = fleet.cli(["doctor", "--repair"]);
+
+    assert_eq!(output.code, 1, "{}", output.stdout);
+    assert!(output.stdout.contains("error   repair default: "), "{}", output.stdout);
+    for text in ["supervisor restore <file>", "supervisor export", ".recover"] {
+        assert!(output.stdout.contains(text), "{text}: {}", output.stdout);
+    }
+    assert!(!output.stdout.contains("doctor --repair"), "it does not name itself: {}", output.stdout);
+}
+
 /// Attaches a file of a few bytes to a task, and returns where its bytes are.
 fn attach(fleet: &Fleet, task: &str, name: &str) -> PathBuf {
     let path = fleet.home().join(name);

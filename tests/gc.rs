@@ -263,6 +263,32 @@ fn a_deleted_task_leaves_no_worktree_and_no_branch_and_one_with_work_is_refused(
 }
 
 #[test]
+fn a_worktree_with_work_goes_with_its_task_where_the_work_is_given_up() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let repository = Repository::new(&fleet, "repository");
+        let workspace = repository.workspace();
+        let more = ["--workspace", workspace.as_str()];
+        let dirty = archived(&fleet, "dirty", "echo 2 > new", &more);
+        let ahead = archived(&fleet, "ahead", "echo 2 > file; git commit -qam 2", &more);
+        fleet.cli(["archive", &dirty, "--discard-work"]).refused(2, "--rm");
+
+        let told = fleet.json(["gc"]);
+
+        for id in [&dirty, &ahead] {
+            let command = format!("supervisor archive --rm {id} --discard-work");
+            assert!(why(&told, &repository.tree(id)).contains(&command), "{told:#}");
+            fleet.cli(["archive", "--rm", id]).refused(4, &command);
+            fleet.cli(["archive", "--rm", id, "--discard-work"]).ok();
+            assert!(!repository.tree(id).exists());
+            fleet.cli(["show", id]).refused(3, "no such task");
+        }
+        assert_eq!(repository.git(&["branch", "--list", "task/*"]), "");
+        assert_eq!(repository.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+    }
+}
+
+#[test]
 fn folded_events_are_told_and_the_rest_replays_to_the_same_board() {
     let fleet = Fleet::boot();
     let first = fleet.create("first", "true", &[]);

@@ -67,6 +67,8 @@ fn a_wrong_call_is_refused_with_its_code_a_hint_and_an_unharmed_board() {
             (&["block", nowhere, "x"], 3, nowhere),
             (&["unblock", nowhere], 3, nowhere),
             (&["reclaim", nowhere], 3, nowhere),
+            (&["reopen", nowhere], 3, nowhere),
+            (&["unarchive", nowhere], 3, nowhere),
             (&["archive", nowhere], 3, nowhere),
             (&["link", nowhere, &ready], 3, nowhere),
             (&["link", &ready, nowhere], 3, nowhere),
@@ -84,6 +86,9 @@ fn a_wrong_call_is_refused_with_its_code_a_hint_and_an_unharmed_board() {
             (&["unblock", &ready], 4, &ready),
             (&["heartbeat", &ready], 4, &ready),
             (&["reclaim", &ready], 4, &ready),
+            (&["reopen", &ready], 4, &ready),
+            (&["unarchive", &done], 4, &done),
+            (&["promote", &done], 4, &done),
             (&["log", &ready, "--run", "7"], 3, &ready),
             (&["complete", &ready, "--expected-run", "99"], 4, "99"),
             // Links that cannot be.

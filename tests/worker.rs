@@ -207,8 +207,23 @@ fn a_worker_touches_its_own_run_and_its_own_tenant_only() {
     }
     assert_eq!(worker.call("comment", &json!({"task_id": neighbour, "body": "hello"})).0, 200);
     for verb in [
-        "list", "assign", "unlink", "claim", "unblock", "archive", "reclaim", "dispatch", "status", "events",
-        "stats", "stop", "init", "log", "patch",
+        "list",
+        "assign",
+        "unlink",
+        "claim",
+        "unblock",
+        "archive",
+        "reclaim",
+        "reopen",
+        "unarchive",
+        "dispatch",
+        "status",
+        "events",
+        "stats",
+        "stop",
+        "init",
+        "log",
+        "patch",
     ] {
         let (status, problem) = worker.call(verb, &json!({"task_id": worker.task, "profile": "x"}));
         assert!([403, 422].contains(&status), "{verb}: {status} {problem}");

@@ -64,6 +64,13 @@ impl Actor {
         self.kind == ActorKind::Worker && self.name == profile.as_str()
     }
 
+    /// Returns whether it is the approver that a task names: `worker:<profile>` is the worker of a profile, `person:<name>` or a
+    /// bare name is a person.
+    pub(crate) fn is_approver(&self, approver: &str) -> bool {
+        let bare = self.kind != ActorKind::Worker && self.name == approver;
+        bare || self.is_called(approver)
+    }
+
     /// Returns whether a label names it: its kind and its name.
     pub(crate) fn is_called(&self, label: &str) -> bool {
         self.label() == label
@@ -72,4 +79,9 @@ impl Actor {
     pub(crate) fn label(&self) -> String {
         format!("{}:{}", self.kind, self.name)
     }
+}
+
+/// Returns the name of an approver without its kind.
+pub(crate) fn approver_name(approver: &str) -> &str {
+    approver.split_once(':').map_or(approver, |(_, name)| name)
 }

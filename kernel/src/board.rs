@@ -28,6 +28,7 @@ mod approval;
 mod archive;
 mod attach;
 mod attempt;
+mod bring_back;
 mod charge;
 mod claim;
 mod create;
@@ -49,6 +50,7 @@ mod wake;
 pub use answer::Answered;
 pub use archive::Detach;
 pub use attach::NewAttachment;
+pub use bring_back::Reopened;
 pub use claim::Claimed;
 pub use create::Created;
 pub use edit::Edit;
@@ -224,10 +226,11 @@ fn illegal(id: &TaskId, from: State, change: Change) -> Error {
         Status::Running => {
             format!("it is running; reclaim it, or wait for its run to end: `supervisor show {id}`")
         }
-        Status::Archived => "it is archived; create a new task".to_owned(),
-        Status::Done => {
-            format!("it is done; create a task that goes on from it: `supervisor create '…' --parent {id}`")
-        }
+        Status::Archived => format!("it is archived; bring it back: `supervisor unarchive {id}`"),
+        Status::Done => format!(
+            "it is done; put it back into the queue with `supervisor reopen {id}`, or create a task that goes on from it: \
+             `supervisor create '…' --parent {id}`"
+        ),
         Status::Blocked => format!("unblock it first: `supervisor unblock {id}`"),
         Status::Triage => format!("promote it first: `supervisor promote {id}`"),
         Status::Todo => format!("its parents are not done: `supervisor show {id}`"),
@@ -253,6 +256,8 @@ fn completed_payload(handoff: Option<&crate::verdict::Handoff>) -> Value {
 
 #[cfg(test)]
 mod approval_tests;
+#[cfg(test)]
+mod bring_back_tests;
 #[cfg(test)]
 mod charge_tests;
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod chats;
 mod edits;
 mod files;
 mod moves;
+mod returns;
 
 /// One event as a snapshot shows it: ids and moments as words.
 pub(crate) fn told(bench: &Bench, kind: &str) -> String {
@@ -344,7 +345,7 @@ fn promoted_manual_tells_of_a_task_that_leaves_triage() {
 #[test]
 fn archived_tells_of_a_task_that_is_archived() {
     let told = done("archived", |board, id| board.archive(id, Detach::Refuse, &alice()).map(drop));
-    insta::assert_snapshot!(told, @r#"no run: nothing"#);
+    insta::assert_snapshot!(told, @r#"no run: {"from":"ready","question":null,"reason":null,"work_by":null}"#);
 }
 
 #[test]

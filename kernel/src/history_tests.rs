@@ -42,6 +42,8 @@ pub(crate) enum Act {
     Fold(u16, u8),
     Hold(usize, bool),
     Release(usize, bool),
+    Reopen(usize),
+    Unarchive(usize),
 }
 
 pub(crate) fn act() -> impl Strategy<Value = Act> {
@@ -75,6 +77,8 @@ pub(crate) fn act() -> impl Strategy<Value = Act> {
         6 => (at.clone(), 0_u8..12).prop_map(|(a, cause)| Act::Finish(a, cause)),
         1 => (at.clone(), any::<bool>()).prop_map(|(a, profile)| Act::Hold(a, profile)),
         1 => (at.clone(), any::<bool>()).prop_map(|(a, profile)| Act::Release(a, profile)),
+        1 => at.clone().prop_map(Act::Reopen),
+        1 => at.clone().prop_map(Act::Unarchive),
         1 => at.prop_map(Act::FinishAgain),
         2 => (1_u16..900).prop_map(Act::Wait),
         1 => (0_u16..900, 1_u8..40).prop_map(|(age, limit)| Act::Fold(age, limit)),
@@ -184,6 +188,8 @@ pub(crate) fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) -> Result
         | Act::Deny(index)
         | Act::Hold(index, _)
         | Act::Release(index, _)
+        | Act::Reopen(index)
+        | Act::Unarchive(index)
         | Act::Schedule(index) => {
             let Some(id) = pick(ids, index) else { return Ok(()) };
             let worker = open(&id).map(|run| Actor::worker("bob", run, id.clone(), None));
@@ -235,6 +241,8 @@ fn single(
         (Act::PersonCompletes(_), _) => board.complete(id, Handoff::default(), None, &person).map(drop),
         (Act::PersonBlocks(_), _) => board.block(id, Blocking::default(), None, &person).map(drop),
         (Act::Unblock(_), _) => board.unblock(id, None, &person).map(drop),
+        (Act::Reopen(_), _) => board.reopen(id, None, &person).map(drop),
+        (Act::Unarchive(_), _) => board.unarchive(id, &person).map(drop),
         (Act::Archive(_, detach), _) => {
             board.archive(id, if *detach { Detach::Unlink } else { Detach::Refuse }, &person).map(drop)
         }

@@ -93,7 +93,7 @@ pub use authority::DEPTH;
 pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Lack, Published, Sealed, Sweep, Swept, Unswept};
 pub use board::{
     Answered, AtWork, Board, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact,
-    NewAttachment, Placement, Settled, Start,
+    NewAttachment, Placement, Reopened, Settled, Start,
 };
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use context::{Context, ContextLimits, PlaceOf};

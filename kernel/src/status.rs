@@ -210,6 +210,16 @@ pub enum Change {
     SentToTriage,
     /// It goes out of sight.
     Archived,
+    /// A person wants what is done to be done again.
+    Reopened {
+        /// What holds it back.
+        gate: Gate,
+    },
+    /// A person brings it back from the archive.
+    Unarchived {
+        /// Where it stood, or goes instead.
+        then: Then,
+    },
 }
 
 impl Change {
@@ -231,6 +241,8 @@ impl Change {
             Change::Requeued { .. } => "requeue",
             Change::SentToTriage => "move to triage",
             Change::Archived => "archive",
+            Change::Reopened { .. } => "reopen",
+            Change::Unarchived { .. } => "unarchive",
         }
     }
 }

@@ -63,7 +63,7 @@ pub struct NewTask {
     pub require_approval: bool,
     /// The class of approval it needs.
     pub approval_class: Option<ApprovalClass>,
-    /// Who may approve it; any person where nobody is named.
+    /// Who may approve it: `worker:<profile>`, or the name of a person; any person where nobody is named.
     pub approver: Option<String>,
     /// Its budget, in millionths of a US dollar.
     pub budget_usd_micros: Option<i64>,

@@ -49,7 +49,9 @@ fn enter(change: Change) -> Option<State> {
         | Change::Scheduled { .. }
         | Change::Requeued { .. }
         | Change::SentToTriage
-        | Change::Archived => None,
+        | Change::Archived
+        | Change::Reopened { .. }
+        | Change::Unarchived { .. } => None,
     }
 }
 
@@ -77,6 +79,8 @@ fn step(state: State, change: Change) -> Option<State> {
             ((unfinished(state) && state != State::Triage) || state == State::Done).then_some(State::Triage)
         }
         Change::Archived => archive(state),
+        Change::Reopened { gate } => (state == State::Done).then_some(at(gate)),
+        Change::Unarchived { then } => unarchive(state, then),
     }
 }
 
@@ -126,6 +130,23 @@ fn archive(state: State) -> Option<State> {
         Some(State::Archived { finished: WasDone::Yes })
     } else {
         unfinished(state).then_some(State::Archived { finished: WasDone::No })
+    }
+}
+
+/// What had been done is done again, and nothing else is.
+fn unarchive(state: State, then: Then) -> Option<State> {
+    let State::Archived { finished } = state else { return None };
+    match (finished, then) {
+        (WasDone::Yes, Then::Done) => Some(State::Done),
+        (WasDone::No, Then::Blocked(kind)) => Some(State::Blocked { kind }),
+        (WasDone::No, Then::Review) => Some(State::Review),
+        (WasDone::No, Then::Triage) => Some(State::Triage),
+        (WasDone::No, Then::Again(gate)) => Some(at(gate)),
+        (
+            WasDone::Yes,
+            Then::Blocked(_) | Then::Review | Then::Triage | Then::Again(_) | Then::Archived(_),
+        )
+        | (WasDone::No, Then::Done | Then::Archived(_)) => None,
     }
 }
 
@@ -204,6 +225,7 @@ mod tests {
             ("approval", Some(State::Blocked { kind: BlockKind::Approval })),
             ("done", Some(State::Done)),
             ("archived", Some(State::Archived { finished: WasDone::No })),
+            ("finished", Some(State::Archived { finished: WasDone::Yes })),
         ]
     }
 
@@ -281,6 +303,18 @@ mod tests {
                 Status::Triage,
             ),
             (Change::Archived, [idle, &["approval", "done"]].concat(), Status::Archived),
+            (Change::Reopened { gate }, vec!["done"], Status::Ready),
+            (Change::Reopened { gate: Gate::Parents }, vec!["done"], Status::Todo),
+            (Change::Unarchived { then: Then::Done }, vec!["finished"], Status::Done),
+            (Change::Unarchived { then: Then::Again(gate) }, vec!["archived"], Status::Ready),
+            (Change::Unarchived { then: Then::Triage }, vec!["archived"], Status::Triage),
+            (Change::Unarchived { then: Then::Review }, vec!["archived"], Status::Review),
+            (
+                Change::Unarchived { then: Then::Blocked(BlockKind::Transient) },
+                vec!["archived"],
+                Status::Blocked,
+            ),
+            (Change::Unarchived { then: Then::Archived(WasDone::No) }, vec![], Status::Archived),
         ];
         for (change, from, to) in table {
             for (name, state) in states() {

@@ -44,8 +44,16 @@ impl Policy {
             let over = places.iter().filter(|place| real.starts_with(place));
             over.map(|place| place.components().count()).max()
         };
-        // What is closed is covered beneath a grant, but for what is the run's own in it.
-        let closed = deepest(&around.closed.places).max(deepest(&around.closed.tasks));
+        // What is closed is covered beneath a grant, but for what is the run's own in it. The directory of another task is
+        // covered beneath a grant for reading alone: one for writing is meant (`covers`).
+        let is_covered = |task: &&PathBuf| {
+            words.iter().any(|(access, base, _)| {
+                let base = leads_to(base);
+                !access.writes() && **task != base && task.starts_with(&base)
+            })
+        };
+        let tasks: Vec<PathBuf> = around.closed.tasks.iter().filter(is_covered).cloned().collect();
+        let closed = deepest(&around.closed.places).max(deepest(&tasks));
         if closed.is_some() && deepest(&around.closed.own).max(deepest(&around.own())) < closed {
             return Answer::Denied;
         }
@@ -145,5 +153,24 @@ mod tests {
         assert_eq!(ask(&dir.join("home/x"), Want::Execute), Answer::Denied);
         let open = Policy::builtin("unconfined").unwrap();
         assert_eq!(open.explain(Path::new("/x"), Want::Read, &around), Answer::Unconfined);
+    }
+
+    #[test]
+    fn the_directory_of_another_task_is_denied_beneath_a_grant_for_reading_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(dir.join("opt/app")).unwrap();
+        let mut around = crate::surroundings::bare(&dir);
+        around.closed.tasks = vec![dir.join("opt/app")];
+        let file = dir.join("opt/app/file");
+        for (key, at, granted) in
+            [("ro", "opt", false), ("rw", "opt", true), ("ro", "opt/app", true), ("rw", "opt/app", true)]
+        {
+            let text =
+                format!("version = 1\nextends = 'default'\n[filesystem.add]\n{key} = [{:?}]\n", dir.join(at));
+            let policy = Policy::from_toml(&text, Path::new("test.toml")).unwrap();
+            let answer = policy.explain(&file, Want::Read, &around);
+            assert_eq!(matches!(answer, Answer::Granted(_)), granted, "{key} {at}: {answer:?}");
+        }
     }
 }

@@ -41,6 +41,11 @@ pub(super) const TABLE: &[Row] = &[
         ),
     ),
     ("archive", "detach", Lines("archive {parent}", "archive {parent} --detach")),
+    (
+        "archive",
+        "discard-work",
+        Test("tests/gc.rs", "a_worktree_with_work_goes_with_its_task_where_the_work_is_given_up"),
+    ),
     ("archive", "rm", Lines("archive {archived}", "archive --rm {archived}")),
     ("attach", "author", Lines("attach {ready} {dir}/a.txt", "attach {ready} {dir}/a.txt --author bob")),
     (
@@ -419,6 +424,7 @@ pub(super) const TABLE: &[Row] = &[
     ("swarm", "worker", Lines(SWARM, "swarm g --worker d --verifier b --synthesizer c")),
     ("tail", "interval", INERT),
     ("stats", "tenant", Lines("stats", "stats --tenant acme")),
+    ("reopen", "reason", Lines("reopen {done}", "reopen {done} --reason r")),
     ("unblock", "reason", Lines("unblock {blocked}", "unblock {blocked} --reason r")),
     ("watch", "assignee", Test("tests/parity/watching.rs", "walk")),
     ("watch", "interval", INERT),

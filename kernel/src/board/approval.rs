@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Board, Settled, Telling, preview};
-use crate::actor::{Actor, ActorKind};
+use crate::actor::{Actor, ActorKind, approver_name};
 use crate::authority;
 use crate::error::Error;
 use crate::id::TaskId;
@@ -63,7 +63,7 @@ impl Board<'_> {
                 "leave `--override` out",
             ));
         }
-        let overridden = task.approver.clone().filter(|approver| *approver != actor.name);
+        let overridden = task.approver.clone().filter(|approver| !actor.is_approver(approver));
         self.let_go_on(&task, comment, overridden.as_deref(), actor)
     }
 
@@ -140,7 +140,7 @@ fn may_decide(task: &Task, actor: &Actor) -> Result<(), Error> {
         return Err(Error::forbidden(format!("{} is to be done by {} itself", task.id, actor.name), hint));
     }
     let allowed = match &task.approver {
-        Some(approver) => *approver == actor.name,
+        Some(approver) => actor.is_approver(approver),
         None => actor.kind != ActorKind::Worker,
     };
     if allowed {
@@ -165,10 +165,10 @@ pub(super) fn validate(new: &NewTask, actor: &Actor) -> Result<(), Error> {
         ));
     }
     let Some(approver) = &new.approver else { return Ok(()) };
-    if new.assignee.as_ref().is_some_and(|assignee| assignee.as_str() == approver) {
+    if new.assignee.as_ref().is_some_and(|assignee| assignee.as_str() == approver_name(approver)) {
         return Err(Error::invalid("approver", format!("{approver} is to do it"), "name somebody else"));
     }
-    if actor.kind == ActorKind::Worker && actor.name == *approver {
+    if actor.kind == ActorKind::Worker && actor.is_approver(approver) {
         return Err(Error::forbidden(
             "a worker may not name itself as the approver of a task that it makes",
             "leave the approver out for a person",

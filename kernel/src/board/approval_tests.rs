@@ -125,6 +125,36 @@ fn without_a_name_any_person_approves_and_no_worker_does() {
     }
 }
 
+#[test]
+fn an_approver_is_a_person_or_a_profile_and_never_one_for_the_other() {
+    let bench = Bench::new();
+    let worker = |name: &str| {
+        let own = bench.ready();
+        Actor::worker(name, bench.start(&own), own, None)
+    };
+    for (approver, may, may_not) in [
+        ("ann", ann(), worker("ann")),
+        ("person:ann", ann(), worker("ann")),
+        ("worker:ann", worker("ann"), ann()),
+    ] {
+        let id = bench.create(NewTask { approver: Some(approver.to_owned()), ..guarded(Vec::new()) }).id;
+        let refused = approve(&bench, &id, may_not).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::Forbidden, "{approver}");
+        assert_eq!(approve(&bench, &id, may).unwrap().status, Status::Ready, "{approver}");
+    }
+}
+
+#[test]
+fn an_approval_for_another_run_is_refused() {
+    let bench = Bench::new();
+    let id = bench.create(guarded(Vec::new())).id;
+    let task = id.clone();
+    let run = Some(crate::RunId(999));
+    let refused = bench.call(move |board| board.approve(&task, None, run, &ann())).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Conflict, "{refused}");
+    assert_eq!(bench.task(&id).block_kind, Some(BlockKind::Approval));
+}
+
 fn ask(bench: &Bench, id: &TaskId, question: Question) -> Result<(), Error> {
     let id = id.clone();
     let blocking = Blocking { question: Some(question), ..Blocking::default() };

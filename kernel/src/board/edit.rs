@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Board;
-use crate::actor::Actor;
+use crate::actor::{Actor, approver_name};
 use crate::authority;
 use crate::error::Error;
 use crate::id::{Profile, TaskId, Tenant};
@@ -84,7 +84,7 @@ impl Board<'_> {
             return Ok(task);
         }
         if let (Some(approver), Some(name)) = (&task.approver, &assignee)
-            && approver == name.as_str()
+            && approver_name(approver) == name.as_str()
         {
             return Err(Error::conflict(
                 format!("{name} is the approver of {id}, and nobody approves their own work"),

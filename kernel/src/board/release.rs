@@ -203,6 +203,7 @@ impl Board<'_> {
         to: Destination,
         label: &str,
     ) -> Result<(), Error> {
+        self.leave_archived_parents(&self.expect_task(id)?, label)?;
         let change = match to {
             Destination::Triage => Change::SentToTriage,
             Destination::Queue => Change::Requeued { gate: self.gate(id, from.not_before)? },

@@ -56,6 +56,7 @@ impl Board<'_> {
     ) -> Result<Settled, Error> {
         let task = self.admit(id, actor)?;
         if task.block_kind == Some(BlockKind::Approval) {
+            expected_run.map_or(Ok(()), |expected| verdict::require_run(&task, expected))?;
             return self.grant(&task, comment, actor);
         }
         self.remark(id, comment, actor)?;

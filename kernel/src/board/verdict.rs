@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::bring_back::ARCHIVED;
 use super::{Board, Telling, preview};
 use crate::actor::{Actor, ActorKind};
 use crate::artifact;
@@ -94,18 +95,7 @@ impl Board<'_> {
         let task = self.admit(id, actor)?;
         authority::own_task(actor, id, task.current_run_id)?;
         let expected = expected_run.or(actor.run.as_ref().map(|own| own.run));
-        if let Some(expected) = expected
-            && task.current_run_id != Some(expected)
-        {
-            let now = task.current_run_id.map_or_else(|| "none".to_owned(), |run| run.to_string());
-            return Err(Error::conflict(
-                format!(
-                    "run {expected} is not the open run of {id} (that is: {now}; status {})",
-                    task.status
-                ),
-                "the task has moved on; nothing was done",
-            ));
-        }
+        expected.map_or(Ok(()), |expected| require_run(&task, expected))?;
         self.fits_purpose(&task, &verdict, actor)?;
         let standing = self.standing(id)?;
         match standing.state {
@@ -215,7 +205,8 @@ impl Board<'_> {
                 self.settled(&task.id, None)
             }
             Verdict::Archive { .. } => {
-                self.shift(&task.id, standing, Change::Archived, Telling::new("archived", None, &label))?;
+                let kept = Some(Self::standing_kept(task, standing));
+                self.shift(&task.id, standing, Change::Archived, Telling::new(ARCHIVED, kept, &label))?;
                 self.settled(&task.id, None)
             }
             Verdict::Move { to } => {
@@ -341,6 +332,19 @@ impl Board<'_> {
 /// What a chat shows of a summary: its first line that says something.
 fn first_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).find(|line| !line.is_empty())
+}
+
+/// Refuses a decision about another run than the open one.
+pub(super) fn require_run(task: &Task, expected: RunId) -> Result<(), Error> {
+    if task.current_run_id == Some(expected) {
+        return Ok(());
+    }
+    let now = task.current_run_id.map_or_else(|| "none".to_owned(), |run| run.to_string());
+    let (id, status) = (&task.id, task.status);
+    Err(Error::conflict(
+        format!("run {expected} is not the open run of {id} (that is: {now}; status {status})"),
+        "the task has moved on; nothing was done",
+    ))
 }
 
 /// The payload of a `completed` event.

@@ -1,6 +1,8 @@
 //! `doctor` at the command line: looks at the root, its boards and this host, says what is wrong, and mends boards.
 
-use kernel::{BoardName, Clock as _, Difference, Loss, Readers, Repair, SystemClock};
+use std::collections::BTreeSet;
+
+use kernel::{BoardName, Clock as _, Difference, Loss, OpenError, Readers, Repair, SystemClock};
 use serde::Serialize;
 
 use super::restore::{lock, refuse_worker};
@@ -83,13 +85,26 @@ pub(super) async fn run(client: &Client, verb: &Doctor, output: Output) -> Resul
     let root = client.root();
     let mut checks = vec![reachable(root), served(root)];
     let names = boards(root)?;
+    let mut beyond_repair = BTreeSet::new();
     if verb.repair {
         let _lock = lock(root)?;
-        checks.extend(names.iter().map(|name| repaired(root, name)));
+        for name in &names {
+            let check = repaired(root, name);
+            if check.verdict == Verdict::Error {
+                beyond_repair.insert(name);
+            }
+            checks.push(check);
+        }
     }
     checks.extend(written(root, &names).await);
     for name in &names {
-        checks.push(whole(root, name));
+        checks.push(match (whole(root, name), beyond_repair.contains(name)) {
+            (Check { verdict: Verdict::Error, hint: Some(_), subject, detail }, true) => {
+                Check::new(subject, Verdict::Error, detail)
+                    .hint("it could not be repaired: see the line of the repair")
+            }
+            (check, _) => check,
+        });
         if verb.replay {
             checks.push(replayed(root, name));
         }
@@ -228,8 +243,58 @@ fn repaired(root: &Root, name: &BoardName) -> Check {
                 .hint("supervisor doctor --replay tells what the event log knows better")
         }
         Err(error) => {
-            let failure = Failure::from(error);
-            Check::failed(check, failure.hint("put a backup back: supervisor restore <file>"))
+            let hint = beyond_repair(root, name, &error);
+            Check::failed(check, Failure::from(error).hint(hint))
+        }
+    }
+}
+
+/// What helps where the repair does not: never the repair itself.
+fn beyond_repair(root: &Root, name: &BoardName, error: &OpenError) -> String {
+    match error {
+        // What is wrong is not in the rows.
+        OpenError::NewerSchema { .. }
+        | OpenError::Mixed { .. }
+        | OpenError::Permission { .. }
+        | OpenError::NotAFile { .. } => error.hint().unwrap_or_default(),
+        _ => {
+            let (file, board) = (root.board(name), option(name));
+            format!(
+                "put a backup back: `supervisor {board}restore <file>`; without one try what still reads the rows, \
+                 `supervisor {board}export` or `sqlite3 {0} .recover`; to begin anew, remove {1}",
+                file.display(),
+                file.parent().unwrap_or(&file).display()
+            )
+        }
+    }
+}
+
+/// The option that names a board, where it is not the default one.
+fn option(name: &BoardName) -> String {
+    if *name == BoardName::default() { String::new() } else { format!("--board {name} ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::RootChoice;
+
+    #[test]
+    fn what_cannot_be_repaired_is_told_what_can_help_and_never_the_repair() {
+        let choice = RootChoice { root: Some("/srv/sv".into()), ..RootChoice::default() };
+        let root = choice.resolve(|_| None).unwrap();
+        let path = root.board(&BoardName::default());
+        let found = [
+            OpenError::Missing { path: path.clone() },
+            OpenError::Empty { path: path.clone() },
+            OpenError::NewerSchema { path: path.clone(), found: 99, known: 1 },
+            OpenError::NotAFile { path },
+        ];
+        for error in found {
+            for name in ["default", "other"] {
+                let hint = beyond_repair(&root, &name.parse().unwrap(), &error);
+                assert!(!hint.is_empty() && !hint.contains("--repair"), "{error}: {hint}");
+            }
         }
     }
 }

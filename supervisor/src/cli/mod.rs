@@ -190,6 +190,8 @@ async fn run(cli: Cli, output: Output) -> Result<u8, Failure> {
         Command::Block(verb) => call(&client, verb, output).await,
         Command::Unblock(verb) => call(&client, verb, output).await,
         Command::Archive(verb) => call(&client, verb, output).await,
+        Command::Reopen(verb) => call(&client, verb, output).await,
+        Command::Unarchive(verb) => call(&client, verb, output).await,
         Command::Reclaim(verb) => call(&client, verb, output).await,
         Command::Runs(verb) => call_all(&client, verb, output).await,
         Command::Context(verb) => call(&client, verb, output).await,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kernel::{Holder, RunId, TaskId, Timestamp};
+use workspace::Loss;
 
 use super::{Deed, Fate, Item, Kind, Owner, Scratch, logs, runs, worktrees};
 use crate::daemon::uids_of;
@@ -195,8 +196,8 @@ impl Sweep {
                 // Most are gone already, and a helper costs more than a look.
                 if path.symlink_metadata().is_ok() {
                     let runs = self.board.readers().with(|view| view.runs(&task.id))?;
-                    let (leases, board) = (self.root().leases(), self.board.name().as_str());
-                    let fate = worktrees::collect(worktree, &path, &runs, &leases, board, self.deed);
+                    let at = (self.root(), self.board.name());
+                    let fate = worktrees::collect(worktree, &path, &runs, at, (self.deed, Loss::Refuse));
                     items.extend(Item::of(Kind::Worktree, &path, Some(&task.id), fate));
                 }
                 if self.is_late() {

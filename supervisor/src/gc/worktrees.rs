@@ -1,14 +1,17 @@
-//! The git worktree of a task that is over: it goes when all that is in it is somewhere else too.
+//! The git worktree of a task that is over: it goes when all that is in it is somewhere else too, or is given up.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use kernel::{BoardName, Run, Task};
-use workspace::{Job, Loss, Name, Size, WorkspaceSpec, Worktree, directory};
+use workspace::{Failure, Job, Loss, Name, Size, WorkspaceSpec, Worktree, directory};
 
 use super::{Deed, Fate, places};
 use crate::daemon::{system_reads, work_as};
 use crate::paths::Root;
+
+/// The codes of what may be given up: `workspace::WorktreeError`.
+const HOLDS_WORK: [&str; 4] = ["worktree_dirty", "worktree_unmerged", "worktree_untied", "worktree_locked"];
 
 /// Returns where the worktree of a task is or was; none for a task with another kind of workspace.
 pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
@@ -19,13 +22,11 @@ pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
     Some((worktree.path(), worktree))
 }
 
-/// Removes the worktree of a task with its branch and all that the repository keeps for it, where nothing would be lost.
-/// Blocking.
-pub(crate) fn remove(root: &Root, board: &BoardName, task: &Task, runs: &[Run]) -> Fate {
+/// Removes the worktree of a task with its branch and all that the repository keeps for it, and loses no more than may be
+/// lost. Blocking.
+pub(crate) fn remove(root: &Root, board: &BoardName, task: &Task, runs: &[Run], loss: Loss) -> Fate {
     match place(task) {
-        Some((path, worktree)) => {
-            collect(worktree, &path, runs, &root.leases(), board.as_str(), Deed::Remove)
-        }
+        Some((path, worktree)) => collect(worktree, &path, runs, (root, board), (Deed::Remove, loss)),
         None => Fate::Absent,
     }
 }
@@ -35,10 +36,10 @@ pub(super) fn collect(
     worktree: Worktree,
     path: &Path,
     runs: &[Run],
-    leases: &Path,
-    board: &str,
-    deed: Deed,
+    (root, board): (&Root, &BoardName),
+    (deed, loss): (Deed, Loss),
 ) -> Fate {
+    let task = worktree.id.clone();
     let take = || {
         // A tree that is gone may have left its branch.
         let meta = match places::directory(path) {
@@ -69,7 +70,9 @@ pub(super) fn collect(
         if owner.uid != expected {
             return Err(Fate::Foreign(format!("its repository belongs to uid {} now", owner.uid)));
         }
-        let _lease = meta.as_ref().map(|meta| places::lease(leases, path, meta, board)).transpose()?;
+        let leases = root.leases();
+        let _lease =
+            meta.as_ref().map(|meta| places::lease(&leases, path, meta, board.as_str())).transpose()?;
         let identity = places::identity(owner.uid, owner.gid);
         let size = match meta {
             Some(_) => places::measure(identity, &worktree.directory(), &worktree.id)?,
@@ -77,11 +80,26 @@ pub(super) fn collect(
         };
         let write = vec![worktree.repository.clone()];
         let job = match deed {
-            Deed::Look => Job::JudgeWorktree { worktree, loss: Loss::Refuse },
-            Deed::Remove => Job::RemoveWorktree { worktree, loss: Loss::Refuse },
+            Deed::Look => Job::JudgeWorktree { worktree, loss },
+            Deed::Remove => Job::RemoveWorktree { worktree, loss },
         };
-        work_as(identity, system_reads(), write, job).map_err(places::stuck)?;
+        work_as(identity, system_reads(), write, job)
+            .map_err(|failure| places::stuck(with_way_out(failure, board, &task)))?;
         Ok(Fate::Gone(size))
     };
     take().unwrap_or_else(|fate| fate)
+}
+
+/// The refusal of a worktree that holds work, with the command that gives the work up.
+fn with_way_out(failure: Failure, board: &BoardName, task: &Name) -> Failure {
+    if !HOLDS_WORK.contains(&failure.code.as_str()) {
+        return failure;
+    }
+    let board = if *board == BoardName::default() { String::new() } else { format!("--board {board} ") };
+    let give_up = format!(
+        "to give the work up with its task: supervisor {board}archive --rm {} --discard-work",
+        task.as_str()
+    );
+    let hint = failure.hint.map_or_else(|| give_up.clone(), |hint| format!("{hint}; {give_up}"));
+    Failure { hint: Some(hint), ..failure }
 }

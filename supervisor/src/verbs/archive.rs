@@ -8,6 +8,7 @@ use std::time::Duration;
 use kernel::{Detach, Digest, Extent, Sweep, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use workspace::Loss;
 
 use super::bulk::{Bulk, One, outcome};
 use crate::api::{Audience, Call, Effect, Verb};
@@ -27,13 +28,14 @@ The scratch workspace goes with the task; files that its runs handed over stay.
 
 --rm deletes archived tasks with their runs, comments, attachments, logs and
 worktrees. One whose worktree has changes, or commits that are nowhere else, is
-refused. Events stay, and ids are never given out again; children that waited
-go on.
+refused, unless --discard-work gives them up. Events stay, and ids are never
+given out again; children that waited go on.
 
 Examples:
   supervisor archive t_0123abcd t_4567cdef
   supervisor archive t_0123abcd --detach
-  supervisor archive --rm t_0123abcd t_4567cdef")]
+  supervisor archive --rm t_0123abcd t_4567cdef
+  supervisor archive --rm t_0123abcd --discard-work")]
 pub(crate) struct Archive {
     /// The tasks
     #[arg(value_name = "TASK", required_unless_present = "rm")]
@@ -44,6 +46,9 @@ pub(crate) struct Archive {
     /// Delete these archived tasks for good
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) rm: Vec<TaskId>,
+    /// With --rm: give up changes and commits that are in a task's worktree alone
+    #[arg(long, requires = "rm")]
+    pub(crate) discard_work: bool,
 }
 
 impl Verb for Archive {
@@ -77,7 +82,8 @@ impl Verb for Archive {
                 clear(&call, bulk).await?.results
             }
         };
-        let kept = remove_workspaces(&call, &self.rm).await?;
+        let loss = if self.discard_work { Loss::Accept } else { Loss::Refuse };
+        let kept = remove_workspaces(&call, &self.rm, loss).await?;
         let held = held(&call, self.rm.clone()).await?;
         let (count, ids) = (archived.len(), self.rm);
         let mut bulk = call
@@ -172,7 +178,11 @@ async fn held(call: &Call, tasks: Vec<TaskId>) -> Result<BTreeSet<Digest>, Failu
 
 /// Removes the scratch workspaces and worktrees of archived tasks that are to be deleted. Before their rows: the user of a task that
 /// is gone is given to another one, which must find nothing of its own.
-async fn remove_workspaces(call: &Call, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Fate>, Failure> {
+async fn remove_workspaces(
+    call: &Call,
+    ids: &[TaskId],
+    loss: Loss,
+) -> Result<BTreeMap<TaskId, Fate>, Failure> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -197,7 +207,7 @@ async fn remove_workspaces(call: &Call, ids: &[TaskId]) -> Result<BTreeMap<TaskI
             .into_iter()
             .map(|(task, runs)| {
                 if task.workspace != "scratch" {
-                    let fate = gc::remove_worktree(root, &board, &task, &runs);
+                    let fate = gc::remove_worktree(root, &board, &task, &runs, loss);
                     return (task.id, fate);
                 }
                 let owner = Owner::of(task.worker_uid);

@@ -103,7 +103,8 @@ pub(crate) struct Create {
     /// Once its parents are done, wait until somebody approves it
     #[arg(long)]
     pub(crate) require_approval: bool,
-    /// Who approves it: a person or a profile [default: any person]
+    /// Who approves it: a lane's workers, else the person of that name; person:NAME and worker:NAME say which
+    /// [default: any person]
     #[arg(long, value_name = "NAME", requires = "require_approval")]
     pub(crate) approver: Option<String>,
     /// What the approval is about: `spend`, `book`, `send_as_me` or `destructive`
@@ -243,6 +244,7 @@ impl Verb for Create {
             warnings.push(NO_BRANCH.to_owned());
         }
         warnings.extend(unreachable_approver(self.approver.as_deref(), &call));
+        self.approver = self.approver.map(|approver| typed_approver(approver, &call));
         let new = self.into_new_task()?;
         call.write(move |board, actor| {
             let created = board.create(new, actor)?;
@@ -286,12 +288,25 @@ fn check(call: &Call, place: &workspace::WorkspaceSpec) -> Result<Presence, Fail
     check_workspace((call.service.root(), &config.worker), place, call.actor.uid)
 }
 
+/// An approver with its kind: a bare name that a lane has means its workers, another one a person.
+fn typed_approver(approver: String, call: &Call) -> String {
+    if is_lane(&approver, call) { format!("{}:{approver}", ActorKind::Worker) } else { approver }
+}
+
+fn is_lane(name: &str, call: &Call) -> bool {
+    name.parse::<Profile>().is_ok_and(|profile| call.service.lanes().get(&profile).is_some())
+}
+
 /// Says that nobody of an approver's name can reach the board: neither the user whose socket it is, nor root, nor a lane.
 fn unreachable_approver(approver: Option<&str>, call: &Call) -> Option<String> {
     let approver = approver?;
     let own = person(nix::unistd::geteuid().as_raw()).name;
-    let lane = approver.parse::<Profile>().is_ok_and(|profile| call.service.lanes().get(&profile).is_some());
-    if approver == own || approver == "root" || lane {
+    let reachable = match approver.split_once(':') {
+        Some(("worker", profile)) => is_lane(profile, call),
+        Some(("person", name)) => name == own || name == "root",
+        Some(_) | None => approver == own || approver == "root" || is_lane(approver, call),
+    };
+    if reachable {
         return None;
     }
     Some(format!(

@@ -222,15 +222,13 @@ impl WorktreeError {
             Self::NameTaken { path, .. } => {
                 Some(format!("remove it (`git worktree remove {}`) or rename its directory", path.display()))
             }
-            Self::Untied { .. } => {
-                Some("let a run prepare it again, or remove it with all it holds".to_owned())
-            }
+            Self::Untied { .. } => Some("a run of its task prepares it again".to_owned()),
             Self::Dirty { path, .. } => Some(format!(
-                "commit them (`git -C {0} add -A && git -C {0} commit`), or discard them: `git worktree remove --force {0}`",
+                "commit them (`git -C {0} add -A && git -C {0} commit`), and merge what is to be kept",
                 path.display()
             )),
             Self::Unmerged { branch, .. } => Some(format!(
-                "merge it (`git merge {branch}`), or give it up: `git worktree remove` its worktree, `git branch -D {branch}`"
+                "merge it (`git merge {branch}`), or keep it under another name (`git branch <name> {branch}`)"
             )),
             Self::Locked { path } => Some(format!("`git worktree unlock {}`", path.display())),
             Self::Incomplete { .. } => Some(

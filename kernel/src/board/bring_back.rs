@@ -1,0 +1,178 @@
+//! Tasks that are over, brought back: what was done into the queue, what was archived to where it stood.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Board, Telling};
+use crate::actor::Actor;
+use crate::authority;
+use crate::error::Error;
+use crate::filter::EventFilter;
+use crate::id::TaskId;
+use crate::outcome::BlockKind;
+use crate::status::{Change, Gate, State, Status, Then, WasDone};
+use crate::store::links;
+use crate::store::tasks::{Field, Standing};
+use crate::task::Task;
+use crate::verdict::{Blocking, Question};
+
+/// The event of a task that goes out of sight.
+pub(super) const ARCHIVED: &str = "archived";
+
+/// A task that was done and is to be done again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reopened {
+    /// The task.
+    pub task: Task,
+    /// Its children that have begun: they go on with the result that it had.
+    pub begun: Vec<TaskId>,
+}
+
+/// Where an unfinished task stood when it was archived, as its event keeps it.
+#[derive(Debug, Deserialize)]
+struct Former {
+    from: State,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    question: Option<Question>,
+    #[serde(default)]
+    work_by: Option<String>,
+}
+
+impl Board<'_> {
+    /// Puts a task that is done back into the queue. Its result, files and attempts stay; children that wait for it wait
+    /// again, and those that have begun go on. The reason is kept as a comment, which its next worker reads.
+    pub fn reopen(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Reopened, Error> {
+        authority::person(actor, "reopen a task")?;
+        let task = self.admit(id, actor)?;
+        let from = self.standing(id)?;
+        let trial = Change::Reopened { gate: Gate::Open };
+        crate::next(Some(from.state), trial).map_err(|_| super::illegal(id, from.state, trial))?;
+        let label = actor.label();
+        self.leave_archived_parents(&task, &label)?;
+        let mut begun = self.children(id)?;
+        begun.retain(|child| {
+            let status = self.task(child).ok().flatten().map(|child| child.status);
+            matches!(status, Some(Status::Running | Status::Review | Status::Done))
+        });
+        let change = Change::Reopened { gate: self.gate(id, from.not_before)? };
+        let payload = json!({ "reason": reason, "begun": begun });
+        self.shift(id, &from, change, Telling::new("reopened", Some(payload), &label))?;
+        self.set(id, &Field::Failures(0))?;
+        self.set(id, &Field::Recurrence(None, 0))?;
+        self.regate_children(id, &label)?;
+        self.keep_reason(id, "REOPENED", reason, actor)?;
+        Ok(Reopened { task: self.expect_task(id)?, begun })
+    }
+
+    /// Brings an archived task back: done where it was, else where it stood. One that was at work waits for another run; one of
+    /// which the log does not know any more where it stood waits for a person.
+    pub fn unarchive(&mut self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
+        authority::person(actor, "unarchive a task")?;
+        let task = self.admit(id, actor)?;
+        let from = self.standing(id)?;
+        let label = actor.label();
+        self.leave_archived_parents(&task, &label)?;
+        let former = self.former(&from, id)?;
+        let (then, blocking) = match from.state {
+            State::Archived { finished: WasDone::No } => self.stood(id, &from, former.as_ref())?,
+            State::Archived { finished: WasDone::Yes }
+            | State::Triage
+            | State::Todo
+            | State::Scheduled { .. }
+            | State::Ready
+            | State::Running { .. }
+            | State::Review
+            | State::Blocked { .. }
+            | State::Done => (Then::Done, None),
+        };
+        let change = Change::Unarchived { then };
+        let to = crate::next(Some(from.state), change).map_err(|_| super::illegal(id, from.state, change))?;
+        let telling = Telling {
+            blocking: blocking.as_ref(),
+            ..Telling::new("unarchived", Some(json!({ "status": to.status() })), &label)
+        };
+        // Before the move, which keeps it where it has a meaning.
+        if let Some(author) = former.and_then(|former| former.work_by) {
+            self.set(id, &Field::WorkBy(&author))?;
+        }
+        self.shift(id, &from, change, telling)?;
+        self.expect_task(id)
+    }
+
+    /// What the event of an archived task keeps of where it stood.
+    pub(super) fn standing_kept(task: &Task, from: &Standing) -> Value {
+        json!({
+            "from": from.state, "reason": task.block_reason, "question": task.question, "work_by": task.work_by,
+        })
+    }
+
+    /// Unlinks parents that were archived unfinished: nobody will ever do them.
+    pub(super) fn leave_archived_parents(&self, task: &Task, label: &str) -> Result<(), Error> {
+        for parent in self.open_parents(&task.id)? {
+            if self.expect_task(&parent)?.status == Status::Archived {
+                links::delete(self.conn(), &parent, &task.id)?;
+                let payload = json!({ "parent": parent, "child": task.id, "reason": "parent_archived" });
+                self.tell(task, None, "unlinked", Some(payload), label)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where an archived task stood; none where its event is folded, or is that of a run's end.
+    fn former(&self, from: &Standing, id: &TaskId) -> Result<Option<Former>, Error> {
+        if !matches!(from.state, State::Archived { finished: WasDone::No }) {
+            return Ok(None);
+        }
+        let last = EventFilter {
+            task: Some(id.clone()),
+            kinds: vec![ARCHIVED.to_owned()],
+            limit: 1,
+            newest_first: true,
+            ..EventFilter::default()
+        };
+        let event = self.events(&last)?.pop();
+        let Some(event) = event else { return Ok(None) };
+        if let Some(run) = event.run_id {
+            return Ok(Some(Former {
+                from: State::Running { run, verdict: None },
+                reason: None,
+                question: None,
+                work_by: None,
+            }));
+        }
+        Ok(event.payload.and_then(|payload| serde_json::from_value(payload).ok()))
+    }
+
+    /// Where an unfinished task goes that stood somewhere.
+    fn stood(
+        &self,
+        id: &TaskId,
+        standing: &Standing,
+        former: Option<&Former>,
+    ) -> Result<(Then, Option<Blocking>), Error> {
+        let held = |kind, reason: Option<String>, question| {
+            (Then::Blocked(kind), Some(Blocking { kind, reason, question }))
+        };
+        let Some(former) = former else {
+            let reason = "it was archived unfinished, and the log does not say any more where it stood";
+            return Ok(held(BlockKind::NeedsInput, Some(reason.to_owned()), None));
+        };
+        Ok(match former.from {
+            State::Triage => (Then::Triage, None),
+            State::Review if former.work_by.is_some() => (Then::Review, None),
+            State::Blocked { kind } if kind != BlockKind::Approval => {
+                held(kind, former.reason.clone(), former.question.clone())
+            }
+            State::Todo
+            | State::Scheduled { .. }
+            | State::Ready
+            | State::Running { .. }
+            | State::Review
+            | State::Blocked { .. }
+            | State::Done
+            | State::Archived { .. } => (Then::Again(self.gate(id, standing.not_before)?), None),
+        })
+    }
+}

@@ -1,0 +1,61 @@
+//! `reopen`: a person puts what is done back into the queue.
+
+use kernel::{Reopened, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::Bulk;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Put done tasks back into the queue
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+The task runs again, and its worker reads its earlier attempts. Its result stays
+until the next one. Children that wait for it wait again; those that have begun
+or are done go on, and are named.
+
+Examples:
+  supervisor reopen t_0123abcd --reason 'the figures of May are missing'
+  supervisor reopen t_0123abcd t_4567cdef")]
+pub(crate) struct Reopen {
+    /// The tasks
+    #[arg(value_name = "TASK", required = true)]
+    pub(crate) task_ids: Vec<TaskId>,
+    /// What is to be done anew; it is kept as a comment for the worker
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+}
+
+impl Verb for Reopen {
+    const NAME: &'static str = "reopen";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Bulk;
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        call.write(move |board, actor| {
+            Bulk::each(board, self.task_ids, |board, id| {
+                let reopened = board.reopen(id, self.reason.as_deref(), actor)?;
+                Ok((reopened.task.status, begun(&reopened)))
+            })
+        })
+        .await
+    }
+
+    fn show(reply: &Bulk, screen: &mut Screen) {
+        reply.show("Reopened", screen);
+    }
+
+    fn verdict(reply: &Bulk) -> u8 {
+        reply.verdict()
+    }
+}
+
+/// What the reader should know of children that do not wait any more.
+fn begun(reopened: &Reopened) -> Option<String> {
+    let children: Vec<String> = reopened.begun.iter().map(ToString::to_string).collect();
+    (!children.is_empty()).then(|| format!("{} have begun with its result, and go on", children.join(", ")))
+}

@@ -1,0 +1,65 @@
+//! `unarchive`: a person brings archived tasks back.
+
+use std::sync::Arc;
+
+use kernel::{Status, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::Bulk;
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+use crate::terminal::Screen;
+
+/// Bring archived tasks back
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+A task is again what it was when it was archived: done, blocked, in triage, under
+review, or in the queue. One that was at work is in the queue. Children that were
+unlinked stay so. A scratch workspace was removed, and is made anew for the next
+run.
+
+Examples:
+  supervisor unarchive t_0123abcd
+  supervisor unarchive t_0123abcd t_4567cdef --json")]
+pub(crate) struct Unarchive {
+    /// The tasks
+    #[arg(value_name = "TASK", required = true)]
+    pub(crate) task_ids: Vec<TaskId>,
+}
+
+impl Verb for Unarchive {
+    const NAME: &'static str = "unarchive";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Bulk;
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        let (service, handle) = (Arc::clone(&call.service), Arc::clone(&call.board));
+        call.write(move |board, actor| {
+            Bulk::each(board, self.task_ids, |board, id| {
+                let task = board.unarchive(id, actor)?;
+                // The daemon alone writes to the directory above it.
+                let place = service.root().workspaces(handle.name()).join(id.as_str());
+                let gone = task.workspace == "scratch" && task.started_at.is_some() && !place.exists();
+                Ok((task.status, gone.then(|| lost(task.status))))
+            })
+        })
+        .await
+    }
+
+    fn show(reply: &Bulk, screen: &mut Screen) {
+        reply.show("Unarchived", screen);
+    }
+
+    fn verdict(reply: &Bulk) -> u8 {
+        reply.verdict()
+    }
+}
+
+/// What the reader should know of a scratch workspace that went with the archive.
+fn lost(status: Status) -> String {
+    let gone = "its scratch workspace was removed when it was archived";
+    if status == Status::Done { gone.to_owned() } else { format!("{gone}: the next run gets a new one") }
+}
