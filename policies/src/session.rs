@@ -68,14 +68,12 @@ pub(crate) fn prefer_for_oom() -> Result<(), std::io::Error> {
     std::fs::write("/proc/self/oom_score_adj", OOM_SCORE)
 }
 
-/// Lets the supervisor, and with it every other run, go before the worker where processor time is short.
+/// Lets the supervisor go before the worker where processor time is short.
 ///
 /// # Errors
 /// When the priority cannot be changed.
 pub(crate) fn give_way() -> Result<(), rustix::io::Errno> {
-    rustix::process::nice(NICER)?;
-    // Where the kernel shares processors between sessions, the priority counts within one only (sched(7), "The autogroup
-    // feature"). It takes ten such changes a second of all users together: a session without one has a share like others.
-    std::fs::write("/proc/self/autogroup", NICER.to_string()).ok();
-    Ok(())
+    // Where the kernel shares processors between sessions (sched(7), "The autogroup feature"), this counts within the run's
+    // session alone. The session keeps its share: a lower one would let any other load of the host slow all runs.
+    rustix::process::nice(NICER).map(drop)
 }
