@@ -67,6 +67,18 @@ fn a_fifo_that_git_does_not_wait_for_but_takes_for_something_else_is_named() {
     }
 }
 
+/// The helper that a daemon has now.
+fn helper_of(daemon: i32) -> Option<nix::unistd::Pid> {
+    let children = std::fs::read_dir(format!("/proc/{daemon}/task")).ok()?.flatten().filter_map(|thread| {
+        let children = std::fs::read_to_string(thread.path().join("children")).ok()?;
+        Some(children.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>())
+    });
+    let is_helper = |pid: &i32| {
+        std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("__helper"))
+    };
+    children.flatten().find(is_helper).map(nix::unistd::Pid::from_raw)
+}
+
 #[test]
 fn a_stop_does_not_wait_for_git() {
     for user in User::all() {
@@ -74,11 +86,15 @@ fn a_stop_does_not_wait_for_git() {
         let repository = Repository::new(&fleet, "repository");
         repository.plant_fifo(&repository.path().join(".git/config"));
         let id = fleet.create("stuck", "true", &["--workspace", &repository.workspace()]);
-        fleet.eventually("the run is claimed", || {
-            (fleet.show(&id)["runs"].as_array().is_some_and(|runs| !runs.is_empty())).then_some(())
-        });
+        let helper = fleet.eventually("git waits in a helper", || helper_of(fleet.daemon_pid()));
+        // One that is stopped does not stand still, so it has its whole time, unless the start is given up.
+        nix::sys::signal::kill(helper, nix::sys::signal::Signal::SIGSTOP).unwrap();
+
         assert!(fleet.stop(&["--kill"]).success());
-        fleet.start();
+
+        let shown = fleet.show(&id);
+        assert_eq!(shown["runs"][0]["outcome"], "reclaimed", "{shown:#}");
+        assert_eq!(shown["task"]["status"], "ready", "{shown:#}");
     }
 }
 
@@ -107,12 +123,19 @@ fn a_collection_passes_over_a_worktree_that_makes_git_wait() {
 fn a_named_branch_is_where_each_run_starts_from() {
     let fleet = Fleet::boot();
     let repository = Repository::new(&fleet, "repository");
-    repository.git(&["branch", "release"]);
+    repository.git(&["checkout", "-q", "-b", "release"]);
+    repository.write("released", "yes\n");
+    repository.git(&["add", "released"]);
+    repository.git(&["commit", "-q", "-m", "release"]);
+    repository.git(&["checkout", "-q", "main"]);
     let more = ["--workspace", &repository.workspace(), "--branch", "release"];
 
-    let id = fleet.create("twice", "test -e once && exit 0; touch once; exit 1", &more);
+    let script =
+        "test -e released || exec echo another branch; test -e once && exec echo again; touch once; exit 1";
+    let id = fleet.create("twice", script, &more);
 
     let shown = fleet.wait_for(&id, "done");
+    assert_eq!(shown["latest_summary"], "again", "{shown:#}");
     assert_eq!(shown["task"]["branch_name"], "release");
     let branches: Vec<&str> =
         shown["runs"].as_array().unwrap().iter().map(|run| run["branch_name"].as_str().unwrap()).collect();

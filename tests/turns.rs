@@ -82,6 +82,24 @@ fn a_dry_run_starts_what_the_pass_would_and_no_more() {
 }
 
 #[test]
+fn a_dry_run_beside_a_daemon_counts_what_runs() {
+    let fleet = Fleet::offline();
+    fleet.configure("[limits]\nmax_running = 5\nper_tenant = 1\n");
+    fleet.start();
+    let holds = fleet.create("holds", "exec sleep 600", &["--tenant", "acme"]);
+    fleet.wait_for(&holds, "running");
+    let waits = fleet.create("waits", "true", &["--tenant", "acme"]);
+
+    let plan = fleet.json(["dispatch", "--dry-run"]);
+
+    assert_eq!(plan["spawned"], json!([]), "{plan:#}");
+    assert_eq!(
+        (&plan["waiting"][0]["task"], &plan["waiting"][0]["why"]["code"]),
+        (&json!(waits), &json!("slot"))
+    );
+}
+
+#[test]
 fn the_status_of_a_tenant_tells_of_nothing_else() {
     let fleet = Fleet::offline();
     fleet.configure("[limits]\nmax_running = 4\ntenants.acme = 2\n");

@@ -150,14 +150,19 @@ fn a_socket_beneath_opt_that_anybody_may_use_is_not_reached() {
     if !Path::new("/usr/bin/perl").exists() {
         return skip("a client of a Unix socket: needs perl");
     }
+    fs::write(opt.path().join("beside"), "readable").unwrap();
     for user in User::all() {
-        let fleet = Fleet::boot_as(user);
+        let fleet = Fleet::offline_as(user);
+        fleet.policy("opt", "version = 1\nextends = 'default'\n[filesystem.add]\nro = ['/opt']\n");
+        fleet.start();
         let script = format!(
-            "perl -MIO::Socket::UNIX -e 'print IO::Socket::UNIX->new(Peer => \"{}\") ? \"reached\" : \"closed\"'",
+            "cat {}/beside; perl -MIO::Socket::UNIX -e \
+             'print IO::Socket::UNIX->new(Peer => \"{}\") ? \" reached\" : \" closed\"'",
+            opt.path().display(),
             socket.display()
         );
-        let task = fleet.create("connects", &script, &[]);
-        assert_eq!(summary(&fleet.wait_for(&task, "done")), "closed");
+        let task = fleet.create("connects", &script, &["--policy", "opt"]);
+        assert_eq!(summary(&fleet.wait_for(&task, "done")), "readable closed");
     }
 }
 
