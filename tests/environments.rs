@@ -60,10 +60,14 @@ fn a_lane_whose_program_is_missing_holds_up_its_own_tasks_alone_and_goes_on_when
         fleet.wait_for(&other, "done");
         assert_eq!(broken(&fleet), ["the program of the lane agent under the policy unconfined"]);
         // Three tries: more than the limit of failures.
-        fleet.eventually("it was tried three times", || {
-            let tries = tasks.iter().map(|task| fleet.show(task)["runs"].as_array().unwrap().len());
-            (tries.sum::<usize>() >= 3).then_some(())
+        fleet.eventually("it was tried four times", || {
+            let tries = tasks.iter().filter_map(|task| fleet.show(task)["runs"][0]["tries"].as_u64());
+            (tries.sum::<u64>() >= 4).then_some(())
         });
+        for task in &tasks {
+            let runs = fleet.show(task)["runs"].as_array().unwrap().len();
+            assert!(runs <= 1, "one row for all tries of {task}: {runs}");
+        }
         for task in &tasks {
             nothing_counted(&fleet.show(task));
         }
@@ -178,4 +182,23 @@ fn a_program_that_lies_in_the_tasks_own_workspace_is_the_tasks_fault() {
 
     assert_eq!(outcomes(&shown), ["spawn_failed", "spawn_failed"], "{shown:#}");
     assert_eq!(shown["task"]["block_kind"], "gave_up");
+}
+
+#[test]
+fn a_pass_without_a_daemon_tells_the_broken_environment_as_what_its_tasks_wait_for() {
+    let fleet = Fleet::offline();
+    let program = fleet.home().join("agent");
+    let lane = format!("argv = [{:?}]\npolicy = \"unconfined\"\n", program.to_str().unwrap());
+    fleet.lane("agent", &lane);
+    let tasks: Vec<String> = (0..4).map(|_| create(&fleet, "agent", &[])).collect();
+
+    let pass = fleet.json(["dispatch"]);
+
+    let waiting = pass["waiting"].as_array().unwrap();
+    assert_eq!(waiting.len(), tasks.len(), "{pass:#}");
+    for one in waiting {
+        assert_eq!(one["why"]["code"], "environment", "{pass:#}");
+        let text = one["why"]["text"].as_str().unwrap();
+        assert!(text.contains("the program of the lane agent") && text.contains("agent"), "{text}");
+    }
 }

@@ -1,14 +1,17 @@
-//! Lets chosen writes of a daemon fail, as a broken or a full disk does: a tracer that answers in the kernel's place.
+//! Lets chosen calls of a daemon and of what it starts fail, as a broken or a full disk does, or a host without descriptors,
+//! memory or processes: a tracer that answers in the kernel's place.
 //!
 //! The tracer is this test binary again, as the parent of the daemon; whoever kills it kills the daemon. It follows the
 //! daemon's threads, and its children too where that is asked for, and takes its orders from a socket:
 //!
 //! ```text
 //! arm <pass so many> <errno> <any|sync> <path> …      →  ok
-//! disarm                                              →  failed, or nothing
+//! step <number> <part> <call> <pass so many> <once|lasting>  →  ok
+//! record                                              →  ok
+//! disarm                                              →  failed, or nothing, or <part>:<call>:<count> …
 //! ```
-//! A call counts if its descriptor is of a file whose path ends with one of those that were named, or lies in one of them
-//! that ends with a slash.
+//! After `arm` a call counts if its descriptor is of a file whose path ends with one of those that were named, or lies in one
+//! of them that ends with a slash. After `step` and `record` those of a start count (`steps.rs`), until its command runs.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -26,6 +29,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::harness::{BINARY, Fleet, skip};
+use crate::steps::{Start, Step, part};
 
 /// Which calls may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +47,17 @@ pub(crate) enum Whom {
     Daemon,
     /// The daemon and the shims that it starts.
     Shims,
+    /// All that the daemon starts, until it runs another program.
+    Starts,
+}
+
+impl Whom {
+    const ALL: [(Whom, &str); 3] =
+        [(Whom::Daemon, "daemon"), (Whom::Shims, "shims"), (Whom::Starts, "starts")];
+
+    fn word(self) -> &'static str {
+        Whom::ALL.iter().find(|(whom, _)| *whom == self).map_or("", |(_, word)| word)
+    }
 }
 
 /// Whether the call that was meant has failed, or there was none.
@@ -63,6 +78,15 @@ pub(crate) struct Injector {
 impl Injector {
     /// Starts the fleet's daemon under a tracer and waits until it serves. None where this host cannot.
     pub(crate) fn start(fleet: &Fleet, whom: Whom) -> Option<Self> {
+        Injector::spawn(fleet, whom, "")
+    }
+
+    /// The same, for the calls that one part of each start makes.
+    pub(crate) fn start_part(fleet: &Fleet, part: &str) -> Option<Self> {
+        Injector::spawn(fleet, Whom::Starts, part)
+    }
+
+    fn spawn(fleet: &Fleet, whom: Whom, part: &str) -> Option<Self> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             skip("writes that fail: the tracer knows the calls of x86_64 only");
             return None;
@@ -82,7 +106,8 @@ impl Injector {
             .env("RUST_LOG", "info")
             .env("INJECTOR_SOCKET", &socket)
             .env("INJECTOR_ROOT", fleet.root())
-            .env("INJECTOR_WHOM", if whom == Whom::Shims { "shims" } else { "daemon" })
+            .env("INJECTOR_WHOM", whom.word())
+            .env("INJECTOR_PART", part)
             .stdout(log.try_clone().unwrap())
             .stderr(log);
         let before = fleet.log().len();
@@ -98,6 +123,31 @@ impl Injector {
         let calls = if calls == Calls::Any { "any" } else { "sync" };
         let said = self.ask(&format!("arm {pass} {} {calls} {}", errno as i32, paths.join(" ")));
         assert_eq!(said, "ok");
+    }
+
+    /// Lets one call of a start fail.
+    pub(crate) fn fail_step(&self, step: &Step, pass: u64, errno: Errno) {
+        self.fail(step, pass, errno, "once");
+    }
+
+    /// Lets all calls of a kind fail from one on, as long as the command of no start runs.
+    pub(crate) fn fail_steps(&self, step: &Step, pass: u64, errno: Errno) {
+        self.fail(step, pass, errno, "lasting");
+    }
+
+    fn fail(&self, step: &Step, pass: u64, errno: Errno, last: &str) {
+        let said = self.ask(&format!("step {} {} {} {pass} {last}", errno as i32, step.part, step.call));
+        assert_eq!(said, "ok");
+    }
+
+    /// Notes the calls of the next start.
+    pub(crate) fn record(&self) {
+        assert_eq!(self.ask("record"), "ok");
+    }
+
+    /// The calls that were noted.
+    pub(crate) fn recorded(&self) -> Vec<Step> {
+        self.ask("disarm").split_whitespace().map(Step::parse).collect()
     }
 
     /// Lets everything pass again.
@@ -135,6 +185,7 @@ struct Orders {
     only_sync: bool,
     armed: bool,
     calls: u64,
+    start: Start,
 }
 
 impl Orders {
@@ -152,7 +203,14 @@ impl Orders {
             };
             return "ok".to_owned();
         }
+        if let Some(start) = Start::parse(&words) {
+            *self = Orders { start, ..Orders::default() };
+            return "ok".to_owned();
+        }
         self.armed = false;
+        if let Some(said) = std::mem::take(&mut self.start).said() {
+            return said;
+        }
         let failed = self.calls > self.pass;
         if failed { "failed" } else { "nothing" }.to_owned()
     }
@@ -196,7 +254,8 @@ impl Call {
 fn the_tracer() {
     let Some(socket) = env::var_os("INJECTOR_SOCKET") else { return };
     let root = env::var("INJECTOR_ROOT").unwrap();
-    let whom = if env::var("INJECTOR_WHOM").unwrap() == "shims" { Whom::Shims } else { Whom::Daemon };
+    let word = env::var("INJECTOR_WHOM").unwrap();
+    let whom = Whom::ALL.into_iter().find(|(_, known)| *known == word).unwrap().0;
     let orders = Arc::new(Mutex::new(Orders::default()));
     let listener = UnixListener::bind(socket).unwrap();
     let taken = Arc::clone(&orders);
@@ -226,6 +285,7 @@ fn trace(root: &str, whom: Whom, orders: &Mutex<Orders>) {
         .env_remove("INJECTOR_SOCKET")
         .env_remove("INJECTOR_ROOT")
         .env_remove("INJECTOR_WHOM")
+        .env_remove("INJECTOR_PART")
         .spawn()
         .unwrap();
     let daemon = Pid::from_raw(i32::try_from(daemon.id()).unwrap());
@@ -234,12 +294,17 @@ fn trace(root: &str, whom: Whom, orders: &Mutex<Orders>) {
     let mut options = ptrace::Options::PTRACE_O_TRACESYSGOOD
         | ptrace::Options::PTRACE_O_TRACECLONE
         | ptrace::Options::PTRACE_O_EXITKILL;
-    if whom == Whom::Shims {
+    if whom != Whom::Daemon {
         options |= ptrace::Options::PTRACE_O_TRACEVFORK | ptrace::Options::PTRACE_O_TRACEFORK;
+    }
+    if whom == Whom::Starts {
+        options |= ptrace::Options::PTRACE_O_TRACEEXEC;
     }
     ptrace::seize(daemon, options).unwrap();
     kill(daemon, Signal::SIGCONT).unwrap();
+    let only = env::var("INJECTOR_PART").unwrap();
     let mut known = BTreeMap::new();
+    let mut parts = BTreeMap::new();
     let mut failing = BTreeMap::new();
     loop {
         let (pid, signal) = match waitpid(None, Some(WaitPidFlag::__WALL)).unwrap() {
@@ -249,11 +314,22 @@ fn trace(root: &str, whom: Whom, orders: &Mutex<Orders>) {
             }
             WaitStatus::Signaled(pid, signal, _) if pid == daemon => panic!("the daemon got {signal}"),
             WaitStatus::PtraceSyscall(pid) => {
-                at_call(pid, orders, &mut failing);
+                at_call(pid, whom, orders, &mut failing);
+                (pid, None)
+            }
+            WaitStatus::PtraceEvent(pid, _, event) if event == ptrace::Event::PTRACE_EVENT_EXEC as i32 => {
+                parts.remove(&pid);
+                if !is_own_program(pid) {
+                    orders.lock().unwrap().start.has_begun();
+                    ptrace::detach(pid, None).ok();
+                    continue;
+                }
                 (pid, None)
             }
             WaitStatus::PtraceEvent(pid, ..) => {
-                if pid != daemon && !*known.entry(pid).or_insert_with(|| is_followed(pid, daemon)) {
+                let follow =
+                    || if whom == Whom::Starts { is_own_program(pid) } else { is_followed(pid, daemon) };
+                if pid != daemon && !*known.entry(pid).or_insert_with(follow) {
                     known.remove(&pid);
                     // A worker, or a thread that has ended meanwhile.
                     ptrace::detach(pid, None).ok();
@@ -264,13 +340,20 @@ fn trace(root: &str, whom: Whom, orders: &Mutex<Orders>) {
             WaitStatus::Stopped(pid, signal) => (pid, Some(signal)),
             WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..) => {
                 known.remove(&pid);
+                parts.remove(&pid);
                 failing.remove(&pid);
                 continue;
             }
             WaitStatus::Continued(_) | WaitStatus::StillAlive => continue,
         };
+        // Each stop costs the whole start time: who is not meant goes on without any.
+        let is_meant = whom != Whom::Starts || *parts.entry(pid).or_insert_with(|| part(pid)) == only;
         // It may be killed at any time.
-        ptrace::syscall(pid, signal).ok();
+        if is_meant {
+            ptrace::syscall(pid, signal).ok()
+        } else {
+            ptrace::cont(pid, signal).ok()
+        };
     }
 }
 
@@ -286,9 +369,17 @@ fn is_followed(pid: Pid, daemon: Pid) -> bool {
     group == Some(daemon.as_raw()) || parent == Some(daemon.as_raw())
 }
 
+/// Whether a process runs the binary under test.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn is_own_program(pid: Pid) -> bool {
+    let runs = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    // A file that was replaced has a word behind its name; a root has a copy of its own.
+    runs.file_name().is_some_and(|name| name.to_string_lossy().starts_with("supervisor"))
+}
+
 /// Lets a call pass, or answers it: at its beginning it becomes none, at its end it gets its error.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn at_call(pid: Pid, orders: &Mutex<Orders>, failing: &mut BTreeMap<Pid, i64>) {
+fn at_call(pid: Pid, whom: Whom, orders: &Mutex<Orders>, failing: &mut BTreeMap<Pid, i64>) {
     let Ok(mut registers) = ptrace::getregs(pid) else { return };
     if let Some(errno) = failing.remove(&pid) {
         registers.rax = errno.wrapping_neg().cast_unsigned();
@@ -297,9 +388,17 @@ fn at_call(pid: Pid, orders: &Mutex<Orders>, failing: &mut BTreeMap<Pid, i64>) {
     }
     // What a call returns as long as it has not begun.
     let begins = registers.rax == (-i64::from(Errno::ENOSYS as i32)).cast_unsigned();
-    let Some(call) = Call::of(registers.orig_rax).filter(|_| begins) else { return };
-    let Ok(path) = fs::read_link(format!("/proc/{pid}/fd/{}", registers.rdi)) else { return };
-    if let Some(errno) = orders.lock().unwrap().decide(call, &path) {
+    if !begins {
+        return;
+    }
+    let errno = if whom == Whom::Starts {
+        orders.lock().unwrap().start.decide(pid, &registers)
+    } else {
+        let Some(call) = Call::of(registers.orig_rax) else { return };
+        let Ok(path) = fs::read_link(format!("/proc/{pid}/fd/{}", registers.rdi)) else { return };
+        orders.lock().unwrap().decide(call, &path)
+    };
+    if let Some(errno) = errno {
         registers.orig_rax = u64::MAX;
         if ptrace::setregs(pid, registers).is_ok() {
             failing.insert(pid, errno);

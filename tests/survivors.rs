@@ -191,8 +191,10 @@ fn every_stop_of_a_daemon_with_survivors_ends() {
         let stopped = fleet.cli(["stop", flag]);
         assert_eq!(stopped.code, i32::from(flag != "--leave"), "{flag}: {stopped:?}");
         assert!(fleet.reap_daemon().success(), "{flag}");
+        let lives = !fleet.processes_with(&of_task(&task)).is_empty();
+        assert_eq!(lives, flag == "--leave", "{flag}: {stopped:?}");
         fleet.start();
-        unknown(&fleet, "(sleep)");
+        unknown(&fleet, if lives { "(sleep)" } else { "None with the run's mark is left" });
         fleet.cli(["block", &task, "enough"]).ok();
         fleet.wait_for(&task, "blocked");
         nothing_is_left(&fleet);
@@ -318,4 +320,108 @@ fn a_daemon_whose_socket_cannot_be_put_back_is_named_by_status() {
     assert!(status.code == 69 && status.stdout.contains(&pid), "{status:?}");
     fs::remove_file(&socket).unwrap();
     fleet.eventually("it serves again", || (fleet.cli(["status"]).code == 0).then_some(()));
+}
+
+/// Copies a root as `cp -a` does, under a name of its own.
+fn copied(fleet: &Fleet, other: &Fleet) {
+    fs::remove_dir_all(other.root()).unwrap();
+    let copied = Command::new("cp").arg("-a").arg(fleet.root()).arg(other.root()).status().unwrap();
+    assert!(copied.success());
+}
+
+#[test]
+fn a_daemon_on_a_copied_root_leaves_the_workers_of_the_original_alone_and_says_what_it_found() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        let journal = Journal::of(&fleet, 2, "");
+        let worked = fleet.create("works on", &Journal::script(PATIENT), &[]);
+        let vanished = fleet.create("works on without its directory", &Journal::script(PATIENT), &[]);
+        fleet.start();
+        fleet.eventually("both work", || (records(&fleet, "started").len() == 2).then_some(()));
+        let pids = || {
+            let mut pids: Vec<i32> = [&worked, &vanished]
+                .iter()
+                .flat_map(|task| fleet.processes_with(&of_task(task)))
+                .map(|process| process.pid)
+                .collect();
+            pids.sort_unstable();
+            pids
+        };
+        let before = pids();
+        let copy = Fleet::offline_as(user);
+        copied(&fleet, &copy);
+        let run = fleet.show(&vanished)["task"]["current_run_id"].as_i64().unwrap();
+        fs::remove_dir_all(copy.root().join(format!("runs/default/{run}"))).unwrap();
+
+        copy.start();
+
+        let notes = copy.eventually("both are held and shown", || {
+            let status = copy.json(["status"]);
+            let workers = status["workers"].as_array()?.clone();
+            let held = workers.iter().filter(|worker| worker["phase"] == "unknown");
+            let notes: Vec<String> =
+                held.filter_map(|worker| Some(worker["note"].as_str()?.to_owned())).collect();
+            (notes.len() == 2).then_some(notes)
+        });
+        assert!(notes.iter().any(|note| note.contains("is a copy") && note.contains("reclaim")), "{notes:?}");
+        assert!(notes.iter().any(|note| note.contains("is gone")), "{notes:?}");
+        for task in [&worked, &vanished] {
+            copy.cli(["block", task, "the original has it"]).ok();
+        }
+        // What only shares the session of the one without a directory is the original's: the person insists.
+        copy.eventually("both are free", || {
+            let open = [&worked, &vanished].into_iter().filter(|task| copy.status_of(task) != "blocked");
+            for task in open.clone() {
+                copy.cli(["reclaim", task]);
+            }
+            (open.count() == 0).then_some(())
+        });
+        copy.cli(["gc"]).ok();
+        copy.restart();
+        assert!(copy.stop(&["--kill"]).success());
+        assert_eq!(pids(), before, "the original's workers go on");
+        assert_eq!(journal.begun(), 2);
+
+        journal.let_go();
+        for task in [&worked, &vanished] {
+            let shown = fleet.wait_for(task, "done");
+            assert_eq!(outcomes(&shown), ["completed"], "{shown:#}");
+        }
+        nothing_is_left(&fleet);
+    }
+}
+
+#[test]
+fn a_process_that_only_shares_the_session_of_a_dead_worker_holds_its_task_until_a_person_insists() {
+    let fleet = Fleet::offline_as(User::ordinary());
+    let journal = Journal::of(&fleet, 1, "");
+    // Without the mark, and in the worker's session still.
+    let between = "[ -e again ] || { touch again; env -i sleep 600 & sleep 600; }";
+    let task = fleet.create("strays", &journal.own_script(between), &["--policy", "unconfined"]);
+    fleet.start();
+    let (_, record, spec) = begun(&fleet, &journal);
+    if !spec["cgroup"].is_null() {
+        skip("a process of a dead worker's session: this user has cgroups");
+        return;
+    }
+    let bare = fleet.eventually("the process without a mark is there", || {
+        let all = fleet.processes();
+        let bare = all.iter().find(|process| process.command == "sleep 600" && !process.mentions(&task));
+        bare.map(|process| process.pid)
+    });
+    kill_shim(&record);
+    unknown(&fleet, &format!("{bare} (sleep, perhaps another's)"));
+
+    fleet.cli(["reclaim", &task]).ok();
+
+    let note = unknown(&fleet, "once more frees the task beside it");
+    assert!(note.contains(&format!("{bare} (sleep, perhaps another's)")), "{note}");
+    assert!(fleet.processes_with(&of_task(&task)).is_empty(), "what carries the mark is ended");
+    assert_eq!(fleet.status_of(&task), "running");
+
+    fleet.cli(["reclaim", &task]).ok();
+
+    fleet.wait_for(&task, "done");
+    kill(Pid::from_raw(bare), Signal::SIGKILL).unwrap();
+    nothing_is_left(&fleet);
 }

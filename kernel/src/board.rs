@@ -272,3 +272,5 @@ mod review_tests;
 mod schedule_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tries_tests;

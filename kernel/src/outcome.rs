@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::clock::Timestamp;
-use crate::id::TaskId;
+use crate::id::{RunId, TaskId};
 use crate::status::{Status, Then};
 use crate::words::words;
 
@@ -269,6 +269,25 @@ pub struct Ending {
     pub ended_at: Option<Timestamp>,
 }
 
+impl EndCause {
+    /// Whether the command never ran, for a reason outside of the task.
+    pub(crate) fn is_outside(&self) -> bool {
+        match self {
+            EndCause::NeverStarted | EndCause::SpawnFailed { fault: Fault::Environment, .. } => true,
+            EndCause::SpawnFailed { fault: Fault::Task, .. }
+            | EndCause::Exited { .. }
+            | EndCause::Signaled { .. }
+            | EndCause::TimedOut
+            | EndCause::Stopped(_)
+            | EndCause::OutOfMemory
+            | EndCause::Stalled
+            | EndCause::LostReboot
+            | EndCause::ShimKilled
+            | EndCause::RateLimited { .. } => false,
+        }
+    }
+}
+
 impl Ending {
     /// Makes the ending of a run about which only the cause is known.
     pub fn new(cause: EndCause) -> Self {
@@ -315,6 +334,9 @@ pub struct Finished {
     /// Whether the run had been finished before; then nothing was done.
     #[serde(default)]
     pub already_finished: bool,
+    /// The run before it whose place it takes: both came to nothing for a reason outside of the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<RunId>,
 }
 
 mod optional_micros {

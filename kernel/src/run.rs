@@ -178,4 +178,7 @@ pub struct Run {
     /// The account whose limits it counts against.
     #[serde(default)]
     pub account: Option<String>,
+    /// How many starts in a row came to nothing for a reason outside of the task: this run stands for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
 }

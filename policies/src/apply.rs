@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use rustix::process::fchdir;
 
+use crate::limits::Holding;
 use crate::loopback::{self, LoopbackError};
 use crate::mounts::{ProbeError, show_own_processes};
 use crate::plan::{OwnProcesses, Plan};
@@ -74,6 +75,21 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
+    /// Returns which limits of the policy held when this step failed.
+    pub fn holding(&self) -> Holding {
+        let is_before = matches!(
+            self,
+            Self::Threads(_)
+                | Self::Cgroup { .. }
+                | Self::Session(_)
+                | Self::Signals(_)
+                | Self::View(_)
+                | Self::Loopback(_)
+                | Self::Limit { .. }
+        );
+        if is_before { Holding::Group } else { Holding::All }
+    }
+
     /// Returns whether every run under the policy fails like this on this host, and not this one alone.
     pub fn is_general(&self) -> bool {
         !matches!(self, Self::Workspace { .. })

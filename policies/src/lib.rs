@@ -67,7 +67,7 @@ pub use environment::Environment;
 pub use error::PolicyError;
 pub use explain::{Answer, Want};
 pub use files::{Access, Added, Device, Files, Grant, GrantPath, Proc, Shm};
-pub use limits::{ByteSize, Limits};
+pub use limits::{ByteSize, Holding, Limits};
 pub use loading::Source;
 pub use loopback::LoopbackError;
 pub use mounts::{MountError, ProbeError, probe_view};

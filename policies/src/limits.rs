@@ -100,6 +100,15 @@ pub(crate) enum Counting {
     Shared,
 }
 
+/// Which limits hold for a process on its way to the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holding {
+    /// Those of its cgroup, which it joins first.
+    Group,
+    /// Those that are set on itself too.
+    All,
+}
+
 impl Limits {
     /// Returns the controllers without which a limit is not held at all.
     pub(crate) fn controllers(&self) -> impl Iterator<Item = Controller> {
@@ -111,13 +120,15 @@ impl Limits {
         Controller::ALL.into_iter().filter(|controller| controller.is_alone()).filter(asked)
     }
 
-    /// Returns whether a process under these limits may have met one of them, by the number of the error that it got.
-    pub fn explain(&self, errno: i32) -> bool {
+    /// Returns whether a process may have met one of these limits, as far as they hold for it by now, by the number of the
+    /// error that it got.
+    pub fn explain(&self, errno: i32, holding: Holding) -> bool {
+        let is_set = holding == Holding::All;
         match rustix::io::Errno::from_raw_os_error(errno) {
             rustix::io::Errno::AGAIN => self.pids.is_some(),
-            rustix::io::Errno::MFILE => self.files.is_some(),
-            rustix::io::Errno::NOMEM => self.memory.is_some() || self.address_space.is_some(),
-            rustix::io::Errno::FBIG => self.file_size.is_some(),
+            rustix::io::Errno::MFILE => is_set && self.files.is_some(),
+            rustix::io::Errno::NOMEM => self.memory.is_some() || (is_set && self.address_space.is_some()),
+            rustix::io::Errno::FBIG => is_set && self.file_size.is_some(),
             _ => false,
         }
     }

@@ -10,7 +10,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::rundir::{Concern, FailedStart, RunDir, RunDirError, RunSpec, Step};
+use policies::Holding;
+
+use crate::rundir::{Concern, FailedStart, RunDir, RunDirError, RunSpec, Step, VERSION};
 use crate::shim::report::Word;
 
 /// Not 0, and the shell's code for a command that was not found.
@@ -79,6 +81,8 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(report) => report,
         Err(error) => return without_report(&error),
     };
+    // What fails before this failed to load. The shim reads the end of the pipe, whatever comes of this.
+    tell(&mut report, &Word::Begun { begun: VERSION }).ok();
     let Err(failed) = confine(&run, &mut report, shim);
     if tell(&mut report, &Word::Failed(failed.clone())).is_err() {
         writeln!(io::stderr(), "error: confine: {}", failed.error).ok();
@@ -101,18 +105,19 @@ fn confine(run: &Path, report: &mut File, shim: i32) -> Result<std::convert::Inf
         let concern = if error.is_general(&surroundings) { Concern::Policy } else { Concern::Run };
         failed(ConfineError::Plan(error)).concerning(concern)
     })?;
-    let limited = |failed: FailedStart| match failed.errno {
-        Some(errno) if policy.limits.explain(errno) => failed.concerning(Concern::Limit),
+    let limited = |failed: FailedStart, holding: Holding| match failed.errno {
+        Some(errno) if policy.limits.explain(errno, holding) => failed.concerning(Concern::Limit),
         _ => failed,
     };
     let enforced = plan.apply().map_err(|error| {
-        let is_general = error.is_general();
+        let (is_general, holding) = (error.is_general(), error.holding());
         let failed = failed(ConfineError::Apply(error));
-        limited(if is_general { failed } else { failed.concerning(Concern::Run) })
+        limited(if is_general { failed } else { failed.concerning(Concern::Run) }, holding)
     })?;
     // After the restrictions: what this process may not enter, its worker may not stand in.
-    std::env::set_current_dir(&cwd)
-        .map_err(|source| limited(failed(ConfineError::WorkingDirectory { path: cwd.clone(), source })))?;
+    std::env::set_current_dir(&cwd).map_err(|source| {
+        limited(failed(ConfineError::WorkingDirectory { path: cwd.clone(), source }), Holding::All)
+    })?;
     tell(report, &Word::Confined(Box::new(enforced))).map_err(ConfineError::Report).map_err(failed)?;
 
     let search = env.get("PATH").cloned().unwrap_or_default();
@@ -120,7 +125,7 @@ fn confine(run: &Path, report: &mut File, shim: i32) -> Result<std::convert::Inf
     let source = Command::new(command).args(arguments).env_clear().envs(env).exec();
     let is_own = is_the_runs(Path::new(command), &surroundings);
     let failed = failed(ConfineError::Execute { command: command.clone(), search, source });
-    Err(limited(if is_own { failed.concerning(Concern::Run) } else { failed }))
+    Err(limited(if is_own { failed.concerning(Concern::Run) } else { failed }, Holding::All))
 }
 
 /// Whether a command is a file of the run's own places: then no other run of the lane has it.

@@ -172,6 +172,12 @@ impl Root {
         self.state.join("leases")
     }
 
+    /// Which directory it is on this host, however it is called: a copy of it has another identity.
+    pub(crate) fn identity(&self) -> std::io::Result<String> {
+        let meta = std::fs::metadata(&self.state)?;
+        Ok(format!("{:x}:{:x}", meta.dev(), meta.ino()))
+    }
+
     /// The directory of the copy of the binary that workers run.
     pub(crate) fn bin(&self) -> PathBuf {
         self.state.join("bin")

@@ -118,6 +118,7 @@ impl Board<'_> {
             outcome: decision.outcome,
             retry_at: None,
             already_finished: false,
+            replaces: None,
         };
         self.close(&run, &decision, &bare, &finished, self.now())?;
         usage::forget(self.conn(), id)?;

@@ -57,12 +57,15 @@ impl Board<'_> {
         self.prepare(&run, &decision)?;
         let to = self.shift(&run.task_id, &from, change, telling)?;
         self.count(&run, &from, &decision)?;
+        let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
+        let replaces = if is_outside { runs::gather_tries(self.conn(), &run.task_id, id)? } else { None };
         let finished = Finished {
             task: run.task_id.clone(),
             status: to.status(),
             outcome: decision.outcome,
             retry_at: decision.retry_at(),
             already_finished: false,
+            replaces,
         };
         self.close(&run, &decision, &ending, &finished, tally.ended_at)?;
         self.delay(&run, &decision, tally)?;

@@ -298,6 +298,7 @@ impl Board<'_> {
             outcome,
             retry_at: None,
             already_finished: false,
+            replaces: None,
         };
         runs::close(
             self.conn(),

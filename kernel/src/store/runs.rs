@@ -20,7 +20,7 @@ const RUN: &str = "SELECT max_runtime_us, id, task_id, profile, purpose, step_ke
     metadata, worker_pid, started_at, spawned_at, ended_at, claim_lock, claim_expires, \
     last_heartbeat_at, exit_code, signal, log_path, workspace_path, sandbox, usage, verdict, \
     ending_since, stop_reason, holder, nonce, policy, tenant, branch_name, worker_uid, boot_id, \
-    stderr_tail, account FROM task_runs";
+    stderr_tail, account, tries FROM task_runs";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
     let row = Columns::of(row);
@@ -64,6 +64,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
         boot_id: row.get("boot_id")?,
         stderr_tail: row.get("stderr_tail")?,
         account: row.get("account")?,
+        tries: row.get("tries")?,
     })
 }
 
@@ -406,6 +407,29 @@ pub(crate) fn finished(conn: &Connection, id: RunId) -> Result<Option<Finished>,
         .and_then(|mut statement| statement.query_row([id], |row| json(row, "finished")).optional())
         .step("read how the run ended")
         .map(Option::flatten)
+}
+
+/// Lets a run that came to nothing stand for the one before it too, if that came to nothing as well. Returns the run whose
+/// place it takes.
+pub(crate) fn gather_tries(conn: &Connection, task: &TaskId, id: RunId) -> Result<Option<RunId>, Error> {
+    let before: Option<(RunId, Option<u32>)> = conn
+        .prepare_cached(
+            "SELECT id, tries FROM task_runs WHERE task_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1",
+        )
+        .and_then(|mut statement| {
+            statement.query_row(params![task, id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+        })
+        .step("read the run before")?;
+    let before = before.and_then(|(run, tries)| Some((run, tries?)));
+    let tries = before.map_or(0, |(_, tries)| tries).saturating_add(1);
+    conn.prepare_cached("UPDATE task_runs SET tries = ?2 WHERE id = ?1")
+        .and_then(|mut statement| statement.execute(params![id, tries]))
+        .step("count the tries")?;
+    let Some((before, _)) = before else { return Ok(None) };
+    conn.prepare_cached("DELETE FROM task_runs WHERE id = ?1")
+        .and_then(|mut statement| statement.execute([before]))
+        .step("forget the run before")?;
+    Ok(Some(before))
 }
 
 /// Replaces what a completed run handed over.

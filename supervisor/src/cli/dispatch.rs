@@ -3,12 +3,12 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use kernel::{Event, EventId, Holder};
+use kernel::{Event, EventId, Holder, WaitingCode};
 
 use super::Output;
 use crate::client::Client;
 use crate::config::Tuning;
-use crate::daemon::{self, Extent};
+use crate::daemon::{self, Extent, TaskKey};
 use crate::failure::Failure;
 use crate::owner::OwnerLock;
 use crate::terminal::complain;
@@ -127,7 +127,7 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
         super::start_log(Output { json: false, colour: crate::terminal::Colour::Never }, "info");
     }
     let tuning = Tuning { failure_limit: verb.failure_limit, ..Tuning::default() };
-    daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, || {}).await?;
+    let known = daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, || {}).await?;
     let mut dispatched = Dispatched::default();
     for event in since(client, before).await? {
         dispatched.count(&event);
@@ -158,5 +158,13 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
     dispatched.skipped_nonspawnable = left.skipped_nonspawnable;
     dispatched.skipped_per_profile_capped = left.skipped_per_profile_capped;
     dispatched.waiting = left.waiting;
+    // Without the pass nothing is broken, and its end is all that the plan sees.
+    let is_bare = |why: &kernel::Waiting| matches!(why.code, WaitingCode::Turn | WaitingCode::Pass);
+    for waiting in dispatched.waiting.iter_mut().filter(|waiting| is_bare(&waiting.why)) {
+        let key = TaskKey { board: waiting.board.clone(), task: waiting.task.clone() };
+        if let Some(why) = known.get(&key) {
+            waiting.why = why.clone();
+        }
+    }
     Ok(dispatched)
 }

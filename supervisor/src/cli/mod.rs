@@ -273,7 +273,7 @@ async fn serve(root: Root, verb: Daemon, output: Output) -> Result<u8, Failure> 
         // Whoever reads it looks for a daemon that is there.
         drop(std::fs::remove_file(path));
     }
-    ended.map(|()| 0)
+    ended.map(|_| 0)
 }
 
 /// Logs to standard error from a level on; `RUST_LOG` chooses otherwise.

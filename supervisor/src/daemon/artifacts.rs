@@ -58,9 +58,10 @@ pub(crate) fn declared(run: &Run) -> &[String] {
 /// Takes the declared files of a run. Blocking. Fails where the host lacks something for now: then it is tried again.
 pub(super) fn take(run: &Run, run_dir: &Path, blobs: &Blobs) -> Result<Taken, String> {
     let mut taken = Taken::default();
-    let note = Note::read(run_dir);
+    let dir = RunDir::open(run_dir).ok();
+    let note = dir.as_ref().and_then(|dir| Note::read(dir.path()));
     let identity = note.as_ref().and_then(Note::identity);
-    let told = RunDir::open(run_dir).ok().and_then(|dir| dir.spec().ok()).map(|spec| spec.cwd);
+    let told = dir.and_then(|dir| dir.spec().ok()).map(|spec| spec.cwd);
     let workspace = told.or_else(|| run.workspace_path.as_ref().map(PathBuf::from));
     for path in declared(run) {
         let lose = |reason: String| LostArtifact { path: path.clone(), reason };

@@ -1,13 +1,14 @@
 //! The end of a run whose shim has gone or never was: proof that nothing of it is left, or the wait for a person who
 //! decides, and whose fault a failed start is.
 
-use kernel::{EndCause, Ending, EventFilter, EventId, Run};
+use kernel::{BoardName, EndCause, Ending, EventFilter, EventId, Run, RunId};
 
 use super::action::Terms;
 use super::backoff::Charge;
 use super::fault::{Fault, LaunchError};
 use super::finish::finish;
 use super::live::Phase;
+use super::remains::Cleared;
 use super::run_task::{Context, RETRY, tell_started, watch_to_end};
 use super::settle::{self, Known, Proof, Shim};
 use super::watch::Watched;
@@ -78,20 +79,10 @@ pub(super) async fn conclude(
     (run, terms): (&Run, &Terms),
     shim: Shim,
 ) {
-    let path = context.host.root.run_dir(board.name(), run.id);
-    let mut known = Known {
-        path: path.clone(),
-        boot_id: context.host.boot_id.clone(),
-        // What the board has learnt of the run since it was claimed.
-        run: board.readers().with(|view| view.expect_run(run.id)).unwrap_or_else(|_| run.clone()),
-        groups: context
-            .host
-            .groups(board.name(), run.id)
-            .into_iter()
-            .filter(|group| group.exists())
-            .collect(),
-        shim,
-    };
+    // What the board has learnt of the run since it was claimed.
+    let learnt = board.readers().with(|view| view.expect_run(run.id)).unwrap_or_else(|_| run.clone());
+    let mut known = known_of(context, board, learnt, shim);
+    let path = known.path.clone();
     let mut reported = false;
     // Whoever asked before it was shown expected the worker to be ended.
     let mut shown_at: Option<EventId> = None;
@@ -123,7 +114,7 @@ pub(super) async fn conclude(
                         context.tell(Event::Held(key.clone(), Phase::Unknown, why));
                         match wait_for_release(board, run, since, watch).await {
                             Release::Freed(ending) => {
-                                clear(context, key, &known).await;
+                                clear(context, board, key, &known).await;
                                 break *ending;
                             }
                             Release::Look => continue,
@@ -148,6 +139,38 @@ pub(super) async fn conclude(
     finish(context, board, key, run, ending).await;
 }
 
+/// What is known of a run before its directory is looked at.
+fn known_of(context: &Context, board: &BoardHandle, run: Run, shim: Shim) -> Known {
+    let groups = context.host.groups(board.name(), run.id);
+    Known {
+        path: context.host.root.run_dir(board.name(), run.id),
+        root: context.host.root_id.clone(),
+        boot_id: context.host.boot_id.clone(),
+        groups: groups.into_iter().filter(|group| group.exists()).collect(),
+        run,
+        shim,
+    }
+}
+
+/// Ends what is surely of runs whose end cannot be proved, because the daemon ends all its workers. Their claims stay.
+pub(super) async fn end_survivors(context: &Context, left: Vec<(BoardName, RunId)>) {
+    let mut ends = tokio::task::JoinSet::new();
+    for (name, id) in left {
+        let Ok(board) = context.service.board(&name) else { continue };
+        let Ok(run) = board.readers().with(|view| view.expect_run(id)) else { continue };
+        let known = known_of(context, &board, run, Shim::Unseen);
+        // Each takes a limited time, and they do not wait for each other.
+        ends.spawn_blocking(move || (name, id, settle::clear(&known)));
+    }
+    while let Some(ended) = ends.join_next().await {
+        match ended {
+            Ok((board, run, Ok(cleared))) => tracing::info!(%board, %run, left = ?cleared, "survivors_ended"),
+            Ok((board, run, Err(why))) => tracing::error!(%board, %run, why, "survivors_not_ended"),
+            Err(panic) => tracing::error!(error = %panic, "survivors_not_ended"),
+        }
+    }
+}
+
 /// The board's last event. Whoever sees a run shown after it and acts is heard.
 async fn last_event(board: &BoardHandle, key: &TaskKey) -> EventId {
     loop {
@@ -160,12 +183,32 @@ async fn last_event(board: &BoardHandle, key: &TaskKey) -> EventId {
 }
 
 /// Ends what can be found of a run that a person has taken back, before anything else may have its claim.
-async fn clear(context: &Context, key: &TaskKey, known: &Known) {
+///
+/// What is perhaps another's is not ended: it is shown, and the task is free when it has gone, or when the person says so
+/// once more.
+async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Known) {
+    let mut shown_at: Option<EventId> = None;
     loop {
         let asked = known.clone();
         let cleared = tokio::task::spawn_blocking(move || settle::clear(&asked)).await;
         let why = match cleared {
-            Ok(Ok(())) => return,
+            Ok(Ok(Cleared::Nothing)) => return,
+            Ok(Ok(Cleared::Perhaps(found))) => {
+                let since = match shown_at {
+                    Some(since) => since,
+                    None => last_event(board, key).await,
+                };
+                shown_at = Some(since);
+                if is_decided(board, &known.run, since).is_some() {
+                    tracing::warn!(task = %key, run = %known.run.id, left = found, "freed_beside");
+                    return;
+                }
+                format!(
+                    "all that carries the run's mark is ended. {found} shares the worker's session or user and does not \
+                     carry it; end it by hand, or `supervisor reclaim {}` once more frees the task beside it",
+                    key.task
+                )
+            }
             Ok(Err(why)) => why,
             Err(panic) => panic.to_string(),
         };
@@ -220,6 +263,21 @@ impl<'a> Trouble<'a> {
     }
 }
 
+/// What a person has decided about a run after an event.
+fn is_decided(board: &BoardHandle, run: &Run, since: EventId) -> Option<kernel::StopReason> {
+    let filter = EventFilter {
+        since,
+        task: Some(run.task_id.clone()),
+        kinds: vec!["stop_requested".to_owned(), "verdict".to_owned()],
+        ..EventFilter::default()
+    };
+    let seen = board.readers().with(|view| Ok((view.events(&filter)?, view.run(run.id)?)));
+    let Ok((events, Some(run))) = seen else { return None };
+    let is_persons =
+        |event: &kernel::Event| event.actor.as_ref().is_some_and(|who| who.starts_with("person:"));
+    run.stop_reason.filter(|_| events.iter().any(is_persons))
+}
+
 /// How the wait for a person came to its end.
 enum Release {
     /// A person takes the task back, or has decided about it.
@@ -234,12 +292,6 @@ enum Release {
 /// processes has ended.
 async fn wait_for_release(board: &BoardHandle, run: &Run, since: EventId, watch: Option<i32>) -> Release {
     let mut changes = board.changes();
-    let filter = EventFilter {
-        since,
-        task: Some(run.task_id.clone()),
-        kinds: vec!["stop_requested".to_owned(), "verdict".to_owned()],
-        ..EventFilter::default()
-    };
     let watched = match watch.map(Watched::open) {
         Some(Ok(watched)) => Some(watched),
         // Out of descriptors; the person's word is waited for all the same.
@@ -248,11 +300,7 @@ async fn wait_for_release(board: &BoardHandle, run: &Run, since: EventId, watch:
         None => None,
     };
     loop {
-        let seen = board.readers().with(|view| Ok((view.events(&filter)?, view.run(run.id)?)));
-        if let Ok((events, Some(run))) = seen
-            && events.iter().any(|event| event.actor.as_ref().is_some_and(|who| who.starts_with("person:")))
-            && let Some(reason) = run.stop_reason
-        {
+        if let Some(reason) = is_decided(board, run, since) {
             return Release::Freed(Box::new(Ending::new(EndCause::Stopped(reason))));
         }
         let ended = async {

@@ -37,6 +37,7 @@ impl Fault {
             // What another release has named costs no task anything.
             Concern::Root | Concern::Unknown => Fault::Environment(Environment::Root),
             Concern::Moment => Fault::Moment,
+            Concern::Host => Fault::Host,
         }
     }
 }
@@ -152,6 +153,13 @@ mod tests {
         let needs = Needs::scratch("shell");
         let met = failed(Step::Exec, Errno::EAGAIN).concerning(Concern::Limit);
         assert_eq!(Fault::of(&met, &needs), Fault::Environment(needs.policy()));
+    }
+
+    #[test]
+    fn a_confinement_that_the_host_could_not_load_is_the_hosts() {
+        let silent =
+            FailedStart::new(Step::Confine, &std::io::Error::other("ended")).concerning(Concern::Host);
+        assert_eq!(Fault::of(&silent, &Needs::scratch("shell")), Fault::Host);
     }
 
     #[test]

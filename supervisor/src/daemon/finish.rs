@@ -59,6 +59,10 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
     if let Some(finished) = &finished {
         tracing::info!(task = %key, run = %run.id, outcome = %finished.outcome, status = %finished.status, "ended");
     }
+    if let Some(before) = finished.as_ref().and_then(|finished| finished.replaces) {
+        // Nobody finds it any more: its run is not listed.
+        drop(std::fs::remove_file(context.host.root.log(board.name(), &key.task, before)));
+    }
     if finished.as_ref().is_some_and(|finished| finished.status == kernel::Status::Archived) {
         remove_workspace(context, board, key).await;
     }
@@ -93,6 +97,10 @@ async fn remove_workspace(context: &Context, board: &BoardHandle, key: &TaskKey)
 /// Takes over what the run did in a worktree, as often as the host needs.
 async fn seal(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) -> Taken {
     let path = context.host.root.run_dir(board.name(), run.id);
+    if RunDir::open(&path).is_err() {
+        // Gone, or a copy: then the worktree is another root's, whose worker may be at work in it.
+        return Taken::default();
+    }
     let Some(note) = Note::read(&path) else { return Taken::default() };
     let identity = note.identity();
     let Some(worktree) = note.worktree else { return Taken::default() };

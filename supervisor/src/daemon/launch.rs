@@ -19,6 +19,7 @@ use super::files;
 use super::live::{LiveRun, Phase};
 use super::place;
 use super::spare::{Spare, Spares};
+use super::survivors::ROOT_ID;
 use crate::config::Config;
 use crate::failpoint;
 use crate::failure::Failure;
@@ -38,6 +39,8 @@ pub(super) struct Host {
     pub(super) port: Option<u16>,
     pub(super) hostname: String,
     pub(super) boot_id: String,
+    /// Which directory the root is.
+    pub(super) root_id: String,
 }
 
 impl Host {
@@ -357,6 +360,7 @@ fn environment(
     put("SUPERVISOR_WORKSPACE", &workspace);
     put("SUPERVISOR_FILES", &private.files.display().to_string());
     put("SUPERVISOR_TOKEN", &order.token);
+    put(ROOT_ID, &host.root_id);
     let socket = match host.port {
         Some(port) => format!("tcp://127.0.0.1:{port}"),
         None => host.root.worker_socket().display().to_string(),

@@ -34,6 +34,7 @@ mod live;
 mod look;
 mod manager;
 mod neighbours;
+mod pass;
 mod place;
 mod pokes;
 mod readiness;

@@ -15,7 +15,7 @@ use super::live::{LiveRun, Phase};
 use super::run_task::{Context, adopt};
 use super::{TaskKey, cgroup, place, remains, survivors};
 use crate::failure::Failure;
-use crate::rundir::{LockGuard, LockState, RunDir, StopReason, StopRequest, VERSION};
+use crate::rundir::{LockGuard, LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
 use crate::service::BoardHandle;
 
 /// Classifies every open run of a board, and returns them. Each one gets a task that sees it to its end; nothing is
@@ -103,7 +103,7 @@ fn sweep_homes(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
 pub(super) fn groups_of(context: &Context, board: &BoardName, run: &Run) -> BTreeSet<PathBuf> {
     let mut groups = context.host.groups(board, run.id);
     if !context.host.root.run_dir(board, run.id).exists() {
-        match remains::mark_of(run, None).find() {
+        match remains::mark_of(run, None, &context.host.root_id).find() {
             Ok(found) => groups.extend(survivors::groups(&found)),
             Err(error) => tracing::warn!(run = %run.id, %error, "processes_not_listed"),
         }
@@ -117,7 +117,12 @@ fn is_open(entry: &std::fs::DirEntry, open: &[Run]) -> bool {
 }
 
 fn remove_dead(path: &Path) -> Result<(), String> {
-    let dir = RunDir::open(path).map_err(|e| crate::lanes::with_causes(&e))?;
+    let dir = match RunDir::open(path) {
+        Ok(dir) => dir,
+        // Nothing that it names is this root's.
+        Err(RunDirError::Copied { .. }) => return std::fs::remove_dir_all(path).map_err(|e| e.to_string()),
+        Err(error) => return Err(crate::lanes::with_causes(&error)),
+    };
     match dir.lock_state().map_err(|e| crate::lanes::with_causes(&e))? {
         LockState::Held => {
             let request =

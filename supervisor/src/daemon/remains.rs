@@ -70,24 +70,33 @@ fn unknown(found: &[survivors::Survivor]) -> Remains {
 }
 
 /// The marks of a run that the board and its directory know.
-pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>) -> Mark {
+pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Mark {
     let started = dir.and_then(|dir| dir.started().ok().flatten());
     let session = started.map(|started| started.pid).or(run.worker_pid);
     let note = dir.and_then(|dir| Note::read(dir.path())).filter(|note| note.exclusive_uid);
     let uid = note.and_then(|note| note.identity).map(|(uid, _)| uid);
-    Mark { nonce: run.nonce.clone(), session, uid }
+    Mark { nonce: run.nonce.clone(), root: root.to_owned(), session, uid }
 }
 
 /// Ends all that can be found of a run, because a person wants its claim freed. Blocking.
 ///
 /// # Errors
-/// Names what is still there.
-pub(super) fn clear(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<(), String> {
+/// Names what carries the mark and outlives SIGKILL.
+pub(super) fn clear(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Cleared, String> {
     let left = kill_marked(mark, groups)?;
-    if left.is_empty() {
-        return Ok(());
+    if survivors::are_surely(&left) {
+        return Err(format!("SIGKILL does not end {}", survivors::named(&left)));
     }
-    Err(format!("{} must be ended first", survivors::named(&left)))
+    Ok(if left.is_empty() { Cleared::Nothing } else { Cleared::Perhaps(survivors::named(&left)) })
+}
+
+/// What is left when all that is surely a run's has been ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Cleared {
+    /// Nothing that can be found.
+    Nothing,
+    /// Processes that may be the run's or another's, in words. They are not ended.
+    Perhaps(String),
 }
 
 /// Kills what carries the mark, and what is in the groups, until nothing does. Returns what was found last.
@@ -98,7 +107,8 @@ fn kill_marked(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Vec<survivors:
     }
     loop {
         let found = mark.kill().map_err(|e| format!("the processes cannot be ended: {e}"))?;
-        if found.is_empty() || Instant::now() >= until {
+        // What is not surely the run's is not ended, however long this looks.
+        if !survivors::are_surely(&found) || Instant::now() >= until {
             return Ok(found);
         }
         // Nothing announces the end of processes that are not children.

@@ -13,12 +13,14 @@ use tokio_util::task::TaskTracker;
 use super::action::{Action, Horizon};
 use super::board::{forget_old_requests, note_nonspawnable, wake_board};
 use super::cgroup::Cgroups;
+use super::conclude::end_survivors;
 use super::controllers::Handed;
 use super::dispatcher::Dispatcher;
 use super::host::{detect_pid_namespace, detect_support, hostname, install_binary};
 use super::launch::Host;
 use super::look::read_board;
 use super::manager::Manager;
+use super::pass::{LeftWaiting, left_waiting};
 use super::pokes::listen_to_shims;
 use super::run_task::{self, Context, run_task};
 use super::spare::Spares;
@@ -63,7 +65,7 @@ pub(crate) async fn run(
     extent: Extent,
     tuning: Tuning,
     ready: impl FnOnce(),
-) -> Result<(), Failure> {
+) -> Result<LeftWaiting, Failure> {
     let descriptors = raise_descriptors();
     root.create()?;
     let root = root.canonical()?;
@@ -139,7 +141,10 @@ pub(crate) async fn run(
         // It is dropped when the loop has ended: then the sockets go.
         never = sockets::keep(&root, made, open) => match never {},
     };
+    let waiting =
+        if extent == Extent::Forever { LeftWaiting::new() } else { left_waiting(&context, &dispatcher) };
     manager.stopping();
+    end_survivors(&context, dispatcher.survivors()).await;
     stop.cancel();
     doors.close();
     // Watchers may hang on to their connections; they see them closed when the process ends.
@@ -157,7 +162,7 @@ pub(crate) async fn run(
     tracing::info!("stopped");
     if !dispatcher.has_runs() {
         drop(lock);
-        return outcome;
+        return outcome.map(|()| waiting);
     }
     // Claims and starts of those runs may still be under way on other threads. They end with the process, and so does
     // the lock: another daemon must not look at the runs before.
@@ -167,7 +172,7 @@ pub(crate) async fn run(
             Err(Failure::new(Code::TryAgain, "the pass was ended before its runs were")
                 .hint("they go on; the next daemon or pass takes them over"))
         }
-        (_, outcome) => outcome,
+        (_, outcome) => outcome.map(|()| waiting),
     }
 }
 
@@ -196,6 +201,7 @@ async fn make_host(
         hostname: hostname(),
         boot_id: crate::rundir::boot_id()
             .map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))?,
+        root_id: root.identity().map_err(|e| Failure::file("look at", root.dir(), &e))?,
     })
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kernel::{Clock, EndCause, Ending, OnCleanExit, Run, Siblings, Timestamp};
 
 use super::launch::Note;
-use super::remains::{self, Remains};
+use super::remains::{self, Cleared, Remains};
 use super::{cgroup, denial, survivors};
 use crate::lanes::{CleanExit, RateLimit};
 use crate::rundir::{Cause, ExitRecord, FailedStart, LockState, RunDir, RunDirError, StopReason};
@@ -40,6 +40,8 @@ pub(super) enum Proof {
 pub(super) struct Known {
     /// Where its directory is, or should be.
     pub(super) path: PathBuf,
+    /// The root, as the environment of its workers names it.
+    pub(super) root: String,
     /// This boot.
     pub(super) boot_id: String,
     /// The run as the board has it.
@@ -71,6 +73,7 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
         Err(RunDirError::Open { source, .. }) if source.kind() == ErrorKind::NotFound => {
             return without_directory(known);
         }
+        Err(RunDirError::Copied { .. }) => return of_a_copy(known),
         Err(error) => return Err(text(&error)),
     };
     let guard = match dir.lock_state().map_err(|e| text(&e))? {
@@ -95,7 +98,7 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
         if !is_damage(&e) {
             return Err(why);
         }
-        let mark = remains::mark_of(&known.run, Some(&dir));
+        let mark = remains::mark_of(&known.run, Some(&dir), &known.root);
         let found = mark.find().map_err(|e| format!("the processes cannot be listed: {e}"))?;
         let watch = found.first().map(|survivor| survivor.pid);
         let why = format!("the shim was killed, and its record is damaged: failed to {why}");
@@ -113,13 +116,27 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
     if pid.boot_id != known.boot_id {
         return Ok(ended(Ending::new(EndCause::LostReboot)));
     }
-    let mark = remains::mark_of(&known.run, Some(&dir));
+    let mark = remains::mark_of(&known.run, Some(&dir), &known.root);
     Ok(match remains::prove(&dir, &pid, &mark)? {
         Remains::Nothing => lost(note.as_ref()),
         Remains::Unknown { found, watch } => {
             Proof::Unknown { why: survivors_unknown(&known.run, "the shim was killed", &found), watch }
         }
     })
+}
+
+/// The proof where the directory of a run is a copy: the run is another root's, which alone may end it.
+fn of_a_copy(known: &Known) -> Result<Proof, String> {
+    if known.run.boot_id.as_ref().is_some_and(|boot| *boot != known.boot_id) {
+        return Ok(ended(Ending::new(EndCause::LostReboot)));
+    }
+    let task = &known.run.task_id;
+    let why = format!(
+        "its run directory {} is a copy, so its worker is that of the root which was copied. Nothing of it is touched; \
+         `supervisor reclaim {task}` frees the task on this board alone",
+        known.path.display()
+    );
+    Ok(Proof::Unknown { why, watch: None })
 }
 
 /// The proof where a run has no directory.
@@ -130,7 +147,7 @@ fn without_directory(known: &mut Known) -> Result<Proof, String> {
     if known.run.boot_id.as_ref().is_some_and(|boot| *boot != known.boot_id) {
         return Ok(ended(Ending::new(EndCause::LostReboot)));
     }
-    let mark = remains::mark_of(&known.run, None);
+    let mark = remains::mark_of(&known.run, None, &known.root);
     let found = mark.find().map_err(|e| format!("the processes cannot be listed: {e}"))?;
     known.groups.extend(survivors::groups(&found));
     let populated =
@@ -158,9 +175,14 @@ fn without_directory(known: &mut Known) -> Result<Proof, String> {
 ///
 /// # Errors
 /// Names what is still there.
-pub(super) fn clear(known: &Known) -> Result<(), String> {
-    let dir = RunDir::open(&known.path).ok();
-    remains::clear(&remains::mark_of(&known.run, dir.as_ref()), &known.groups)
+pub(super) fn clear(known: &Known) -> Result<Cleared, String> {
+    let dir = match RunDir::open(&known.path) {
+        Ok(dir) => Some(dir),
+        // Another root's.
+        Err(RunDirError::Copied { .. }) => return Ok(Cleared::Nothing),
+        Err(_) => None,
+    };
+    remains::clear(&remains::mark_of(&known.run, dir.as_ref(), &known.root), &known.groups)
 }
 
 fn survivors_unknown(run: &Run, why: &str, found: &str) -> String {

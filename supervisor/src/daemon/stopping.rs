@@ -22,6 +22,14 @@ pub(crate) enum StopMode {
 }
 
 impl StopMode {
+    /// Whether it ends what works.
+    pub(super) fn ends_workers(self) -> bool {
+        match self {
+            StopMode::Leave | StopMode::Drain => false,
+            StopMode::Preempt | StopMode::Kill => true,
+        }
+    }
+
     /// What `status` says while it stops this way.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -129,8 +137,16 @@ impl StopPlan {
                     .to_owned(),
             );
         }
+        let does = if self.mode.ends_workers() {
+            "It ends the processes that carry the mark of"
+        } else {
+            "It leaves"
+        };
+        let keeps = if self.mode.ends_workers() { ", and keeps its claim" } else { "" };
         lines.extend(
-            self.left.iter().map(|left| format!("It leaves {} (run {}): {}", left.task, left.run, left.note)),
+            self.left
+                .iter()
+                .map(|left| format!("{does} {} (run {}){keeps}: {}", left.task, left.run, left.note)),
         );
         lines
     }

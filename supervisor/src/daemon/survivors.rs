@@ -13,11 +13,16 @@ use rustix::process::Signal;
 
 use super::{cgroup, watch};
 
+/// What the environment of workers calls the root that they are of.
+pub(super) const ROOT_ID: &str = "SUPERVISOR_ROOT_ID";
+
 /// How a run's processes are recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     /// The nonce of the claim, which stands in the environment of the worker and of all that it starts.
     pub(super) nonce: Option<String>,
+    /// The root, as that environment names it: a copy of the root has the same nonces, and other processes.
+    pub(super) root: String,
     /// The worker's process id, which is also its session's.
     pub(super) session: Option<i32>,
     /// The user that no other run of this host has.
@@ -38,7 +43,7 @@ pub(super) struct Survivor {
 enum Belongs {
     /// It carries the mark.
     Surely,
-    /// It shares a session or a user with the run.
+    /// It shares a session or a user with the run, or carries its mark for another root: one is a copy of the other.
     Perhaps,
 }
 
@@ -57,20 +62,20 @@ impl Mark {
             self.session.is_some_and(|session| stat.session == session)
                 || self.uid.is_some_and(|uid| process.uid().is_ok_and(|own| own == uid))
         };
-        let belongs = if self.is_on(process.pid()) {
-            Belongs::Surely
-        } else if is_alike() {
-            Belongs::Perhaps
-        } else {
-            return None;
-        };
+        let belongs = self.on(process.pid()).or_else(|| is_alike().then_some(Belongs::Perhaps))?;
         Some(Survivor { pid: process.pid(), start_ticks: stat.starttime, name: stat.comm, belongs })
     }
 
-    fn is_on(&self, pid: i32) -> bool {
-        let Some(nonce) = self.nonce.as_ref().filter(|nonce| !nonce.is_empty()) else { return false };
+    /// Whose a process is by the mark that it carries; none where it carries none.
+    fn on(&self, pid: i32) -> Option<Belongs> {
+        let nonce = self.nonce.as_ref().filter(|nonce| !nonce.is_empty())?;
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.windows(nonce.len()).any(|window| window == nonce.as_bytes())
+        let is_marked = environment.windows(nonce.len()).any(|window| window == nonce.as_bytes());
+        let mut words = environment.split(|byte| *byte == 0);
+        let root = words.find_map(|word| word.strip_prefix(ROOT_ID.as_bytes())?.strip_prefix(b"="));
+        // A release before this one named none.
+        let is_ours = root.is_none_or(|root| root == self.root.as_bytes());
+        is_marked.then_some(if is_ours { Belongs::Surely } else { Belongs::Perhaps })
     }
 
     /// Kills what carries the mark. Returns all that was found before.
@@ -88,9 +93,15 @@ impl Mark {
     }
 }
 
-/// The cgroups that these processes are in, each by the directory of its run.
+/// Whether one of these is surely the run's.
+pub(super) fn are_surely(survivors: &[Survivor]) -> bool {
+    survivors.iter().any(|survivor| survivor.belongs == Belongs::Surely)
+}
+
+/// The cgroups of those that are surely the run's, each by the directory of its run.
 pub(super) fn groups(survivors: &[Survivor]) -> BTreeSet<PathBuf> {
-    survivors.iter().filter_map(|survivor| cgroup::run_of(survivor.pid)).collect()
+    let own = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
+    own.filter_map(|survivor| cgroup::run_of(survivor.pid)).collect()
 }
 
 /// Processes for a person: by pid and name, and whether they are the run's.
@@ -115,7 +126,7 @@ mod tests {
     }
 
     fn mark(nonce: &str) -> Mark {
-        Mark { nonce: Some(nonce.to_owned()), session: None, uid: None }
+        Mark { nonce: Some(nonce.to_owned()), root: "1:2".to_owned(), session: None, uid: None }
     }
 
     #[test]
@@ -139,6 +150,27 @@ mod tests {
     }
 
     #[test]
+    fn what_another_root_has_started_is_not_the_runs_though_it_carries_its_nonce() {
+        let nonce = uuid::Uuid::new_v4().to_string();
+        let mut command = Command::new("sleep");
+        command.arg("600").env("HERMES_KANBAN_CLAIM_LOCK", &nonce).env(ROOT_ID, "1:3");
+        let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+        let theirs = Mark { root: "1:3".to_owned(), ..mark(&nonce) };
+        while theirs.find().unwrap().is_empty() {
+            std::thread::yield_now();
+        }
+        let own = mark(&nonce);
+        // Between its fork and its exec a child has its parent's environment.
+        while own.find().unwrap().len() != 1 {
+            std::thread::yield_now();
+        }
+        assert!(!are_surely(&own.kill().unwrap()));
+        assert!(matches!(child.try_wait(), Ok(None)), "it lives");
+        theirs.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
     fn who_only_shares_a_user_or_a_session_is_shown_and_not_ended() {
         let mut child = sleeper("none of theirs");
         let pid = child.id().cast_signed();
@@ -154,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_run_without_a_mark_has_no_processes() {
-        let none = Mark { nonce: Some(String::new()), session: None, uid: None };
+        let none = mark("");
         assert_eq!(none.find().unwrap(), []);
     }
 }

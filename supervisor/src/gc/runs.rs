@@ -8,7 +8,7 @@ use workspace::{Name, Size};
 
 use super::{Deed, Fate, places};
 use crate::daemon::{remove_ended_run, remove_home};
-use crate::rundir::{LockState, RunDir};
+use crate::rundir::{LockState, RunDir, RunDirError};
 
 /// The directory of a run that the board knows to be over, or does not know.
 pub(super) fn directory(path: &Path, deed: Deed) -> Fate {
@@ -23,7 +23,17 @@ pub(super) fn directory(path: &Path, deed: Deed) -> Fate {
             }
             return Ok(Fate::Gone(size));
         }
-        let dir = RunDir::open(path).map_err(|e| stuck(&e))?;
+        let dir = match RunDir::open(path) {
+            Ok(dir) => dir,
+            // It came with a copy of another root, whose run it names: only the directory is this one's.
+            Err(RunDirError::Copied { .. }) => {
+                if deed == Deed::Remove {
+                    std::fs::remove_dir_all(path).map_err(|e| Fate::Stuck(e.to_string()))?;
+                }
+                return Ok(Fate::Gone(size));
+            }
+            Err(error) => return Err(stuck(&error)),
+        };
         let LockState::Free(guard) = dir.lock_state().map_err(|e| stuck(&e))? else {
             return Err(Fate::Stuck("a process of that run still lives".to_owned()));
         };

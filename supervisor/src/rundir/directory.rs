@@ -1,11 +1,12 @@
 //! A run directory as daemon and shim open it: one accessor per record.
 
-use std::fs::{self, DirBuilder};
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::{
     ExitRecord, ExitSlot, LockGuard, LockState, PidRecord, RunSpec, ShimSpec, StartedRecord, StopRequest,
@@ -20,6 +21,7 @@ const STARTED: &str = "started";
 const STOP: &str = "stop";
 const UNKILLABLE: &str = "unkillable";
 const EXIT: &str = "exit";
+const PLACE: &str = "place";
 
 /// Why a run directory could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +43,12 @@ pub(crate) enum RunDirError {
         /// The cause.
         #[source]
         source: io::Error,
+    },
+    /// The directory is a copy: what it names belongs to the run of another one.
+    #[error("use the run directory {path}: it is a copy, and what it names is another root's")]
+    Copied {
+        /// The directory.
+        path: PathBuf,
     },
     /// The directory could not be removed.
     #[error("remove the run directory {path}")]
@@ -89,6 +97,43 @@ pub(crate) enum RunDirError {
     },
 }
 
+/// Which file `place` is on this host: in a copy of the directory it is another one, and in the same one under a new name it
+/// is not. A file's own number is stable also where that of a directory is not (overlayfs.rst, "Inode properties").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    device: u64,
+    inode: u64,
+}
+
+impl Place {
+    fn of(meta: &fs::Metadata) -> Self {
+        Place { device: meta.dev(), inode: meta.ino() }
+    }
+
+    /// Makes the file, which says itself which one it is.
+    fn mark(path: &Path) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        let text = serde_json::to_vec(&Place::of(&file.metadata()?))?;
+        (&file).write_all(&text)
+    }
+
+    /// Whether it says that it is another one.
+    fn is_copied(path: &Path) -> io::Result<bool> {
+        let mut text = Vec::new();
+        let meta = match fs::File::open(path) {
+            Ok(mut file) => {
+                file.read_to_end(&mut text)?;
+                file.metadata()?
+            }
+            // A release before this one made none.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        // Empty where its maker was killed in between: no shim has ever been started for it.
+        Ok(!text.is_empty() && serde_json::from_slice(&text).ok() != Some(Place::of(&meta)))
+    }
+}
+
 /// One run's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunDir {
@@ -105,17 +150,22 @@ impl RunDir {
             .create(path)
             .map_err(|source| RunDirError::Create { path: path.to_owned(), source })?;
         let directory = Self { path: path.to_owned() };
+        let place = path.join(PLACE);
+        Place::mark(&place).map_err(|source| RunDirError::Write { path: place, source })?;
         directory.write(SPEC, spec)?;
         Ok(directory)
     }
 
-    /// Opens the directory of a run that was made before.
+    /// Opens the directory of a run that was made before, where it is that one and no copy of it.
     pub(crate) fn open(path: &Path) -> Result<Self, RunDirError> {
         let failed = |source| RunDirError::Open { path: path.to_owned(), source };
         if !fs::metadata(path).map_err(failed)?.is_dir() {
             return Err(failed(io::ErrorKind::NotADirectory.into()));
         }
-        Ok(Self { path: path.to_owned() })
+        let directory = Self { path: path.to_owned() };
+        let place = path.join(PLACE);
+        let is_copy = Place::is_copied(&place).map_err(|source| RunDirError::Read { path: place, source })?;
+        if is_copy { Err(RunDirError::Copied { path: path.to_owned() }) } else { Ok(directory) }
     }
 
     /// Removes the directory of a run that is over.
@@ -267,6 +317,22 @@ mod tests {
         let _guard = run.lock().unwrap();
         assert!(run.is_revoked().unwrap());
         assert_eq!(run.pid().unwrap(), None);
+    }
+
+    #[test]
+    fn a_moved_directory_is_the_runs_and_a_copy_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let [made, moved, copy] = ["7", "8", "9"].map(|name| place.path().join(name));
+        fs::create_dir(&made).unwrap();
+        Place::mark(&made.join(PLACE)).unwrap();
+        RunDir::open(&made).unwrap();
+        fs::rename(&made, &moved).unwrap();
+        RunDir::open(&moved).unwrap();
+        fs::create_dir(&copy).unwrap();
+        fs::copy(moved.join(PLACE), copy.join(PLACE)).unwrap();
+        assert!(matches!(RunDir::open(&copy), Err(RunDirError::Copied { .. })));
+        fs::write(moved.join(PLACE), "{").unwrap();
+        assert!(matches!(RunDir::open(&moved), Err(RunDirError::Copied { .. })));
     }
 
     #[test]

@@ -81,6 +81,8 @@ pub(crate) enum Concern {
     Root,
     /// None: another run has the workspace for the moment.
     Moment,
+    /// None: the host lacks something for now.
+    Host,
     /// A limit of its policy was met, which a lack of the host's would look like.
     Limit,
     /// What another release means.

@@ -15,6 +15,11 @@ const MOST_BYTES: usize = 256 * 1024;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Word {
+    /// `confine` has been loaded; something else follows.
+    Begun {
+        /// The version of what follows.
+        begun: u32,
+    },
     /// A step failed; nothing follows.
     Failed(FailedStart),
     /// Everything is applied; the command is exec'ed next.
@@ -28,8 +33,10 @@ pub(super) enum Start {
     Executed(Box<policies::Report>),
     /// A step failed.
     Failed(FailedStart),
-    /// `confine` ended without a word.
+    /// `confine` has begun, and ended without another word.
     Silent,
+    /// `confine` has never begun: the host could not load it.
+    NotLoaded,
 }
 
 /// The shim's end of the pipe.
@@ -72,9 +79,10 @@ impl ReportPipe {
 }
 
 fn understand(bytes: &[u8]) -> Start {
-    let mut start = Start::Silent;
+    let mut start = Start::NotLoaded;
     for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         match serde_json::from_slice(line) {
+            Ok(Word::Begun { .. }) => start = Start::Silent,
             Ok(Word::Confined(report)) => start = Start::Executed(report),
             Ok(Word::Failed(failure)) => return Start::Failed(failure),
             Err(error) => return Start::Failed(FailedStart::new(Step::Report, &error)),
@@ -92,7 +100,9 @@ mod tests {
         let failed = FailedStart::new(Step::Exec, &io::Error::other("no such file"));
         let line = serde_json::to_vec(&Word::Failed(failed.clone())).unwrap();
         assert!(matches!(understand(&line), Start::Failed(told) if told == failed));
-        assert!(matches!(understand(b""), Start::Silent));
+        assert!(matches!(understand(b""), Start::NotLoaded));
+        let begun = serde_json::to_vec(&Word::Begun { begun: 1 }).unwrap();
+        assert!(matches!(understand(&begun), Start::Silent));
         assert!(matches!(understand(b"{\"st"), Start::Failed(told) if told.step == Step::Report));
     }
 }

@@ -62,6 +62,8 @@ pub(super) struct Watch<'a> {
     ending: Ending,
     sweep: Option<Sweep>,
     failure: Option<FailedStart>,
+    /// Whom it concerns if `confine` ends without a word; nothing of the worker's own has run then.
+    silent: Concern,
     started_at: Option<u64>,
     ended: Option<WaitStatus>,
     lingered: u32,
@@ -94,6 +96,7 @@ impl<'a> Watch<'a> {
             ending: Ending::new(spec.deadline_us, spec.grace_ms),
             sweep: None,
             failure: None,
+            silent: Concern::Policy,
             started_at: None,
             ended: None,
             lingered: 0,
@@ -191,6 +194,8 @@ impl<'a> Watch<'a> {
                 record::poke(self.spec, "started");
             }
             Some(Start::Failed(failure)) => self.failure = Some(failure),
+            // Its code was read, so what could not be loaded is what it needs beside that: for lack of descriptors or memory.
+            Some(Start::NotLoaded) => self.silent = Concern::Host,
             Some(Start::Silent) | None => {}
         }
     }
@@ -270,8 +275,7 @@ impl<'a> Watch<'a> {
             step: rundir::Step::Confine,
             error: format!("{how} before it reported"),
             errno: None,
-            // Nothing of the worker's own has run.
-            concern: Concern::Policy,
+            concern: self.silent,
         })
     }
 }

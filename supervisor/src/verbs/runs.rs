@@ -218,6 +218,10 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
         };
         let text = run.summary.as_deref().or(run.error.as_deref()).unwrap_or("-");
         let outcome = run.outcome.map_or_else(|| run.status.to_string(), |outcome| outcome.to_string());
+        let outcome = match run.tries {
+            Some(tries) if tries > 1 => format!("{outcome} ({tries} tries)"),
+            Some(_) | None => outcome,
+        };
         [
             Cell::from(run.id.to_string()),
             Cell::inked(ink(run.outcome), outcome),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{StopReason, Timestamp};
+use kernel::{BoardName, RunId, StopReason, Timestamp};
 
 use super::super::action::{Action, Horizon};
 use super::super::admission::Weight;
@@ -71,6 +71,15 @@ impl Dispatcher {
         };
         let keys: Vec<TaskKey> = self.slots.keys().cloned().collect();
         keys.iter().filter_map(|key| self.stop_run(key, reason)).collect()
+    }
+
+    /// The runs of which nobody knows whether they live, where this daemon ends all its workers.
+    pub(in crate::daemon) fn survivors(&self) -> Vec<(BoardName, RunId)> {
+        if !self.stopping.is_some_and(StopMode::ends_workers) {
+            return Vec::new();
+        }
+        let unknown = self.slots.iter().filter(|(_, slot)| slot.is_in(&[Phase::Unknown]));
+        unknown.filter_map(|(key, slot)| Some((key.board.clone(), slot.live.as_ref()?.run))).collect()
     }
 
     /// What the stop that goes on comes to, for somebody who asked for one.

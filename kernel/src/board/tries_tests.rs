@@ -1,0 +1,41 @@
+//! Starts that come to nothing outside of their task leave one row, however many there are.
+
+use crate::testing::Bench;
+use crate::{EndCause, Fault};
+
+#[test]
+fn starts_that_come_to_nothing_outside_of_the_task_are_one_run_that_counts_them() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let broken = || EndCause::SpawnFailed {
+        step: "exec".to_owned(),
+        error: "no such file".to_owned(),
+        fault: Fault::Environment,
+    };
+    let crashed = bench.start(&id);
+    bench.finish(crashed, EndCause::Exited { code: 3 });
+    let mut last = crashed;
+    for n in 0..20 {
+        let run = bench.start(&id);
+        let cause = if n % 2 == 0 { broken() } else { EndCause::NeverStarted };
+        let finished = bench.finish(run, cause);
+        assert_eq!(finished.replaces, (n > 0).then_some(last));
+        assert!(bench.finish(run, broken()).already_finished);
+        last = run;
+    }
+    let runs = bench.readers.with(|view| view.runs(&id)).unwrap();
+    let told: Vec<_> = runs.iter().map(|run| (run.id, run.tries)).collect();
+    assert_eq!(told, [(crashed, None), (last, Some(20))]);
+    assert_eq!(bench.task(&id).consecutive_failures, 1);
+
+    let works = bench.start(&id);
+    bench.finish(works, EndCause::Exited { code: 3 });
+    bench.clock.advance(std::time::Duration::from_mins(1));
+    bench.wake();
+    let again = bench.start(&id);
+    bench.finish(again, broken());
+    let runs = bench.readers.with(|view| view.runs(&id)).unwrap();
+    let told: Vec<_> = runs.iter().map(|run| (run.id, run.tries)).collect();
+    assert_eq!(told, [(crashed, None), (last, Some(20)), (works, None), (again, Some(1))]);
+    bench.check();
+}
