@@ -243,11 +243,10 @@ fn what_runs_have_used_is_no_part_of_what_the_log_says() {
     let bench = bench(Quotas::default());
     let actor = worker(&bench, "acme");
     once(&bench, Bound::Comments, &actor).unwrap();
-    let conn = rusqlite::Connection::open(&bench.path).unwrap();
-    let rows = || conn.query_row("SELECT count(*) FROM run_counts", [], |row| row.get::<_, i64>(0)).unwrap();
+    let rows = || crate::store::usage::counted(&bench.path);
     assert_ne!(rows(), 0);
     bench.check();
-    conn.execute("DELETE FROM run_counts", []).unwrap();
+    crate::store::usage::lose(&bench.path);
     bench.check();
     once(&bench, Bound::Comments, &actor).unwrap();
     bench.finish(actor.run.clone().unwrap().run, EndCause::Stopped(StopReason::Preempted));

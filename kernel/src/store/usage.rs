@@ -86,3 +86,16 @@ pub(super) fn recount(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute(&format!("INSERT INTO tenant_counts (tenant, entries, bytes, events) {KEPT}"), [])?;
     Ok(())
 }
+
+/// How many counts of runs a board has.
+#[cfg(test)]
+pub(crate) fn counted(board: &std::path::Path) -> i64 {
+    let conn = Connection::open(board).unwrap();
+    conn.query_row("SELECT count(*) FROM run_counts", [], |row| row.get(0)).unwrap()
+}
+
+/// Loses all counts of runs.
+#[cfg(test)]
+pub(crate) fn lose(board: &std::path::Path) {
+    Connection::open(board).unwrap().execute("DELETE FROM run_counts", []).unwrap();
+}
