@@ -4,16 +4,19 @@
 //! a blob that no row names. Whoever publishes a blob holds the directory's lock, shared, until its row is committed; a
 //! [sweep](Blobs::sweep) takes the lock for itself, so it never sees a blob whose row is still on its way.
 
+mod draft;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+pub use self::draft::{Draft, Published, Sealed};
 use crate::error::{Error, StorageKind};
 use crate::id::Digest;
 use crate::limits;
@@ -170,39 +173,10 @@ impl Blobs {
         })
     }
 
-    /// Begins a new blob.
-    pub fn draft(&self) -> Result<Draft, BlobError> {
-        self.make_directory()?;
-        let path = self.dir.join(format!("{DRAFT}{}", uuid::Uuid::new_v4().simple()));
-        let fail = |step, source| BlobError::Io { step, path: path.clone(), source };
-        // A sweep that ran between the making and the locking would take the draft for a dead one.
-        let guard = self.share()?;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let file = options.open(&path).map_err(|source| fail("make", source))?;
-        file.lock().map_err(|source| fail("lock", source))?;
-        drop(guard);
-        Ok(Draft { blobs: self.clone(), file, path, hash: Sha256::new(), size: 0 })
-    }
-
     /// Returns the directory, made if it is not there: a place for files that nobody else may see.
     pub fn private(&self) -> Result<&Path, BlobError> {
         self.make_directory()?;
         Ok(&self.dir)
-    }
-
-    /// Stores all that a reader gives.
-    pub fn store(&self, source: &mut dyn Read) -> Result<Published, BlobError> {
-        let mut draft = self.draft()?;
-        let mut buffer = vec![0_u8; 64 * 1024];
-        loop {
-            match source.read(&mut buffer) {
-                Ok(0) => return draft.publish(),
-                Ok(n) => draft.write(buffer.get(..n).unwrap_or_default())?,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(BlobError::Source(error)),
-            }
-        }
     }
 
     /// Reads a blob and compares it with its name; none where all is well.
@@ -335,91 +309,6 @@ impl Blobs {
 /// Whether nobody writes a draft any more: its writer holds its lock for as long as it lives.
 fn is_abandoned(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
-}
-
-/// A blob that is being written. It is gone when it is dropped.
-#[derive(Debug)]
-pub struct Draft {
-    blobs: Blobs,
-    file: File,
-    path: PathBuf,
-    hash: Sha256,
-    size: u64,
-}
-
-impl Draft {
-    /// Adds bytes.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
-        let size = self.size + u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        if size > limits::ATTACHMENT {
-            return Err(BlobError::TooLarge);
-        }
-        self.file.write_all(bytes).map_err(|source| self.failed("write", source))?;
-        self.hash.update(bytes);
-        self.size = size;
-        Ok(())
-    }
-
-    /// Returns the name of what has been written so far.
-    pub fn digest(&self) -> Digest {
-        Digest::of(self.hash.clone())
-    }
-
-    /// Makes what was written durable. Nothing has its name yet; dropped, it is gone.
-    pub fn seal(self) -> Result<Sealed, BlobError> {
-        self.file.sync_all().map_err(|source| self.failed("write", source))?;
-        let guard = self.blobs.share()?;
-        Ok(Sealed { digest: self.digest(), size: self.size, draft: self, guard })
-    }
-
-    /// Makes the blob durable and gives it its name. It is safe from sweeps until the return value is dropped.
-    pub fn publish(self) -> Result<Published, BlobError> {
-        self.seal()?.publish()
-    }
-
-    fn failed(&self, step: &'static str, source: io::Error) -> BlobError {
-        BlobError::Io { step, path: self.path.clone(), source }
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        // Once it is published, nothing has this name any more.
-        drop(std::fs::remove_file(&self.path));
-    }
-}
-
-/// A blob that is durable and has no name yet. As long as it is there no sweep begins, so it is published without a wait.
-#[derive(Debug)]
-pub struct Sealed {
-    /// The name that it will have.
-    pub digest: Digest,
-    /// Its length in bytes.
-    pub size: u64,
-    draft: Draft,
-    guard: File,
-}
-
-impl Sealed {
-    /// Gives the blob its name: to be called when its row is accepted, in the row's transaction.
-    pub fn publish(self) -> Result<Published, BlobError> {
-        let Sealed { digest, size, draft, guard } = self;
-        // A blob of the same name has the same bytes, unless they were spoiled: then they are whole again now.
-        std::fs::rename(&draft.path, draft.blobs.path(&digest))
-            .map_err(|source| draft.failed("name", source))?;
-        guard.sync_all().map_err(|source| draft.blobs.failed("write", source))?;
-        Ok(Published { digest, size, _guard: guard })
-    }
-}
-
-/// A blob that is durable. Keep it until the row that names it is committed.
-#[derive(Debug)]
-pub struct Published {
-    /// Its name.
-    pub digest: Digest,
-    /// Its length in bytes.
-    pub size: u64,
-    _guard: File,
 }
 
 #[cfg(test)]

@@ -1,0 +1,251 @@
+//! Making a planned view: the mounts themselves, each a step that may fail.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{chdir, pivot_root};
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
+
+use super::{How, PROC, Place, Plan, ProbeError, Processes, STAGE, Step};
+use crate::arrange::Arranged;
+use crate::namespaces::unshare_as_self;
+use crate::overlays;
+use crate::paths::{Kind, Opened};
+
+/// Where the old root is until it is detached.
+pub(crate) const OLD: &str = "/.old";
+/// What a run may put into its `/dev/shm`.
+const SHM_OPTIONS: &str = "mode=1777,size=256m";
+
+/// A step of making the view that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("make the file system view: {step} {}: {source}", .path.display())]
+pub struct MountError {
+    step: &'static str,
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+impl Plan {
+    /// Makes the view that of the calling process, and leaves it in the new root.
+    pub(crate) fn enter(self) -> Result<(), ProbeError> {
+        self.unshare()?;
+        rustix::process::umask(Mode::from_raw_mode(0o022));
+        mount_at("make private", None, Path::new("/"), None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
+        let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        mount_at(
+            "mount tmpfs at",
+            Some("tmpfs"),
+            Path::new(STAGE),
+            Some("tmpfs"),
+            safe,
+            Some("mode=755,size=1m"),
+        )?;
+        let put_old = format!("{STAGE}{OLD}");
+        at("make", Path::new(OLD), std::fs::create_dir(&put_old))?;
+        at("pivot to", Path::new(STAGE), pivot_root(STAGE, put_old.as_str()).map_err(io::Error::from))?;
+        at("enter", Path::new("/"), chdir("/").map_err(io::Error::from))?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let old = at("open", Path::new(OLD), open(OLD, flags, Mode::empty()).map_err(io::Error::from))?;
+        overlays::prepare()?;
+        let mut covered = Vec::new();
+        for step in &self.steps {
+            match step {
+                Step::Bind(place) => {
+                    let is_proc = place.opened.path == Path::new(PROC);
+                    // Where the host masks parts of its own it permits no other one (mount_too_revealing in
+                    // fs/namespace.c).
+                    if is_proc && self.processes == Processes::Own && mount_proc().is_ok() {
+                        continue;
+                    }
+                    place.bind(&old, &place.opened.path)?;
+                }
+                Step::Cover(cover) => covered.extend(cover.mount()?),
+            }
+        }
+        for file in &self.replaced {
+            file.mount()?;
+        }
+        if let Some(tmp) = &self.tmp {
+            tmp.bind(&old, Path::new(STAGE))?;
+        }
+        self.extras()?;
+        for link in &self.links {
+            parents(&link.at)?;
+            at("link", &link.at, std::os::unix::fs::symlink(&link.target, &link.at))?;
+        }
+        self.arrange(&old)?;
+        drop(old);
+        for path in covered {
+            seal(path)?;
+        }
+        at("detach", Path::new(OLD), umount2(OLD, MntFlags::MNT_DETACH).map_err(io::Error::from))?;
+        at("remove", Path::new(OLD), std::fs::remove_dir(OLD))?;
+        Ok(seal(Path::new("/"))?)
+    }
+
+    fn unshare(&self) -> Result<(), ProbeError> {
+        match self.how {
+            How::Own | How::Entered => unshare_mounts()?,
+            How::UserNamespace => unshare_as_self(CloneFlags::CLONE_NEWNS)?,
+        }
+        Ok(())
+    }
+
+    /// Takes the arranged steps, and seals the directories that they made.
+    fn arrange(&self, old: impl AsFd) -> Result<(), ProbeError> {
+        let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        for step in &self.arranged {
+            match step {
+                Arranged::Fresh { at: path, uid, gid } => {
+                    at("make", path, std::fs::create_dir_all(path))?;
+                    // The directory itself, whatever its name leads to by then.
+                    let target = Opened::real(path)?.directory()?;
+                    let name = format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd());
+                    let options = format!("mode=755,size=64k,uid={uid},gid={gid}");
+                    mount_at("empty", Some("tmpfs"), Path::new(&name), Some("tmpfs"), safe, Some(&options))?;
+                }
+                Arranged::Bind { at: path, source, access } => {
+                    let place = Place { opened: source.again()?, writable: access.writes() };
+                    place.bind(&old, path)?;
+                }
+                Arranged::Link { at: path, target } => {
+                    parents(path)?;
+                    at("link", path, std::os::unix::fs::symlink(target, path))?;
+                }
+            }
+        }
+        for step in &self.arranged {
+            if let Arranged::Fresh { at: path, .. } = step {
+                let seal = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | safe;
+                mount_at("seal", None, path, None, seal, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn extras(&self) -> Result<(), MountError> {
+        let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        if self.shm {
+            let path = Path::new("/dev/shm");
+            at("make", path, std::fs::create_dir_all(path))?;
+            mount_at("mount", Some("tmpfs"), path, Some("tmpfs"), safe, Some(SHM_OPTIONS))?;
+        }
+        if self.terminals {
+            let path = Path::new("/dev/pts");
+            at("make", path, std::fs::create_dir_all(path))?;
+            let safe = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+            mount_at(
+                "mount",
+                Some("devpts"),
+                path,
+                Some("devpts"),
+                safe,
+                Some("newinstance,ptmxmode=0666,mode=0620"),
+            )?;
+            at("link", Path::new("/dev/ptmx"), std::os::unix::fs::symlink("pts/ptmx", "/dev/ptmx"))?;
+        }
+        if Path::new("/proc/self").exists() {
+            at("make", Path::new("/dev"), std::fs::create_dir_all("/dev"))?;
+            for (name, target) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
+                let at_path = Path::new("/dev").join(name);
+                at("link", &at_path, std::os::unix::fs::symlink(format!("/proc/self/fd{target}"), &at_path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    /// Binds the path, found again under the old root, at `target` of the new one.
+    fn bind(&self, old: impl AsFd, target: &Path) -> Result<(), ProbeError> {
+        let source = self.opened.same_under(old)?;
+        let rec = MsFlags::MS_BIND | MsFlags::MS_REC;
+        parents(target)?;
+        if !target.exists() {
+            match self.opened.kind {
+                Kind::Directory => at("make", target, std::fs::create_dir(target))?,
+                Kind::Device | Kind::Other => at("make", target, std::fs::File::create(target).map(drop))?,
+            }
+        }
+        // The name of an open file, so that nothing is looked up a second time.
+        let name = format!("{OLD}/proc/self/fd/{}", source.as_fd().as_raw_fd());
+        mount_at("bind", Some(&name), target, None, rec, None)?;
+        if self.opened.path == Path::new(PROC) {
+            return Ok(());
+        }
+        let flags = at("inspect", target, fstatvfs(&source).map_err(io::Error::from))?.f_flag;
+        let mut keep = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_NOSUID;
+        for (has, flag) in [
+            (StatVfsMountFlags::RDONLY, MsFlags::MS_RDONLY),
+            (StatVfsMountFlags::NODEV, MsFlags::MS_NODEV),
+            (StatVfsMountFlags::NOEXEC, MsFlags::MS_NOEXEC),
+            (StatVfsMountFlags::NOATIME, MsFlags::MS_NOATIME),
+            (StatVfsMountFlags::NODIRATIME, MsFlags::MS_NODIRATIME),
+            (StatVfsMountFlags::RELATIME, MsFlags::MS_RELATIME),
+        ] {
+            keep.set(flag, flags.contains(has));
+        }
+        if !self.writable {
+            keep |= MsFlags::MS_RDONLY;
+        }
+        if self.opened.kind != Kind::Device {
+            keep |= MsFlags::MS_NODEV;
+        }
+        mount_at("protect", None, target, None, keep, None)?;
+        Ok(())
+    }
+}
+
+fn unshare_mounts() -> Result<(), MountError> {
+    at("unshare", Path::new("/proc/self"), unshare(CloneFlags::CLONE_NEWNS).map_err(io::Error::from))
+}
+
+/// Mounts a `/proc` of the caller's pid namespace.
+fn mount_proc() -> Result<(), MountError> {
+    let path = Path::new(PROC);
+    at("make", path, std::fs::create_dir_all(path))?;
+    let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount_at("mount", Some("proc"), path, Some("proc"), safe, None)
+}
+
+/// Shows the processes of the caller's pid namespace in `/proc`, and leaves all else as the host has it.
+pub(crate) fn show_own_processes() -> Result<(), MountError> {
+    unshare_mounts()?;
+    // The host's later mounts still arrive; none of this goes back.
+    let flags = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+    mount_at("separate", None, Path::new("/"), None, flags, None)?;
+    mount_proc()
+}
+
+/// Makes a mount read-only.
+pub(crate) fn seal(path: &Path) -> Result<(), MountError> {
+    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+    let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount_at("seal", None, path, None, flags | safe, None)
+}
+
+/// Makes the directories above a path.
+fn parents(path: &Path) -> Result<(), MountError> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    at("make", parent, std::fs::create_dir_all(parent))
+}
+
+pub(crate) fn at<T>(step: &'static str, path: &Path, result: io::Result<T>) -> Result<T, MountError> {
+    result.map_err(|source| MountError { step, path: path.to_owned(), source })
+}
+
+pub(crate) fn mount_at(
+    step: &'static str,
+    source: Option<&str>,
+    target: &Path,
+    kind: Option<&str>,
+    flags: MsFlags,
+    data: Option<&str>,
+) -> Result<(), MountError> {
+    at(step, target, mount(source, target, kind, flags, data).map_err(io::Error::from))
+}
