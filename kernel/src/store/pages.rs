@@ -263,7 +263,7 @@ mod tests {
                     let mut cursor = None;
                     let mut pages = Vec::new();
                     loop {
-                        let next = page(&bench, &Filter { limit, bytes, cursor, ..all.clone() });
+                        let next = page(&bench, &Filter { limit, cursor, bytes, ..all.clone() });
                         pages.extend(next.tasks);
                         cursor = next.next;
                         if cursor.is_none() {
