@@ -98,17 +98,18 @@ pub(super) async fn run(client: &Client, verb: &Doctor, output: Output) -> Resul
     }
     checks.extend(written(root, &names).await);
     for name in &names {
-        checks.push(match (whole(root, name), beyond_repair.contains(name)) {
-            (Check { verdict: Verdict::Error, hint: Some(_), subject, detail }, true) => {
-                Check::new(subject, Verdict::Error, detail)
-                    .hint("it could not be repaired: see the line of the repair")
-            }
-            (check, _) => check,
-        });
+        let mut found = vec![whole(root, name)];
         if verb.replay {
-            checks.push(replayed(root, name));
+            found.push(replayed(root, name));
         }
-        checks.push(attached::check(root, name));
+        found.push(attached::check(root, name));
+        if beyond_repair.contains(name) {
+            // Each of them would name the repair again.
+            for check in found.iter_mut().filter(|check| check.verdict == Verdict::Error) {
+                check.hint = Some("it could not be repaired: see the line of the repair".to_owned());
+            }
+        }
+        checks.extend(found);
         checks.extend(kept(root, name));
     }
     checks.extend(super::host_checks::configuration(root));
