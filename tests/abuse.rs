@@ -22,7 +22,7 @@ fn whatever_is_sent_is_answered_or_cut_off_and_leaves_no_connection_behind() {
     let get =
         format!("GET /api/v1/tasks/{task} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n");
     let post = get.replace("GET", "POST").replace(&format!("/{task}"), "");
-    let fields = |count: usize| (0..count).map(|at| format!("x-{at}: y\r\n")).collect::<String>();
+    let fields = |count: usize| (0..count).map(|at| format!("x-{at}: y\r\n")).collect::<Vec<_>>().concat();
     let long = "x".repeat(160 << 10);
     let table = [
         ("one question and then nothing", format!("{get}\r\n"), "HTTP/1.1 200 "),

@@ -124,7 +124,7 @@ fn planted_in<B>(
     // Deeper than git's own directories it opens nothing.
     let Some(depth) = depth.checked_sub(1) else { return ControlFlow::Continue(()) };
     for below in inner {
-        let name = below.file_name().map(Path::new).unwrap_or(Path::new("."));
+        let name = below.file_name().map_or(Path::new("."), Path::new);
         if let Ok(found) = open::child(&readable, name, &below) {
             planted_in(&found.fd, &below, depth, visit)?;
         }

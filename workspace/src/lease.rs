@@ -221,11 +221,11 @@ impl Lease {
         })?;
         write_holder(&mut locked, holder)
             .map_err(|source| LeaseError::Write { path: path.clone(), source })?;
-        let _gates = match holder {
+        let shut = match holder {
             LeaseHolder::Run { .. } => None,
             LeaseHolder::Removal { .. } => Some(gates),
         };
-        Ok(Self { locked, path, above, _gates })
+        Ok(Self { locked, path, above, _gates: shut })
     }
 
     /// Returns the lease file.

@@ -275,6 +275,30 @@ fn option(name: &BoardName) -> String {
     if *name == BoardName::default() { String::new() } else { format!("--board {name} ") }
 }
 
+/// What earlier repairs and restores have kept, and what was cut short.
+fn kept(root: &Root, name: &BoardName) -> Option<Check> {
+    let path = root.board(name);
+    let entries = std::fs::read_dir(path.parent()?).ok()?.flatten();
+    let (mut kept, mut bytes) = (0_u32, 0_u64);
+    for entry in entries {
+        let name = entry.file_name();
+        let old = name.to_str().is_some_and(|name| {
+            [".replaced-", ".damaged-", ".rebuilt-", ".new-"].iter().any(|mark| name.contains(mark))
+        });
+        if old {
+            kept += 1;
+            bytes += entry.metadata().map_or(0, |meta| meta.len());
+        }
+    }
+    (kept > 0).then(|| {
+        let detail = format!("{kept} files of earlier repairs, restores or drafts, {bytes} bytes");
+        Check::new(format!("leftovers {name}"), Verdict::Warning, detail).hint(format!(
+            "look at them in {}, and remove what you do not need",
+            path.with_file_name("").display()
+        ))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,28 +322,4 @@ mod tests {
             }
         }
     }
-}
-
-/// What earlier repairs and restores have kept, and what was cut short.
-fn kept(root: &Root, name: &BoardName) -> Option<Check> {
-    let path = root.board(name);
-    let entries = std::fs::read_dir(path.parent()?).ok()?.flatten();
-    let (mut kept, mut bytes) = (0_u32, 0_u64);
-    for entry in entries {
-        let name = entry.file_name();
-        let old = name.to_str().is_some_and(|name| {
-            [".replaced-", ".damaged-", ".rebuilt-", ".new-"].iter().any(|mark| name.contains(mark))
-        });
-        if old {
-            kept += 1;
-            bytes += entry.metadata().map_or(0, |meta| meta.len());
-        }
-    }
-    (kept > 0).then(|| {
-        let detail = format!("{kept} files of earlier repairs, restores or drafts, {bytes} bytes");
-        Check::new(format!("leftovers {name}"), Verdict::Warning, detail).hint(format!(
-            "look at them in {}, and remove what you do not need",
-            path.with_file_name("").display()
-        ))
-    })
 }

@@ -38,10 +38,11 @@ pub(crate) fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Re
         .parse()
         .map_err(|e: workspace::SpecError| Failure { hint: e.hint(), ..Failure::usage(e.to_string()) })?;
     super::closed::check(root, &service.config().worker, &spec)?;
-    let identity = place::identity(&spec, task, task.worker_uid).map_err(refused)?;
+    let identity = place::identity(&spec, task, task.worker_uid).map_err(|e| refused(&e))?;
     let workspaces = root.workspaces(board.name());
     let at = (board.name(), workspaces.as_path());
-    let prepared = place::workspace(&spec, task, at, identity, &CancellationToken::new()).map_err(refused)?;
+    let prepared =
+        place::workspace(&spec, task, at, identity, &CancellationToken::new()).map_err(|e| refused(&e))?;
     if matches!(spec, WorkspaceSpec::Directory(_)) {
         require_free(service, board, task, &prepared)?;
     }
@@ -75,7 +76,7 @@ fn require_free(
     }
 }
 
-fn refused(error: LaunchError) -> Failure {
+fn refused(error: &LaunchError) -> Failure {
     let code = match error.fault {
         Fault::Host | Fault::Moment | Fault::Abandoned => Code::TryAgain,
         Fault::Task | Fault::Environment(_) => Code::Conflict,

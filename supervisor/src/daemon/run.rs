@@ -153,9 +153,7 @@ pub(crate) async fn run(
     if let Ok(cgroups) = &context.host.cgroups {
         cgroups.remove();
     }
-    for socket in [root.operator_socket(), root.worker_socket(), root.poke_socket()] {
-        drop(std::fs::remove_file(socket));
-    }
+    sockets::remove(&root);
     let closing = Arc::clone(&service);
     // It says itself what it could not do.
     drop(tokio::task::spawn_blocking(move || closing.close()).await);

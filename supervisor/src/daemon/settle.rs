@@ -73,7 +73,7 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
         Err(RunDirError::Open { source, .. }) if source.kind() == ErrorKind::NotFound => {
             return without_directory(known);
         }
-        Err(RunDirError::Copied { .. }) => return of_a_copy(known),
+        Err(RunDirError::Copied { .. }) => return Ok(of_a_copy(known)),
         Err(error) => return Err(text(&error)),
     };
     let guard = match dir.lock_state().map_err(|e| text(&e))? {
@@ -126,9 +126,9 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
 }
 
 /// The proof where the directory of a run is a copy: the run is another root's, which alone may end it.
-fn of_a_copy(known: &Known) -> Result<Proof, String> {
+fn of_a_copy(known: &Known) -> Proof {
     if known.run.boot_id.as_ref().is_some_and(|boot| *boot != known.boot_id) {
-        return Ok(ended(Ending::new(EndCause::LostReboot)));
+        return ended(Ending::new(EndCause::LostReboot));
     }
     let task = &known.run.task_id;
     let why = format!(
@@ -136,7 +136,7 @@ fn of_a_copy(known: &Known) -> Result<Proof, String> {
          `supervisor reclaim {task}` frees the task on this board alone",
         known.path.display()
     );
-    Ok(Proof::Unknown { why, watch: None })
+    Proof::Unknown { why, watch: None }
 }
 
 /// The proof where a run has no directory.

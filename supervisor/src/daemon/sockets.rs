@@ -55,6 +55,13 @@ fn paths(root: &Root) -> [PathBuf; 3] {
     [root.operator_socket(), root.worker_socket(), root.poke_socket()]
 }
 
+/// Removes the sockets of a root that is served no longer.
+pub(super) fn remove(root: &Root) {
+    for socket in paths(root) {
+        drop(std::fs::remove_file(socket));
+    }
+}
+
 /// Whether all sockets are there, and are those that were made.
 fn is_whole(root: &Root, known: Made) -> bool {
     let now = files(root);

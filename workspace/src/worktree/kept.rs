@@ -66,18 +66,18 @@ impl Private<'_> {
         // The newest has the lowest number, and stands last in a log.
         stashes.sort_by(|a, b| b.cmp(a));
         let Some((_, newest)) = stashes.last() else { return Ok(()) };
-        let mut log = String::new();
+        let mut log = Vec::new();
         let mut before = Oid::ZERO_SHA1;
         for (_, stash) in &stashes {
             let Ok(commit) = source.git().find_commit(*stash) else { continue };
             let told = commit.summary().ok().flatten().unwrap_or_default().to_owned();
             let time = commit.time().seconds();
-            log.push_str(&format!(
+            log.push(format!(
                 "{before} {stash} {PREFIX} <{PREFIX}@supervisor.invalid> {time} +0000\t{told}\n"
             ));
             before = *stash;
         }
-        fs::write(self.stash_log(), log).map_err(failed(self.stash_log()))?;
+        fs::write(self.stash_log(), log.concat()).map_err(failed(self.stash_log()))?;
         fs::write(self.stash(), format!("{newest}\n")).map_err(failed(self.stash()))
     }
 

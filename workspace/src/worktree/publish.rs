@@ -15,6 +15,9 @@ use crate::irregular;
 use crate::links;
 use crate::name::Name;
 
+/// What an object that git cannot read is said to be.
+const UNREADABLE: &str = "cannot be read";
+
 /// Where commits are kept that could not become the branch's, because somebody else had moved it.
 const KEPT: &str = "refs/supervisor";
 
@@ -147,7 +150,6 @@ impl Private<'_> {
                 }
                 return Ok(Some((id, "is missing")));
             }
-            const UNREADABLE: &str = "cannot be read";
             let Ok((_, kind)) = shared.read_header(id) else { return Ok(Some((id, UNREADABLE))) };
             match kind {
                 ObjectType::Commit => {

@@ -340,8 +340,8 @@ mod tests {
         seat.busy(None).unwrap()
     }
 
-    fn run(number: i64) -> Option<(BoardId, RunId)> {
-        Some((BoardId(uuid::Uuid::nil()), RunId(number)))
+    fn run(number: i64) -> (BoardId, RunId) {
+        (BoardId(uuid::Uuid::nil()), RunId(number))
     }
 
     fn gone(seats: &[Seat]) -> Vec<usize> {
@@ -377,15 +377,15 @@ mod tests {
     fn who_has_shown_its_token_is_counted_with_its_run_and_not_with_those_of_whom_nothing_is_known() {
         let crowd = Arc::new(Crowd::default());
         let seats: Vec<Seat> = (0..3).map(|_| come(&crowd, Group::Anyone)).collect();
-        let first = seats[0].busy(run(1)).unwrap();
-        let second = seats[1].busy(run(1)).unwrap();
-        let third = seats[2].busy(run(1)).map(drop);
+        let first = seats[0].busy(Some(run(1))).unwrap();
+        let second = seats[1].busy(Some(run(1))).unwrap();
+        let third = seats[2].busy(Some(run(1))).map(drop);
         assert_eq!(third, Err(Bound::Each(2)), "each has a request under way");
         drop(first);
-        seats[2].busy(run(1)).map(drop).unwrap();
+        seats[2].busy(Some(run(1))).map(drop).unwrap();
         assert_eq!(gone(&seats), [0], "the one that asked nothing gives way");
         let neighbour = come(&crowd, Group::Process(8));
-        neighbour.busy(run(2)).map(drop).unwrap();
+        neighbour.busy(Some(run(2))).map(drop).unwrap();
         let strangers: Vec<Seat> = (0..3).map(|_| come(&crowd, Group::Anyone)).collect();
         assert!(gone(&[neighbour]).is_empty() && gone(&strangers).is_empty());
         drop((second, seats, strangers));
