@@ -7,6 +7,7 @@ use kernel::{Filter, Status, TaskId, Waiting};
 use super::TaskKey;
 use super::admission::Claim;
 use super::dispatcher::Dispatcher;
+use super::run::Extent;
 use super::run_task::Context;
 use crate::failure::Failure;
 
@@ -17,7 +18,12 @@ const MOST: u32 = 10_000;
 pub(crate) type LeftWaiting = BTreeMap<TaskKey, Waiting>;
 
 /// Says of each ready task why the pass does not start it: what is broken is known to the pass alone, and goes with it.
-pub(super) fn left_waiting(context: &Context, dispatcher: &Dispatcher) -> LeftWaiting {
+///
+/// A daemon that goes on until it is stopped is asked while it lives.
+pub(super) fn left_waiting(context: &Context, dispatcher: &Dispatcher, extent: Extent) -> LeftWaiting {
+    if extent == Extent::Forever {
+        return LeftWaiting::new();
+    }
     let service = &context.service;
     let (lanes, config) = (service.lanes(), service.config());
     let names = service.board_names().unwrap_or_default();

@@ -75,10 +75,7 @@ pub(crate) async fn run(
     install_binary(&root)?;
     // The probe has ended before the daemon changes its group.
     let support = detect_support().await?;
-    let (cgroups, handed) = match Cgroups::serve(root.dir()) {
-        Ok((cgroups, handed)) => (Ok(cgroups), handed),
-        Err(why) => (Err(why), Handed::default()),
-    };
+    let (cgroups, handed) = serve_cgroups(&root);
     let Handed { controllers, gap: handed_gap } = handed;
     let support = support.with_controllers(controllers);
     let (events, mut inbox) = mpsc::unbounded_channel();
@@ -141,8 +138,7 @@ pub(crate) async fn run(
         // It is dropped when the loop has ended: then the sockets go.
         never = sockets::keep(&root, made, open) => match never {},
     };
-    let waiting =
-        if extent == Extent::Forever { LeftWaiting::new() } else { left_waiting(&context, &dispatcher) };
+    let waiting = left_waiting(&context, &dispatcher, extent);
     manager.stopping();
     end_survivors(&context, dispatcher.survivors()).await;
     stop.cancel();
@@ -171,6 +167,14 @@ pub(crate) async fn run(
                 .hint("they go on; the next daemon or pass takes them over"))
         }
         (_, outcome) => outcome.map(|()| waiting),
+    }
+}
+
+/// The groups of the root's runs, and what is handed on to them.
+fn serve_cgroups(root: &Root) -> (Result<Cgroups, String>, Handed) {
+    match Cgroups::serve(root.dir()) {
+        Ok((cgroups, handed)) => (Ok(cgroups), handed),
+        Err(why) => (Err(why), Handed::default()),
     }
 }
 
