@@ -206,15 +206,7 @@ fn a_task_has_no_more_children_than_are_promoted_at_once_and_parents_given_at_it
     let refused = bench.call(move |board| board.create(new, &by)).unwrap_err();
     assert!(refused.to_string().starts_with("links: "), "{refused}");
 
-    let conn = rusqlite::Connection::open(&bench.path).unwrap();
-    let more = crate::limits::CHILDREN - 2;
-    conn.execute_batch(&format!(
-        "INSERT INTO tasks (id, title, status, tenant, created_at, updated_at) \
-           WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {more}) \
-           SELECT printf('t_%08x', i), 'more', 'triage', 'acme', 0, 0 FROM n; \
-         INSERT INTO task_links (parent_id, child_id) SELECT '{id}', id FROM tasks WHERE title = 'more';"
-    ))
-    .unwrap();
+    crate::store::links::fill(&bench.path, &id, crate::limits::CHILDREN - 2);
     let refused = bench.call(move |board| board.create(with_parent, &alice())).unwrap_err();
     assert!(refused.to_string().contains("10000 children"), "{refused}");
     assert!(refused.hint().is_some());

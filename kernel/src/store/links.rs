@@ -119,3 +119,17 @@ pub(crate) fn is_above(conn: &Connection, ancestor: &TaskId, task: &TaskId) -> R
     .step("look for a cycle")
     .map(|found| found.is_some())
 }
+
+/// Gives a task of the tenant `acme` so many more children in one statement.
+#[cfg(test)]
+pub(crate) fn fill(board: &std::path::Path, parent: &TaskId, count: usize) {
+    Connection::open(board)
+        .unwrap()
+        .execute_batch(&format!(
+            "INSERT INTO tasks (id, title, status, tenant, created_at, updated_at) \
+               WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) \
+               SELECT printf('t_%08x', i), 'more', 'triage', 'acme', 0, 0 FROM n; \
+             INSERT INTO task_links (parent_id, child_id) SELECT '{parent}', id FROM tasks WHERE title = 'more';"
+        ))
+        .unwrap();
+}

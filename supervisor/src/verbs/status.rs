@@ -148,12 +148,8 @@ impl Verb for Status {
                 Ok((counts, view.open_runs()?, view.waiting_tasks(tenant, TOLD)?))
             })
             .await;
-        let (counts, open, told) = match read {
-            Ok(read) => read,
-            // What is wrong with the board is told; what the daemon knows is told all the same.
-            Err(_) if board_trouble.is_some() => Default::default(),
-            Err(failure) => return Err(failure),
-        };
+        // What is wrong with the board is told; what the daemon knows is told all the same.
+        let (counts, open, told) = unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();
         let commits = call.board.commits();
         let limits = call.service.config().limits.clone();
@@ -163,7 +159,8 @@ impl Verb for Status {
         };
         let daemon = snapshot.as_ref().map(|snapshot| daemon_line(snapshot, slots, commits));
         let mut waiting = Vec::new();
-        for task in crate::why::explain(&call, told).await? {
+        let explained = crate::why::explain(&call, told).await;
+        for task in unless_troubled(explained, board_trouble.as_ref())? {
             let Some(why) = task.why else { continue };
             waiting.push(Waiting { board: board.clone(), task: task.id, why });
         }
@@ -256,6 +253,14 @@ impl Verb for Status {
 
     fn verdict(reply: &StatusReport) -> u8 {
         if reply.daemon.is_some() { 0 } else { Code::Unreachable.exit() }
+    }
+}
+
+/// What was read of a board; nothing where the board is in trouble and could not be read.
+fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String>) -> Result<T, Failure> {
+    match read {
+        Err(_) if trouble.is_some() => Ok(T::default()),
+        read => read,
     }
 }
 
