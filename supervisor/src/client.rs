@@ -13,8 +13,10 @@ use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, Parcel, REQUEST_
 use crate::config::Config;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
+use crate::invocation::{Address, Invocation, WorkerSelf};
 use crate::owner::{OwnerLock, stopped};
 use crate::paths::Root;
+use crate::resources::surface;
 use crate::service::{Mode, Service};
 use crate::span::brief;
 
@@ -28,60 +30,10 @@ const LOOK: Duration = Duration::from_secs(2);
 /// The pause before a throttled request is sent again.
 const THROTTLED: Duration = Duration::from_millis(500);
 
-/// What a process inside a run knows of itself, from its environment.
-#[derive(Clone)]
-pub(crate) struct WorkerSelf {
-    /// The task of the run.
-    pub(crate) task: kernel::TaskId,
-    token: String,
-    socket: Address,
-}
-
-impl std::fmt::Debug for WorkerSelf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WorkerSelf").field("task", &self.task).field("token", &"…").finish_non_exhaustive()
-    }
-}
-
-/// Where a daemon listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Address {
-    Unix(std::path::PathBuf),
-    Loopback(u16),
-}
-
-impl WorkerSelf {
-    /// Reads a run's own environment. None outside a run; an error where it is there but broken.
-    pub(crate) fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, Failure> {
-        let Some(token) = env("SUPERVISOR_TOKEN") else { return Ok(None) };
-        let need = |name: &str| {
-            env(name).ok_or_else(|| {
-                Failure::usage(format!(
-                    "SUPERVISOR_TOKEN is set and {name} is not, so this run cannot find its board"
-                ))
-                .hint("outside a run, unset SUPERVISOR_TOKEN")
-            })
-        };
-        let task = need("SUPERVISOR_TASK")?;
-        let task = task.parse().map_err(|e| Failure::usage(format!("SUPERVISOR_TASK: {e}")))?;
-        let socket = need("SUPERVISOR_SOCKET")?;
-        let socket = match socket.strip_prefix("tcp://127.0.0.1:") {
-            Some(port) => Address::Loopback(
-                port.parse()
-                    .map_err(|_| Failure::usage(format!("SUPERVISOR_SOCKET: `{socket}` has no port")))?,
-            ),
-            None => Address::Unix(socket.into()),
-        };
-        Ok(Some(WorkerSelf { task, token, socket }))
-    }
-}
-
 /// Sends verbs for one command line.
 #[derive(Debug)]
 pub(crate) struct Client {
-    root: Root,
-    board: BoardName,
-    worker: Option<WorkerSelf>,
+    here: Invocation,
     /// What reads without a daemon: a command that asks several times opens the board once.
     reading: Mutex<Option<Arc<Service>>>,
 }
@@ -105,22 +57,27 @@ enum Trouble {
 impl Client {
     /// A client for a root and board, or for the run that this process belongs to.
     pub(crate) fn new(root: Root, board: BoardName, worker: Option<WorkerSelf>) -> Self {
-        Client { root, board, worker, reading: Mutex::default() }
+        Client { here: Invocation::new(root, board, worker), reading: Mutex::default() }
     }
 
-    /// The run that this process belongs to.
-    pub(crate) fn worker(&self) -> Option<&WorkerSelf> {
-        self.worker.as_ref()
+    /// Where the command is run.
+    pub(crate) fn here(&self) -> &Invocation {
+        &self.here
     }
 
     /// The root.
     pub(crate) fn root(&self) -> &Root {
-        &self.root
+        self.here.root()
     }
 
     /// The board.
     pub(crate) fn board(&self) -> &BoardName {
-        &self.board
+        self.here.board()
+    }
+
+    /// The run that this process belongs to.
+    pub(crate) fn worker(&self) -> Option<&WorkerSelf> {
+        self.here.worker()
     }
 
     /// Calls a verb and returns its reply.
@@ -150,12 +107,12 @@ impl Client {
         request_id: &str,
         within: Duration,
     ) -> Result<Answer, Failure> {
-        let patience = if self.worker.is_some() { WORKER_PATIENCE } else { OPERATOR_PATIENCE };
+        let patience = if self.worker().is_some() { WORKER_PATIENCE } else { OPERATOR_PATIENCE };
         let until = Instant::now() + patience;
         loop {
-            let (address, key) = match &self.worker {
-                Some(worker) => (worker.socket.clone(), None),
-                None => (Address::Unix(self.root.operator_socket()), OperatorKey::load(&self.root)?),
+            let (address, key) = match self.worker() {
+                Some(worker) => (worker.socket().clone(), None),
+                None => (Address::Unix(self.root().operator_socket()), OperatorKey::load(self.root())?),
             };
             let request = self.request(parcel, request_id, key.as_ref())?;
             let trouble = match self.answered(exchange(&address, request), within).await {
@@ -179,7 +136,7 @@ impl Client {
                 )
                 .hint("run the command as the user that owns the root, or choose another with --root DIR"));
             }
-            if self.worker.is_none()
+            if self.worker().is_none()
                 && let Trouble::Absent(_) = trouble
                 && let Some(answer) = self.offline(effect, parcel, request_id).await?
             {
@@ -201,7 +158,7 @@ impl Client {
             if let Ok(answer) = tokio::time::timeout(LOOK.min(within), &mut exchange).await {
                 return Ok(answer);
             }
-            let holder = OwnerLock::holder(&self.root);
+            let holder = OwnerLock::holder(self.root());
             if let Some(pid) = holder.as_deref().and_then(stopped) {
                 return Err(Failure::new(
                     Code::TryAgain,
@@ -222,14 +179,14 @@ impl Client {
 
     fn gave_up(&self, trouble: &Trouble) -> Failure {
         let (Trouble::Absent(reason) | Trouble::Denied(reason) | Trouble::Broken(reason)) = trouble;
-        if self.worker.is_some() {
+        if self.worker().is_some() {
             return Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
                 .hint("nothing was recorded; try again in a moment");
         }
-        match OwnerLock::holder(&self.root) {
+        match OwnerLock::holder(self.root()) {
             Some(holder) => Failure::new(
                 Code::TryAgain,
-                format!("another process works on {}: {holder}", self.root.dir().display()),
+                format!("another process works on {}: {holder}", self.root().dir().display()),
             )
             .hint("try again in a moment"),
             None => Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
@@ -246,10 +203,10 @@ impl Client {
         let mut request = Request::post(&parcel.path)
             .header(header::HOST, "supervisor")
             .header(header::CONTENT_TYPE, parcel.content_type)
-            .header(BOARD_HEADER, self.board.as_str())
+            .header(BOARD_HEADER, self.board().as_str())
             .header(REQUEST_HEADER, request_id);
-        if let Some(worker) = &self.worker {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {}", worker.token));
+        if let Some(worker) = self.worker() {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", worker.token()));
         }
         if let Some(key) = key {
             request = request.header(KEY_HEADER, key.as_str());
@@ -268,7 +225,7 @@ impl Client {
     ) -> Result<Option<Answer>, Failure> {
         let (mode, _lock) = match effect {
             Effect::Daemon => {
-                return match OwnerLock::holder(&self.root) {
+                return match OwnerLock::holder(self.root()) {
                     Some(_) => Ok(None),
                     None => Err(Failure::new(Code::Unreachable, "no daemon is running for this root")
                         .hint("start one with: supervisor daemon")),
@@ -276,8 +233,8 @@ impl Client {
             }
             Effect::Read => (Mode::Reading, None),
             Effect::Write => {
-                self.root.create()?;
-                match OwnerLock::try_acquire(&self.root, "a command without a daemon")? {
+                self.root().create()?;
+                match OwnerLock::try_acquire(self.root(), "a command without a daemon")? {
                     Some(lock) => (Mode::Offline, Some(lock)),
                     None => return Ok(None),
                 }
@@ -288,14 +245,14 @@ impl Client {
             Mode::Offline | Mode::Daemon(_) => self.service(mode)?,
         };
         let request = self.request(parcel, request_id, None)?;
-        let (status, body) = in_process(service, request).await?;
+        let (status, body) = in_process(service, surface(), request).await?;
         Ok(Some(Answer { status, body }))
     }
 }
 
 impl Client {
     fn service(&self, mode: Mode) -> Result<Arc<Service>, Failure> {
-        Ok(Arc::new(Service::new(self.root.clone(), Config::load(&self.root)?, mode)))
+        Ok(Arc::new(Service::new(self.root().clone(), Config::load(self.root())?, mode)))
     }
 
     fn reader(&self) -> Result<Arc<Service>, Failure> {

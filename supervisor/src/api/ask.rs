@@ -11,18 +11,17 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, Limited};
-use kernel::{Actor, ActorKind, BoardName, Request as Repeatable, RequestId};
+use kernel::{Actor, BoardName, Request as Repeatable, RequestId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::call::{Audience, Call, Verb};
+use super::call::{Call, Entry, OnBoard, Verb};
 use super::doors::Pass;
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
 use super::router::Shared;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::BoardHandle;
-use crate::verbs;
 
 /// The largest body of a request. Texts have tighter limits of their own, which name the field.
 const BODY_LIMIT: usize = 4 << 20;
@@ -31,7 +30,7 @@ const ANSWER: Duration = Duration::from_mins(1);
 
 /// A request without its body. Every handler needs one to run a verb, so no route takes parameters that nobody reads.
 #[derive(Debug)]
-pub(super) struct Ask<Q = Nothing> {
+pub(crate) struct Ask<Q = Nothing> {
     shared: Shared,
     caller: Caller,
     pass: Option<Arc<Pass>>,
@@ -42,7 +41,7 @@ pub(super) struct Ask<Q = Nothing> {
 /// No parameters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(crate) struct Nothing {}
 
 impl<Q: DeserializeOwned> FromRequestParts<Shared> for Ask<Q> {
     type Rejection = Failure;
@@ -61,28 +60,28 @@ impl<Q: DeserializeOwned> FromRequestParts<Shared> for Ask<Q> {
 
 impl<Q> Ask<Q> {
     /// Takes the parameters out.
-    pub(super) fn split(self) -> (Ask<()>, Q) {
+    pub(crate) fn split(self) -> (Ask<()>, Q) {
         let Ask { shared, caller, pass, headers, query } = self;
         (Ask { shared, caller, pass, headers, query: () }, query)
     }
 
     /// The length of the body, where the request says it.
-    pub(super) fn length(&self) -> Option<u64> {
+    pub(crate) fn length(&self) -> Option<u64> {
         told_length(&self.headers)
     }
 
     /// What a worker's request counts for; none for an operator's.
-    pub(super) fn pass(&self) -> Option<&Pass> {
+    pub(crate) fn pass(&self) -> Option<&Pass> {
         self.pass.as_deref()
     }
 
     /// Runs a verb for the caller, and writes its reply.
-    pub(super) async fn answer<V: Verb>(&self, verb: V) -> Result<Response, Failure> {
+    pub(crate) async fn answer<V: Verb>(&self, verb: V) -> Result<Response, Failure> {
         written(StatusCode::OK, self.dispatch(verb).await?).await
     }
 
     /// Runs a verb for the caller. A worker's has a time limit.
-    pub(super) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
+    pub(crate) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
         let Caller { who: Who::Ended { run, .. }, board: Some(board) } = &self.caller else {
             let Some(pass) = self.pass() else { return self.admit::<V>().await?.make(verb).await };
             let made = async {
@@ -103,9 +102,9 @@ impl<Q> Ask<Q> {
     }
 
     /// Finds out whether the caller may call a verb, and on which board.
-    pub(super) async fn admit<V: Verb>(&self) -> Result<Call, Failure> {
+    pub(crate) async fn admit<V: Verb>(&self) -> Result<Call, Failure> {
         let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
-        permit::<V>(actor)?;
+        self.permit::<V>(actor)?;
         let board = match &self.caller.board {
             Some(board) => Arc::clone(board),
             None => self.operators_board::<V>().await?,
@@ -119,7 +118,7 @@ impl<Q> Ask<Q> {
         id.map_err(|e: kernel::ParseError| Failure::usage(format!("the request's id: {e}")))
     }
 
-    /// The board that an operator names. It is made by `init` alone.
+    /// The board that an operator names, as the verb needs it.
     async fn operators_board<V: Verb>(&self) -> Result<Arc<BoardHandle>, Failure> {
         let name: BoardName = match self.text(BOARD_HEADER) {
             Some(name) => name.parse().map_err(|e| Failure::usage(format!("the board's name: {e}")))?,
@@ -127,14 +126,34 @@ impl<Q> Ask<Q> {
         };
         let service = Arc::clone(&self.shared.service);
         let opened = tokio::task::spawn_blocking(move || {
-            if V::NAME == verbs::Init::NAME { service.create_board(&name) } else { service.board(&name) }
+            if V::ON == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
         });
         let opened = opened.await.map_err(|e| Failure::failed(format!("the board was not opened: {e}")))?;
         match opened {
-            // A daemon can be stopped whatever became of the board that the command line names by default.
-            Err(failure) if V::NAME == verbs::Stop::NAME => self.shared.service.any_served().ok_or(failure),
+            Err(failure) if V::ON == OnBoard::Any => self.shared.service.any_served().ok_or(failure),
             opened => opened,
         }
+    }
+
+    /// Refuses a worker what is for operators.
+    fn permit<V: Verb>(&self, actor: &Actor) -> Result<(), Failure> {
+        if V::AUDIENCE.admits(actor.kind) {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.open_to(actor).map(|entry| entry.name).collect();
+        Err(Failure::new(Code::NotPermitted, format!("`{}` is not for workers", V::NAME))
+            .hint(format!("a worker may: {}", names.join(", "))))
+    }
+
+    fn open_to(&self, actor: &Actor) -> impl Iterator<Item = &Entry> {
+        let kind = actor.kind;
+        self.shared.verbs.iter().filter(move |entry| entry.audience.admits(kind))
+    }
+
+    /// The verbs that the caller may call.
+    pub(crate) fn verbs(&self) -> Result<Vec<Entry>, Failure> {
+        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+        Ok(self.open_to(actor).copied().collect())
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -148,19 +167,9 @@ async fn stored_reply(board: Arc<BoardHandle>, request: Repeatable) -> Result<Op
     read.map_err(Failure::from)
 }
 
-fn permit<V: Verb>(actor: &Actor) -> Result<(), Failure> {
-    if actor.kind == ActorKind::Worker && V::AUDIENCE == Audience::Operator {
-        return Err(Failure::new(Code::NotPermitted, format!("`{}` is not for workers", V::NAME)).hint(
-            "a worker may: show, context, heartbeat, comment, attach, create, link, complete, block, request-review, \
-                 approve, request-changes, deny",
-        ));
-    }
-    Ok(())
-}
-
 /// A reply as JSON. It is written on a thread that may be busy for long: a reply of megabytes would hold up all that the
 /// thread of the connections has to do.
-pub(super) async fn written<T: Serialize + Send + 'static>(
+pub(crate) async fn written<T: Serialize + Send + 'static>(
     status: StatusCode,
     reply: T,
 ) -> Result<Response, Failure> {
@@ -173,7 +182,7 @@ pub(super) async fn written<T: Serialize + Send + 'static>(
 
 /// The id in a path.
 #[derive(Debug)]
-pub(super) struct Id<T>(pub(super) T);
+pub(crate) struct Id<T>(pub(crate) T);
 
 impl<T: FromStr<Err = kernel::ParseError> + Send> FromRequestParts<Shared> for Id<T> {
     type Rejection = Failure;
@@ -189,7 +198,7 @@ impl<T: FromStr<Err = kernel::ParseError> + Send> FromRequestParts<Shared> for I
 
 impl<T: PartialEq> Id<T> {
     /// The id, where the rest of the request names no other.
-    pub(super) fn unless_other(self, named: Option<&T>) -> Result<T, Failure> {
+    pub(crate) fn unless_other(self, named: Option<&T>) -> Result<T, Failure> {
         if named.is_some_and(|named| *named != self.0) {
             return Err(Failure::usage("the path names one thing and the request another")
                 .hint("leave the id out of the body and the parameters"));
@@ -200,7 +209,7 @@ impl<T: PartialEq> Id<T> {
 
 /// A body of JSON.
 #[derive(Debug)]
-pub(super) struct Given<T>(pub(super) T);
+pub(crate) struct Given<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
     type Rejection = Failure;

@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use kernel::{
-    Actor, Attachment, Board, Caller, Extent, Holder, Request, RequestId, Sweep, Swept, TaskId, View,
+    Actor, ActorKind, Attachment, Board, Caller, Extent, Holder, Request, RequestId, Sweep, Swept, TaskId,
+    View,
 };
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::client::Client;
 use crate::daemon;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
-use crate::terminal::Screen;
 
 /// How long a client waits for most verbs: what they do takes milliseconds, and a host under load much longer.
 pub(crate) const ANSWERED: Duration = Duration::from_secs(30);
 
 /// Who may call a verb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Audience {
     /// Operators only.
     Operator,
@@ -30,8 +30,16 @@ pub(crate) enum Audience {
     Worker,
 }
 
+impl Audience {
+    /// Whether callers of a kind are among it.
+    pub(crate) fn admits(self, kind: ActorKind) -> bool {
+        self == Audience::Worker || kind != ActorKind::Worker
+    }
+}
+
 /// What a verb needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Effect {
     /// Reads the board: works offline without a lock.
     Read,
@@ -41,7 +49,19 @@ pub(crate) enum Effect {
     Daemon,
 }
 
-/// A verb: its request is the command line's arguments and the body of the API; its reply is the JSON of both.
+/// Which board a verb needs beside being allowed to act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnBoard {
+    /// The one that is named, which is there.
+    Named,
+    /// The one that is named, which is made where it is not there.
+    Made,
+    /// Any that is served, where the one that is named is not: it is about the daemon.
+    Any,
+}
+
+/// A verb as it goes over the wire: its request is the body of the API and the arguments of the command line; its reply is
+/// the JSON of both.
 pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'static {
     /// The word on the command line and in the path of the API.
     const NAME: &'static str;
@@ -49,13 +69,10 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'stati
     const AUDIENCE: Audience;
     /// What it needs.
     const EFFECT: Effect;
+    /// Which board it needs.
+    const ON: OnBoard = OnBoard::Named;
     /// What comes back.
     type Reply: Serialize + DeserializeOwned + Send + 'static;
-
-    /// Fills in what only the caller knows: files to read, the task of the run it stands in.
-    fn localize(&mut self, _client: &Client) -> Result<(), Failure> {
-        Ok(())
-    }
 
     /// All that is asked for: a repeat of a request asks for the same.
     fn substance(&self) -> Result<Vec<u8>, Failure> {
@@ -76,18 +93,25 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'stati
 
     /// Does it.
     fn run(self, call: Call) -> impl Future<Output = Result<Self::Reply, Failure>> + Send;
+}
 
-    /// Shows the reply to a person.
-    fn show(reply: &Self::Reply, screen: &mut Screen);
+/// A verb as a table of verbs lists it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// The word on the command line and in the path of the API.
+    pub(crate) name: &'static str,
+    /// Who may call it.
+    pub(crate) audience: Audience,
+    /// What it needs.
+    pub(crate) effect: Effect,
+    /// Returns the JSON Schema of its request.
+    pub(crate) request: fn() -> Schema,
+}
 
-    /// What the caller should know beside the reply, which carries it in JSON; a command line writes it to standard error.
-    fn warnings(_reply: &Self::Reply) -> &[String] {
-        &[]
-    }
-
-    /// How the process ends where the reply itself tells of partial failure; 0 otherwise.
-    fn verdict(_reply: &Self::Reply) -> u8 {
-        0
+impl Entry {
+    /// The entry of a verb.
+    pub(crate) fn of<V: Verb>() -> Self {
+        Entry { name: V::NAME, audience: V::AUDIENCE, effect: V::EFFECT, request: || schema_for!(V) }
     }
 }
 

@@ -9,19 +9,20 @@ use hyper::{Request, StatusCode};
 use tower::ServiceExt as _;
 
 use super::identity::Peer;
-use super::router::router;
+use super::router::{Surface, router};
 use crate::failure::Failure;
 use crate::service::Service;
 
 /// Answers one request of the person who runs this process. Returns the status and the whole body.
 pub(crate) async fn answer(
     service: Arc<Service>,
+    surface: Surface,
     request: Request<Full<Bytes>>,
 ) -> Result<(StatusCode, Bytes), Failure> {
     let (head, body) = request.into_parts();
     let mut request = Request::from_parts(head, Body::new(body));
     request.extensions_mut().insert(Peer::InProcess(nix::unistd::getuid().as_raw()));
-    let response = match router(service, None).oneshot(request).await {
+    let response = match router(service, None, surface).oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };

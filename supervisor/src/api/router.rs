@@ -1,5 +1,4 @@
-//! The router: who calls is found out first; then one path per verb, the resources that map onto them, and refusals as
-//! problem documents.
+//! The router: who calls is found out first, then the path is looked for; refusals are problem documents.
 
 use std::sync::Arc;
 
@@ -11,14 +10,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 
 use super::ask::{Ask, Given};
-use super::call::Verb;
+use super::call::{Entry, Verb};
 use super::doors::{Bound, Busy, Gate, Intake, Outgoing, Pass, Seat};
 use super::identity::{OperatorKey, Peer, identify};
-use super::{files, rest};
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::service::Service;
-use crate::verbs;
 
 /// When a caller that was refused for its rate may ask again, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
@@ -29,17 +26,28 @@ pub(crate) struct Shared {
     pub(super) service: Arc<Service>,
     key: Option<OperatorKey>,
     gate: Arc<Gate>,
+    /// Every verb that a path leads to.
+    pub(super) verbs: Arc<[Entry]>,
+}
+
+/// What an API offers: its paths, without the service behind them, and the verbs that they lead to.
+#[derive(Debug)]
+pub(crate) struct Surface {
+    /// The paths.
+    pub(crate) routes: Routes,
+    /// The verbs.
+    pub(crate) verbs: Vec<Entry>,
 }
 
 /// The paths of the API, without the service behind them.
 pub(crate) type Routes = Router<Shared>;
 
 /// The router over a service. Each request must carry a [`Peer`] extension.
-pub(crate) fn router(service: Arc<Service>, key: Option<OperatorKey>) -> Router {
+pub(crate) fn router(service: Arc<Service>, key: Option<OperatorKey>, surface: Surface) -> Router {
     let gate = Arc::new(Gate::new(Arc::clone(&service)));
-    let shared = Shared { service, key, gate };
-    let router = verbs::mount(Router::new());
-    files::mount(rest::mount(router))
+    let shared = Shared { service, key, gate, verbs: surface.verbs.into() };
+    surface
+        .routes
         .fallback(|| async {
             Failure::new(Code::NotFound, "there is no such path in this API")
                 .hint("the paths are listed in docs/api.md")

@@ -4,9 +4,9 @@ use std::io::IsTerminal as _;
 
 use kernel::{BlockKind, Question};
 
-use super::Output;
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::terminal::choose;
 use crate::verbs::{Answer, Show};
 

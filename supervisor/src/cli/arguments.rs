@@ -1,20 +1,18 @@
-//! What the command line understands.
-
-use std::path::PathBuf;
+//! What the command line understands: the global options, and the words of the table.
 
 use kernel::BoardName;
 
-use crate::demo::Demo;
+use super::CommandLine;
+use super::{
+    answer, boards, call, create, dispatch, doctor, edit, follow, gc, manual, pages, restore, run_demo, serve,
+    stop, transfer,
+};
+use crate::demo;
+use crate::failure::Failure;
 use crate::paths::RootChoice;
+use crate::table::table;
 use crate::terminal::Colour;
 use crate::verbs;
-
-use super::boards::Boards;
-use super::doctor::Doctor;
-use super::follow::{Tail, Watch};
-use super::restore::Restore;
-use super::stop::StopAndWait;
-use super::transfer::{Export, Import};
 
 /// Runs fleets of confined workers from a durable task board
 #[derive(Debug, clap::Parser)]
@@ -37,7 +35,7 @@ pub(super) struct Cli {
     #[command(flatten)]
     pub(super) global: Global,
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(super) word: Word,
 }
 
 #[derive(Debug, clap::Args)]
@@ -68,114 +66,44 @@ pub(super) struct Global {
     pub(super) color: Colour,
 }
 
-/// Run the daemon in the foreground
-#[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "\
-SIGTERM or Ctrl-C drains: nothing more is started, workers are waited for up to
-worker.drain, then ended. A second one ends them now, a third one kills. SIGHUP
-reads the configuration again.
+macro_rules! of_the_command_line {
+    (
+        $($group:literal {
+            commands { $($command:ident($arguments:ty) => $run:path,)* }
+            verbs { $($verb:ident $(=> $special:path)?,)* }
+        })*
+        api { $($hidden:ident,)* }
+    ) => {
+        /// The word behind the global options.
+        #[derive(Debug, clap::Subcommand)]
+        pub(super) enum Word {
+            $($($command(Box<$arguments>),)* $($verb(Box<verbs::$verb>),)*)*
+        }
 
-Examples:
-  supervisor daemon
-  supervisor --root /srv/fleet daemon
-  supervisor daemon --max 4 --pidfile /run/fleet.pid
-  RUST_LOG=debug supervisor daemon")]
-pub(super) struct Daemon {
-    /// Run at most this many workers at once, whatever the configuration allows
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) max: Option<u32>,
-    /// Block a task after this many counted failures in a row [default: `worker.failure_limit`]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) failure_limit: Option<u32>,
-    /// Write the daemon's pid to a file while it serves
-    #[arg(long, value_name = "FILE")]
-    pub(super) pidfile: Option<PathBuf>,
-    /// Log more
-    #[arg(long, short)]
-    pub(super) verbose: bool,
-    /// Not needed: what is ready starts at once
-    #[arg(long, value_name = "SECONDS", hide = true)]
-    pub(super) interval: Option<f64>,
-    /// Not needed: a daemon of one's own is the ordinary case
-    #[arg(long, hide = true)]
-    pub(super) force: bool,
+        /// The groups of the help, each with how many words it has.
+        pub(super) const GROUPS: &[(&str, usize)] =
+            &[$(($group, [$(stringify!($command),)* $(stringify!($verb),)*].len()),)*];
+
+        impl Word {
+            /// Runs the command.
+            pub(super) async fn run(self, line: &CommandLine) -> Result<u8, Failure> {
+                match self {
+                    $($(Word::$command(arguments) => $run(line, *arguments).await,)*
+                    $(Word::$verb(verb) => run_verb!(line, *verb $(, $special)?),)*)*
+                }
+            }
+        }
+    };
 }
 
-#[derive(Debug, clap::Subcommand)]
-pub(super) enum Command {
-    Demo(Demo),
-    Daemon(Daemon),
-    Status(verbs::Status),
-    Create(Box<verbs::Create>),
-    Swarm(Box<verbs::Swarm>),
-    List(verbs::List),
-    Show(verbs::Show),
-    Dispatch(verbs::Dispatch),
-    Watch(Watch),
-    Tail(Tail),
-    Log(verbs::Log),
-    Runs(verbs::Runs),
-    Context(verbs::Context),
-    Stats(verbs::Stats),
-    Events(verbs::Events),
-    Assign(verbs::Assign),
-    Reassign(verbs::Reassign),
-    Edit(Box<verbs::Edit>),
-    Promote(verbs::Promote),
-    Schedule(verbs::Schedule),
-    Diagnostics(verbs::Diagnostics),
-    Hold(verbs::Hold),
-    Release(verbs::Release),
-    Holds(verbs::Holds),
-    Assignees(verbs::Assignees),
-    Link(verbs::Link),
-    Unlink(verbs::Unlink),
-    Comment(verbs::Comment),
-    Attach(verbs::Attach),
-    Attachments(verbs::Attachments),
-    AttachRm(verbs::AttachRm),
-    Claim(verbs::Claim),
-    Heartbeat(verbs::Heartbeat),
-    Complete(verbs::Complete),
-    RequestReview(verbs::RequestReview),
-    Approve(verbs::Approve),
-    Deny(verbs::Deny),
-    RequestChanges(verbs::RequestChanges),
-    Block(verbs::Block),
-    Unblock(verbs::Unblock),
-    Answer(verbs::Answer),
-    Reclaim(verbs::Reclaim),
-    Reopen(verbs::Reopen),
-    Archive(verbs::Archive),
-    Unarchive(verbs::Unarchive),
-    Gc(verbs::Gc),
-    NotifySubscribe(verbs::NotifySubscribe),
-    NotifyList(verbs::NotifyList),
-    NotifyUnsubscribe(verbs::NotifyUnsubscribe),
-    Init(verbs::Init),
-    Backup(verbs::Backup),
-    Restore(Restore),
-    Boards(Boards),
-    Doctor(Doctor),
-    Export(Export),
-    Import(Import),
-    Stop(StopAndWait),
-    /// Print completions for a shell
-    #[command(after_help = "\
-Examples:
-  supervisor completions bash > /etc/bash_completion.d/supervisor
-  supervisor completions zsh > ~/.zfunc/_supervisor
-  supervisor completions fish > ~/.config/fish/completions/supervisor.fish")]
-    Completions {
-        /// bash, zsh, fish, elvish or powershell
-        shell: clap_complete::Shell,
-    },
-    /// Write the manual pages, one per verb
-    #[command(after_help = "\
-Examples:
-  supervisor man /usr/local/share/man/man1")]
-    Man {
-        /// Where to write them
-        dir: PathBuf,
-    },
+/// Runs a verb as its row of the table says.
+macro_rules! run_verb {
+    ($line:ident, $verb:expr) => {
+        call(&$line.client()?, $verb, $line.output).await
+    };
+    ($line:ident, $verb:expr, $special:path) => {
+        $special(&$line.client()?, $verb, $line.output).await
+    };
 }
+
+table!(of_the_command_line);

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use kernel::{BoardName, Readers, SystemClock};
 use serde::Serialize;
 
-use super::Output;
+use super::CommandLine;
 use super::restore::{lock, refuse_worker};
 use crate::client::Client;
 use crate::details::Details;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::owner::OwnerLock;
 use crate::paths::Root;
 use crate::terminal::{Cell, Screen};
@@ -128,7 +129,8 @@ pub(super) fn current(root: &Root, said: Option<BoardName>) -> Result<BoardName,
         .unwrap_or_default())
 }
 
-pub(super) async fn run(client: &Client, verb: Boards, output: Output) -> Result<u8, Failure> {
+pub(super) async fn run(line: &CommandLine, verb: Boards) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
     let root = client.root();
     match verb.verb {

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use kernel::{Event, EventId, Holder, WaitingCode};
 
-use super::Output;
 use crate::client::Client;
 use crate::config::Tuning;
 use crate::daemon::{self, Extent, TaskKey};
 use crate::failure::Failure;
+use crate::output::{Output, start_log};
 use crate::owner::OwnerLock;
+use crate::resources::surface;
 use crate::terminal::complain;
 use crate::verbs::{self, Dispatch, Dispatched, Events, Runs, Show, Spawned};
 
@@ -124,10 +125,10 @@ impl Dispatched {
 async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, Failure> {
     let before = newest(client).await?;
     if crate::environment::variable("RUST_LOG").is_some() {
-        super::start_log(Output { json: false, colour: crate::terminal::Colour::Never }, "info");
+        start_log(Output::new(false, crate::terminal::Colour::Never), "info");
     }
     let tuning = Tuning { failure_limit: verb.failure_limit, ..Tuning::default() };
-    let known = daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, || {}).await?;
+    let known = daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, surface(), || {}).await?;
     let mut dispatched = Dispatched::default();
     for event in since(client, before).await? {
         dispatched.count(&event);

@@ -6,7 +6,7 @@ use kernel::{BoardName, Clock as _, Difference, Loss, OpenError, Readers, Repair
 use serde::Serialize;
 
 use super::restore::{lock, refuse_worker};
-use super::{Output, attached};
+use super::{CommandLine, attached};
 use crate::client::Client;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -80,7 +80,8 @@ struct Report {
     checks: Vec<Check>,
 }
 
-pub(super) async fn run(client: &Client, verb: &Doctor, output: Output) -> Result<u8, Failure> {
+pub(super) async fn run(line: &CommandLine, verb: Doctor) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
     let root = client.root();
     let mut checks = vec![reachable(root), served(root)];

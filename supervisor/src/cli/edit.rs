@@ -3,10 +3,10 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::process::Command;
 
-use super::Output;
 use crate::client::Client;
 use crate::environment;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::verbs::{Edit, Show};
 
 pub(super) async fn run(client: &Client, mut verb: Edit, output: Output) -> Result<u8, Failure> {

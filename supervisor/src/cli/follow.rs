@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use kernel::{EventId, Profile, TaskId, Tenant};
 
-use super::Output;
-use crate::api::Verb as _;
+use super::CommandLine;
 use crate::client::Client;
+use crate::command::Command as _;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::verbs::{Events, Log, Runs, Show, Status, event_line, starts_later};
 
 /// How long one question waits at the daemon.
@@ -51,7 +52,8 @@ pub(super) struct Tail {
     interval: Option<f64>,
 }
 
-pub(super) async fn watch(client: &Client, watch: Watch, output: Output) -> Result<u8, Failure> {
+pub(super) async fn watch(line: &CommandLine, watch: Watch) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
     let since = if let Some(since) = watch.since {
         since
     } else {
@@ -72,7 +74,8 @@ pub(super) async fn watch(client: &Client, watch: Watch, output: Output) -> Resu
     stream(client, events, output).await
 }
 
-pub(super) async fn tail(client: &Client, tail: Tail, output: Output) -> Result<u8, Failure> {
+pub(super) async fn tail(line: &CommandLine, tail: Tail) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
     client.call(&Show { task_id: Some(tail.task_id.clone()), ..Show::default() }).await?;
     let events = Events { task: Some(tail.task_id), limit: 1000, ..Events::default() };
     stream(client, events, output).await
@@ -114,7 +117,10 @@ async fn first_run(client: &Client, log: &Log) -> Result<(), Failure> {
 }
 
 pub(super) async fn log(client: &Client, mut log: Log, output: Output) -> Result<u8, Failure> {
-    log.localize(client)?;
+    if !log.follow {
+        return super::call(client, log, output).await;
+    }
+    log.localize(client.here())?;
     if log.run.is_none() {
         first_run(client, &log).await?;
     }
@@ -138,6 +144,9 @@ pub(super) async fn log(client: &Client, mut log: Log, output: Output) -> Result
 }
 
 pub(super) async fn status(client: &Client, status: Status, output: Output) -> Result<u8, Failure> {
+    if !status.watch {
+        return super::call(client, status, output).await;
+    }
     let interval = Duration::try_from_secs_f64(status.interval).map_err(|_| {
         Failure::usage(format!("{} is no number of seconds to wait", status.interval))
             .hint("give a positive number, such as 0.5")

@@ -2,9 +2,9 @@
 
 use std::io::IsTerminal as _;
 
-use super::Output;
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::terminal::complain;
 use crate::verbs::Gc;
 

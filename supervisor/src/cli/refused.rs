@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use clap::error::{Error, ErrorKind};
 
-use super::{Output, habit};
+use super::habit;
 use crate::failure::Failure;
-use crate::terminal::Colour;
+use crate::output::Output;
+use crate::terminal::{Colour, print};
 
 /// How the parser ends its messages; the hint says the same of the right command.
 const POINTER: &str = "For more information, try '--help'.";
@@ -28,11 +29,11 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
     );
     if names_no_verb && !json {
         let mut command = super::command();
-        drop(super::print(&meant(&mut command, words).render_help().to_string()));
+        drop(print(&meant(&mut command, words).render_help().to_string()));
         return ExitCode::SUCCESS;
     }
     let failure = failure(&error.render().to_string(), words);
-    Output { json, colour: Colour::Never }.fail(&failure);
+    Output::new(json, Colour::Never).fail(&failure);
     ExitCode::from(failure.code.exit())
 }
 

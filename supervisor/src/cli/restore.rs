@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use kernel::{BoardName, Clock as _, RunId, SystemClock};
 use serde::Serialize;
 
-use super::{Output, attached};
+use super::{CommandLine, attached};
 use crate::client::Client;
 use crate::details::Details;
 use crate::exit::Code;
@@ -41,7 +41,8 @@ struct Restored {
     missing: Vec<String>,
 }
 
-pub(super) fn run(client: &Client, verb: &Restore, output: Output) -> Result<u8, Failure> {
+pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
     let (root, board) = (client.root(), client.board());
     root.create()?;

@@ -3,29 +3,17 @@
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::Output;
-use crate::api::Verb as _;
 use crate::client::Client;
 use crate::daemon::StopMode;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::owner::OwnerLock;
 use crate::terminal::complain;
 use crate::verbs::{Status, Stop};
 
-// Its description is that of the verb: a comment for the documentation would take its place in the help.
-#[derive(Clone, Debug, clap::Args)]
-pub(super) struct StopAndWait {
-    #[command(flatten)]
-    verb: Stop,
-    /// Return only when the daemon has gone
-    #[arg(long)]
-    wait: bool,
-}
-
-pub(super) async fn run(client: &Client, mut stop: StopAndWait, output: Output) -> Result<u8, Failure> {
-    stop.verb.localize(client)?;
-    let stopping = client.call(&stop.verb).await?;
+pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u8, Failure> {
+    let stopping = client.call(&stop).await?;
     let code = output.reply::<Stop>(&stopping)?;
     if !stop.wait {
         return Ok(code);

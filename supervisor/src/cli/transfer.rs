@@ -12,9 +12,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::restore::{lock, refuse_worker};
-use super::{Output, attached, peer_files};
+use super::{CommandLine, attached, peer_files};
 use crate::api::person;
-use crate::client::Client;
 use crate::config::Config;
 use crate::details::Details;
 use crate::exit::Code;
@@ -74,7 +73,8 @@ struct Imported {
     left: Vec<String>,
 }
 
-pub(super) fn export(client: &Client, verb: &Export, output: Output) -> Result<u8, Failure> {
+pub(super) async fn export(line: &CommandLine, verb: Export) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
     let path = client.root().board(client.board());
     let readers = Readers::open(&path, Arc::new(SystemClock))?;
@@ -120,12 +120,13 @@ fn warn(lacks: &[Lack]) {
     }
 }
 
-pub(super) fn import(client: &Client, verb: &Import, output: Output) -> Result<u8, Failure> {
+pub(super) async fn import(line: &CommandLine, verb: Import) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
     refuse_worker(client)?;
     let root = client.root();
     root.create()?;
     let _lock = lock(root)?;
-    let source = Source::open(verb, root.dir())?;
+    let source = Source::open(&verb, root.dir())?;
     let service = Service::new(root.clone(), Config::load(root)?, Mode::Offline);
     let board = service.create_board(client.board())?;
     let actor = person(nix::unistd::getuid().as_raw());

@@ -27,7 +27,7 @@ use super::spare::Spares;
 use super::starts::Starts;
 use super::timer::{Expiry, WallTimer};
 use super::{Event, TaskKey, recover, sockets};
-use crate::api::{Listeners, OperatorKey, Sockets, WorkersRuntime, raise_descriptors, router};
+use crate::api::{Listeners, OperatorKey, Sockets, Surface, WorkersRuntime, raise_descriptors, router};
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -64,6 +64,7 @@ pub(crate) async fn run(
     root: Root,
     extent: Extent,
     tuning: Tuning,
+    surface: Surface,
     ready: impl FnOnce(),
 ) -> Result<LeftWaiting, Failure> {
     let descriptors = raise_descriptors();
@@ -116,7 +117,7 @@ pub(crate) async fn run(
     }
     forget_old_requests(&context, &boards);
     let workers = WorkersRuntime::start()?;
-    let router = router(Arc::clone(&service), Some(key));
+    let router = router(Arc::clone(&service), Some(key), surface);
     listeners.serve(&router, &service, descriptors, &workers, &doors, &stop)?;
     listen_to_signals(&events, &doors, &stop)?;
     for name in boards {

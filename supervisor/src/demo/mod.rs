@@ -30,9 +30,9 @@ use self::progress::Progress;
 use self::report::{Check, Further, Part, Report, Verdict};
 use self::repository::Source;
 use self::server::Server;
-use crate::cli::Output;
 use crate::daemon;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::paths::{Root, RootChoice};
 
 /// Show what the supervisor does, on a real repository and with real processes

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::cli::Output;
+use crate::output::Output;
 use crate::terminal::complain;
 
 /// The progress of one demo, on standard error.

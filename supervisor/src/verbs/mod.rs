@@ -83,7 +83,7 @@ pub(crate) use log::Log;
 pub(crate) use notify_list::NotifyList;
 pub(crate) use notify_subscribe::NotifySubscribe;
 pub(crate) use notify_unsubscribe::NotifyUnsubscribe;
-pub(crate) use pages::{Pages, all};
+pub(crate) use pages::Pages;
 pub(crate) use patch::Patch;
 pub(crate) use reclaim::Reclaim;
 pub(crate) use release::Release;
@@ -106,58 +106,29 @@ pub(crate) use promote::Promote;
 pub(crate) use reassign::Reassign;
 pub(crate) use schedule::Schedule;
 
-use crate::api::{Routes, mount_verb};
+use crate::api::{Entry, Routes, mount_verb};
+use crate::table::table;
 
-/// Adds the path of every verb.
-pub(crate) fn mount(router: Routes) -> Routes {
-    let router = mount_verb::<Answer>(router);
-    let router = mount_verb::<Approve>(router);
-    let router = mount_verb::<Deny>(router);
-    let router = mount_verb::<Archive>(router);
-    let router = mount_verb::<RequestChanges>(router);
-    let router = mount_verb::<RequestReview>(router);
-    let router = mount_verb::<Assign>(router);
-    let router = mount_verb::<Attach>(router);
-    let router = mount_verb::<AttachRm>(router);
-    let router = mount_verb::<Attachments>(router);
-    let router = mount_verb::<Backup>(router);
-    let router = mount_verb::<Block>(router);
-    let router = mount_verb::<Claim>(router);
-    let router = mount_verb::<Comment>(router);
-    let router = mount_verb::<Complete>(router);
-    let router = mount_verb::<Context>(router);
-    let router = mount_verb::<Create>(router);
-    let router = mount_verb::<Dispatch>(router);
-    let router = mount_verb::<Events>(router);
-    let router = mount_verb::<Gc>(router);
-    let router = mount_verb::<Heartbeat>(router);
-    let router = mount_verb::<Diagnostics>(router);
-    let router = mount_verb::<Hold>(router);
-    let router = mount_verb::<Holds>(router);
-    let router = mount_verb::<Release>(router);
-    let router = mount_verb::<Init>(router);
-    let router = mount_verb::<Link>(router);
-    let router = mount_verb::<List>(router);
-    let router = mount_verb::<Log>(router);
-    let router = mount_verb::<NotifyList>(router);
-    let router = mount_verb::<NotifySubscribe>(router);
-    let router = mount_verb::<NotifyUnsubscribe>(router);
-    let router = mount_verb::<Patch>(router);
-    let router = mount_verb::<Reclaim>(router);
-    let router = mount_verb::<RemoveBoard>(router);
-    let router = mount_verb::<Runs>(router);
-    let router = mount_verb::<Show>(router);
-    let router = mount_verb::<Stats>(router);
-    let router = mount_verb::<Status>(router);
-    let router = mount_verb::<Stop>(router);
-    let router = mount_verb::<Swarm>(router);
-    let router = mount_verb::<Unblock>(router);
-    let router = mount_verb::<Reopen>(router);
-    let router = mount_verb::<Unarchive>(router);
-    let router = mount_verb::<Assignees>(router);
-    let router = mount_verb::<Edit>(router);
-    let router = mount_verb::<Promote>(router);
-    let router = mount_verb::<Reassign>(router);
-    let router = mount_verb::<Schedule>(router);
-    mount_verb::<Unlink>(router)
+macro_rules! of_the_api {
+    (
+        $($group:literal {
+            commands { $($command:ident($arguments:ty) => $_run:path,)* }
+            verbs { $($verb:ident $(=> $_special:path)?,)* }
+        })*
+        api { $($hidden:ident,)* }
+    ) => {
+        /// Adds the path of every verb.
+        pub(crate) fn mount(router: Routes) -> Routes {
+            $($(let router = mount_verb::<$verb>(router);)*)*
+            $(let router = mount_verb::<$hidden>(router);)*
+            router
+        }
+
+        /// Every verb, in the order of the table.
+        pub(crate) fn entries() -> Vec<Entry> {
+            vec![$($(Entry::of::<$verb>(),)*)* $(Entry::of::<$hidden>(),)*]
+        }
+    };
 }
+
+table!(of_the_api);

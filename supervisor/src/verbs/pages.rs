@@ -3,14 +3,13 @@
 
 use kernel::limits::REPLY_ROWS;
 
-use crate::api::Verb;
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
 /// A verb with pages. Where no page is asked for, its reply is the rows alone, as scripts of the established board expect
 /// them, but for more rows than a page has: then it is the first page.
-pub(crate) trait Pages: Verb {
+pub(crate) trait Pages: Command {
     /// A row.
     type Row;
 
@@ -62,28 +61,6 @@ pub(super) fn limit(wanted: Option<u32>) -> Result<u32, Failure> {
             Err(Failure::usage("a list of no rows says nothing").hint("leave the limit out to see all"))
         }
         wanted => Ok(wanted.unwrap_or(REPLY_ROWS).min(REPLY_ROWS)),
-    }
-}
-
-/// Asks for as many rows as a verb wants, page by page. Where the next ones start is told as well.
-pub(crate) async fn all<V: Pages + Clone>(
-    client: &Client,
-    verb: &V,
-) -> Result<(Vec<V::Row>, Option<String>), Failure> {
-    let mut rows = Vec::new();
-    let mut next = None;
-    loop {
-        let read = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-        let left = verb.limit().map(|limit| limit.saturating_sub(read));
-        if left == Some(0) && read > 0 {
-            return Ok((rows, next));
-        }
-        let (more, cursor) = V::split(client.call(&verb.clone().part(left, next)).await?);
-        rows.extend(more);
-        next = cursor;
-        if next.is_none() {
-            return Ok((rows, None));
-        }
     }
 }
 

@@ -24,8 +24,10 @@ mod slow;
 mod whose;
 
 pub(super) use crowd::{Bound, Busy, Seat};
-pub(super) use gate::{Gate, Pass};
+pub(super) use gate::Gate;
+pub(crate) use gate::Pass;
 pub(super) use intake::Intake;
 pub(crate) use listen::{Listeners, Sockets};
-pub(super) use outgoing::{Outgoing, Streamed};
+pub(super) use outgoing::Outgoing;
+pub(crate) use outgoing::Streamed;
 pub(crate) use runtime::{WorkersRuntime, raise_descriptors};

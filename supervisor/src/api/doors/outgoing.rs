@@ -18,7 +18,7 @@ const PIECE: usize = 32 << 10;
 
 /// Marks a reply that is read from a file as it is sent.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Streamed;
+pub(crate) struct Streamed;
 
 /// The body of a reply, with what it holds.
 #[derive(Debug)]

@@ -1,21 +1,21 @@
-//! The resources of the API: each one is a verb under a path that a client would guess.
+//! The paths of boards, tasks, links and events.
 
 use std::collections::BTreeMap;
 
-use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
 use kernel::{Clock as _, CommentId, EventId, Status, Task, TaskId, Tenant};
 use serde::{Deserialize, Serialize};
 
-use super::ask::{Ask, Given, Id, written};
-use super::router::Shared;
+use schemars::Schema;
+
+use crate::api::{Ask, Audience, Effect, Given, Id, Routes, written};
 use crate::failure::Failure;
 use crate::verbs;
 
 /// Adds the resources.
-pub(super) fn mount(router: Router<Shared>) -> Router<Shared> {
+pub(super) fn mount(router: Routes) -> Routes {
     router
         .route("/api/v1/board", get(board))
         .route("/api/v1/tasks", get(tasks).post(create))
@@ -24,6 +24,7 @@ pub(super) fn mount(router: Router<Shared>) -> Router<Shared> {
         .route("/api/v1/links", post(link).delete(unlink))
         .route("/api/v1/dispatch", post(run_pass))
         .route("/api/v1/events", get(events))
+        .route("/api/v1/verbs", get(table_of_verbs))
         .route("/api/v1/status", get(status))
         .route("/api/v1/stats", get(stats))
 }
@@ -139,6 +140,25 @@ async fn unlink(ask: Ask<verbs::Unlink>) -> Reply {
 async fn run_pass(ask: Ask<verbs::Dispatch>) -> Reply {
     let (ask, pass) = ask.split();
     ask.answer(pass).await
+}
+
+/// One verb that the caller may call.
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    audience: Audience,
+    needs: Effect,
+    request: Schema,
+}
+
+async fn table_of_verbs(ask: Ask) -> Reply {
+    let rows = ask.verbs()?.into_iter().map(|entry| Row {
+        name: entry.name,
+        audience: entry.audience,
+        needs: entry.effect,
+        request: (entry.request)(),
+    });
+    written(StatusCode::OK, rows.collect::<Vec<_>>()).await
 }
 
 /// The parameters of the event log. Kinds are separated by commas.

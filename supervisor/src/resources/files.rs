@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Extension;
 use axum::http::{StatusCode, header};
@@ -13,10 +12,7 @@ use kernel::limits::ATTACHMENT;
 use kernel::{Attachment, AttachmentId, BlobError, Draft, Sealed, TaskId};
 use tokio_util::io::ReaderStream;
 
-use super::ask::{Ask, Id, written};
-use super::call::Call;
-use super::doors::{Pass, Streamed};
-use super::router::Shared;
+use crate::api::{Ask, Call, Id, Pass, Routes, Streamed, written};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::BoardHandle;
@@ -28,7 +24,7 @@ const PIECE: usize = 256 << 10;
 const READ: usize = 64 << 10;
 
 /// Adds the resources.
-pub(super) fn mount(router: Router<Shared>) -> Router<Shared> {
+pub(super) fn mount(router: Routes) -> Routes {
     router
         .route("/api/v1/tasks/{id}/attachments", get(list).post(upload))
         .route("/api/v1/attachments/{id}", delete(remove).get(download))

@@ -1,11 +1,9 @@
 //! Completions and manual pages, from the same definitions as the command line itself.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap_mangen::Man;
-
-use super::{Output, command};
+use super::{CommandLine, command};
 use crate::failure::Failure;
 
 /// What the main page says about what every command has in common.
@@ -29,16 +27,41 @@ Boards, sockets and configuration of the host's service.
 Those of a user. With \-\-root, everything lies under one directory.
 ";
 
+/// Print completions for a shell
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  supervisor completions bash > /etc/bash_completion.d/supervisor
+  supervisor completions zsh > ~/.zfunc/_supervisor
+  supervisor completions fish > ~/.config/fish/completions/supervisor.fish")]
+pub(super) struct Completions {
+    /// bash, zsh, fish, elvish or powershell
+    shell: clap_complete::Shell,
+}
+
+/// Write the manual pages, one per verb
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  supervisor man /usr/local/share/man/man1")]
+pub(super) struct Man {
+    /// Where to write them
+    dir: PathBuf,
+}
+
 /// Prints the completions for a shell.
-pub(super) fn completions(shell: clap_complete::Shell, output: Output) -> Result<u8, Failure> {
+#[expect(clippy::unused_async, reason = "every command is run alike")]
+pub(super) async fn completions(line: &CommandLine, asked: Completions) -> Result<u8, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut command(), "supervisor", &mut text);
-    output.text(&String::from_utf8_lossy(&text))?;
+    clap_complete::generate(asked.shell, &mut command(), "supervisor", &mut text);
+    line.output.text(&String::from_utf8_lossy(&text))?;
     Ok(0)
 }
 
 /// Writes a manual page for the program and one for each verb.
-pub(super) fn man(dir: &Path, output: Output) -> Result<u8, Failure> {
+#[expect(clippy::unused_async, reason = "every command is run alike")]
+pub(super) async fn man(line: &CommandLine, asked: Man) -> Result<u8, Failure> {
+    let dir = asked.dir.as_path();
     std::fs::create_dir_all(dir).map_err(|e| Failure::file("make the directory", dir, &e))?;
     let mut program = command().disable_help_subcommand(true);
     program.build();
@@ -46,7 +69,7 @@ pub(super) fn man(dir: &Path, output: Output) -> Result<u8, Failure> {
     for verb in program.get_subcommands() {
         write(dir, verb, &format!("supervisor-{}", verb.get_name()))?;
     }
-    output.text(&format!("Wrote the manual to {}\n", dir.display()))?;
+    line.output.text(&format!("Wrote the manual to {}\n", dir.display()))?;
     Ok(0)
 }
 
@@ -61,7 +84,7 @@ fn page(command: &clap::Command, name: &str) -> io::Result<Vec<u8>> {
     use io::Write as _;
     let version = env!("CARGO_PKG_VERSION");
     // Pages are named with a dash, and the command with a space.
-    let man = Man::new(command.clone().display_name(name.to_owned()))
+    let man = clap_mangen::Man::new(command.clone().display_name(name.to_owned()))
         .title(name.to_uppercase())
         .source(format!("supervisor {version}"));
     let mut text = Vec::new();

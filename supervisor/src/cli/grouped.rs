@@ -1,0 +1,31 @@
+//! The help of the whole program: its words in groups.
+
+use clap::Command;
+use clap::builder::Styles;
+
+use super::arguments::GROUPS;
+
+/// Lists the words of a command line under the headings of their groups.
+pub(super) fn helped(command: Command) -> Command {
+    let styles = Styles::styled();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let shown = |word: &&Command| !word.is_hide_set() && word.get_name() != "help";
+    let widest = command.get_subcommands().filter(shown).map(|word| word.get_name().len()).max().unwrap_or(0);
+    let line = |word: &Command| {
+        let name = word.get_name();
+        let about = word.get_about().map(ToString::to_string).unwrap_or_default();
+        format!("  {literal}{name}{literal:#}{:gap$}  {about}\n", "", gap = widest - name.len())
+    };
+    let mut words = command.get_subcommands();
+    let groups: String = GROUPS
+        .iter()
+        .map(|(group, count)| {
+            let lines: String = words.by_ref().take(*count).filter(shown).map(line).collect();
+            format!("{header}{group}:{header:#}\n{lines}\n")
+        })
+        .collect();
+    drop(words);
+    let template =
+        format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{{options}}{{after-help}}");
+    command.help_template(template)
+}

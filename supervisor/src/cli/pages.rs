@@ -1,0 +1,39 @@
+//! Lists at the command line: pages are put together, up to as many rows as are asked for.
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::verbs::Pages;
+
+/// Calls a verb with pages and prints as many rows as it asks for. A person is told that there is more; a script gets an
+/// array unless it asks for a page.
+pub(super) async fn run<V: Pages + Clone>(client: &Client, mut verb: V, output: Output) -> Result<u8, Failure> {
+    verb.localize(client.here())?;
+    if verb.asks_for_pages() && output.json() {
+        return output.reply::<V>(&client.call(&verb).await?);
+    }
+    let (rows, next) = all(client, &verb).await?;
+    output.reply::<V>(&if output.json() { V::whole(rows) } else { V::joined(rows, next) })
+}
+
+/// Asks for as many rows as a verb wants, page by page. Where the next ones start is told as well.
+pub(crate) async fn all<V: Pages + Clone>(
+    client: &Client,
+    verb: &V,
+) -> Result<(Vec<V::Row>, Option<String>), Failure> {
+    let mut rows = Vec::new();
+    let mut next = None;
+    loop {
+        let read = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let left = verb.limit().map(|limit| limit.saturating_sub(read));
+        if left == Some(0) && read > 0 {
+            return Ok((rows, next));
+        }
+        let (more, cursor) = V::split(client.call(&verb.clone().part(left, next)).await?);
+        rows.extend(more);
+        next = cursor;
+        if next.is_none() {
+            return Ok((rows, None));
+        }
+    }
+}

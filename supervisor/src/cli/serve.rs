@@ -1,0 +1,75 @@
+//! `daemon` at the command line: runs it in the foreground.
+
+use std::path::PathBuf;
+
+use super::CommandLine;
+use crate::config::Tuning;
+use crate::daemon::{self, Extent};
+use crate::failure::Failure;
+use crate::output::start_log;
+use crate::resources::surface;
+use crate::terminal::complain;
+
+/// Run the daemon in the foreground
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+SIGTERM or Ctrl-C drains: nothing more is started, workers are waited for up to
+worker.drain, then ended. A second one ends them now, a third one kills. SIGHUP
+reads the configuration again.
+
+Examples:
+  supervisor daemon
+  supervisor --root /srv/fleet daemon
+  supervisor daemon --max 4 --pidfile /run/fleet.pid
+  RUST_LOG=debug supervisor daemon")]
+pub(super) struct Daemon {
+    /// Run at most this many workers at once, whatever the configuration allows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max: Option<u32>,
+    /// Block a task after this many counted failures in a row [default: `worker.failure_limit`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) failure_limit: Option<u32>,
+    /// Write the daemon's pid to a file while it serves
+    #[arg(long, value_name = "FILE")]
+    pub(super) pidfile: Option<PathBuf>,
+    /// Log more
+    #[arg(long, short)]
+    pub(super) verbose: bool,
+    /// Not needed: what is ready starts at once
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    pub(super) interval: Option<f64>,
+    /// Not needed: a daemon of one's own is the ordinary case
+    #[arg(long, hide = true)]
+    pub(super) force: bool,
+}
+
+pub(super) async fn run(line: &CommandLine, verb: Daemon) -> Result<u8, Failure> {
+    let root = line.root()?;
+    start_log(line.output, if verb.verbose { "debug" } else { "info" });
+    let place = root.dir().to_owned();
+    let tuning = Tuning {
+        max_running: verb.max.and_then(|max| usize::try_from(max).ok()),
+        failure_limit: verb.failure_limit,
+    };
+    tracing::debug!(?tuning, "command_line");
+    let pidfile = verb.pidfile.clone();
+    let announce = move || {
+        complain(&format!(
+            "supervisor {} serves {} (pid {}); stop it with Ctrl-C",
+            env!("CARGO_PKG_VERSION"),
+            place.display(),
+            std::process::id()
+        ));
+        if let Some(path) = &pidfile
+            && let Err(e) = std::fs::write(path, format!("{}\n", std::process::id()))
+        {
+            complain(&format!("warning: {}", Failure::file("write", path, &e)));
+        }
+    };
+    let ended = daemon::run(root, Extent::Forever, tuning, surface(), announce).await;
+    if let Some(path) = &verb.pidfile {
+        // Whoever reads it looks for a daemon that is there.
+        drop(std::fs::remove_file(path));
+    }
+    ended.map(|()| 0)
+}

@@ -1,0 +1,98 @@
+//! What a command writes: replies to standard output, refusals, warnings and the log to standard error.
+
+use crate::command::Command;
+use crate::environment;
+use crate::failure::{Failure, Problem};
+use crate::terminal::{self, Colour, Ink, LogWriter, Screen, complain, print, printable_lines};
+
+/// How replies and refusals are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    json: bool,
+    colour: Colour,
+}
+
+impl Output {
+    /// Output as the global flags ask for it.
+    pub(crate) fn new(json: bool, colour: Colour) -> Self {
+        Output { json, colour }
+    }
+
+    /// A screen for standard output.
+    pub(crate) fn screen(self) -> Screen {
+        Screen::stdout(self.colour)
+    }
+
+    /// Whether JSON was asked for.
+    pub(crate) fn json(self) -> bool {
+        self.json
+    }
+
+    /// Writes a refusal: its JSON to standard output where JSON was asked for, and words to standard error.
+    pub(crate) fn fail(self, failure: &Failure) {
+        if self.json
+            && let Ok(text) = terminal::json(&serde_json::json!({ "error": Problem::from(failure) }))
+        {
+            drop(print(&format!("{text}\n")));
+        }
+        let screen = Screen::stderr(self.colour);
+        let tell = |ink, label, text: &str| {
+            let label = screen.paint(ink, label);
+            complain(&format!("{label} {}", printable_lines(text)));
+        };
+        tell(Ink::Red, "error:", &failure.message);
+        if let Some(hint) = &failure.hint {
+            tell(Ink::Cyan, "hint:", hint);
+        }
+    }
+
+    /// Writes warnings to standard error, where they do not mix with what a script reads.
+    pub(crate) fn warn(self, warnings: &[String]) {
+        let screen = Screen::stderr(self.colour);
+        for warning in warnings {
+            let label = screen.paint(Ink::Yellow, "warning:");
+            complain(&format!("{label} {}", printable_lines(warning)));
+        }
+    }
+
+    /// Prints a reply as JSON or as text, and returns the exit code that it stands for.
+    pub(crate) fn reply<V: Command>(self, reply: &V::Reply) -> Result<u8, Failure> {
+        if self.json {
+            self.value(reply)?;
+        } else {
+            let mut screen = self.screen();
+            V::show(reply, &mut screen);
+            self.text(&screen.into_text())?;
+            self.warn(V::warnings(reply));
+        }
+        Ok(V::verdict(reply))
+    }
+
+    /// Prints a value as one line of JSON.
+    pub(crate) fn value<T: serde::Serialize>(self, value: &T) -> Result<(), Failure> {
+        let text = terminal::json(value)
+            .map_err(|e| Failure::failed(format!("the reply cannot be written: {e}")))?;
+        self.text(&format!("{text}\n"))
+    }
+
+    /// Prints text as it is.
+    #[expect(clippy::unused_self, reason = "whoever may print has an Output")]
+    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        print(text).map_err(|e| Failure::failed(format!("standard output cannot be written: {e}")))
+    }
+}
+
+/// Logs to standard error from a level on; `RUST_LOG` chooses otherwise.
+pub(crate) fn start_log(output: Output, level: &str) {
+    use std::io::IsTerminal as _;
+    let asked = environment::text("RUST_LOG");
+    let filter = asked.and_then(|asked| tracing_subscriber::EnvFilter::try_new(asked).ok());
+    let filter = filter.unwrap_or_else(|| tracing_subscriber::EnvFilter::new(level));
+    let colour = output.colour == Colour::Always
+        || (output.colour == Colour::Auto
+            && std::io::stderr().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogWriter).with_target(false);
+    // A second call in one process (a pass inside another) keeps the first log.
+    drop(log.with_ansi(colour).try_init());
+}

@@ -1,0 +1,14 @@
+//! The resources of the API: each one is a verb under a path that a client would guess.
+
+mod files;
+mod paths;
+
+use axum::Router;
+
+use crate::api::Surface;
+use crate::verbs;
+
+/// The whole API: a path per verb, and the resources that map onto them.
+pub(crate) fn surface() -> Surface {
+    Surface { routes: files::mount(paths::mount(verbs::mount(Router::new()))), verbs: verbs::entries() }
+}

@@ -1,0 +1,111 @@
+//! The table of verbs and commands. It says once which there are, in the order and groups of `supervisor --help`; the paths
+//! of the API and the command line are made from it.
+
+/// Hands the table to a macro. A verb is a request of the API and a command, run by the function behind its arrow where it
+/// does more than send the request and print the reply; a command is of the command line alone; what stands under `api`
+/// is of the API alone. The names are types of [`crate::verbs`]; the paths are those of the place of use.
+macro_rules! table {
+    ($use:ident) => {
+        $use! {
+            "Start here" {
+                commands {
+                    Demo(demo::Demo) => run_demo,
+                    Daemon(serve::Daemon) => serve::run,
+                }
+                verbs {
+                    Init,
+                    Create => create::run,
+                    Dispatch => dispatch::run,
+                    Status => follow::status,
+                }
+            }
+            "Tasks" {
+                commands {}
+                verbs {
+                    List => pages::run,
+                    Show,
+                    Edit => edit::run,
+                    Assign,
+                    Reassign,
+                    Assignees,
+                    Promote,
+                    Schedule,
+                    Link,
+                    Unlink,
+                    Comment,
+                    Attach,
+                    Attachments,
+                    AttachRm,
+                    Swarm,
+                    Archive,
+                    Unarchive,
+                    Reopen,
+                }
+            }
+            "Runs" {
+                commands {
+                    Tail(follow::Tail) => follow::tail,
+                    Watch(follow::Watch) => follow::watch,
+                }
+                verbs {
+                    Log => follow::log,
+                    Runs => pages::run,
+                    Context,
+                    Claim,
+                    Heartbeat,
+                    Complete,
+                    Block,
+                    Reclaim,
+                }
+            }
+            "Review and questions" {
+                commands {}
+                verbs {
+                    RequestReview,
+                    Approve,
+                    Deny,
+                    RequestChanges,
+                    Answer => answer::run,
+                    Unblock,
+                }
+            }
+            "Boards" {
+                commands {
+                    Boards(boards::Boards) => boards::run,
+                    Restore(restore::Restore) => restore::run,
+                    Export(transfer::Export) => transfer::export,
+                    Import(transfer::Import) => transfer::import,
+                }
+                verbs {
+                    Backup,
+                    Gc => gc::run,
+                    NotifySubscribe,
+                    NotifyList,
+                    NotifyUnsubscribe,
+                }
+            }
+            "Operations" {
+                commands {
+                    Doctor(doctor::Doctor) => doctor::run,
+                    Completions(manual::Completions) => manual::completions,
+                    Man(manual::Man) => manual::man,
+                }
+                verbs {
+                    Diagnostics,
+                    Stats,
+                    Events,
+                    Hold,
+                    Release,
+                    Holds,
+                    Stop => stop::run,
+                }
+            }
+            api {
+                Patch,
+                RemoveBoard,
+            }
+        }
+    };
+}
+
+pub(crate) use table;
