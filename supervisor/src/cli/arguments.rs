@@ -4,8 +4,8 @@ use kernel::BoardName;
 
 use super::CommandLine;
 use super::{
-    answer, boards, call, create, dispatch, doctor, edit, follow, gc, manual, pages, restore, run_demo, serve,
-    stop, transfer,
+    answer, boards, call, create, dispatch, doctor, edit, follow, gc, manual, pages, restore, run_demo,
+    serve, stop, transfer,
 };
 use crate::demo;
 use crate::failure::Failure;

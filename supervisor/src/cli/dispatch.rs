@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kernel::{Event, EventId, Holder, WaitingCode};
 
+use super::pages;
 use crate::client::Client;
 use crate::config::Tuning;
 use crate::daemon::{self, Extent, TaskKey};
@@ -13,7 +14,7 @@ use crate::output::{Output, start_log};
 use crate::owner::OwnerLock;
 use crate::resources::surface;
 use crate::terminal::complain;
-use crate::verbs::{self, Dispatch, Dispatched, Events, Runs, Show, Spawned};
+use crate::verbs::{Dispatch, Dispatched, Events, Runs, Show, Spawned};
 
 /// When a person who waits in front of a terminal wants to hear what for.
 const LONG: Duration = Duration::from_secs(2);
@@ -66,7 +67,7 @@ async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<(), Failure>
         // The cursor is taken before the look, so that an end in between cuts the wait short.
         events.since = client.call(&events).await?.cursor;
         let runs = Runs { task_id: Some(spawned.task_id.clone()), ..Runs::default() };
-        let (runs, _) = verbs::all(client, &runs).await?;
+        let (runs, _) = pages::all(client, &runs).await?;
         let run = runs.into_iter().find(|run| Some(run.id) == spawned.run_id);
         match run {
             Some(run) if run.ended_at.is_none() => events.wait = 30,
@@ -128,7 +129,8 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
         start_log(Output::new(false, crate::terminal::Colour::Never), "info");
     }
     let tuning = Tuning { failure_limit: verb.failure_limit, ..Tuning::default() };
-    let known = daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, surface(), || {}).await?;
+    let known =
+        daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, surface(), || {}).await?;
     let mut dispatched = Dispatched::default();
     for event in since(client, before).await? {
         dispatched.count(&event);
@@ -137,7 +139,7 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
             continue;
         };
         let runs = Runs { task_id: Some(task_id.clone()), ..Runs::default() };
-        let (runs, _) = verbs::all(client, &runs).await?;
+        let (runs, _) = pages::all(client, &runs).await?;
         let Some(run) = runs.into_iter().find(|run| run.id == run_id && run.hand == Holder::Supervisor)
         else {
             continue;

@@ -17,7 +17,7 @@ pub(super) fn helped(command: Command) -> Command {
         format!("  {literal}{name}{literal:#}{:gap$}  {about}\n", "", gap = widest - name.len())
     };
     let mut words = command.get_subcommands();
-    let groups: String = GROUPS
+    let groups: Vec<String> = GROUPS
         .iter()
         .map(|(group, count)| {
             let lines: String = words.by_ref().take(*count).filter(shown).map(line).collect();
@@ -25,7 +25,9 @@ pub(super) fn helped(command: Command) -> Command {
         })
         .collect();
     drop(words);
-    let template =
-        format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{{options}}{{after-help}}");
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}",
+        groups.concat()
+    );
     command.help_template(template)
 }

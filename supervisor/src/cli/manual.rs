@@ -50,7 +50,6 @@ pub(super) struct Man {
 }
 
 /// Prints the completions for a shell.
-#[expect(clippy::unused_async, reason = "every command is run alike")]
 pub(super) async fn completions(line: &CommandLine, asked: Completions) -> Result<u8, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(asked.shell, &mut command(), "supervisor", &mut text);
@@ -59,7 +58,6 @@ pub(super) async fn completions(line: &CommandLine, asked: Completions) -> Resul
 }
 
 /// Writes a manual page for the program and one for each verb.
-#[expect(clippy::unused_async, reason = "every command is run alike")]
 pub(super) async fn man(line: &CommandLine, asked: Man) -> Result<u8, Failure> {
     let dir = asked.dir.as_path();
     std::fs::create_dir_all(dir).map_err(|e| Failure::file("make the directory", dir, &e))?;

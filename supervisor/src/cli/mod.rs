@@ -135,6 +135,18 @@ mod tests {
     }
 
     #[test]
+    fn a_verb_has_one_name() {
+        let command = command();
+        let words: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let entries = crate::verbs::entries();
+        let of_the_api_alone = ["patch", "remove-board"];
+        for entry in &entries {
+            assert!(words.contains(&entry.name) || of_the_api_alone.contains(&entry.name), "{}", entry.name);
+        }
+        assert_eq!(words.len(), arguments::GROUPS.iter().map(|(_, count)| count).sum::<usize>());
+    }
+
+    #[test]
     fn every_verb_explains_itself_with_an_example() {
         for verb in command().get_subcommands().filter(|verb| verb.get_name() != "help") {
             let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -7,7 +7,11 @@ use crate::verbs::Pages;
 
 /// Calls a verb with pages and prints as many rows as it asks for. A person is told that there is more; a script gets an
 /// array unless it asks for a page.
-pub(super) async fn run<V: Pages + Clone>(client: &Client, mut verb: V, output: Output) -> Result<u8, Failure> {
+pub(super) async fn run<V: Pages + Clone>(
+    client: &Client,
+    mut verb: V,
+    output: Output,
+) -> Result<u8, Failure> {
     verb.localize(client.here())?;
     if verb.asks_for_pages() && output.json() {
         return output.reply::<V>(&client.call(&verb).await?);
@@ -17,7 +21,7 @@ pub(super) async fn run<V: Pages + Clone>(client: &Client, mut verb: V, output: 
 }
 
 /// Asks for as many rows as a verb wants, page by page. Where the next ones start is told as well.
-pub(crate) async fn all<V: Pages + Clone>(
+pub(super) async fn all<V: Pages + Clone>(
     client: &Client,
     verb: &V,
 ) -> Result<(Vec<V::Row>, Option<String>), Failure> {

@@ -71,5 +71,5 @@ pub(super) async fn run(line: &CommandLine, verb: Daemon) -> Result<u8, Failure>
         // Whoever reads it looks for a daemon that is there.
         drop(std::fs::remove_file(path));
     }
-    ended.map(|()| 0)
+    ended.map(|_| 0)
 }

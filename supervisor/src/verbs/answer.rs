@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
@@ -61,7 +62,9 @@ impl Verb for Answer {
         })
         .await
     }
+}
 
+impl Command for Answer {
     fn show(reply: &Answered, screen: &mut Screen) {
         let task = &reply.task;
         screen.line(format!("Answered {} ({}): {}", task.id, task.status, printable(&reply.answer)));

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, outcome};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
 /// Approve tasks: work in review, or what waits for an approval
@@ -52,13 +53,6 @@ impl Verb for Approve {
     const EFFECT: Effect = Effect::Write;
     type Reply = Bulk;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        let words = std::mem::take(&mut self.words);
-        let (task, comment) = texts::task_and_text(words, !self.ids.is_empty(), client)?;
-        (self.task_id, self.comment) = (task.or(self.task_id.take()), comment.or(self.comment.take()));
-        Ok(())
-    }
-
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
         if ids.is_empty() {
@@ -78,6 +72,15 @@ impl Verb for Approve {
             })
         })
         .await
+    }
+}
+
+impl Command for Approve {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        let words = std::mem::take(&mut self.words);
+        let (task, comment) = texts::task_and_text(words, !self.ids.is_empty(), here)?;
+        (self.task_id, self.comment) = (task.or(self.task_id.take()), comment.or(self.comment.take()));
+        Ok(())
     }
 
     fn show(reply: &Bulk, screen: &mut Screen) {

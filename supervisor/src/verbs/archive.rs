@@ -12,6 +12,7 @@ use workspace::Loss;
 
 use super::bulk::{Bulk, One, outcome};
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::gc::{self, Deed, Fate, Owner, Scratch};
 use crate::paths::Root;
@@ -120,7 +121,9 @@ impl Verb for Archive {
         }
         Ok(bulk)
     }
+}
 
+impl Command for Archive {
     fn show(reply: &Bulk, screen: &mut Screen) {
         for one in &reply.results {
             one.show(if one.status.is_some() { "Archived" } else { "Deleted" }, screen);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
@@ -33,7 +34,9 @@ impl Verb for Assign {
         let profile = texts::profile_or_nobody(&self.profile)?;
         call.write(move |board, actor| board.assign(&self.task_id, profile, actor)).await
     }
+}
 
+impl Command for Assign {
     fn show(reply: &Task, screen: &mut Screen) {
         let to = reply.assignee.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
         screen.line(format!("Assigned {} to {to} ({})", reply.id, reply.status));

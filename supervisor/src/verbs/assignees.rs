@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
@@ -60,7 +61,9 @@ impl Verb for Assignees {
         }
         Ok(named.into_values().collect())
     }
+}
 
+impl Command for Assignees {
     fn show(reply: &Vec<AssigneeLine>, screen: &mut Screen) {
         let rows: Vec<[String; 3]> = reply
             .iter()

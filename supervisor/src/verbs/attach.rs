@@ -17,9 +17,10 @@ use serde::{Deserialize, Serialize};
 use super::attachments::Kept;
 use super::texts;
 use crate::api::{Audience, Call, Effect, Parcel, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::{Screen, printable};
 
 /// Attach a file to a task
@@ -88,35 +89,6 @@ impl Verb for Attach {
     const EFFECT: Effect = Effect::Write;
     type Reply = Kept;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        let mut words = std::mem::take(&mut self.words);
-        let path = PathBuf::from(words.pop().unwrap_or_default());
-        let task = match words.pop() {
-            None => None,
-            Some(word) => {
-                let word = word.to_string_lossy();
-                Some(word.parse().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))?)
-            }
-        };
-        if task.is_none()
-            && client.worker().is_none()
-            && path.to_str().is_some_and(|p| p.parse::<TaskId>().is_ok())
-        {
-            return Err(Failure::usage("no file is named")
-                .hint(format!("name one: supervisor attach {} report.md", path.display())));
-        }
-        self.task_id = Some(texts::own_task(task, client)?);
-        if self.filename.is_none() {
-            let name = path.file_name().and_then(|name| name.to_str());
-            self.filename = Some(name.map(str::to_owned).ok_or_else(|| {
-                Failure::usage(format!("{} has no name that is text", path.display()))
-                    .hint("give one with --name")
-            })?);
-        }
-        self.bytes = read(&path)?.into();
-        Ok(())
-    }
-
     fn parcel(&self) -> Result<Parcel, Failure> {
         let id = texts::named(self.task_id.clone())?;
         let mut path = format!("/api/v1/tasks/{id}/attachments");
@@ -172,6 +144,37 @@ impl Verb for Attach {
             .await?;
         drop(published);
         Ok(Kept::of(attached, &call.place_of()))
+    }
+}
+
+impl Command for Attach {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        let mut words = std::mem::take(&mut self.words);
+        let path = PathBuf::from(words.pop().unwrap_or_default());
+        let task = match words.pop() {
+            None => None,
+            Some(word) => {
+                let word = word.to_string_lossy();
+                Some(word.parse().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))?)
+            }
+        };
+        if task.is_none()
+            && here.worker().is_none()
+            && path.to_str().is_some_and(|p| p.parse::<TaskId>().is_ok())
+        {
+            return Err(Failure::usage("no file is named")
+                .hint(format!("name one: supervisor attach {} report.md", path.display())));
+        }
+        self.task_id = Some(texts::own_task(task, here)?);
+        if self.filename.is_none() {
+            let name = path.file_name().and_then(|name| name.to_str());
+            self.filename = Some(name.map(str::to_owned).ok_or_else(|| {
+                Failure::usage(format!("{} has no name that is text", path.display()))
+                    .hint("give one with --name")
+            })?);
+        }
+        self.bytes = read(&path)?.into();
+        Ok(())
     }
 
     fn show(reply: &Kept, screen: &mut Screen) {

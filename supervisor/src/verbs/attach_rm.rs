@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
@@ -35,7 +36,9 @@ impl Verb for AttachRm {
         call.sweep_blobs(Extent::Only([removed.sha256.clone()].into()), Sweep::Remove).await?;
         Ok(removed)
     }
+}
 
+impl Command for AttachRm {
     fn show(reply: &Attachment, screen: &mut Screen) {
         screen.line(format!("Removed {} from {}", printable(&reply.filename), reply.task_id));
     }

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::moment;
 use crate::terminal::{Cell, Screen};
 
@@ -52,11 +53,6 @@ impl Verb for Attachments {
     const EFFECT: Effect = Effect::Read;
     type Reply = Vec<Kept>;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
-        Ok(())
-    }
-
     async fn run(self, call: Call) -> Result<Vec<Kept>, Failure> {
         let id = texts::named(self.task_id)?;
         let (task, actor) = (id.clone(), call.actor.clone());
@@ -69,6 +65,13 @@ impl Verb for Attachments {
         call.provide_files(&task).await?;
         let place = call.place_of();
         Ok(Kept::all(files, &place))
+    }
+}
+
+impl Command for Attachments {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
+        Ok(())
     }
 
     fn show(reply: &Vec<Kept>, screen: &mut Screen) {

@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::details::Details;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::{Screen, printable};
 
 /// So many files that are not in a backup are named.
@@ -59,12 +60,6 @@ impl Verb for Backup {
     const EFFECT: Effect = Effect::Read;
     type Reply = BackedUp;
 
-    fn localize(&mut self, _client: &Client) -> Result<(), Failure> {
-        self.file = std::path::absolute(&self.file)
-            .map_err(|e| Failure::file("resolve the path of", &self.file, &e))?;
-        Ok(())
-    }
-
     fn answered_within(&self) -> Duration {
         Duration::from_hours(24)
     }
@@ -87,6 +82,14 @@ impl Verb for Backup {
             Ok(BackedUp { board, file, bytes: made.bytes, files: made.files, missing })
         });
         copied.await.map_err(|e| Failure::failed(format!("the backup did not finish: {e}")))?
+    }
+}
+
+impl Command for Backup {
+    fn localize(&mut self, _here: &Invocation) -> Result<(), Failure> {
+        self.file = std::path::absolute(&self.file)
+            .map_err(|e| Failure::file("resolve the path of", &self.file, &e))?;
+        Ok(())
     }
 
     fn show(reply: &BackedUp, screen: &mut Screen) {

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, outcome};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
 /// Say that a task cannot go on, and why
@@ -58,29 +59,6 @@ impl Verb for Block {
     const EFFECT: Effect = Effect::Write;
     type Reply = Bulk;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        let mut words = std::mem::take(&mut self.words);
-        if let Some(first) = words.first() {
-            match (first.parse::<TaskId>(), client.worker()) {
-                (Ok(id), _) => {
-                    self.task_id = Some(id);
-                    words.remove(0);
-                }
-                (Err(_), Some(worker)) => self.task_id = Some(worker.task.clone()),
-                (Err(e), None) => return Err(Failure::usage(e.to_string())),
-            }
-        } else if let Some(worker) = client.worker() {
-            self.task_id = Some(worker.task.clone());
-        }
-        if !words.is_empty() {
-            self.reason = Some(words.join(" "));
-        }
-        if self.task_id.is_none() && self.ids.is_empty() {
-            return Err(Failure::usage("no task is named").hint("supervisor block <task> '<reason>'"));
-        }
-        Ok(())
-    }
-
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let kind = self.kind.unwrap_or(BlockKind::NeedsInput);
         let asks = self.question.is_some() || !self.choices.is_empty() || self.free_text;
@@ -114,6 +92,31 @@ impl Verb for Block {
             })
         })
         .await
+    }
+}
+
+impl Command for Block {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        let mut words = std::mem::take(&mut self.words);
+        if let Some(first) = words.first() {
+            match (first.parse::<TaskId>(), here.worker()) {
+                (Ok(id), _) => {
+                    self.task_id = Some(id);
+                    words.remove(0);
+                }
+                (Err(_), Some(worker)) => self.task_id = Some(worker.task.clone()),
+                (Err(e), None) => return Err(Failure::usage(e.to_string())),
+            }
+        } else if let Some(worker) = here.worker() {
+            self.task_id = Some(worker.task.clone());
+        }
+        if !words.is_empty() {
+            self.reason = Some(words.join(" "));
+        }
+        if self.task_id.is_none() && self.ids.is_empty() {
+            return Err(Failure::usage("no task is named").hint("supervisor block <task> '<reason>'"));
+        }
+        Ok(())
     }
 
     fn show(reply: &Bulk, screen: &mut Screen) {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::daemon::{WorkerUids, provide_by_hand};
 use crate::failure::Failure;
 use crate::span::Span;
@@ -74,7 +75,9 @@ impl Verb for Claim {
     fn answered_within(&self) -> Duration {
         MADE
     }
+}
 
+impl Command for Claim {
     fn show(reply: &Claimed, screen: &mut Screen) {
         screen.line(format!("Claimed {} as run {}", reply.task.id, reply.run.id));
         screen.line(format!(

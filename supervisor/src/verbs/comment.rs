@@ -5,8 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
 /// Add a note to a task
@@ -57,9 +58,21 @@ impl Verb for Comment {
     const EFFECT: Effect = Effect::Write;
     type Reply = kernel::Comment;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
+    async fn run(self, call: Call) -> Result<kernel::Comment, Failure> {
+        let id = super::texts::named(self.task_id)?;
+        let author = if call.actor.kind == ActorKind::Worker { None } else { self.author };
+        let body = match self.max_len {
+            Some(most) => trimmed(self.body, most),
+            None => self.body,
+        };
+        call.write(move |board, actor| board.comment(&id, &body, author.as_deref(), actor)).await
+    }
+}
+
+impl Command for Comment {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         let mut words = std::mem::take(&mut self.words);
-        match (words.first().map(|word| word.parse::<TaskId>()), client.worker()) {
+        match (words.first().map(|word| word.parse::<TaskId>()), here.worker()) {
             (Some(Ok(id)), _) => {
                 self.task_id = Some(id);
                 words.remove(0);
@@ -70,16 +83,6 @@ impl Verb for Comment {
         }
         self.body = words.join(" ");
         Ok(())
-    }
-
-    async fn run(self, call: Call) -> Result<kernel::Comment, Failure> {
-        let id = super::texts::named(self.task_id)?;
-        let author = if call.actor.kind == ActorKind::Worker { None } else { self.author };
-        let body = match self.max_len {
-            Some(most) => trimmed(self.body, most),
-            None => self.body,
-        };
-        call.write(move |board, actor| board.comment(&id, &body, author.as_deref(), actor)).await
     }
 
     fn show(reply: &kernel::Comment, screen: &mut Screen) {

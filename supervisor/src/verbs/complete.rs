@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, handed_over};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
 /// Finish a task with its result
@@ -49,11 +50,6 @@ impl Verb for Complete {
     const EFFECT: Effect = Effect::Write;
     type Reply = Bulk;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        texts::from_the_workspace(&mut self.artifacts, client);
-        texts::own_task_if_none(&mut self.task_ids, client)
-    }
-
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         if self.task_ids.len() > 1 && (self.summary.is_some() || self.metadata.is_some()) {
             return Err(Failure::usage("one summary or metadata cannot describe several tasks")
@@ -76,6 +72,13 @@ impl Verb for Complete {
             })
         })
         .await
+    }
+}
+
+impl Command for Complete {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        texts::from_the_workspace(&mut self.artifacts, here);
+        texts::own_task_if_none(&mut self.task_ids, here)
     }
 
     fn show(reply: &Bulk, screen: &mut Screen) {

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::{Screen, printable_lines};
 
 /// Show what a worker sees of a task
@@ -39,11 +40,6 @@ impl Verb for Context {
     const EFFECT: Effect = Effect::Read;
     type Reply = Contextual;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
-        Ok(())
-    }
-
     async fn run(self, call: Call) -> Result<Contextual, Failure> {
         let id = texts::named(self.task_id)?;
         let actor = call.actor.clone();
@@ -56,6 +52,13 @@ impl Verb for Context {
             Ok(Contextual { task_id: id, text: context.text, omitted: context.omitted })
         })
         .await
+    }
+}
+
+impl Command for Context {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
+        Ok(())
     }
 
     fn show(reply: &Contextual, screen: &mut Screen) {

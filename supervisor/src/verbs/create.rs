@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb, person};
-use crate::client::Client;
+use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
 use crate::details;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::moment::{self, When};
 use crate::span::Span;
 use crate::terminal::{Ink, Screen, printable};
@@ -200,16 +201,6 @@ impl Verb for Create {
     const EFFECT: Effect = Effect::Write;
     type Reply = Created;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        if let Some(path) = self.body_file.take() {
-            self.body = Some(texts::read_text(&path)?);
-        }
-        if let Some(text) = &self.workspace {
-            self.workspace = Some(localized(client, text)?);
-        }
-        Ok(())
-    }
-
     async fn run(mut self, call: Call) -> Result<Created, Failure> {
         if call.actor.kind == ActorKind::Worker {
             self.created_by = None;
@@ -252,6 +243,18 @@ impl Verb for Create {
         })
         .await
     }
+}
+
+impl Command for Create {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        if let Some(path) = self.body_file.take() {
+            self.body = Some(texts::read_text(&path)?);
+        }
+        if let Some(text) = &self.workspace {
+            self.workspace = Some(localized(here, text)?);
+        }
+        Ok(())
+    }
 
     fn show(reply: &Created, screen: &mut Screen) {
         let word = if reply.existing { "Exists already" } else { "Created" };
@@ -267,8 +270,8 @@ impl Verb for Create {
 }
 
 /// A workspace as the caller means it: the board's own word comes before the directory that the caller happens to be in.
-pub(super) fn localized(client: &Client, text: &str) -> Result<String, Failure> {
-    match details::workspace(client.root(), client.board(), text) {
+pub(super) fn localized(here: &Invocation, text: &str) -> Result<String, Failure> {
+    match details::workspace(here.root(), here.board(), text) {
         Some(place) => Ok(place),
         None => texts::localized_workspace(text),
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome};
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
@@ -44,7 +45,9 @@ impl Verb for Deny {
         })
         .await
     }
+}
 
+impl Command for Deny {
     fn show(reply: &Bulk, screen: &mut Screen) {
         reply.show("Denied", screen);
     }

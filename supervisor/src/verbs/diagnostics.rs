@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::diagnosis;
 use crate::failure::Failure;
 use crate::moment;
@@ -72,7 +73,9 @@ impl Verb for Diagnostics {
         }
         Ok(found)
     }
+}
 
+impl Command for Diagnostics {
     fn show(reply: &Vec<Diagnosed>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("Nothing is wrong.");

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::daemon::{Claim, Event, Room, TaskKey, Waiting, look};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -135,7 +136,9 @@ impl Verb for Dispatch {
             .collect();
         Ok(Dispatched { spawned, ..plan(&call, Some(0)).await? })
     }
+}
 
+impl Command for Dispatch {
     fn show(reply: &Dispatched, screen: &mut Screen) {
         if reply.spawned.is_empty() {
             screen.line("Nothing to start.");

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{create, texts};
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::span::Span;
 use crate::terminal::Screen;
 
@@ -138,22 +139,24 @@ impl Verb for Edit {
     const EFFECT: Effect = Effect::Write;
     type Reply = Edited;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
-        if let Some(path) = self.body_file.take() {
-            self.body = Some(texts::read_text(&path)?);
-        }
-        if let Some(text) = &self.workspace {
-            self.workspace = Some(create::localized(client, text)?);
-        }
-        Ok(())
-    }
-
     async fn run(self, call: Call) -> Result<Edited, Failure> {
         let id = texts::named(self.task_id.clone())?;
         let warnings = self.warnings();
         let edit = self.change(&call)?;
         call.write(move |board, actor| Ok(Edited { task: board.edit(&id, &edit, actor)?, warnings })).await
+    }
+}
+
+impl Command for Edit {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
+        if let Some(path) = self.body_file.take() {
+            self.body = Some(texts::read_text(&path)?);
+        }
+        if let Some(text) = &self.workspace {
+            self.workspace = Some(create::localized(here, text)?);
+        }
+        Ok(())
     }
 
     fn show(reply: &Edited, screen: &mut Screen) {

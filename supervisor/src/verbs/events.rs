@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{ANSWERED, Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::moment;
 use crate::terminal::{Ink, Screen, printable};
@@ -137,7 +138,9 @@ impl Verb for Events {
             }
         }
     }
+}
 
+impl Command for Events {
     fn show(reply: &EventPage, screen: &mut Screen) {
         if let Some(horizon) = &reply.folded {
             screen.line(screen.paint(Ink::Dim, &starts_later(horizon)));

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::status::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::daemon::REPLY_AGE;
 use crate::failure::Failure;
 use crate::gc::{Ages, Cursor, Deed, Item, Sweep};
@@ -122,7 +123,9 @@ impl Verb for Gc {
             cursor: part.next.map(|next| next.to_string()),
         })
     }
+}
 
+impl Command for Gc {
     fn show(reply: &Collected, screen: &mut Screen) {
         if !reply.removed.is_empty() {
             let what = if reply.dry_run { "WOULD GO" } else { "GONE" };

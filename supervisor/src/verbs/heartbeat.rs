@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
 /// Say that the work on a task is getting on
@@ -31,14 +32,16 @@ impl Verb for Heartbeat {
     const EFFECT: Effect = Effect::Write;
     type Reply = Run;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
-        Ok(())
-    }
-
     async fn run(self, call: Call) -> Result<Run, Failure> {
         let id = texts::named(self.task_id)?;
         call.write(move |board, actor| board.heartbeat(&id, self.note.as_deref(), actor)).await
+    }
+}
+
+impl Command for Heartbeat {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
+        Ok(())
     }
 
     fn show(reply: &Run, screen: &mut Screen) {

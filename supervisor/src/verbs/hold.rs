@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::moment::{self, When};
 use crate::terminal::{Screen, printable};
@@ -88,7 +89,9 @@ impl Verb for Hold {
         })?;
         call.write(move |board, actor| Ok(vec![board.hold_own(&new.reason, until, actor)?])).await
     }
+}
 
+impl Command for Hold {
     fn show(reply: &Vec<kernel::Hold>, screen: &mut Screen) {
         for hold in reply {
             let until = match hold.until {

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::moment;
 use crate::terminal::{Cell, Screen};
@@ -27,7 +28,9 @@ impl Verb for Holds {
     async fn run(self, call: Call) -> Result<Vec<kernel::Hold>, Failure> {
         call.read(|view| view.holds()).await
     }
+}
 
+impl Command for Holds {
     fn show(reply: &Vec<kernel::Hold>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("Nothing is held.");

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen};
 
@@ -34,6 +35,7 @@ impl Verb for Init {
     const NAME: &'static str = "init";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const ON: OnBoard = OnBoard::Made;
     type Reply = Initialised;
 
     async fn run(self, call: Call) -> Result<Initialised, Failure> {
@@ -42,7 +44,9 @@ impl Verb for Init {
         let path = call.service.root().board(&board);
         Ok(Initialised { board, board_id, path, daemon: call.service.daemon().is_some() })
     }
+}
 
+impl Command for Init {
     fn show(reply: &Initialised, screen: &mut Screen) {
         let name = screen.paint(Ink::Bold, reply.board.as_str());
         screen.line(format!("Board {name} is ready: {}", reply.path.display()));

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
@@ -91,7 +92,9 @@ impl Verb for Link {
         })
         .await
     }
+}
 
+impl Command for Link {
     fn show(reply: &Linked, screen: &mut Screen) {
         let note = reply.note.as_deref().map(|note| format!("; {note}")).unwrap_or_default();
         let (child, parent) = (&reply.child_id, &reply.parent_id);
@@ -113,7 +116,9 @@ impl Verb for Unlink {
         })
         .await
     }
+}
 
+impl Command for Unlink {
     fn show(reply: &Linked, screen: &mut Screen) {
         screen.line(format!(
             "Unlinked: {} no longer waits for {} ({})",

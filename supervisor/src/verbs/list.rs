@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::pages::{self, Pages, Wanted};
 use super::{cursor, texts};
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Ink, Screen, printable};
 
@@ -162,7 +163,9 @@ impl Verb for List {
         };
         Ok(wanted.reply::<List>(page.tasks, page.next))
     }
+}
 
+impl Command for List {
     fn show(reply: &Listed, screen: &mut Screen) {
         let (tasks, next) = reply.parts();
         if tasks.is_empty() {

@@ -7,8 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::{Screen, printable_output};
 
 /// The most that one call returns.
@@ -84,11 +86,6 @@ impl Verb for Log {
     const EFFECT: Effect = Effect::Read;
     type Reply = Logged;
 
-    fn localize(&mut self, client: &crate::client::Client) -> Result<(), Failure> {
-        self.task_id = Some(super::texts::own_task(self.task_id.take(), client)?);
-        Ok(())
-    }
-
     async fn run(self, call: Call) -> Result<Logged, Failure> {
         let id = super::texts::named(self.task_id)?;
         let actor = call.actor.clone();
@@ -122,6 +119,13 @@ impl Verb for Log {
             text: String::from_utf8_lossy(&bytes).into_owned(),
             task_id,
         })
+    }
+}
+
+impl Command for Log {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        self.task_id = Some(super::texts::own_task(self.task_id.take(), here)?);
+        Ok(())
     }
 
     fn show(reply: &Logged, screen: &mut Screen) {

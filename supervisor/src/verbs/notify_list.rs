@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Screen};
 
@@ -30,7 +31,9 @@ impl Verb for NotifyList {
         let actor = call.actor.clone();
         call.read(move |view| view.subscriptions(self.task_id.as_ref(), &actor)).await
     }
+}
 
+impl Command for NotifyList {
     fn show(reply: &Vec<Subscription>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("No subscriptions.");

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
@@ -76,7 +77,9 @@ impl Verb for NotifySubscribe {
         })
         .await
     }
+}
 
+impl Command for NotifySubscribe {
     fn show(reply: &Subscribed, screen: &mut Screen) {
         let key = &reply.subscription.key;
         screen.line(format!("Subscribed {} to {}", printable(&chat(key)), key.task_id));

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::notify_subscribe::chat;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
@@ -45,7 +46,9 @@ impl Verb for NotifyUnsubscribe {
         };
         call.write(move |board, actor| board.unsubscribe(&key, actor)).await
     }
+}
 
+impl Command for NotifyUnsubscribe {
     fn show(reply: &Subscription, screen: &mut Screen) {
         screen.line(format!("Unsubscribed {} from {}", printable(&chat(&reply.key)), reply.key.task_id));
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::Edit;
 use super::edit::Edited;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::span::Span;
 use crate::terminal::Screen;
@@ -176,7 +177,9 @@ impl Verb for Patch {
         })
         .await
     }
+}
 
+impl Command for Patch {
     fn show(reply: &Edited, screen: &mut Screen) {
         screen.line(format!("{} ({})", reply.task.id, reply.task.status));
     }

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, One};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
 /// Let tasks leave triage, or go on at once
@@ -86,11 +87,6 @@ impl Verb for Promote {
     const EFFECT: Effect = Effect::Write;
     type Reply = Promoted;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
-        Ok(())
-    }
-
     async fn run(self, call: Call) -> Result<Promoted, Failure> {
         let reason = texts::sentence(&self.reason);
         let force = if self.force { Force::Yes } else { Force::No };
@@ -119,6 +115,13 @@ impl Verb for Promote {
             })
         })
         .await
+    }
+}
+
+impl Command for Promote {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
+        Ok(())
     }
 
     fn show(reply: &Promoted, screen: &mut Screen) {

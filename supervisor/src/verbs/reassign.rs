@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
@@ -71,7 +72,9 @@ impl Verb for Reassign {
         })
         .await
     }
+}
 
+impl Command for Reassign {
     fn show(reply: &Reassigned, screen: &mut Screen) {
         let to = reply.assignee.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
         let note = reply.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();

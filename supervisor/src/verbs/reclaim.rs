@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::pending;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
@@ -57,7 +58,9 @@ impl Verb for Reclaim {
         })
         .await
     }
+}
 
+impl Command for Reclaim {
     fn show(reply: &Reclaimed, screen: &mut Screen) {
         let note = reply.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
         screen.line(format!("Reclaimed {} ({}){note}", reply.task_id, reply.status));

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hold::On;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
@@ -54,7 +55,9 @@ impl Verb for Release {
         })
         .await
     }
+}
 
+impl Command for Release {
     fn show(reply: &Vec<kernel::Hold>, screen: &mut Screen) {
         for hold in reply {
             screen.line(format!("Released {}", printable(&hold.on().to_string())));

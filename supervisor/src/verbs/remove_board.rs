@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::daemon::Event;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -94,7 +95,9 @@ impl Verb for RemoveBoard {
         }
         removed
     }
+}
 
+impl Command for RemoveBoard {
     fn show(reply: &Removed, screen: &mut Screen) {
         let place = match &reply.kept {
             Some(kept) => format!("kept in {}", kept.display()),

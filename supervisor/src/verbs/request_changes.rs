@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, outcome};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
 /// Send the work of a task in review back
@@ -42,13 +43,6 @@ impl Verb for RequestChanges {
     const EFFECT: Effect = Effect::Write;
     type Reply = Bulk;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        let words = std::mem::take(&mut self.words);
-        let (task, reason) = texts::task_and_text(words, false, client)?;
-        (self.task_id, self.reason) = (task, reason);
-        Ok(())
-    }
-
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let id = texts::named(self.task_id)?;
         let reason = self.reason.ok_or_else(|| {
@@ -62,6 +56,15 @@ impl Verb for RequestChanges {
             })
         })
         .await
+    }
+}
+
+impl Command for RequestChanges {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        let words = std::mem::take(&mut self.words);
+        let (task, reason) = texts::task_and_text(words, false, here)?;
+        (self.task_id, self.reason) = (task, reason);
+        Ok(())
     }
 
     fn show(reply: &Bulk, screen: &mut Screen) {

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, handed_over};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
 /// Hand the work on a task to a reviewer
@@ -52,11 +53,6 @@ impl Verb for RequestReview {
     const EFFECT: Effect = Effect::Write;
     type Reply = Bulk;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        texts::from_the_workspace(&mut self.artifacts, client);
-        texts::own_task_if_none(&mut self.task_ids, client)
-    }
-
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         if self.task_ids.is_empty() {
             return Err(Failure::usage("no task is named"));
@@ -88,6 +84,13 @@ impl Verb for RequestReview {
             })
         })
         .await
+    }
+}
+
+impl Command for RequestReview {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        texts::from_the_workspace(&mut self.artifacts, here);
+        texts::own_task_if_none(&mut self.task_ids, here)
     }
 
     fn show(reply: &Bulk, screen: &mut Screen) {

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::pages::{self, Pages, Wanted};
 use super::{cursor, texts};
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::moment;
 use crate::span::brief;
 use crate::terminal::{Cell, Ink, Screen};
@@ -166,11 +167,6 @@ impl Verb for Runs {
     const EFFECT: Effect = Effect::Read;
     type Reply = History;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
-        Ok(())
-    }
-
     async fn run(self, call: Call) -> Result<History, Failure> {
         let wanted = Wanted::by(&self);
         let after = cursor::after(self.cursor.as_deref())?;
@@ -187,6 +183,13 @@ impl Verb for Runs {
         let next = part.rows.last().filter(|_| part.more).map(|last| cursor::sealed(&last.id.to_string()));
         let runs = RunState::among(state.as_ref(), part.rows);
         Ok(wanted.reply::<Runs>(runs, next))
+    }
+}
+
+impl Command for Runs {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
+        Ok(())
     }
 
     fn show(reply: &History, screen: &mut Screen) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, One, pending};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::moment::{self, When};
 use crate::terminal::Screen;
@@ -75,7 +76,9 @@ impl Verb for Schedule {
         })
         .await
     }
+}
 
+impl Command for Schedule {
     fn show(reply: &Scheduled, screen: &mut Screen) {
         let starts = reply.starts_at.map(|at| format!("starts at {}", moment::local(at)));
         for one in &reply.bulk.results {

@@ -8,8 +8,9 @@ use super::attachments::{self, Kept};
 use super::runs::{self, RunState, StateType};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::client::Client;
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::moment;
 use crate::terminal::{Ink, Screen, printable, printable_lines};
 
@@ -87,11 +88,6 @@ impl Verb for Show {
     const EFFECT: Effect = Effect::Read;
     type Reply = Shown;
 
-    fn localize(&mut self, client: &Client) -> Result<(), Failure> {
-        self.task_id = Some(texts::own_task(self.task_id.take(), client)?);
-        Ok(())
-    }
-
     async fn run(self, call: Call) -> Result<Shown, Failure> {
         let id = texts::named(self.task_id)?;
         let actor = call.actor.clone();
@@ -135,6 +131,13 @@ impl Verb for Show {
         let explained = crate::why::explain(&call, vec![shown.task.clone()]).await?;
         shown.why = explained.into_iter().next().and_then(|task| task.why);
         Ok(shown)
+    }
+}
+
+impl Command for Show {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
+        Ok(())
     }
 
     fn show(reply: &Shown, screen: &mut Screen) {

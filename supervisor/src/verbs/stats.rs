@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::span::brief;
 use crate::terminal::Screen;
@@ -35,7 +36,9 @@ impl Verb for Stats {
         })
         .await
     }
+}
 
+impl Command for Stats {
     fn show(reply: &BoardStats, screen: &mut Screen) {
         screen.table(
             ["STATUS", "TASKS"],

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::daemon::{Broken, Event, LiveRun, Phase, Snapshot, Waiting};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -208,7 +209,9 @@ impl Verb for Status {
             now,
         })
     }
+}
 
+impl Command for Status {
     fn show(reply: &StatusReport, screen: &mut Screen) {
         show_daemon(reply, screen);
         if !reply.workers.is_empty() {

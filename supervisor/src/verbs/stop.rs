@@ -4,7 +4,8 @@ use kernel::Clock as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::command::Command;
 use crate::daemon::{Event, StopMode, StopPlan};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -22,6 +23,7 @@ Examples:
   supervisor stop --wait
   supervisor stop --leave     (an upgrade: workers go on, the next daemon has them)
   supervisor stop --kill")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Stop {
     /// End workers now, with TERM, grace and KILL; their tasks go back to ready
     #[arg(long, group = "mode")]
@@ -32,12 +34,17 @@ pub(crate) struct Stop {
     /// Kill workers at once; their tasks go back to ready
     #[arg(long, group = "mode")]
     pub(crate) kill: bool,
+    /// Return only when the daemon has gone
+    #[arg(long)]
+    #[serde(skip)]
+    pub(crate) wait: bool,
 }
 
 impl Verb for Stop {
     const NAME: &'static str = "stop";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Daemon;
+    const ON: OnBoard = OnBoard::Any;
     type Reply = StopPlan;
 
     async fn run(self, call: Call) -> Result<StopPlan, Failure> {
@@ -53,7 +60,9 @@ impl Verb for Stop {
         events.send(Event::Stop(mode, reply)).map_err(|_| gone())?;
         plan.await.map_err(|_| gone())
     }
+}
 
+impl Command for Stop {
     fn show(reply: &StopPlan, screen: &mut Screen) {
         for line in reply.lines(kernel::SystemClock.now()) {
             screen.line(printable(&line));

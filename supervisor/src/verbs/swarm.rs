@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{create, texts};
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen};
 
@@ -152,7 +153,9 @@ impl Verb for Swarm {
         };
         call.write(move |board, actor| Ok(Swarming { swarm: board.swarm(&new, actor)?, warnings })).await
     }
+}
 
+impl Command for Swarm {
     fn show(reply: &Swarming, screen: &mut Screen) {
         let swarm = &reply.swarm;
         let root = screen.paint(Ink::Bold, swarm.root_id.as_str());

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use kernel::{Profile, TaskId};
 
-use crate::client::Client;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 
 /// More than any text of a task may have: reading stops here, and the kernel's limit names the field.
 const READ_LIMIT: u64 = 3 << 20;
@@ -116,9 +116,9 @@ pub(super) fn sentence(words: &[String]) -> Option<String> {
 pub(super) fn task_and_text(
     mut words: Vec<String>,
     others: bool,
-    client: &Client,
+    here: &Invocation,
 ) -> Result<(Option<TaskId>, Option<String>), Failure> {
-    let own = client.worker().map(|worker| worker.task.clone());
+    let own = here.worker().map(|worker| worker.task.clone());
     let task = match words.first().map(|first| first.parse::<TaskId>()) {
         Some(Ok(id)) => {
             words.remove(0);
@@ -126,22 +126,22 @@ pub(super) fn task_and_text(
         }
         Some(Err(e)) => Some(own.ok_or_else(|| Failure::usage(e.to_string()))?),
         None if others => None,
-        None => Some(own_task(None, client)?),
+        None => Some(own_task(None, here)?),
     };
     Ok((task, sentence(&words)))
 }
 
 /// Names the run's own task where no task was named.
-pub(super) fn own_task_if_none(ids: &mut Vec<TaskId>, client: &Client) -> Result<(), Failure> {
+pub(super) fn own_task_if_none(ids: &mut Vec<TaskId>, here: &Invocation) -> Result<(), Failure> {
     if ids.is_empty() {
-        ids.push(own_task(None, client)?);
+        ids.push(own_task(None, here)?);
     }
     Ok(())
 }
 
 /// Inside a run, makes the paths of artifacts mean what they do from the current directory on.
-pub(super) fn from_the_workspace(artifacts: &mut [String], client: &Client) {
-    let Some(workspace) = client.worker().and_then(|_| crate::environment::variable("SUPERVISOR_WORKSPACE"))
+pub(super) fn from_the_workspace(artifacts: &mut [String], here: &Invocation) {
+    let Some(workspace) = here.worker().and_then(|_| crate::environment::variable("SUPERVISOR_WORKSPACE"))
     else {
         return;
     };
@@ -162,8 +162,8 @@ pub(super) fn named(task: Option<TaskId>) -> Result<TaskId, Failure> {
 }
 
 /// The task that was named, or the run's own.
-pub(super) fn own_task(named: Option<TaskId>, client: &Client) -> Result<TaskId, Failure> {
-    named.or_else(|| client.worker().map(|worker| worker.task.clone())).ok_or_else(|| {
+pub(super) fn own_task(named: Option<TaskId>, here: &Invocation) -> Result<TaskId, Failure> {
+    named.or_else(|| here.worker().map(|worker| worker.task.clone())).ok_or_else(|| {
         Failure::usage("no task is named")
             .hint("name one, such as t_0123abcd; only inside a run it may be left out")
     })

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::Bulk;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
@@ -48,7 +49,9 @@ impl Verb for Unarchive {
         })
         .await
     }
+}
 
+impl Command for Unarchive {
     fn show(reply: &Bulk, screen: &mut Screen) {
         reply.show("Unarchived", screen);
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::Bulk;
 use crate::api::{Audience, Call, Effect, Verb};
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
@@ -39,7 +40,9 @@ impl Verb for Unblock {
         })
         .await
     }
+}
 
+impl Command for Unblock {
     fn show(reply: &Bulk, screen: &mut Screen) {
         reply.show("Unblocked", screen);
     }
