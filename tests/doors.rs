@@ -1,6 +1,6 @@
 //! The doors of the daemon: who calls is known before anything else, on every path, and every refusal is a document.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,7 @@ const RESOURCES: &[(&str, &[(&str, Takes)])] = &[
     ("dispatch", &[("POST", Takes::Nothing)]),
     ("events", &[("GET", Takes::Nothing)]),
     ("status", &[("GET", Takes::Nothing)]),
+    ("verbs", &[("GET", Takes::Nothing)]),
     ("stats", &[("GET", Takes::Nothing)]),
 ];
 
@@ -116,11 +117,32 @@ fn problem(what: &str, answer: &Answer, status: u16) -> Value {
 
 #[test]
 fn the_table_of_routes_is_complete() {
-    let mounted: usize =
-        ["api/rest.rs", "api/files.rs"].map(|file| source(file).matches(".route(").count()).iter().sum();
+    let mounted: usize = ["resources/paths.rs", "resources/files.rs"]
+        .map(|file| source(file).matches(".route(").count())
+        .iter()
+        .sum();
     assert_eq!(mounted, RESOURCES.len(), "a path is mounted that the table lacks");
-    let mounted = source("verbs/mod.rs").matches("mount_verb::<").count();
-    assert_eq!(mounted, verbs().len(), "a verb is mounted that has no name, or the other way round");
+}
+
+#[test]
+fn the_api_lists_the_verbs_that_its_caller_may_call() {
+    let fleet = Fleet::boot();
+    let (_, token) = idle_worker(&fleet, &[]);
+    let listed = |http: &Http| -> BTreeMap<String, Value> {
+        let answer = http.send("GET", "/api/v1/verbs", b"");
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let rows: Vec<Value> = serde_json::from_str(&answer.body).unwrap();
+        rows.into_iter().map(|row| (row["name"].as_str().unwrap().to_owned(), row)).collect()
+    };
+
+    let operators = listed(&operator(&fleet));
+    let workers = listed(&workers_door(&fleet).with("authorization", &format!("Bearer {token}")));
+
+    assert_eq!(operators.keys().cloned().collect::<BTreeSet<_>>(), verbs());
+    assert!(operators["create"]["request"]["properties"]["title"].is_object(), "{}", operators["create"]);
+    assert!(workers.contains_key("complete") && !workers.contains_key("stop"), "{:?}", workers.keys());
+    assert!(workers.values().all(|row| row["audience"] == "worker"));
+    assert!(operators.values().filter(|row| row["audience"] == "worker").count() == workers.len());
 }
 
 #[test]
@@ -255,9 +277,10 @@ fn a_workers_token_names_its_board_and_no_other_is_spoken_of() {
     assert_eq!(refusals.len(), 1, "{refusals:?}");
     problem("init", &door.post("/api/v1/verbs/init", &json!({})), 403);
     assert!(!fleet.root().join("boards/new-board").exists());
-    // An operator is told, and makes boards by `init` alone.
+    // An operator is told, and makes boards by `init` alone. Which verbs there are is about no board.
     let operator = operator(&fleet).with("x-supervisor-board", "new-board");
-    for route in routes().iter().filter(|route| !route.path.ends_with("/init")) {
+    let about_no_board = |route: &&Route| route.path.ends_with("/init") || route.path.ends_with("/v1/verbs");
+    for route in routes().iter().filter(|route| !about_no_board(route)) {
         let answer = operator.send(&route.method, &route.with(&task, "1"), b"");
         assert!(answer.status != 200 || route.path.ends_with("/stop"), "{}: {}", route.path, answer.body);
         if route.path.ends_with("/stop") {

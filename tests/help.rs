@@ -4,25 +4,40 @@ use insta::assert_snapshot;
 
 use crate::harness::{Fleet, Output};
 
-/// The verbs that the help lists, but for `help` itself.
-fn verbs(fleet: &Fleet) -> Vec<String> {
+/// The headings of the help above its options, and the words below each.
+fn groups(fleet: &Fleet) -> Vec<(String, Vec<String>)> {
     let help = fleet.cli(["--help"]).ok().stdout;
-    let (_, list) = help.split_once("Commands:\n").unwrap();
-    let list = list.split("\n\n").next().unwrap();
-    list.lines()
-        .map(|line| line.split_whitespace().next().unwrap().to_owned())
-        .filter(|verb| verb != "help")
-        .collect()
+    let (_, list) = help.split_once("Usage: supervisor [OPTIONS] <COMMAND>\n\n").unwrap();
+    let (list, _) = list.split_once("\n\nOptions:\n").unwrap();
+    let group = |text: &str| {
+        let (heading, words) = text.split_once(":\n").unwrap();
+        let words = words.lines().map(|line| line.split_whitespace().next().unwrap().to_owned());
+        (heading.to_owned(), words.collect())
+    };
+    list.split("\n\n").map(group).collect()
+}
+
+/// The verbs that the help lists.
+fn verbs(fleet: &Fleet) -> Vec<String> {
+    groups(fleet).into_iter().flat_map(|(_, words)| words).collect()
+}
+
+#[test]
+fn the_help_lists_what_there_is_in_groups_that_begin_with_the_first_steps() {
+    let groups = groups(&Fleet::offline());
+    let headings: Vec<&str> = groups.iter().map(|(heading, _)| heading.as_str()).collect();
+    assert_eq!(headings, ["Start here", "Tasks", "Runs", "Review and questions", "Boards", "Operations"]);
+    assert_eq!(groups[0].1, ["demo", "daemon", "init", "create", "dispatch", "status"]);
 }
 
 #[test]
 fn the_help_shows_the_first_steps_and_the_exit_codes() {
     let fleet = Fleet::offline();
     let help = fleet.cli(["--help"]).ok().stdout;
-    let (head, rest) = help.split_once("Commands:\n").unwrap();
     // The verbs themselves are walked below.
-    let (_, rest) = rest.split_once("\n\n").unwrap();
-    assert_snapshot!(format!("{head}{rest}"), @r"
+    let (head, _) = help.split_once("Start here:\n").unwrap();
+    let (_, rest) = help.split_once("\n\nOptions:\n").unwrap();
+    assert_snapshot!(format!("{head}Options:\n{rest}"), @r"
     Runs fleets of confined workers from a durable task board
 
     Usage: supervisor [OPTIONS] <COMMAND>

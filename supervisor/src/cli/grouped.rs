@@ -25,9 +25,13 @@ pub(super) fn helped(command: Command) -> Command {
         })
         .collect();
     drop(words);
+    // The parser lists words only in one piece, and options under their headings only together with the words.
+    let mut bare = command.clone().mut_subcommands(|word| word.hide(true)).help_template("{all-args}");
+    let options = bare.render_help().ansi().to_string();
     let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}",
-        groups.concat()
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{}{{after-help}}",
+        groups.concat(),
+        options.trim_end(),
     );
     command.help_template(template)
 }
