@@ -343,7 +343,7 @@ impl Times {
         self.0.push(start.elapsed());
     }
 
-    /// The time that so many percent of them took at most.
+    /// The time that this percentage of them took at most.
     fn percent(&self, percent: usize) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort();

@@ -174,7 +174,7 @@ impl<'a> Board<'a> {
     }
 
     /// Lets the children of a task go on, or holds them back, after it was done or undone.
-    fn regate_children(&self, parent: &TaskId, actor: &str) -> Result<(), Error> {
+    fn reevaluate_children(&self, parent: &TaskId, actor: &str) -> Result<(), Error> {
         for child in links::children(self.conn(), parent)? {
             self.regate(&child, actor)?;
         }

@@ -68,7 +68,7 @@ pub struct Filter {
     pub limit: u32,
     /// Where the page before ended.
     pub cursor: Option<String>,
-    /// The page ends where its texts have so many bytes; one task is always on it.
+    /// The most bytes that the texts of a page have; a page has one task at least.
     pub bytes: usize,
 }
 
@@ -117,7 +117,7 @@ pub struct EventFilter {
     pub assignee: Option<Profile>,
     /// Whether the limit keeps the newest instead of the oldest; the order stays.
     pub newest_first: bool,
-    /// The list ends where its payloads have so many bytes; one event is always on it.
+    /// The most bytes that the payloads of a list have; a list has one event at least.
     pub bytes: usize,
 }
 

@@ -48,7 +48,7 @@ impl Room {
         })
     }
 
-    /// The room of so many bytes.
+    /// Room for this number of bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         Self(bytes)
     }

@@ -21,9 +21,9 @@ use crate::service::{Mode, Service};
 use crate::span::brief;
 
 /// How long a worker looks for a daemon that is away (a restart takes less).
-const WORKER_PATIENCE: Duration = Duration::from_mins(1);
+const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);
 /// How long an operator's command waits for a lock, or for a daemon that holds it and does not answer yet.
-const OPERATOR_PATIENCE: Duration = Duration::from_secs(5);
+const OPERATOR_RETRIES_FOR: Duration = Duration::from_secs(5);
 
 /// How long an answer is waited for before a look at what the daemon does.
 const LOOK: Duration = Duration::from_secs(2);
@@ -107,8 +107,8 @@ impl Client {
         request_id: &str,
         within: Duration,
     ) -> Result<Answer, Failure> {
-        let patience = if self.worker().is_some() { WORKER_PATIENCE } else { OPERATOR_PATIENCE };
-        let until = Instant::now() + patience;
+        let retries_for = if self.worker().is_some() { WORKER_RETRIES_FOR } else { OPERATOR_RETRIES_FOR };
+        let until = Instant::now() + retries_for;
         loop {
             let (address, key) = match self.worker() {
                 Some(worker) => (worker.socket().clone(), None),

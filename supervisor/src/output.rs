@@ -76,7 +76,7 @@ impl Output {
     }
 
     /// Prints text as it is.
-    #[expect(clippy::unused_self, reason = "whoever may print has an Output")]
+    #[expect(clippy::unused_self, reason = "text is printed through an Output alone")]
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
         print(text).map_err(|e| Failure::failed(format!("standard output cannot be written: {e}")))
     }

@@ -61,7 +61,7 @@ impl Board<'_> {
         self.shift(id, &from, change, Telling::new("reopened", Some(payload), &label))?;
         self.set(id, &Field::Failures(0))?;
         self.set(id, &Field::Recurrence(None, 0))?;
-        self.regate_children(id, &label)?;
+        self.reevaluate_children(id, &label)?;
         self.keep_reason(id, "REOPENED", reason, actor)?;
         Ok(Reopened { task: self.expect_task(id)?, begun })
     }

@@ -193,11 +193,11 @@ impl Board<'_> {
             self.tell(&task, Some(run.id), "gave_up", Some(payload), SYSTEM)?;
         }
         match decision.then {
-            Then::Done => self.regate_children(&run.task_id, SYSTEM),
+            Then::Done => self.reevaluate_children(&run.task_id, SYSTEM),
             Then::Archived(crate::status::WasDone::Yes) => {
                 let task = self.expect_task(&run.task_id)?;
                 self.tell(&task, Some(run.id), "archived", None, SYSTEM)?;
-                self.regate_children(&run.task_id, SYSTEM)
+                self.reevaluate_children(&run.task_id, SYSTEM)
             }
             Then::Archived(crate::status::WasDone::No) => self.release_children(&run.task_id, SYSTEM),
             Then::Blocked(_) | Then::Review | Then::Triage | Then::Again(_) => Ok(()),

@@ -212,6 +212,6 @@ impl Board<'_> {
         let payload = json!({ "status": status });
         self.shift(id, from, change, Telling::new("status", Some(payload), label))?;
         self.set(id, &Field::Failures(0))?;
-        self.regate_children(id, label)
+        self.reevaluate_children(id, label)
     }
 }

@@ -176,7 +176,7 @@ impl Board<'_> {
         let run = self.last_completed_run(&task.id)?.map(|run| run.id);
         let telling = Telling { run, ..Telling::new("completed", Some(payload), label) };
         self.shift(&task.id, standing, Change::Completed, telling)?;
-        self.regate_children(&task.id, label)?;
+        self.reevaluate_children(&task.id, label)?;
         self.settled(&task.id, None)
     }
 

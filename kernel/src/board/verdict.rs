@@ -186,7 +186,7 @@ impl Board<'_> {
                     ..Telling::new("completed", Some(completed(&handoff)), &label)
                 };
                 self.shift(&task.id, standing, Change::Completed, telling)?;
-                self.regate_children(&task.id, &label)?;
+                self.reevaluate_children(&task.id, &label)?;
                 self.settled(&task.id, Some(run))
             }
             Verdict::Block(blocking) => self.block_unclaimed(task, standing, &blocking, &label),

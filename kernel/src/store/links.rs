@@ -29,12 +29,12 @@ pub(crate) fn children(conn: &Connection, parent: &TaskId) -> Result<Vec<TaskId>
     list(conn, "SELECT child_id FROM task_links WHERE parent_id = ?1 ORDER BY child_id", parent)
 }
 
-/// Returns whether a task has at least so many parents.
+/// Returns whether a task has at least `count` parents.
 pub(crate) fn has_parents(conn: &Connection, child: &TaskId, count: usize) -> Result<bool, Error> {
     has(conn, "SELECT 1 FROM task_links WHERE child_id = ?1 LIMIT 1 OFFSET ?2", child, count)
 }
 
-/// Returns whether a task has at least so many children.
+/// Returns whether a task has at least `count` children.
 pub(crate) fn has_children(conn: &Connection, parent: &TaskId, count: usize) -> Result<bool, Error> {
     has(conn, "SELECT 1 FROM task_links WHERE parent_id = ?1 LIMIT 1 OFFSET ?2", parent, count)
 }
@@ -120,7 +120,7 @@ pub(crate) fn is_above(conn: &Connection, ancestor: &TaskId, task: &TaskId) -> R
     .map(|found| found.is_some())
 }
 
-/// Gives a task of the tenant `acme` so many more children in one statement.
+/// Gives a task `count` more children of the tenant `acme` in one statement.
 #[cfg(test)]
 pub(crate) fn fill(board: &std::path::Path, parent: &TaskId, count: usize) {
     Connection::open(board)

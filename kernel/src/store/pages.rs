@@ -46,7 +46,7 @@ pub(crate) fn list(conn: &Connection, filter: &Filter) -> Result<(Vec<Task>, Opt
     Ok((tasks, next))
 }
 
-/// Reads tasks until their texts have so many bytes; the next one is never kept.
+/// Reads tasks until their texts reach a number of bytes; the task after that is not kept.
 fn within(rows: &mut Rows<'_>, bytes: usize) -> rusqlite::Result<Found<Task>> {
     let (mut found, mut room) = (Vec::new(), Room::new(bytes));
     while let Some(row) = rows.next()? {

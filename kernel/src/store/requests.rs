@@ -34,7 +34,7 @@ pub(crate) fn reply(conn: &Connection, request: &Request) -> Result<Option<Strin
     }
 }
 
-/// So many replies of one run are kept, the latest: nobody repeats a request after so many others.
+/// How many replies of a run are kept, the latest ones. A client repeats a request before it sends this many others.
 const OF_A_RUN: u32 = 1000;
 
 pub(crate) fn insert(conn: &Connection, request: &Request, reply: &str, now: Timestamp) -> Result<(), Error> {

@@ -68,7 +68,7 @@ pub(super) async fn run(line: &CommandLine, verb: Daemon) -> Result<u8, Failure>
     };
     let ended = daemon::run(root, Extent::Forever, tuning, surface(), announce).await;
     if let Some(path) = &verb.pidfile {
-        // Whoever reads it looks for a daemon that is there.
+        // A reader of the file takes it that the daemon runs.
         drop(std::fs::remove_file(path));
     }
     ended.map(|_| 0)

@@ -92,7 +92,7 @@ impl Unit {
             Ok(given) => given,
             Err(why) => return Handed { gap: Some(why), ..Handed::default() },
         };
-        match self.hindrance() {
+        match self.obstacle() {
             Some(why) => Handed { gap: Some(why), ..Handed::default() },
             None => Handed { gap: lacking(&given), controllers: given },
         }
@@ -150,7 +150,7 @@ impl Unit {
     }
 
     /// Why the group cannot hand controllers on, if something else than this process needs it as it is.
-    fn hindrance(&self) -> Option<String> {
+    fn obstacle(&self) -> Option<String> {
         if self.stands != Stands::Within {
             return None;
         }

@@ -218,7 +218,7 @@ impl Verb for Create {
         if let Some(policy) = &self.policy {
             lanes.policy(policy)?;
         }
-        let mut warnings = Vec::from_iter(hindrance(self.assignee.as_ref(), self.policy.as_deref(), &call));
+        let mut warnings = Vec::from_iter(obstacle(self.assignee.as_ref(), self.policy.as_deref(), &call));
         if self.goal || self.goal_max_turns.is_some() {
             warnings.push(NO_GOALS.to_owned());
         }
@@ -319,7 +319,7 @@ fn unreachable_approver(approver: Option<&str>, call: &Call) -> Option<String> {
 }
 
 /// What will keep a task of this assignee from running as things are.
-pub(super) fn hindrance(assignee: Option<&Profile>, policy: Option<&str>, call: &Call) -> Option<String> {
+pub(super) fn obstacle(assignee: Option<&Profile>, policy: Option<&str>, call: &Call) -> Option<String> {
     let (lanes, config) = (call.service.lanes(), call.service.config());
     match assignee {
         None => Some("nobody is assigned, so nothing runs it: supervisor assign <id> <profile>".to_owned()),

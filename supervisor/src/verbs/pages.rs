@@ -16,7 +16,7 @@ pub(crate) trait Pages: Command {
     /// Whether the caller wants to know where the next page starts.
     fn asks_for_pages(&self) -> bool;
 
-    /// Asks for a page of at most so many rows from a cursor on.
+    /// Asks for a page of at most `limit` rows from a cursor on.
     fn part(self, limit: Option<u32>, cursor: Option<String>) -> Self;
 
     /// How many rows are wanted; all where it says nothing.

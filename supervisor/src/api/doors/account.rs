@@ -39,7 +39,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// A bucket with so many seconds' worth in it, the most that it has.
+    /// A full bucket: it holds this number of seconds' worth.
     pub(super) fn full(rate: u32, seconds: f64, now: Instant) -> Self {
         Bucket { left: f64::from(rate) * seconds, at: now, seconds }
     }

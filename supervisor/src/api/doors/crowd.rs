@@ -111,7 +111,7 @@ impl std::fmt::Display for Bound {
 }
 
 impl Crowd {
-    /// Receives a connection. A refusal costs next to nothing, so whoever opens more than are served is refused.
+    /// Receives a connection. A refusal costs next to nothing, so connections beyond those that are served are refused.
     pub(super) fn enter(self: &Arc<Self>, group: Group, bounds: Bounds, now: Instant) -> Entry {
         let mut members = self.lock();
         if !members.may_open(group, bounds.rate, now) {

@@ -18,7 +18,7 @@ pub(super) fn is_of(group: Group, run: &Run) -> bool {
     }
 }
 
-/// Whether a process is a worker or descends from one. Whoever lost its parent was taken over by the worker's shim.
+/// Whether a process is a worker or descends from one. A process that has lost its parent is a child of the worker's shim.
 fn is_beneath(pid: i32, worker: i32) -> bool {
     let parent = |pid: i32| ProcessStat::of(pid).ok().map(|stat| stat.parent).filter(|parent| *parent > 1);
     let shim = parent(worker);
