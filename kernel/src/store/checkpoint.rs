@@ -16,8 +16,7 @@ pub(crate) fn when_long(conn: &Connection) {
     }
 }
 
-/// Empties the log, unless somebody reads from it at the moment. What fails here is done by a later commit, or by whoever
-/// opens the board next.
+/// Empties the log where no reader uses it. Where this fails, a later commit or the next opening of the board does it.
 pub(crate) fn empty(conn: &Connection) {
     // A reader is not waited for: the next commit may be.
     if conn.busy_timeout(Duration::ZERO).is_ok() {
