@@ -263,10 +263,11 @@ pub(crate) fn print(text: &str) -> std::io::Result<()> {
     }
 }
 
-/// Writes a line to standard error; there is nowhere left to report a failure of that.
+/// Writes a line to standard error, in one piece so that the log of a run cannot put other output into it. There is
+/// nowhere left to report a failure of that.
 pub(crate) fn complain(text: &str) {
-    let mut err = std::io::stderr().lock();
-    drop(writeln!(err, "{}", guarded(text)));
+    let line = format!("{}\n", guarded(text));
+    drop(std::io::stderr().lock().write_all(line.as_bytes()));
 }
 
 #[cfg(test)]
