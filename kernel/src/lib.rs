@@ -28,59 +28,14 @@
 //! ```
 #![warn(clippy::wildcard_enum_match_arm)]
 
-mod actor;
-mod artifact;
-mod authority;
 mod blobs;
 mod board;
-mod clock;
-mod context;
-mod diagnose;
-mod entropy;
-mod error;
-mod filter;
-mod fold;
-mod hold;
-mod id;
-pub mod limits;
-mod note;
-mod outcome;
-mod quota;
+mod model;
 mod readers;
-mod ready;
-mod replay;
-mod request;
-mod retry;
-mod run;
-mod sight;
-mod status;
+mod rules;
 mod store;
-mod subscription;
-mod swarm;
-mod task;
-mod transition;
-mod verdict;
-mod view;
-mod waiting;
-mod words;
 mod writer;
 
-#[cfg(test)]
-mod context_tests;
-#[cfg(test)]
-mod diagnose_tests;
-#[cfg(test)]
-mod event_keys_tests;
-#[cfg(test)]
-mod event_snapshots;
-#[cfg(test)]
-mod fold_tests;
-#[cfg(test)]
-mod history_tests;
-#[cfg(test)]
-mod part_tests;
-#[cfg(test)]
-mod ready_tests;
 #[cfg(test)]
 mod rivals_tests;
 #[cfg(test)]
@@ -88,39 +43,49 @@ mod testing;
 #[cfg(test)]
 mod writer_tests;
 
-pub use actor::{Actor, ActorKind, RunRef};
-pub use authority::DEPTH;
 pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Lack, Published, Sealed, Sweep, Swept, Unswept};
+pub use board::fold::{Folded, Horizon};
+pub use board::replay::Difference;
+pub use board::sight::waiting_count;
+pub use board::view::{Assignee, Candidate, Stats, View};
 pub use board::{
     Answered, AtWork, Board, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact,
     NewAttachment, Placement, Reopened, Settled, Start,
 };
-pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
-pub use context::{Context, ContextLimits, PlaceOf};
-pub use diagnose::{Diagnosed, Diagnostic, Remedy, Severity};
-pub use entropy::{Entropy, SeededEntropy, SystemEntropy};
-pub use error::{Error, ErrorCode, StorageKind};
-pub use filter::{Archived, EventFilter, Filter, Page, Part, Sort};
-pub use fold::{Folded, Horizon};
-pub use hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
-pub use id::{
+pub use model::actor::{Actor, ActorKind, RunRef};
+pub use model::clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
+pub use model::error::{Error, ErrorCode, StorageKind};
+pub use model::filter::{Archived, EventFilter, Filter, Page, Part, Sort};
+pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
+pub use model::id::{
     AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, ParseError, Profile, RequestId, RunId,
     TaskId, Tenant,
 };
-pub use note::{Attachment, Comment, Event};
-pub use outcome::{
+pub use model::limits;
+pub use model::note::{Attachment, Comment, Event};
+pub use model::outcome::{
     Approval, ApprovalClass, BlockKind, Denied, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome,
     Siblings, StopReason,
 };
-pub use quota::{Bound, Quotas, SharedQuotas};
+pub use model::quota::{Bound, Quotas, SharedQuotas};
+pub use model::request::{Caller, Request};
+pub use model::run::{Holder, Purpose, Run, RunStatus};
+pub use model::status::{Change, Gate, Intake, State, Status, Then, WasDone};
+pub use model::subscription::{News, Subscription, SubscriptionKey};
+pub use model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
+pub use model::task::{NewTask, Task};
+pub use model::verdict::{
+    Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,
+};
 pub use readers::Readers;
-pub use ready::{Accounts, Answer, Reach};
-pub use replay::Difference;
-pub use request::{Caller, Request};
-pub use retry::{DEFAULT_FAILURE_LIMIT, counts, pause};
-pub use run::{Holder, Purpose, Run, RunStatus};
-pub use sight::waiting_count;
-pub use status::{Change, Gate, Intake, State, Status, Then, WasDone};
+pub use rules::admission::{Accounts, Answer, Reach};
+pub use rules::authority::DEPTH;
+pub use rules::context::{Context, ContextLimits, PlaceOf};
+pub use rules::diagnose::{Diagnosed, Diagnostic, Remedy, Severity};
+pub use rules::retry::{DEFAULT_FAILURE_LIMIT, counts, pause};
+pub use rules::transition::{IllegalChange, next};
+pub use rules::waiting::{Waiting, WaitingCode};
 pub use store::backup::{BackedUp, Existing, Restored, backup_board, restore_board};
 pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};
@@ -129,11 +94,4 @@ pub use store::left::{Left, leave, take_over};
 pub use store::open::OpenError;
 pub use store::peer::{Adopted, PeerBoard, PeerFile};
 pub use store::repair::{Loss, Repair, repair_board};
-pub use subscription::{News, Subscription, SubscriptionKey};
-pub use swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
-pub use task::{NewTask, Task};
-pub use transition::{IllegalChange, next};
-pub use verdict::{Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind};
-pub use view::{Assignee, Candidate, Stats, View};
-pub use waiting::{Waiting, WaitingCode};
 pub use writer::{Committed, FailPoints, Writer, WriterOptions};

@@ -4,14 +4,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::clock::Clock;
-use crate::error::Error;
+use crate::board::view::View;
+use crate::model::clock::Clock;
+use crate::model::error::Error;
 use crate::store::Connection;
 use crate::store::convert::Step as _;
 use crate::store::open::{self, OpenError};
 use crate::store::presence::Presence;
 use crate::store::transaction;
-use crate::view::View;
 
 /// So many idle connections are kept.
 const IDLE: usize = 8;

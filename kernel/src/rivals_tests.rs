@@ -13,7 +13,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rustix::process::{Signal, getpid, kill_process};
 
-use crate::history_tests::{Act, act, perform};
+use crate::board::history_tests::{Act, act, perform};
 use crate::testing::{Bench, alice, titled};
 use crate::{
     Caller, Error, ManualClock, NewTask, Readers, Request, StorageKind, TaskId, WriterOptions, check_board,

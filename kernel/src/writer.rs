@@ -12,12 +12,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::board::Board;
-use crate::clock::{Clock, SystemClock};
-use crate::entropy::{Entropy, SystemEntropy};
-use crate::error::{Error, StorageKind};
-use crate::id::EventId;
-use crate::quota::SharedQuotas;
-use crate::request::Request;
+use crate::model::clock::{Clock, SystemClock};
+use crate::model::entropy::{Entropy, SystemEntropy};
+use crate::model::error::{Error, StorageKind};
+use crate::model::id::EventId;
+use crate::model::quota::SharedQuotas;
+use crate::model::request::Request;
 use crate::store::Connection;
 use crate::store::open::{self, OpenError};
 use crate::store::presence::Presence;

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use sha2::{Digest as _, Sha256};
 
 use super::{BlobError, Blobs, DRAFT};
-use crate::id::Digest;
-use crate::limits;
+use crate::model::id::Digest;
+use crate::model::limits;
 
 impl Blobs {
     /// Begins a new blob.

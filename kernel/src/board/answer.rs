@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::Board;
-use crate::actor::Actor;
-use crate::authority;
-use crate::error::Error;
-use crate::id::TaskId;
-use crate::limits;
-use crate::outcome::BlockKind;
-use crate::task::Task;
-use crate::verdict::Question;
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::id::TaskId;
+use crate::model::limits;
+use crate::model::outcome::BlockKind;
+use crate::model::task::Task;
+use crate::model::verdict::Question;
+use crate::rules::authority;
 
 /// An answer that was given.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,16 +3,16 @@
 use serde_json::json;
 
 use super::{Board, Settled, Telling, preview};
-use crate::actor::{Actor, ActorKind, approver_name};
-use crate::authority;
-use crate::error::Error;
-use crate::id::TaskId;
-use crate::limits;
-use crate::outcome::{Approval, BlockKind};
-use crate::status::{Change, Gate};
+use crate::model::actor::{Actor, ActorKind, approver_name};
+use crate::model::error::Error;
+use crate::model::id::TaskId;
+use crate::model::limits;
+use crate::model::outcome::{Approval, BlockKind};
+use crate::model::status::{Change, Gate};
+use crate::model::task::{NewTask, Task};
+use crate::model::verdict::{Finding, Question};
+use crate::rules::authority;
 use crate::store::tasks::{self, Field};
-use crate::task::{NewTask, Task};
-use crate::verdict::{Finding, Question};
 
 /// A request tells of so many tasks before; the others are named by `show`.
 const FINDINGS: usize = 20;

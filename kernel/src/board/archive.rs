@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::{Board, Settled};
-use crate::actor::Actor;
-use crate::authority;
-use crate::error::Error;
-use crate::id::{Digest, TaskId};
-use crate::status::Status;
+use crate::board::view::View;
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::id::{Digest, TaskId};
+use crate::model::status::Status;
+use crate::model::task::Task;
+use crate::model::verdict::Verdict;
+use crate::model::words::words;
+use crate::rules::authority;
 use crate::store::events::DELETED;
 use crate::store::{comments, links, tasks};
-use crate::task::Task;
-use crate::verdict::Verdict;
-use crate::view::View;
-use crate::words::words;
 
 words! {
     /// What happens to the children of a task that is archived without being done.

@@ -4,16 +4,16 @@ use serde_json::json;
 
 use super::Board;
 use super::charge::Cost;
-use crate::actor::{Actor, ActorKind};
-use crate::authority;
-use crate::error::Error;
-use crate::id::{AttachmentId, Digest, TaskId};
-use crate::limits;
-use crate::note::Attachment;
-use crate::quota::Bound;
+use crate::model::actor::{Actor, ActorKind};
+use crate::model::error::Error;
+use crate::model::id::{AttachmentId, Digest, TaskId};
+use crate::model::limits;
+use crate::model::note::Attachment;
+use crate::model::quota::Bound;
+use crate::model::task::Task;
+use crate::rules::authority;
 use crate::store::attachments;
 use crate::store::attachments::Origin;
-use crate::task::Task;
 
 /// A file to note on a task. Its bytes are durable already.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl Board<'_> {
     }
 }
 
-impl crate::view::View<'_> {
+impl crate::board::view::View<'_> {
     /// Refuses an attachment before its bytes are taken.
     pub fn may_attach(&self, id: &TaskId, filename: &str, actor: &Actor) -> Result<(), Error> {
         self.task_for(id, actor)?;

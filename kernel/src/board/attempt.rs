@@ -1,7 +1,7 @@
 //! A step that may fail without its neighbours: one task of a bulk verb.
 
 use super::Board;
-use crate::error::Error;
+use crate::model::error::Error;
 use crate::store::transaction;
 
 impl Board<'_> {

@@ -4,17 +4,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Board, Telling};
-use crate::actor::Actor;
-use crate::authority;
-use crate::error::Error;
-use crate::filter::EventFilter;
-use crate::id::TaskId;
-use crate::outcome::BlockKind;
-use crate::status::{Change, Gate, State, Status, Then, WasDone};
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::filter::EventFilter;
+use crate::model::id::TaskId;
+use crate::model::outcome::BlockKind;
+use crate::model::status::{Change, Gate, State, Status, Then, WasDone};
+use crate::model::task::Task;
+use crate::model::verdict::{Blocking, Question};
+use crate::rules::authority;
 use crate::store::links;
 use crate::store::tasks::{Field, Standing};
-use crate::task::Task;
-use crate::verdict::{Blocking, Question};
 
 /// The event of a task that goes out of sight.
 pub(super) const ARCHIVED: &str = "archived";

@@ -1,10 +1,10 @@
 //! What a worker's write costs, and the refusal of what goes beyond its bounds.
 
 use super::Board;
-use crate::actor::Actor;
-use crate::error::Error;
-use crate::id::Tenant;
-use crate::quota::Bound;
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::id::Tenant;
+use crate::model::quota::Bound;
 use crate::store::usage;
 
 /// What one write adds.

@@ -175,7 +175,7 @@ fn a_reply_to_a_worker_has_the_newest_texts_whole_and_says_what_it_leaves_out() 
     let bench = bench(Quotas::default());
     let actor = worker(&bench, "acme");
     let id = own(&actor);
-    let long = "x".repeat(crate::limits::COMMENT);
+    let long = "x".repeat(crate::model::limits::COMMENT);
     bench
         .call(move |board| {
             board.comment(&id, "short and old", None, &alice())?;
@@ -184,7 +184,7 @@ fn a_reply_to_a_worker_has_the_newest_texts_whole_and_says_what_it_leaves_out() 
         .unwrap();
     let thread = bench.readers.with(|view| view.thread(&own(&actor), None, &actor)).unwrap().rows;
     let sizes: Vec<usize> = thread.iter().map(|comment| comment.body.len()).collect();
-    assert_eq!(sizes[3..], [crate::limits::COMMENT; 4]);
+    assert_eq!(sizes[3..], [crate::model::limits::COMMENT; 4]);
     for left_out in &thread[..3] {
         assert!(left_out.body.starts_with("[left out: "), "{}", left_out.body);
     }
@@ -206,7 +206,7 @@ fn a_task_has_no_more_children_than_are_promoted_at_once_and_parents_given_at_it
     let refused = bench.call(move |board| board.create(new, &by)).unwrap_err();
     assert!(refused.to_string().starts_with("links: "), "{refused}");
 
-    crate::store::links::fill(&bench.path, &id, crate::limits::CHILDREN - 2);
+    crate::store::links::fill(&bench.path, &id, crate::model::limits::CHILDREN - 2);
     let refused = bench.call(move |board| board.create(with_parent, &alice())).unwrap_err();
     assert!(refused.to_string().contains("10000 children"), "{refused}");
     assert!(refused.hint().is_some());

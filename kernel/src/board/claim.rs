@@ -5,15 +5,15 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Board, Telling};
-use crate::actor::Actor;
-use crate::authority;
-use crate::error::Error;
-use crate::hold::Target;
-use crate::id::{RunId, TaskId};
-use crate::run::{Holder, Purpose, Run};
-use crate::status::{Change, State};
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::hold::Target;
+use crate::model::id::{RunId, TaskId};
+use crate::model::run::{Holder, Purpose, Run};
+use crate::model::status::{Change, State};
+use crate::model::task::Task;
+use crate::rules::authority;
 use crate::store::runs::{self, Lease, NewRun};
-use crate::task::Task;
 
 /// A task and the run that was opened on it.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,19 +4,19 @@ use serde_json::json;
 
 use super::Board;
 use super::charge::Cost;
-use crate::actor::Actor;
-use crate::authority;
-use crate::error::Error;
-use crate::id::{TaskId, Tenant};
-use crate::limits;
-use crate::outcome::BlockKind;
-use crate::quota::Bound;
-use crate::status::{Change, Gate, State};
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::id::{TaskId, Tenant};
+use crate::model::limits;
+use crate::model::outcome::BlockKind;
+use crate::model::quota::Bound;
+use crate::model::status::{Change, Gate, State};
+use crate::model::task::{NewTask, Task};
+use crate::rules::authority;
+use crate::rules::transition::next;
 use crate::store::events::{self, NewEvent};
 use crate::store::links;
 use crate::store::tasks::{self, Birth};
-use crate::task::{NewTask, Task};
-use crate::transition::next;
 
 /// A task, new or known by its idempotency key.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,16 +5,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Board;
-use crate::actor::{Actor, approver_name};
-use crate::authority;
-use crate::error::Error;
-use crate::id::{Profile, TaskId, Tenant};
-use crate::limits;
-use crate::outcome::Approval;
-use crate::status::Status;
+use crate::model::actor::{Actor, approver_name};
+use crate::model::error::Error;
+use crate::model::id::{Profile, TaskId, Tenant};
+use crate::model::limits;
+use crate::model::outcome::Approval;
+use crate::model::status::Status;
+use crate::model::task::Task;
+use crate::rules::authority;
 use crate::store::runs;
 use crate::store::tasks::{self, Field};
-use crate::task::Task;
 
 /// What to change; what is none stays.
 #[derive(Clone, Debug, Default)]

@@ -6,15 +6,15 @@ use serde_json::json;
 use super::attach::plain;
 use super::finish::SYSTEM;
 use super::{Board, NewAttachment, Telling, preview};
-use crate::actor::Actor;
-use crate::error::{Error, StorageKind};
-use crate::id::RunId;
-use crate::outcome::{BlockKind, EndCause, Ending, Finished, Outcome};
-use crate::retry::Decision;
-use crate::status::{Change, Then};
+use crate::model::actor::Actor;
+use crate::model::error::{Error, StorageKind};
+use crate::model::id::RunId;
+use crate::model::outcome::{BlockKind, EndCause, Ending, Finished, Outcome};
+use crate::model::status::{Change, Then};
+use crate::model::verdict::Blocking;
+use crate::rules::retry::Decision;
 use crate::store::attachments::Origin;
 use crate::store::usage;
-use crate::verdict::Blocking;
 
 /// How many lost artifacts a comment names one by one. The events name all of them.
 const NAMED: usize = 20;
@@ -161,7 +161,7 @@ fn told(lost: &[LostArtifact]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits;
+    use crate::model::limits;
     use crate::testing::{Bench, alice, digest};
     use crate::{EventFilter, Handoff, Status, TaskId};
 

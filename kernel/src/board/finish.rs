@@ -3,18 +3,18 @@
 use serde_json::{Value, json};
 
 use super::{Board, Telling, completed_payload, preview};
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::{RunId, TaskId};
-use crate::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
-use crate::retry::{self, BLOCK_RECURRENCE_LIMIT, Decision, Tally};
-use crate::run::{Purpose, Run};
-use crate::status::{Change, Then};
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{RunId, TaskId};
+use crate::model::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
+use crate::model::run::{Purpose, Run};
+use crate::model::status::{Change, Then};
+use crate::model::verdict::{Blocking, Verdict};
+use crate::rules::retry::{self, BLOCK_RECURRENCE_LIMIT, Decision, Tally};
 use crate::store::delays::{self, Delay};
 use crate::store::runs::{self, Close};
 use crate::store::tasks::{Field, Standing};
 use crate::store::usage;
-use crate::verdict::{Blocking, Verdict};
 
 pub(super) const SYSTEM: &str = "system:supervisor";
 /// The signal that nothing outlives (signal(7)).
@@ -194,12 +194,12 @@ impl Board<'_> {
         }
         match decision.then {
             Then::Done => self.reevaluate_children(&run.task_id, SYSTEM),
-            Then::Archived(crate::status::WasDone::Yes) => {
+            Then::Archived(crate::model::status::WasDone::Yes) => {
                 let task = self.expect_task(&run.task_id)?;
                 self.tell(&task, Some(run.id), "archived", None, SYSTEM)?;
                 self.reevaluate_children(&run.task_id, SYSTEM)
             }
-            Then::Archived(crate::status::WasDone::No) => self.release_children(&run.task_id, SYSTEM),
+            Then::Archived(crate::model::status::WasDone::No) => self.release_children(&run.task_id, SYSTEM),
             Then::Blocked(_) | Then::Review | Then::Triage | Then::Again(_) => Ok(()),
         }
     }

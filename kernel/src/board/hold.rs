@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 
 use super::Board;
 use super::charge::Cost;
-use crate::actor::Actor;
-use crate::authority;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Stance, Target, Within};
-use crate::id::{RunId, TaskId, Tenant};
-use crate::limits;
-use crate::outcome::{EndCause, Ending, Outcome, Siblings};
-use crate::quota::Bound;
-use crate::run::Run;
+use crate::model::actor::Actor;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Stance, Target, Within};
+use crate::model::id::{RunId, TaskId, Tenant};
+use crate::model::limits;
+use crate::model::outcome::{EndCause, Ending, Outcome, Siblings};
+use crate::model::quota::Bound;
+use crate::model::run::Run;
+use crate::model::task::Task;
+use crate::rules::authority;
 use crate::store::events::{self, NewEvent};
 use crate::store::holds::{self, By};
-use crate::task::Task;
 
 const SYSTEM: &str = "system:supervisor";
 /// A run that tries whether a limit is over and is not refused for so long is served.

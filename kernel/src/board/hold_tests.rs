@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::event_snapshots::told;
+use crate::board::event_snapshots::told;
 use crate::testing::{Bench, alice, start, titled};
 use crate::{
     Accounts, Actor, EndCause, Error, Hold, HoldKind, HoldOn, HoldScope, NewHold, NewTask, Outcome, RunId,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use super::{Board, NewAttachment};
-use crate::actor::Actor;
-use crate::authority;
 use crate::blobs::Blobs;
-use crate::error::Error;
-use crate::id::AttachmentId;
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::id::AttachmentId;
+use crate::rules::authority;
 use crate::store::export::{self, Imported};
 use crate::store::peer::{Adopted, PeerBoard};
 use crate::store::{adopt, comments, runs, tasks};

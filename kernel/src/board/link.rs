@@ -7,19 +7,19 @@ use serde_json::json;
 use super::charge::Cost;
 use super::create::too_many_parents;
 use super::{Board, Effect, Settled};
-use crate::actor::{Actor, ActorKind};
-use crate::authority;
-use crate::error::Error;
-use crate::id::TaskId;
-use crate::limits;
-use crate::outcome::{EndCause, Ending, StopReason};
-use crate::quota::Bound;
-use crate::run::{Holder, Run};
-use crate::status::Status;
+use crate::board::view::View;
+use crate::model::actor::{Actor, ActorKind};
+use crate::model::error::Error;
+use crate::model::id::TaskId;
+use crate::model::limits;
+use crate::model::outcome::{EndCause, Ending, StopReason};
+use crate::model::quota::Bound;
+use crate::model::run::{Holder, Run};
+use crate::model::status::Status;
+use crate::model::task::Task;
+use crate::model::verdict::{Destination, VerdictKind};
+use crate::rules::authority;
 use crate::store::{links, runs};
-use crate::task::Task;
-use crate::verdict::{Destination, VerdictKind};
-use crate::view::View;
 
 /// What becomes of a child that somebody works on already when it gets a parent that is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::Board;
 use super::charge::Cost;
-use crate::actor::{Actor, ActorKind};
-use crate::authority;
-use crate::error::Error;
-use crate::id::{RunId, TaskId};
-use crate::limits;
-use crate::note::Comment;
-use crate::quota::Bound;
-use crate::run::Run;
+use crate::model::actor::{Actor, ActorKind};
+use crate::model::error::Error;
+use crate::model::id::{RunId, TaskId};
+use crate::model::limits;
+use crate::model::note::Comment;
+use crate::model::quota::Bound;
+use crate::model::run::Run;
+use crate::rules::authority;
 use crate::store::{comments, runs};
 
 /// Heartbeats without a note leave an event at most this often.

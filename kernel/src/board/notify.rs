@@ -7,16 +7,16 @@
 use serde_json::json;
 
 use super::Board;
-use crate::actor::Actor;
-use crate::authority;
-use crate::error::Error;
-use crate::filter::EventFilter;
-use crate::id::{EventId, TaskId};
-use crate::limits;
-use crate::status::Status;
+use crate::board::view::View;
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::filter::EventFilter;
+use crate::model::id::{EventId, TaskId};
+use crate::model::limits;
+use crate::model::status::Status;
+use crate::model::subscription::{News, Subscription, SubscriptionKey};
+use crate::rules::authority;
 use crate::store::notify;
-use crate::subscription::{News, Subscription, SubscriptionKey};
-use crate::view::View;
 
 impl View<'_> {
     /// Returns the subscriptions that a caller may see, of one task or of all.

@@ -3,20 +3,20 @@
 use serde_json::json;
 
 use super::{Board, Effect, Settled, Telling};
-use crate::actor::Actor;
-use crate::authority;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::{RunId, TaskId};
-use crate::outcome::{BlockKind, EndCause, Ending, StopReason};
-use crate::run::{Holder, Purpose};
-use crate::status::{Change, Gate, State};
+use crate::model::actor::Actor;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{RunId, TaskId};
+use crate::model::outcome::{BlockKind, EndCause, Ending, StopReason};
+use crate::model::run::{Holder, Purpose};
+use crate::model::status::{Change, Gate, State};
+use crate::model::task::Task;
+use crate::model::verdict::{Destination, Verdict};
+use crate::model::words::words;
+use crate::rules::authority;
+use crate::rules::transition::next;
 use crate::store::tasks::{Field, Standing};
 use crate::store::{links, runs};
-use crate::task::Task;
-use crate::transition::next;
-use crate::verdict::{Destination, Verdict};
-use crate::words::words;
 
 words! {
     /// Whether parents that are not done stand in the way.

@@ -3,16 +3,16 @@
 use serde_json::json;
 
 use super::{Board, Settled, Telling, verdict};
-use crate::actor::{Actor, ActorKind};
-use crate::error::Error;
-use crate::id::{Profile, RunId, TaskId};
-use crate::limits;
-use crate::outcome::{Approval, BlockKind, Outcome};
-use crate::run::{Holder, Purpose};
-use crate::status::{Change, State, Status};
+use crate::model::actor::{Actor, ActorKind};
+use crate::model::error::Error;
+use crate::model::id::{Profile, RunId, TaskId};
+use crate::model::limits;
+use crate::model::outcome::{Approval, BlockKind, Outcome};
+use crate::model::run::{Holder, Purpose};
+use crate::model::status::{Change, State, Status};
+use crate::model::task::Task;
+use crate::model::verdict::{Handoff, ReviewRequest, Verdict, VerdictKind};
 use crate::store::tasks::{Field, Standing};
-use crate::task::Task;
-use crate::verdict::{Handoff, ReviewRequest, Verdict, VerdictKind};
 
 impl Board<'_> {
     /// Hands the work on a task to a reviewer: to a profile, or to a person where none is named.

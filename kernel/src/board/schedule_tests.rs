@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::event_snapshots::told;
+use crate::board::event_snapshots::told;
 use crate::testing::{Bench, alice, titled};
 use crate::{
     Clock as _, Effect, EndCause, Ending, Error, Handoff, Intake, NewTask, Outcome, RunId, Settled, Status,

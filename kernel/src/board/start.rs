@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Board, Telling};
-use crate::error::Error;
-use crate::hold::Target;
-use crate::id::{Profile, RunId, TaskId};
-use crate::run::{Holder, Purpose, Run};
-use crate::status::{Change, State};
+use crate::model::error::Error;
+use crate::model::hold::Target;
+use crate::model::id::{Profile, RunId, TaskId};
+use crate::model::run::{Holder, Purpose, Run};
+use crate::model::status::{Change, State};
 use crate::store::runs::{self, NewRun};
 use crate::store::tasks::Field;
 

@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::Board;
-use crate::actor::Actor;
-use crate::authority;
-use crate::error::Error;
-use crate::id::{Profile, TaskId};
-use crate::limits;
-use crate::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
-use crate::task::NewTask;
-use crate::verdict::Handoff;
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::id::{Profile, TaskId};
+use crate::model::limits;
+use crate::model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
+use crate::model::task::NewTask;
+use crate::model::verdict::Handoff;
+use crate::rules::authority;
 
 /// How many workers one swarm may have.
 const WORKERS: usize = 100;

@@ -4,22 +4,22 @@ use serde_json::json;
 
 use super::bring_back::ARCHIVED;
 use super::{Board, Telling, preview};
-use crate::actor::{Actor, ActorKind};
-use crate::artifact;
-use crate::authority;
-use crate::error::Error;
-use crate::id::{RunId, TaskId};
-use crate::limits;
-use crate::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
-use crate::retry::BLOCK_RECURRENCE_LIMIT;
-use crate::run::{Holder, Purpose};
-use crate::status::{Change, Gate, State, Status};
+use crate::model::actor::{Actor, ActorKind};
+use crate::model::error::Error;
+use crate::model::id::{RunId, TaskId};
+use crate::model::limits;
+use crate::model::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
+use crate::model::run::{Holder, Purpose};
+use crate::model::status::{Change, Gate, State, Status};
+use crate::model::task::Task;
+use crate::model::verdict::{Blocking, Handoff, Verdict};
+use crate::model::words::words;
+use crate::rules::artifact;
+use crate::rules::authority;
+use crate::rules::retry::BLOCK_RECURRENCE_LIMIT;
+use crate::rules::transition::in_queue;
 use crate::store::runs::{self, Close, NewRun};
 use crate::store::tasks::{Field, Standing};
-use crate::task::Task;
-use crate::transition::in_queue;
-use crate::verdict::{Blocking, Handoff, Verdict};
-use crate::words::words;
 
 words! {
     /// When a decision takes effect.

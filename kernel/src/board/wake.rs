@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::Board;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::TaskId;
-use crate::outcome::{EndCause, Ending, StopReason};
-use crate::status::Status;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::TaskId;
+use crate::model::outcome::{EndCause, Ending, StopReason};
+use crate::model::status::Status;
 use crate::store::tasks::{self, Field};
 use crate::store::{delays, meta, queue, requests, runs};
 

@@ -19,12 +19,12 @@ use super::convert::Step as _;
 use super::export::{refuse_orphans, require_empty};
 use super::peer::{Adopted, PeerBoard, PeerRow};
 use super::tasks;
-use crate::actor::Actor;
 use crate::board::NewAttachment;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::{AttachmentId, TaskId, Tenant};
-use crate::view::View;
+use crate::board::view::View;
+use crate::model::actor::Actor;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{AttachmentId, TaskId, Tenant};
 
 pub(crate) fn adopt(
     view: &View<'_>,

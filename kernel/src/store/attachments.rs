@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::convert::{Columns, Step as _};
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::{AttachmentId, Digest, RunId, TaskId};
-use crate::note::Attachment;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{AttachmentId, Digest, RunId, TaskId};
+use crate::model::note::Attachment;
 
 const COLUMNS: &str =
     "id, task_id, filename, content_type, size, uploaded_by, sha256, created_at, run_id, artifact";

@@ -10,8 +10,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::open::{self, OpenError, sqlite};
 use super::{bundle, check, create, meta, migrate};
 use crate::blobs::{Blobs, Lack};
-use crate::clock::Timestamp;
-use crate::id::{BoardId, RunId};
+use crate::model::clock::Timestamp;
+use crate::model::id::{BoardId, RunId};
 
 /// What to do where the file of a backup exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

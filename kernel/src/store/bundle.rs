@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::open::{self, OpenError, sqlite};
 use super::{attachments, backup};
 use crate::blobs::{BlobError, Blobs, Flaw, Lack};
-use crate::id::Digest;
+use crate::model::id::Digest;
 
 const TABLES: &str = "
     CREATE TABLE bundled_files (sha256 TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
@@ -102,7 +102,7 @@ fn put_back(blobs: &Blobs, digest: &Digest, bytes: &[u8]) -> Result<(), BlobErro
 pub(super) fn lacking(
     conn: &Connection,
     flaws: &BTreeMap<Digest, Flaw>,
-) -> Result<Vec<Lack>, crate::error::Error> {
+) -> Result<Vec<Lack>, crate::model::error::Error> {
     if flaws.is_empty() {
         return Ok(Vec::new());
     }

@@ -6,9 +6,9 @@ use rusqlite::types::Value as Sql;
 use serde_json::{Value, json};
 
 use super::peer::PeerRow;
-use crate::clock::Timestamp;
-use crate::id::{Profile, TaskId};
-use crate::limits;
+use crate::model::clock::Timestamp;
+use crate::model::id::{Profile, TaskId};
+use crate::model::limits;
 
 /// How many rows a note names.
 const NAMED: usize = 5;

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::attachments;
 use super::export::{hex, unhex};
 use crate::blobs::{BlobError, Blobs, Draft};
-use crate::error::Error;
-use crate::id::Digest;
+use crate::model::error::Error;
+use crate::model::id::Digest;
 use crate::store::Connection;
 
 /// So many bytes are in a line, as twice as many digits.

@@ -3,13 +3,13 @@
 use rusqlite::{Connection, Row, params};
 
 use super::convert::Step as _;
-use crate::actor::ActorKind;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::filter::Part;
-use crate::id::{CommentId, RunId, TaskId};
-use crate::limits::{self, Room};
-use crate::note::Comment;
+use crate::model::actor::ActorKind;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::filter::Part;
+use crate::model::id::{CommentId, RunId, TaskId};
+use crate::model::limits::{self, Room};
+use crate::model::note::Comment;
 
 pub(crate) fn insert(
     conn: &Connection,

@@ -9,14 +9,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::actor::ActorKind;
-use crate::clock::Timestamp;
-use crate::error::{Error, StorageKind};
-use crate::hold::{HoldKind, HoldScope};
-use crate::id::{AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId};
-use crate::outcome::{Approval, ApprovalClass, BlockKind, Outcome, StopReason};
-use crate::run::{Holder, Purpose, RunStatus};
-use crate::status::Status;
+use crate::model::actor::ActorKind;
+use crate::model::clock::Timestamp;
+use crate::model::error::{Error, StorageKind};
+use crate::model::hold::{HoldKind, HoldScope};
+use crate::model::id::{
+    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId,
+};
+use crate::model::outcome::{Approval, ApprovalClass, BlockKind, Outcome, StopReason};
+use crate::model::run::{Holder, Purpose, RunStatus};
+use crate::model::status::Status;
 
 macro_rules! text_columns {
     ($($name:ty),+) => {$(

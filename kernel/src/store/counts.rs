@@ -4,8 +4,8 @@
 use rusqlite::Connection;
 
 use super::convert::Step as _;
-use crate::error::Error;
-use crate::id::Tenant;
+use crate::model::error::Error;
+use crate::model::id::Tenant;
 
 /// What the triggers keep, out of the tasks themselves.
 const COUNTED: &str =

@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 use super::open::{OpenError, look, prepare, reader, sqlite};
 use super::{meta, migrate};
-use crate::clock::{Clock, Timestamp};
-use crate::entropy::Entropy;
-use crate::id::{BoardId, BoardName};
+use crate::model::clock::{Clock, Timestamp};
+use crate::model::entropy::Entropy;
+use crate::model::id::{BoardId, BoardName};
 
 /// What `board.json` beside a board says. Readers ignore unknown fields.
 #[derive(Serialize, Deserialize)]

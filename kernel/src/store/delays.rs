@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::convert::Step as _;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::TaskId;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::TaskId;
 
 /// The end of a task's pause.
 pub(crate) struct Delay<'a> {

@@ -5,13 +5,13 @@ use rusqlite::{Connection, Row, Rows, params, params_from_iter};
 use serde_json::Value;
 
 use super::convert::{Step as _, json, text_or_none, to_json};
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::filter::{EventFilter, Part};
-use crate::id::{EventId, RunId, TaskId};
-use crate::limits::Room;
-use crate::note::Event;
-use crate::status::Change;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::filter::{EventFilter, Part};
+use crate::model::id::{EventId, RunId, TaskId};
+use crate::model::limits::Room;
+use crate::model::note::Event;
+use crate::model::status::Change;
 
 /// The kind of the event that ends a task's history.
 pub(crate) const DELETED: &str = "deleted";

@@ -24,7 +24,7 @@ use super::convert::Step as _;
 use super::repair::{columns, tables};
 use super::{attachments, bundle, meta, migrate, open, usage};
 use crate::blobs::{Blobs, Lack};
-use crate::error::{Error, StorageKind};
+use crate::model::error::{Error, StorageKind};
 
 const FORMAT: &str = "supervisor-board";
 const VERSION: u32 = 1;

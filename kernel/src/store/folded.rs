@@ -4,11 +4,11 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::convert::{Step as _, json, to_json};
 use super::events::Step;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::fold::Horizon;
-use crate::id::{EventId, TaskId};
-use crate::status::State;
+use crate::board::fold::Horizon;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{EventId, TaskId};
+use crate::model::status::State;
 
 pub(crate) fn horizon(conn: &Connection) -> Result<Option<Horizon>, Error> {
     conn.prepare_cached("SELECT event_id, folded_at FROM event_horizon WHERE only = 1")

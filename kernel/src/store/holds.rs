@@ -3,11 +3,11 @@
 use rusqlite::{Connection, Row, params};
 
 use super::convert::Step as _;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::hold::{Hold, HoldOn, NewHold, Within};
-use crate::id::{RunId, Tenant};
-use crate::run::Run;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::hold::{Hold, HoldOn, NewHold, Within};
+use crate::model::id::{RunId, Tenant};
+use crate::model::run::Run;
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Hold> {
     Ok(Hold {

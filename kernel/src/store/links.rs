@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::convert::{Step as _, to_json};
-use crate::error::Error;
-use crate::id::TaskId;
-use crate::status::Status;
+use crate::model::error::Error;
+use crate::model::id::TaskId;
+use crate::model::status::Status;
 
 pub(crate) fn insert(conn: &Connection, parent: &TaskId, child: &TaskId) -> Result<bool, Error> {
     conn.prepare_cached("INSERT OR IGNORE INTO task_links (parent_id, child_id) VALUES (?1, ?2)")

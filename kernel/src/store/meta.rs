@@ -3,9 +3,9 @@
 use rusqlite::{Connection, params};
 
 use super::convert::Step as _;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::{BoardId, BoardName};
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{BoardId, BoardName};
 
 pub(crate) fn insert(
     conn: &Connection,

@@ -3,10 +3,10 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::convert::Step as _;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::{EventId, TaskId, Tenant};
-use crate::subscription::{Subscription, SubscriptionKey};
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{EventId, TaskId, Tenant};
+use crate::model::subscription::{Subscription, SubscriptionKey};
 
 const SUBSCRIPTION: &str = "SELECT s.task_id, s.platform, s.chat_id, s.thread_id, s.user_id, s.notifier_profile, \
     s.created_at, s.last_event_id FROM notify_subs s";

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::convert::Step as _;
 use super::tasks::{TASK, read};
-use crate::error::Error;
-use crate::filter::{Archived, Filter, Part as Found, Sort};
-use crate::id::{Profile, Tenant};
-use crate::limits::Room;
-use crate::status::Status;
-use crate::task::Task;
+use crate::model::error::Error;
+use crate::model::filter::{Archived, Filter, Part as Found, Sort};
+use crate::model::id::{Profile, Tenant};
+use crate::model::limits::Room;
+use crate::model::status::Status;
+use crate::model::task::Task;
 
 /// Lists tasks, and the cursor of the next page.
 pub(crate) fn list(conn: &Connection, filter: &Filter) -> Result<(Vec<Task>, Option<String>), Error> {

@@ -13,7 +13,7 @@ use super::backup::with_end;
 use super::cells::{number, text, word};
 use super::open::{self, OpenError, sqlite};
 use super::repair::{columns, tables};
-use crate::id::AttachmentId;
+use crate::model::id::AttachmentId;
 
 /// The tables that are read; older databases lack some.
 const TABLES: [&str; 7] = [

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{Error, StorageKind};
+use crate::model::error::{Error, StorageKind};
 
 /// What has become of a board's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::convert::{Step as _, text_or_none};
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::{Profile, TaskId, Tenant};
-use crate::view::Candidate;
+use crate::board::view::Candidate;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{Profile, TaskId, Tenant};
 
 /// Returns the pair of tenant and assignee with ready tasks that follows `after`.
 pub(crate) fn next_lane(conn: &Connection, after: (&str, &str)) -> Result<Option<(String, String)>, Error> {

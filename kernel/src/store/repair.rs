@@ -13,8 +13,8 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 use super::backup::{draft_beside, put_aside, sync_dir, with_end};
 use super::open::{self, OpenError, sqlite};
 use super::{check, counts, create, migrate, sequence, usage};
-use crate::clock::Timestamp;
-use crate::id::{BoardId, BoardName};
+use crate::model::clock::Timestamp;
+use crate::model::id::{BoardId, BoardName};
 
 /// What a repair has done.
 #[derive(Clone, Debug, PartialEq, Eq)]

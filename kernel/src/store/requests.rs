@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::convert::Step as _;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::request::{Caller, Request};
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::request::{Caller, Request};
 
 /// Returns the reply to a request, as JSON, where it was answered before.
 ///

@@ -6,14 +6,14 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
 use super::convert::{Columns, Step as _, json, to_json, to_json_or_null};
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::filter::Part;
-use crate::id::{Profile, RunId, TaskId};
-use crate::limits::{self, Room};
-use crate::outcome::{Finished, Outcome, StopReason};
-use crate::run::{Holder, Purpose, Run, RunStatus};
-use crate::verdict::Verdict;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::filter::Part;
+use crate::model::id::{Profile, RunId, TaskId};
+use crate::model::limits::{self, Room};
+use crate::model::outcome::{Finished, Outcome, StopReason};
+use crate::model::run::{Holder, Purpose, Run, RunStatus};
+use crate::model::verdict::Verdict;
 
 /// The columns in the order in which `read` reads them.
 const RUN: &str = "SELECT max_runtime_us, id, task_id, profile, purpose, step_key, status, outcome, summary, error, \

@@ -3,10 +3,10 @@
 use rusqlite::{Connection, params};
 
 use super::convert::Step as _;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::{Profile, TaskId};
-use crate::status::Status;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{Profile, TaskId};
+use crate::model::status::Status;
 
 /// So many are looked at.
 const MOST: u32 = 10_000;

@@ -7,13 +7,13 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::convert::{Columns, Step as _, json, to_json};
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::{Profile, RunId, TaskId};
-use crate::outcome::{Approval, BlockKind};
-use crate::status::{State, Status, WasDone};
-use crate::task::{NewTask, Task};
-use crate::verdict::{Blocking, Question, Verdict};
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{Profile, RunId, TaskId};
+use crate::model::outcome::{Approval, BlockKind};
+use crate::model::status::{State, Status, WasDone};
+use crate::model::task::{NewTask, Task};
+use crate::model::verdict::{Blocking, Question, Verdict};
 
 /// The columns in the order in which `read` reads them.
 pub(crate) const TASK: &str = "SELECT t.workspace, t.id, t.title, t.body, t.assignee, t.reviewer, t.work_by, t.status, t.priority, \
@@ -361,7 +361,7 @@ pub(crate) enum Field<'a> {
     Reviewer(Option<&'a Profile>),
     WorkBy(&'a str),
     Approval(Approval),
-    Tenant(&'a crate::id::Tenant),
+    Tenant(&'a crate::model::id::Tenant),
     MaxRuntime(std::time::Duration),
     Policy(&'a str),
     Workspace(&'a str),

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::convert::Step as _;
-use crate::error::{COMMIT, Error};
+use crate::model::error::{COMMIT, Error};
 
 pub(crate) fn begin(conn: &Connection) -> Result<(), Error> {
     conn.execute_batch("BEGIN IMMEDIATE").step("begin a transaction")

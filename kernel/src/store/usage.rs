@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::convert::Step as _;
-use crate::error::Error;
-use crate::id::RunId;
-use crate::quota::Bound;
+use crate::model::error::Error;
+use crate::model::id::RunId;
+use crate::model::quota::Bound;
 
 /// What the tenants' triggers keep, out of the rows themselves.
 const KEPT: &str = "SELECT tenant, sum(entries) AS entries, sum(bytes) AS bytes, sum(events) AS events FROM (\

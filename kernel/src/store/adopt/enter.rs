@@ -3,17 +3,17 @@
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use crate::actor::Actor;
-use crate::error::Error;
-use crate::id::{RunId, TaskId, Tenant};
-use crate::outcome::{BlockKind, Outcome};
-use crate::status::{Change, Gate, Intake, State, Then, WasDone};
+use crate::board::view::View;
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::id::{RunId, TaskId, Tenant};
+use crate::model::outcome::{BlockKind, Outcome};
+use crate::model::status::{Change, Gate, Intake, State, Then, WasDone};
+use crate::rules::transition::next;
 use crate::store::cells::{Notes, moment, number, text, word};
 use crate::store::convert::Step as _;
 use crate::store::events::{self, NewEvent};
 use crate::store::peer::PeerRow;
-use crate::transition::next;
-use crate::view::View;
 
 /// The way that leads to where a task stands, in this program's changes, and why it is blocked.
 fn way(

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Connection, params};
 
 use crate::board::NewAttachment;
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::id::{AttachmentId, TaskId};
-use crate::outcome::Outcome;
+use crate::board::view::View;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{AttachmentId, TaskId};
+use crate::model::outcome::Outcome;
 use crate::store::cells::{Notes, moment, moment_or, number, object, owner, profile, text, word};
 use crate::store::convert::Step as _;
 use crate::store::links;
 use crate::store::peer::PeerRow;
-use crate::view::View;
 
 /// The limit of a task's runs, or of a run.
 pub(super) fn runtime(row: &PeerRow, notes: &mut Notes) -> Option<i64> {

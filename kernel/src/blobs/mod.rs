@@ -1,0 +1,427 @@
+//! The bytes of attachments: files in a directory beside the board, each named by the SHA-256 of what is in it.
+//!
+//! A blob is durable before a row may name it, so an acknowledged attachment has its bytes, and a crash leaves at most
+//! a blob that no row names. Whoever publishes a blob holds the directory's lock, shared, until its row is committed; a
+//! [sweep](Blobs::sweep) takes the lock for itself, so it never sees a blob whose row is still on its way.
+
+mod draft;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+pub use self::draft::{Draft, Published, Sealed};
+use crate::model::error::{Error, StorageKind};
+use crate::model::id::Digest;
+use crate::model::limits;
+use crate::model::note::Attachment;
+
+/// The name of the directory beside the board's file.
+const DIRECTORY: &str = "attachments";
+/// What the name of a blob begins with as long as it is being written.
+const DRAFT: &str = ".new-";
+
+/// A step on the files of attachments that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BlobError {
+    /// There is more than an attachment may have.
+    #[error("it has more than {} bytes ({} MiB), the limit of an attachment", limits::ATTACHMENT, limits::ATTACHMENT >> 20)]
+    TooLarge,
+    /// What was to be stored could not be read.
+    #[error("failed to read what is to be stored: {0}")]
+    Source(#[source] io::Error),
+    /// The file system failed.
+    #[error("failed to {step} {}: {source}", path.display())]
+    Io {
+        /// The step.
+        step: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl From<BlobError> for Error {
+    fn from(error: BlobError) -> Self {
+        let kind = match &error {
+            BlobError::TooLarge => {
+                return Error::invalid(
+                    "file",
+                    error.to_string(),
+                    "split or compress it, or keep it elsewhere",
+                );
+            }
+            BlobError::Source(_) => StorageKind::Io,
+            BlobError::Io { source, .. } => trouble(source.kind()),
+        };
+        Error::Storage { kind, step: "keep the attached file", source: Arc::new(error) }
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
+fn trouble(kind: io::ErrorKind) -> StorageKind {
+    match kind {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StorageKind::Full,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StorageKind::ReadOnly,
+        _ => StorageKind::Io,
+    }
+}
+
+/// The blobs of one board.
+#[derive(Clone, Debug)]
+pub struct Blobs {
+    dir: PathBuf,
+}
+
+/// What is wrong with a blob that a row names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// There is no such file.
+    Missing,
+    /// Its bytes are not those that its name promises.
+    Altered,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Flaw::Missing => "its bytes are missing",
+            Flaw::Altered => "its bytes are not those that were attached",
+        })
+    }
+}
+
+/// An attachment that is not whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lack {
+    /// The attachment.
+    pub file: Attachment,
+    /// What is wrong with its bytes.
+    pub flaw: Flaw,
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Attachment { id, filename, task_id, .. } = &self.file;
+        write!(f, "attachment {id} ({filename}) of {task_id}: {}", self.flaw)
+    }
+}
+
+/// Keeps sweeps away until it is dropped.
+#[derive(Debug)]
+pub struct Unswept {
+    _guard: Option<File>,
+}
+
+/// Which blobs a sweep looks at.
+#[derive(Clone, Debug)]
+pub enum Extent {
+    /// All, and drafts that nobody writes any more.
+    All,
+    /// These.
+    Only(BTreeSet<Digest>),
+}
+
+/// Whether a sweep removes what it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// It does.
+    Remove,
+    /// It only says what it would remove.
+    Look,
+}
+
+/// What a sweep has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// The files that no row names, each with its length in bytes.
+    pub files: Vec<(PathBuf, u64)>,
+}
+
+impl Blobs {
+    /// Returns the blobs of the board at `path`. Nothing is touched; the directory is made with the first blob.
+    pub fn beside(path: &Path) -> Self {
+        Self { dir: path.with_file_name(DIRECTORY) }
+    }
+
+    /// Returns the directory.
+    pub fn directory(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns where a blob is kept.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        self.dir.join(digest.as_str())
+    }
+
+    /// Opens a blob to read.
+    pub fn open(&self, digest: &Digest) -> Result<File, BlobError> {
+        let path = self.path(digest);
+        let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC).bits();
+        let flags = i32::try_from(flags).unwrap_or_default();
+        OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(|source| BlobError::Io {
+            step: "open",
+            path,
+            source,
+        })
+    }
+
+    /// Returns the directory, made if it is not there: a place for files that nobody else may see.
+    pub fn private(&self) -> Result<&Path, BlobError> {
+        self.make_directory()?;
+        Ok(&self.dir)
+    }
+
+    /// Reads a blob and compares it with its name; none where all is well.
+    pub fn examine(&self, digest: &Digest) -> Result<Option<Flaw>, BlobError> {
+        let mut file = match self.open(digest) {
+            Ok(file) => file,
+            Err(BlobError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(Some(Flaw::Missing));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0_u8; 64 * 1024];
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => hash.update(buffer.get(..n).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(BlobError::Io { step: "read", path: self.path(digest), source }),
+            }
+        }
+        Ok((Digest::of(hash) != *digest).then_some(Flaw::Altered))
+    }
+
+    /// Reads a blob whole; what is wrong with it where it is not what its name promises.
+    pub fn read(&self, digest: &Digest) -> Result<Result<Vec<u8>, Flaw>, BlobError> {
+        let file = match self.open(digest) {
+            Ok(file) => file,
+            Err(BlobError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(Err(Flaw::Missing));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut bytes = Vec::new();
+        // What is longer is no attachment, whatever became of the file.
+        file.take(limits::ATTACHMENT + 1).read_to_end(&mut bytes).map_err(|source| BlobError::Io {
+            step: "read",
+            path: self.path(digest),
+            source,
+        })?;
+        let found = Digest::of(Sha256::new_with_prefix(&bytes));
+        Ok(if found == *digest { Ok(bytes) } else { Err(Flaw::Altered) })
+    }
+
+    /// Keeps sweeps away while many blobs are read or stored. Where there is no directory yet, there is nothing to keep.
+    pub fn unswept(&self) -> Result<Unswept, BlobError> {
+        match self.share() {
+            Ok(guard) => Ok(Unswept { _guard: Some(guard) }),
+            Err(BlobError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(Unswept { _guard: None })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Finds the blobs that no row names. `named` tells, once nothing is on its way, which ones rows do name.
+    pub fn sweep<E: From<BlobError>>(
+        &self,
+        extent: &Extent,
+        sweep: Sweep,
+        named: impl FnOnce() -> Result<BTreeSet<Digest>, E>,
+    ) -> Result<Swept, E> {
+        let dir = match File::open(&self.dir) {
+            Ok(dir) => dir,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Swept::default()),
+            Err(source) => return Err(self.failed("open", source).into()),
+        };
+        dir.lock().map_err(|source| self.failed("lock", source))?;
+        let named = named()?;
+        let mut swept = Swept::default();
+        for path in self.candidates(extent)? {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let unwanted = match name.parse::<Digest>() {
+                Ok(digest) => !named.contains(&digest),
+                Err(_) => name.starts_with(DRAFT) && is_abandoned(&path),
+            };
+            // A name of neither kind is not ours.
+            let Some(meta) = unwanted.then(|| path.symlink_metadata().ok()).flatten() else { continue };
+            if sweep == Sweep::Remove {
+                std::fs::remove_file(&path).map_err(|source| BlobError::Io {
+                    step: "remove",
+                    path: path.clone(),
+                    source,
+                })?;
+            }
+            swept.files.push((path, meta.len()));
+        }
+        Ok(swept)
+    }
+
+    fn candidates(&self, extent: &Extent) -> Result<Vec<PathBuf>, BlobError> {
+        match extent {
+            Extent::Only(digests) => Ok(digests.iter().map(|digest| self.path(digest)).collect()),
+            Extent::All => {
+                let entries = std::fs::read_dir(&self.dir).map_err(|source| self.failed("list", source))?;
+                let mut paths = Vec::new();
+                for entry in entries {
+                    paths.push(entry.map_err(|source| self.failed("list", source))?.path());
+                }
+                paths.sort();
+                Ok(paths)
+            }
+        }
+    }
+
+    fn share(&self) -> Result<File, BlobError> {
+        let dir = File::open(&self.dir).map_err(|source| self.failed("open", source))?;
+        dir.lock_shared().map_err(|source| self.failed("lock", source))?;
+        Ok(dir)
+    }
+
+    fn make_directory(&self) -> Result<(), BlobError> {
+        match DirBuilder::new().mode(0o700).create(&self.dir) {
+            Ok(()) => {
+                let parent = self.dir.parent().unwrap_or(&self.dir);
+                File::open(parent)
+                    .and_then(|parent| parent.sync_all())
+                    .map_err(|source| self.failed("make", source))
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(source) => Err(self.failed("make", source)),
+        }
+    }
+
+    fn failed(&self, step: &'static str, source: io::Error) -> BlobError {
+        BlobError::Io { step, path: self.dir.clone(), source }
+    }
+}
+
+/// Whether nobody writes a draft any more: its writer holds its lock for as long as it lives.
+fn is_abandoned(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn bench() -> (tempfile::TempDir, Blobs) {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = Blobs::beside(&dir.path().join("board.db"));
+        (dir, blobs)
+    }
+
+    fn names(blobs: &Blobs) -> Vec<String> {
+        let entries = std::fs::read_dir(blobs.directory()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_blob_is_named_by_its_content_and_nobody_else_may_read_it() {
+        let (_dir, blobs) = bench();
+        let blob = blobs.store(&mut &b"abc"[..]).unwrap();
+        // FIPS 180-2, appendix B.1.
+        let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!((blob.digest.as_str(), blob.size), (known, 3));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(blobs.directory()), mode(&blobs.path(&blob.digest))), (0o700, 0o600));
+        let again = blobs.store(&mut &b"abc"[..]).unwrap();
+        assert_eq!(again.digest, blob.digest);
+        assert_eq!(names(&blobs), [known]);
+    }
+
+    #[test]
+    fn a_blob_has_up_to_25_mib_and_not_a_byte_more() {
+        let (_dir, blobs) = bench();
+        assert_eq!(limits::ATTACHMENT, 25 << 20);
+        let whole = blobs.store(&mut io::repeat(7).take(limits::ATTACHMENT)).unwrap();
+        assert_eq!(whole.size, limits::ATTACHMENT);
+        let error = blobs.store(&mut io::repeat(7).take(limits::ATTACHMENT + 1)).unwrap_err();
+        assert!(matches!(error, BlobError::TooLarge), "{error}");
+        assert_eq!(names(&blobs).len(), 1, "the draft is gone");
+    }
+
+    #[test]
+    fn what_is_sealed_has_no_name_until_it_is_published_and_is_gone_if_it_never_is() {
+        let (_dir, blobs) = bench();
+        let seal = || {
+            let mut draft = blobs.draft().unwrap();
+            draft.write(b"abc").unwrap();
+            draft.seal().unwrap()
+        };
+        let refused = seal();
+        assert!(!blobs.path(&refused.digest).exists());
+        drop(refused);
+        assert!(names(&blobs).is_empty());
+        let accepted = seal().publish().unwrap();
+        assert_eq!(names(&blobs), [accepted.digest.as_str()]);
+    }
+
+    #[test]
+    fn a_sweep_removes_what_no_row_names_and_leaves_what_one_does() {
+        let (_dir, blobs) = bench();
+        let kept = blobs.store(&mut &b"kept"[..]).unwrap().digest;
+        let lost = blobs.store(&mut &b"lost"[..]).unwrap().digest;
+        std::fs::write(blobs.directory().join("README"), "a person's").unwrap();
+        let named = || Ok::<_, BlobError>(BTreeSet::from([kept.clone()]));
+        let seen = blobs.sweep(&Extent::All, Sweep::Look, named).unwrap();
+        assert_eq!(seen.files, [(blobs.path(&lost), 4)]);
+        assert!(blobs.path(&lost).exists());
+        assert_eq!(blobs.sweep(&Extent::All, Sweep::Remove, named).unwrap(), seen);
+        assert!(blobs.path(&kept).exists() && !blobs.path(&lost).exists());
+        assert!(blobs.directory().join("README").exists());
+    }
+
+    #[test]
+    fn a_sweep_and_a_blob_whose_row_is_on_its_way_exclude_each_other() {
+        let (_dir, blobs) = bench();
+        let blob = blobs.store(&mut &b"new"[..]).unwrap();
+        let dir = || File::open(blobs.directory()).unwrap();
+        assert!(dir().try_lock().is_err(), "a sweep would have to wait");
+        let digest = blob.digest.clone();
+        drop(blob);
+        assert!(dir().try_lock().is_ok());
+        let named = || {
+            assert!(dir().try_lock_shared().is_err(), "nothing is published while rows are read");
+            Ok::<_, BlobError>(BTreeSet::from([digest.clone()]))
+        };
+        assert_eq!(blobs.sweep(&Extent::All, Sweep::Remove, named).unwrap(), Swept::default());
+    }
+
+    #[test]
+    fn a_sweep_takes_dead_drafts_and_spares_living_ones() {
+        let (_dir, blobs) = bench();
+        let mut living = blobs.draft().unwrap();
+        living.write(b"half").unwrap();
+        let dead = blobs.directory().join(".new-dead");
+        std::fs::write(&dead, "half").unwrap();
+        let swept = blobs.sweep(&Extent::All, Sweep::Remove, || Ok::<_, BlobError>(BTreeSet::new())).unwrap();
+        assert_eq!(swept.files, [(dead, 4)]);
+        assert_eq!(living.publish().unwrap().size, 4);
+    }
+
+    #[test]
+    fn a_spoiled_blob_is_known_and_storing_it_again_heals_it() {
+        let (_dir, blobs) = bench();
+        let digest = blobs.store(&mut &b"good"[..]).unwrap().digest;
+        assert_eq!(blobs.examine(&digest).unwrap(), None);
+        std::fs::write(blobs.path(&digest), "evil").unwrap();
+        assert_eq!(blobs.examine(&digest).unwrap(), Some(Flaw::Altered));
+        drop(blobs.store(&mut &b"good"[..]).unwrap());
+        assert_eq!(blobs.examine(&digest).unwrap(), None);
+        std::fs::remove_file(blobs.path(&digest)).unwrap();
+        assert_eq!(blobs.examine(&digest).unwrap(), Some(Flaw::Missing));
+    }
+}

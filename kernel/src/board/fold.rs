@@ -1,0 +1,86 @@
+//! Old events folded into a snapshot: the log then starts later, and replays from there to the same board.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::board::Board;
+use crate::board::view::View;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::id::{EventId, TaskId};
+use crate::model::status::State;
+use crate::rules::transition::next;
+use crate::store::events::Step;
+use crate::store::folded;
+
+/// Where a log starts whose older events were folded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Horizon {
+    /// The last event that is not in the log any more.
+    pub through: EventId,
+    /// When it was folded.
+    pub at: Timestamp,
+}
+
+/// What a step of folding did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Folded {
+    /// How many events are gone.
+    pub events: u64,
+    /// How many bytes of text they had.
+    pub bytes: u64,
+}
+
+impl Board<'_> {
+    /// Folds the oldest events, at most `limit` of those before a moment, and removes them. Nothing folded means that
+    /// there are none. What is left replays to the same board ([`View::replay`]), also after a crash: a step is all or
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for an event that the state machine does not allow: it is evidence, and stays.
+    pub fn fold_events(&mut self, before: Timestamp, limit: u32) -> Result<Folded, Error> {
+        let old = folded::oldest(self.conn, before, limit)?;
+        let Some(last) = old.last().map(|event| event.id) else { return Ok(Folded::default()) };
+        let mut states: BTreeMap<TaskId, Option<State>> = BTreeMap::new();
+        let mut done = Folded::default();
+        for event in old {
+            done.events += 1;
+            done.bytes += event.bytes;
+            let Some((task, step)) = event.step else { continue };
+            let from = match states.get(&task) {
+                Some(state) => *state,
+                None => folded::state(self.conn, &task)?,
+            };
+            let to = match step {
+                Step::Deleted => None,
+                Step::Moved(change) => Some(next(from, change).map_err(|error| {
+                    Error::conflict(
+                        format!("event {} of {task} makes no sense: {error}", event.id),
+                        "it was not folded; `supervisor doctor --replay` says where log and board differ",
+                    )
+                })?),
+            };
+            states.insert(task, to);
+        }
+        for (task, state) in states {
+            folded::store(self.conn, &task, state)?;
+        }
+        folded::cut(self.conn, last, self.now())?;
+        Ok(done)
+    }
+}
+
+impl View<'_> {
+    /// Returns where the log starts, if older events were folded.
+    pub fn horizon(&self) -> Result<Option<Horizon>, Error> {
+        folded::horizon(self.conn)
+    }
+
+    /// Returns what folding every event before a moment would do.
+    pub fn foldable(&self, before: Timestamp) -> Result<Folded, Error> {
+        let (events, bytes) = folded::count(self.conn, before)?;
+        Ok(Folded { events, bytes })
+    }
+}

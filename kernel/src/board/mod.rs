@@ -1,0 +1,296 @@
+//! The writes: every rule of the board, each with its event in the same transaction.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::board::view::View;
+use crate::model::actor::Actor;
+use crate::model::clock::{Clock, Timestamp};
+use crate::model::entropy::Entropy;
+use crate::model::error::Error;
+use crate::model::id::{RunId, TaskId};
+use crate::model::outcome::BlockKind;
+use crate::model::quota::Quotas;
+use crate::model::status::{Change, State, Status};
+use crate::model::task::Task;
+use crate::model::verdict::Blocking;
+use crate::rules::transition::{in_queue, next};
+use crate::store::Connection;
+use crate::store::events::{self, NewEvent};
+use crate::store::links;
+use crate::store::tasks::{self, Standing};
+
+mod answer;
+mod approval;
+mod archive;
+mod attach;
+mod attempt;
+mod bring_back;
+mod charge;
+mod claim;
+mod create;
+mod edit;
+mod end;
+mod finish;
+pub(crate) mod fold;
+mod hold;
+mod import;
+mod link;
+mod note;
+mod notify;
+mod release;
+pub(crate) mod replay;
+mod review;
+pub(crate) mod sight;
+mod start;
+mod swarm;
+mod verdict;
+pub(crate) mod view;
+mod wake;
+
+pub use answer::Answered;
+pub use archive::Detach;
+pub use attach::NewAttachment;
+pub use bring_back::Reopened;
+pub use claim::Claimed;
+pub use create::Created;
+pub use edit::Edit;
+pub use end::{Handed, LostArtifact};
+pub use link::AtWork;
+pub use release::Force;
+pub use start::{Placement, Start};
+pub use verdict::{Effect, Settled};
+
+/// The writes of one transaction. Reads see what was written before in it.
+pub struct Board<'a> {
+    view: View<'a>,
+    entropy: &'a dyn Entropy,
+    quotas: Arc<Quotas>,
+}
+
+impl fmt::Debug for Board<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Board").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Deref for Board<'a> {
+    type Target = View<'a>;
+
+    fn deref(&self) -> &View<'a> {
+        &self.view
+    }
+}
+
+/// What goes with a transition: who, why, and which event tells of it.
+struct Telling<'a> {
+    kind: &'a str,
+    payload: Option<Value>,
+    run: Option<RunId>,
+    blocking: Option<&'a Blocking>,
+    actor: &'a str,
+}
+
+impl<'a> Telling<'a> {
+    fn new(kind: &'a str, payload: Option<Value>, actor: &'a str) -> Self {
+        Self { kind, payload, run: None, blocking: None, actor }
+    }
+}
+
+impl<'a> Board<'a> {
+    pub(crate) fn new(
+        conn: &'a Connection,
+        clock: &'a dyn Clock,
+        entropy: &'a dyn Entropy,
+        quotas: Arc<Quotas>,
+    ) -> Self {
+        Self { view: View { conn, clock }, entropy, quotas }
+    }
+
+    fn conn(&self) -> &'a Connection {
+        self.view.conn
+    }
+
+    fn standing(&self, id: &TaskId) -> Result<Standing, Error> {
+        tasks::standing(self.conn(), id)?.ok_or_else(|| Error::missing("task", id))
+    }
+
+    /// Returns a task that the caller may see; refuses a worker whose run has ended.
+    fn admit(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
+        self.task_for(id, actor)
+    }
+
+    /// Moves a task and appends the event that tells of it. The only way a status changes.
+    fn shift(
+        &self,
+        id: &TaskId,
+        from: &Standing,
+        change: Change,
+        telling: Telling<'_>,
+    ) -> Result<State, Error> {
+        let to = next(Some(from.state), change).map_err(|_| illegal(id, from.state, change))?;
+        let now = self.now();
+        if !tasks::set_state(self.conn(), id, from.state, to, telling.blocking, now)? {
+            return Err(Error::conflict(
+                format!("{id} has changed meanwhile"),
+                "nothing was done; try again",
+            ));
+        }
+        events::append(
+            self.conn(),
+            &NewEvent {
+                task: Some(id),
+                run: telling.run,
+                tenant: &from.tenant,
+                kind: telling.kind,
+                payload: telling.payload,
+                change: Some(change),
+                actor: telling.actor,
+                now,
+            },
+        )?;
+        if to == (State::Blocked { kind: BlockKind::Approval }) && telling.blocking.is_none() {
+            self.ask_for_approval(id, telling.actor)?;
+        }
+        Ok(to)
+    }
+
+    /// Appends an event that tells of something else than a transition.
+    fn tell(
+        &self,
+        task: &Task,
+        run: Option<RunId>,
+        kind: &str,
+        payload: Option<Value>,
+        actor: &str,
+    ) -> Result<(), Error> {
+        let tenant = task.tenant.as_ref().map_or("", |tenant| tenant.as_str());
+        let now = self.now();
+        let event = NewEvent { task: Some(&task.id), run, tenant, kind, payload, change: None, actor, now };
+        events::append(self.conn(), &event).map(|_| ())
+    }
+
+    fn set(&self, id: &TaskId, field: &tasks::Field<'_>) -> Result<(), Error> {
+        tasks::set(self.conn(), id, field, self.now())
+    }
+
+    /// Lets the children of a task go on, or holds them back, after it was done or undone.
+    fn reevaluate_children(&self, parent: &TaskId, actor: &str) -> Result<(), Error> {
+        for child in links::children(self.conn(), parent)? {
+            self.regate(&child, actor)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a waiting task where its parents and its time want it.
+    fn regate(&self, id: &TaskId, actor: &str) -> Result<(), Error> {
+        let from = self.standing(id)?;
+        if !in_queue(from.state) {
+            return Ok(());
+        }
+        let change = Change::Regated { gate: self.gate(id, from.not_before)? };
+        let to = next(Some(from.state), change).map_err(|_| illegal(id, from.state, change))?;
+        if to == from.state {
+            return Ok(());
+        }
+        let kind = match to.status() {
+            Status::Ready => "promoted",
+            Status::Scheduled => "scheduled",
+            Status::Blocked => "blocked",
+            Status::Todo
+            | Status::Triage
+            | Status::Running
+            | Status::Review
+            | Status::Done
+            | Status::Archived => "status",
+        };
+        let payload = match kind {
+            "blocked" => {
+                let reason = approval::reason(&self.expect_task(id)?);
+                Some(serde_json::json!({ "kind": BlockKind::Approval, "reason": reason }))
+            }
+            "status" => Some(serde_json::json!({ "status": to.status(), "reason": "parents_not_done" })),
+            _ => None,
+        };
+        self.shift(id, &from, change, Telling::new(kind, payload, actor)).map(|_| ())
+    }
+}
+
+fn illegal(id: &TaskId, from: State, change: Change) -> Error {
+    let status = from.status();
+    let hint = match status {
+        Status::Blocked if from == (State::Blocked { kind: BlockKind::Approval }) => {
+            format!(
+                "it waits for an approval: `supervisor approve {id}` or `supervisor deny {id} --reason '…'`"
+            )
+        }
+        Status::Running => {
+            format!("it is running; reclaim it, or wait for its run to end: `supervisor show {id}`")
+        }
+        Status::Archived => format!("it is archived; bring it back: `supervisor unarchive {id}`"),
+        Status::Done => format!(
+            "it is done; put it back into the queue with `supervisor reopen {id}`, or create a task that goes on from it: \
+             `supervisor create '…' --parent {id}`"
+        ),
+        Status::Blocked => format!("unblock it first: `supervisor unblock {id}`"),
+        Status::Triage => format!("promote it first: `supervisor promote {id}`"),
+        Status::Todo => format!("its parents are not done: `supervisor show {id}`"),
+        Status::Scheduled => format!("its time has not come: `supervisor show {id}`"),
+        Status::Ready | Status::Review => format!("see `supervisor show {id}`"),
+    };
+    Error::Illegal { task: id.clone(), status, change: change.verb(), hint: Some(hint) }
+}
+
+/// Shortens text for an event's payload.
+fn preview(text: Option<&str>) -> Option<String> {
+    text.map(|text| text.chars().take(400).collect())
+}
+
+/// The time so far, for messages.
+fn seconds_until(now: Timestamp, at: Timestamp) -> u64 {
+    at.since(now).as_secs()
+}
+
+fn completed_payload(handoff: Option<&crate::model::verdict::Handoff>) -> Value {
+    handoff.map_or(Value::Null, verdict::completed)
+}
+
+#[cfg(test)]
+mod admission_tests;
+#[cfg(test)]
+mod approval_tests;
+#[cfg(test)]
+mod bring_back_tests;
+#[cfg(test)]
+mod charge_tests;
+#[cfg(test)]
+mod context_tests;
+#[cfg(test)]
+mod delete_tests;
+#[cfg(test)]
+mod dependency_tests;
+#[cfg(test)]
+mod diagnose_tests;
+#[cfg(test)]
+mod event_keys_tests;
+#[cfg(test)]
+pub(crate) mod event_snapshots;
+#[cfg(test)]
+mod fold_tests;
+#[cfg(test)]
+pub(crate) mod history_tests;
+#[cfg(test)]
+mod hold_tests;
+#[cfg(test)]
+mod part_tests;
+#[cfg(test)]
+mod review_tests;
+#[cfg(test)]
+mod schedule_tests;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tries_tests;

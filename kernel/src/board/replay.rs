@@ -1,0 +1,77 @@
+//! The event log, played again through the state machine.
+
+use std::collections::BTreeMap;
+
+use crate::board::view::View;
+use crate::model::error::Error;
+use crate::model::id::{EventId, TaskId};
+use crate::model::status::State;
+use crate::rules::transition::{IllegalChange, next};
+use crate::store::events::{self, Step};
+use crate::store::{folded, tasks};
+
+/// Where the log and the board disagree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// The log has a transition that does not exist.
+    Illegal {
+        /// The event.
+        event: EventId,
+        /// The task.
+        task: TaskId,
+        /// What the state machine says.
+        error: IllegalChange,
+    },
+    /// The log knows a task that the board does not, and says nothing of its deletion.
+    Missing {
+        /// The task.
+        task: TaskId,
+        /// Where the log leads.
+        replayed: State,
+    },
+    /// The log leads somewhere else.
+    State {
+        /// The task.
+        task: TaskId,
+        /// Where the log leads; none when it does not know the task.
+        replayed: Option<State>,
+        /// Where the board has it.
+        live: State,
+    },
+}
+
+impl View<'_> {
+    /// Plays the whole log again, from where folded events have left it, and compares where it leads with the board. Returns every difference.
+    pub fn replay(&self) -> Result<Vec<Difference>, Error> {
+        let mut states: BTreeMap<TaskId, State> = BTreeMap::new();
+        let mut differences = Vec::new();
+        folded::states(self.conn, |task, state| {
+            states.insert(task, state);
+            Ok(())
+        })?;
+        events::steps(self.conn, |event, task, step| {
+            match step {
+                Step::Deleted => {
+                    states.remove(&task);
+                }
+                Step::Moved(change) => match next(states.get(&task).copied(), change) {
+                    Ok(state) => {
+                        states.insert(task, state);
+                    }
+                    Err(error) => differences.push(Difference::Illegal { event, task, error }),
+                },
+            }
+            Ok(())
+        })?;
+        tasks::states(self.conn, |task, live| {
+            let replayed = states.remove(&task);
+            if replayed != Some(live) {
+                differences.push(Difference::State { task, replayed, live });
+            }
+            Ok(())
+        })?;
+        let lost = states.into_iter().map(|(task, replayed)| Difference::Missing { task, replayed });
+        differences.extend(lost);
+        Ok(differences)
+    }
+}

@@ -1,0 +1,47 @@
+//! What one caller may see, and what waits on a board.
+
+use std::collections::BTreeMap;
+
+use crate::board::view::View;
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::filter::Filter;
+use crate::model::id::{TaskId, Tenant};
+use crate::model::status::Status;
+use crate::model::task::Task;
+use crate::rules::authority;
+
+/// The statuses in which a task waits, the most pressing first.
+const WAITING: [Status; 6] =
+    [Status::Blocked, Status::Review, Status::Scheduled, Status::Todo, Status::Triage, Status::Ready];
+
+impl View<'_> {
+    /// Returns a task as a caller may see it: to a worker whose run has ended, and to one of another tenant, it does
+    /// not exist.
+    pub fn task_for(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
+        authority::live_run(self, actor)?;
+        let task = self.expect_task(id)?;
+        authority::may_see(actor, &task)?;
+        Ok(task)
+    }
+
+    /// Returns at most `limit` tasks that are neither running nor over, of one tenant or of all.
+    pub fn waiting_tasks(&self, tenant: Option<&Tenant>, limit: u32) -> Result<Vec<Task>, Error> {
+        let mut found = Vec::new();
+        for status in WAITING {
+            let left = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
+            if left == 0 {
+                break;
+            }
+            let filter =
+                Filter { status: Some(status), tenant: tenant.cloned(), limit: left, ..Filter::default() };
+            found.extend(self.tasks(&filter)?.tasks);
+        }
+        Ok(found)
+    }
+}
+
+/// Returns how many of these tasks are neither running nor over.
+pub fn waiting_count(counts: &BTreeMap<String, i64>) -> i64 {
+    WAITING.iter().filter_map(|status| counts.get(status.as_str())).sum()
+}

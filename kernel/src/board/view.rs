@@ -1,0 +1,442 @@
+//! Reads of one consistent moment of the board.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::blobs::Extent;
+use crate::model::actor::Actor;
+use crate::model::clock::{Clock, Timestamp};
+use crate::model::error::Error;
+use crate::model::filter::{EventFilter, Filter, Page, Part};
+use crate::model::hold::Hold;
+use crate::model::id::{
+    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant,
+};
+use crate::model::limits::{self, Room};
+use crate::model::note::{Attachment, Comment, Event};
+use crate::model::request::Request;
+use crate::model::run::Run;
+use crate::model::status::{Gate, Status};
+use crate::model::task::Task;
+use crate::rules::admission::{self, Accounts, Answer};
+use crate::rules::context::{self, Context, ContextLimits, PlaceOf};
+use crate::rules::waiting::{self, Waiting};
+use crate::store::Connection;
+use crate::store::{
+    attachments, comments, counts, delays, events, holds, links, meta, pages, queue, requests, runs, tasks,
+};
+
+/// Reads of one consistent moment of the board.
+pub struct View<'a> {
+    pub(crate) conn: &'a Connection,
+    pub(crate) clock: &'a dyn Clock,
+}
+
+impl fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").finish_non_exhaustive()
+    }
+}
+
+/// A task that may be started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The task.
+    pub task: TaskId,
+    /// Who is to work on it.
+    pub assignee: Profile,
+    /// Its tenant.
+    pub tenant: Option<Tenant>,
+    /// Its priority.
+    pub priority: i64,
+    /// Its age.
+    pub created_at: Timestamp,
+    /// Its workspace as it was asked for.
+    pub workspace: String,
+    /// Its policy.
+    pub policy: Option<String>,
+}
+
+/// How many tasks there are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stats {
+    /// By status; absent means none.
+    pub by_status: BTreeMap<String, i64>,
+    /// By assignee and status.
+    pub by_assignee: BTreeMap<String, BTreeMap<String, i64>>,
+    /// How long the oldest ready task has not changed.
+    pub oldest_ready_age_seconds: Option<i64>,
+    /// The time of this answer.
+    pub now: Timestamp,
+}
+
+/// A name that tasks are assigned to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Assignee {
+    /// The name.
+    pub name: String,
+    /// Its tasks by status.
+    pub counts: BTreeMap<String, i64>,
+}
+
+impl View<'_> {
+    /// Writes the whole board as JSON Lines, with what is attached and with `details`, which is for people.
+    pub fn export(
+        &self,
+        blobs: &crate::Blobs,
+        details: Option<serde_json::Value>,
+        out: &mut dyn std::io::Write,
+    ) -> Result<crate::Exported, Error> {
+        crate::store::export::export(self.conn, blobs, details, out)
+    }
+
+    /// Returns the board's identity.
+    pub fn board_id(&self) -> Result<BoardId, Error> {
+        meta::board_id(self.conn)
+    }
+
+    /// Returns the board's name.
+    pub fn board_name(&self) -> Result<BoardName, Error> {
+        meta::board_name(self.conn)
+    }
+
+    /// Returns a task, if it exists.
+    pub fn task(&self, id: &TaskId) -> Result<Option<Task>, Error> {
+        tasks::find(self.conn, id)
+    }
+
+    /// Returns a task.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none.
+    pub fn expect_task(&self, id: &TaskId) -> Result<Task, Error> {
+        self.task(id)?.ok_or_else(|| Error::missing("task", id))
+    }
+
+    /// Returns whether a task has this id, or had it before it was deleted.
+    pub fn has_had(&self, id: &TaskId) -> Result<bool, Error> {
+        tasks::is_reserved(self.conn, id)
+    }
+
+    /// Returns the directories that tasks which are not archived name as their workspace.
+    pub fn directories_in_use(&self) -> Result<Vec<String>, Error> {
+        tasks::directories(self.conn)
+    }
+
+    /// Returns the workspaces that tasks which are not archived name, each once, but for scratch.
+    pub fn workplaces(&self) -> Result<Vec<String>, Error> {
+        tasks::workplaces(self.conn)
+    }
+
+    /// Returns at most `limit` archived tasks with a worktree, in the order of their ids, after one of them.
+    pub fn archived_worktrees(&self, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
+        tasks::archived_worktrees(self.conn, after, limit)
+    }
+
+    /// Returns the rows of at most `limit` replies that were stored before a time, and their bytes.
+    pub fn old_replies(&self, before: Timestamp, limit: u32) -> Result<(Vec<i64>, u64), Error> {
+        requests::before(self.conn, before, limit)
+    }
+
+    /// Returns the stored reply to a request, as JSON, where it was answered before.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the caller has used the id for another request.
+    pub fn stored_reply(&self, request: &Request) -> Result<Option<String>, Error> {
+        requests::reply(self.conn, request)
+    }
+
+    /// Returns one page of tasks.
+    pub fn tasks(&self, filter: &Filter) -> Result<Page, Error> {
+        let (tasks, next) = pages::list(self.conn, filter)?;
+        Ok(Page { tasks, next })
+    }
+
+    /// Returns the parents of a task.
+    pub fn parents(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
+        links::parents(self.conn, id)
+    }
+
+    /// Returns the parents of a task that are not done.
+    pub fn open_parents(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
+        links::open_parents(self.conn, id)
+    }
+
+    /// Returns the children of a task.
+    pub fn children(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
+        links::children(self.conn, id)
+    }
+
+    /// Returns the comments of a task, oldest first.
+    pub fn comments(&self, id: &TaskId) -> Result<Vec<Comment>, Error> {
+        comments::list(self.conn, id)
+    }
+
+    /// Returns the latest comments of a task, or the latest before one of them, oldest first, for somebody who asks: at most
+    /// [`limits::REPLY_ROWS`], the newest whole, as far as a reply has room.
+    pub fn thread(
+        &self,
+        id: &TaskId,
+        before: Option<CommentId>,
+        actor: &Actor,
+    ) -> Result<Part<Comment>, Error> {
+        comments::within(self.conn, id, before, Room::of(actor))
+    }
+
+    /// Returns the latest runs of a task, oldest first, for somebody who asks: at most [`limits::REPLY_ROWS`], the newest
+    /// whole, as far as a reply has room.
+    pub fn history(&self, id: &TaskId, actor: &Actor) -> Result<Part<Run>, Error> {
+        runs::latest(self.conn, id, Room::of(actor))
+    }
+
+    /// Returns the runs of a task after one of them, oldest first, for somebody who asks: at most `limit` and
+    /// [`limits::REPLY_ROWS`], whole as far as a reply has room.
+    pub fn history_after(
+        &self,
+        id: &TaskId,
+        after: RunId,
+        limit: u32,
+        actor: &Actor,
+    ) -> Result<Part<Run>, Error> {
+        runs::after(self.conn, id, after, limit.min(limits::REPLY_ROWS), Room::of(actor))
+    }
+
+    /// Returns the parents of a task, as many as a task may have.
+    pub fn some_parents(&self, id: &TaskId) -> Result<Part<TaskId>, Error> {
+        Ok(Part::of(self.parents(id)?, limits::PARENTS))
+    }
+
+    /// Returns the children of a task, as many as a task may have.
+    pub fn some_children(&self, id: &TaskId) -> Result<Part<TaskId>, Error> {
+        Ok(Part::of(self.children(id)?, limits::CHILDREN))
+    }
+
+    /// Returns the attachments of a task, oldest first.
+    pub fn attachments(&self, id: &TaskId) -> Result<Vec<Attachment>, Error> {
+        attachments::list(self.conn, id)
+    }
+
+    /// Returns an attachment, if it exists.
+    pub fn attachment(&self, id: AttachmentId) -> Result<Option<Attachment>, Error> {
+        attachments::find(self.conn, id)
+    }
+
+    /// Returns every attachment of the board.
+    pub fn all_attachments(&self) -> Result<Vec<Attachment>, Error> {
+        attachments::all(self.conn)
+    }
+
+    /// Returns what attachments of the board hold: of all there is, or of these.
+    pub fn attached(&self, extent: &Extent) -> Result<BTreeSet<Digest>, Error> {
+        match extent {
+            Extent::All => attachments::digests(self.conn),
+            Extent::Only(digests) => {
+                let mut held = BTreeSet::new();
+                for digest in digests {
+                    if attachments::holds(self.conn, digest)? {
+                        held.insert(digest.clone());
+                    }
+                }
+                Ok(held)
+            }
+        }
+    }
+
+    /// Returns the runs of a task, oldest first.
+    pub fn runs(&self, id: &TaskId) -> Result<Vec<Run>, Error> {
+        runs::of_task(self.conn, id)
+    }
+
+    /// Returns a run, if it exists.
+    pub fn run(&self, id: RunId) -> Result<Option<Run>, Error> {
+        runs::find(self.conn, id)
+    }
+
+    /// Returns a run.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none.
+    pub fn expect_run(&self, id: RunId) -> Result<Run, Error> {
+        self.run(id)?.ok_or_else(|| Error::missing("run", id))
+    }
+
+    /// Returns the open run whose token has this SHA-256 hash.
+    pub fn run_by_token(&self, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
+        runs::by_token(self.conn, hash)
+    }
+
+    /// Returns the run whose token has this SHA-256 hash, open or ended: only a stored reply is due to an ended one.
+    pub fn run_by_past_token(&self, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
+        runs::by_past_token(self.conn, hash)
+    }
+
+    /// Returns every open run, oldest first.
+    pub fn open_runs(&self) -> Result<Vec<Run>, Error> {
+        runs::open(self.conn)
+    }
+
+    /// Returns the open runs of the supervisor's that are to be ended.
+    pub fn runs_to_stop(&self) -> Result<Vec<Run>, Error> {
+        runs::to_stop(self.conn)
+    }
+
+    /// Returns events, oldest first.
+    pub fn events(&self, filter: &EventFilter) -> Result<Vec<Event>, Error> {
+        self.some_events(filter).map(|part| part.rows)
+    }
+
+    /// Returns events, oldest first, and whether there are more than the filter lets through at once.
+    pub fn some_events(&self, filter: &EventFilter) -> Result<Part<Event>, Error> {
+        events::list(self.conn, filter)
+    }
+
+    /// Returns the id of the last event; zero when there is none.
+    pub fn last_event(&self) -> Result<EventId, Error> {
+        events::last(self.conn)
+    }
+
+    /// Offers the tasks that may start, one after the other, until `answer` says that nothing more can or nothing is
+    /// left. The order is that in which they should start: fair turns between tenants (the one with the fewest open runs
+    /// first), then priority, then age. A task in review is among them where a profile is to review it, which then is
+    /// the candidate's assignee. Unassigned tasks and those that somebody holds are not.
+    ///
+    /// What an answer closes is not read: the cost is that of the lanes there are (pairs of tenant and assignee) and of
+    /// the answers, however many tasks wait.
+    pub fn offer(&self, accounts: &Accounts, answer: impl FnMut(&Candidate) -> Answer) -> Result<(), Error> {
+        admission::offer(self, accounts, answer)
+    }
+
+    /// Returns how many tasks with an assignee are ready.
+    pub fn ready_count(&self) -> Result<u64, Error> {
+        counts::ready(self.conn)
+    }
+
+    /// Returns up to `limit` tasks that are ready, or in review, for a profile that is none of `known`, of those that
+    /// have changed since a time and of which that is not noted yet, with that time.
+    pub fn unknown_assignees(
+        &self,
+        known: &[String],
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(TaskId, Profile, Timestamp)>, Error> {
+        let known = serde_json::Value::from(known.to_vec()).to_string();
+        queue::unknown(self.conn, &known, since, limit)
+    }
+
+    /// Returns the next moment at which [`crate::Board::wake_due`] has something to do.
+    pub fn next_wake(&self) -> Result<Option<Timestamp>, Error> {
+        let due = queue::next_due(self.conn)?;
+        let expiry = runs::next_expiry(self.conn)?;
+        let review = queue::next_review(self.conn, self.now())?;
+        let hold = holds::next_end(self.conn, self.now())?;
+        let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
+        let delay = delays::next(self.conn, &self.clock.boot_id(), self.now())?
+            .map(|due| Timestamp::from_micros(self.now().as_micros().saturating_add(due - boottime)));
+        Ok(due.into_iter().chain(expiry).chain(review).chain(hold).chain(delay).min())
+    }
+
+    /// Returns how many tasks there are.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        Ok(self.summed(counts::all(self.conn)?, queue::oldest_ready(self.conn)?))
+    }
+
+    /// Returns how many tasks a tenant has. Reads each of them.
+    pub fn stats_of(&self, tenant: &Tenant) -> Result<Stats, Error> {
+        Ok(self.summed(counts::of_tenant(self.conn, tenant)?, queue::oldest_ready_of(self.conn, tenant)?))
+    }
+
+    fn summed(&self, counts: Vec<(Option<String>, String, i64)>, oldest_ready: Option<Timestamp>) -> Stats {
+        let now = self.clock.now();
+        let mut stats = Stats {
+            by_status: BTreeMap::new(),
+            by_assignee: BTreeMap::new(),
+            oldest_ready_age_seconds: oldest_ready
+                .map(|at| i64::try_from(now.since(at).as_secs()).unwrap_or(i64::MAX)),
+            now,
+        };
+        for (assignee, status, count) in counts {
+            *stats.by_status.entry(status.clone()).or_default() += count;
+            if let Some(assignee) = assignee {
+                *stats.by_assignee.entry(assignee).or_default().entry(status).or_default() += count;
+            }
+        }
+        stats
+    }
+
+    /// Returns the names that tasks are assigned to.
+    pub fn assignees(&self) -> Result<Vec<Assignee>, Error> {
+        let by_assignee = self.stats()?.by_assignee;
+        Ok(by_assignee.into_iter().map(|(name, counts)| Assignee { name, counts }).collect())
+    }
+
+    /// Returns what the worker of a task is told about it, its files at the paths that `place` tells.
+    pub fn context(&self, id: &TaskId, limits: ContextLimits, place: &PlaceOf<'_>) -> Result<Context, Error> {
+        context::context(self, id, limits, place)
+    }
+
+    /// Returns the files that a run of a task may read: those attached to it, and what its parents have handed over.
+    pub fn files_of_run(&self, id: &TaskId) -> Result<Vec<Attachment>, Error> {
+        let mut files = self.attachments(id)?;
+        for parent in self.parents(id)? {
+            let artifacts = self.artifacts(&self.expect_task(&parent)?)?;
+            files.extend(artifacts.into_iter().filter_map(|(_, file)| file));
+        }
+        Ok(files)
+    }
+
+    /// Returns what a task has handed over: each declared path, and the file that was kept of it.
+    pub fn artifacts(&self, task: &Task) -> Result<Vec<(String, Option<Attachment>)>, Error> {
+        if task.artifacts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let files = self.attachments(&task.id)?;
+        // An earlier attempt may have handed over a file of the same name: the last one counts.
+        let kept = |path: &String| files.iter().rfind(|file| file.artifact.as_ref() == Some(path)).cloned();
+        Ok(task.artifacts.iter().map(|path| (path.clone(), kept(path))).collect())
+    }
+
+    /// Returns what a task waits for, as far as the board knows; none when it could run or is over.
+    pub fn waiting(&self, id: &TaskId) -> Result<Option<Waiting>, Error> {
+        Ok(self.waiting_all(std::slice::from_ref(&self.expect_task(id)?), &Accounts::new())?.pop().flatten())
+    }
+
+    /// Returns what each of these tasks waits for, as far as the board knows, in their order: a few reads for all.
+    /// `accounts` tells which profiles share the limits of an account.
+    pub fn waiting_all(&self, tasks: &[Task], accounts: &Accounts) -> Result<Vec<Option<Waiting>>, Error> {
+        waiting::waiting(self, tasks, accounts)
+    }
+
+    /// Returns the holds that have not ended, oldest first.
+    pub fn holds(&self) -> Result<Vec<Hold>, Error> {
+        holds::live(self.conn)
+    }
+
+    /// Returns the run that completed a task last.
+    pub fn last_completed_run(&self, id: &TaskId) -> Result<Option<Run>, Error> {
+        runs::last_completed(self.conn, id)
+    }
+
+    /// Returns what holds a task back: its parents, else a missing approval, else its time.
+    pub(crate) fn gate(&self, id: &TaskId, not_before: Option<Timestamp>) -> Result<Gate, Error> {
+        if !self.open_parents(id)?.is_empty() {
+            return Ok(Gate::Parents);
+        }
+        if tasks::unapproved(self.conn, id)? {
+            return Ok(Gate::Approval);
+        }
+        Ok(not_before.filter(|at| *at > self.clock.now()).map_or(Gate::Open, Gate::Until))
+    }
+
+    /// Returns the board's time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Returns whether a parent counts as not done.
+    pub(crate) fn is_open(task: &Task) -> bool {
+        !matches!(task.status, Status::Done | Status::Archived)
+    }
+}

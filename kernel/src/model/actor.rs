@@ -1,0 +1,87 @@
+//! Who asks: a person, the worker of one run, or the supervisor itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::{Profile, RunId, TaskId, Tenant};
+use crate::model::words::words;
+
+words! {
+    /// What kind of caller it is.
+    "actor kind"
+    ActorKind {
+        /// An operator or a service of theirs.
+        Person => "person",
+        /// The worker of one run.
+        Worker => "worker",
+        /// The supervisor.
+        System => "system",
+    }
+}
+
+/// The run that a worker speaks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRef {
+    /// The run.
+    pub run: RunId,
+    /// Its task.
+    pub task: TaskId,
+}
+
+/// Who asks. A worker is limited by what its run may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    /// What kind of caller it is.
+    pub kind: ActorKind,
+    /// The name that notes carry.
+    pub name: String,
+    /// The user id of the connection.
+    pub uid: Option<u32>,
+    /// The run a worker speaks for.
+    pub run: Option<RunRef>,
+    /// The only tenant that the caller sees, where it is limited to one.
+    pub tenant: Option<Tenant>,
+}
+
+impl Actor {
+    /// Makes a person.
+    pub fn person(name: impl Into<String>) -> Self {
+        Self { kind: ActorKind::Person, name: name.into(), uid: None, run: None, tenant: None }
+    }
+
+    /// Makes the supervisor itself.
+    pub fn system() -> Self {
+        Self { kind: ActorKind::System, name: "supervisor".to_owned(), uid: None, run: None, tenant: None }
+    }
+
+    /// Makes the worker of a run.
+    pub fn worker(name: impl Into<String>, run: RunId, task: TaskId, tenant: Option<Tenant>) -> Self {
+        let run = Some(RunRef { run, task });
+        Self { kind: ActorKind::Worker, name: name.into(), uid: None, run, tenant }
+    }
+
+    /// Returns whether it is the worker that an assignee names. A person of the same name is somebody else.
+    pub(crate) fn works_as(&self, profile: &Profile) -> bool {
+        self.kind == ActorKind::Worker && self.name == profile.as_str()
+    }
+
+    /// Returns whether it is the approver that a task names: `worker:<profile>` is the worker of a profile, `person:<name>` or a
+    /// bare name is a person.
+    pub(crate) fn is_approver(&self, approver: &str) -> bool {
+        let bare = self.kind != ActorKind::Worker && self.name == approver;
+        bare || self.is_called(approver)
+    }
+
+    /// Returns whether a label names it: its kind and its name.
+    pub(crate) fn is_called(&self, label: &str) -> bool {
+        self.label() == label
+    }
+
+    pub(crate) fn label(&self) -> String {
+        format!("{}:{}", self.kind, self.name)
+    }
+}
+
+/// Returns the name of an approver without its kind.
+pub(crate) fn approver_name(approver: &str) -> &str {
+    approver.split_once(':').map_or(approver, |(_, name)| name)
+}

@@ -1,0 +1,221 @@
+//! What a board refuses and why, with what the reader can do about it.
+
+use std::sync::Arc;
+
+use crate::model::id::{ParseError, TaskId};
+use crate::model::status::Status;
+use crate::model::words::words;
+
+words! {
+    /// The stable class of an error, the same on every surface.
+    "error code"
+    ErrorCode {
+        /// There is no such thing, or the caller may not know of it.
+        NotFound => "not_found",
+        /// The state does not allow it now.
+        Conflict => "conflict",
+        /// The request itself is wrong.
+        Invalid => "invalid",
+        /// The caller may not do it.
+        Forbidden => "forbidden",
+        /// A bound of the caller's run or tenant is reached.
+        Exhausted => "exhausted",
+        /// The store cannot serve it at the moment; a retry may succeed.
+        Unavailable => "unavailable",
+        /// The board is damaged or the program is wrong.
+        Internal => "internal",
+    }
+}
+
+words! {
+    /// What kind of trouble the store has.
+    "storage kind"
+    StorageKind {
+        /// The disk is full.
+        Full => "full",
+        /// The disk failed to read or write.
+        Io => "io",
+        /// Another program holds the lock.
+        Busy => "busy",
+        /// The file does not hold what it should.
+        Corrupt => "corrupt",
+        /// The file or its directory cannot be written.
+        ReadOnly => "read_only",
+        /// The board's file was removed or replaced while it is open.
+        Displaced => "displaced",
+        /// What was to be written breaks a constraint of the schema.
+        Constraint => "constraint",
+        /// Anything else.
+        Other => "other",
+    }
+}
+
+/// The step whose failure leaves open whether the write is kept.
+pub(crate) const COMMIT: &str = "commit";
+
+/// Why a call was refused or failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[expect(clippy::error_impl_error, reason = "the one error of every call: kernel::Error")]
+pub enum Error {
+    /// There is no such thing, or the caller may not know of it.
+    #[error("no such {what}: {id}")]
+    NotFound {
+        /// What kind of thing.
+        what: &'static str,
+        /// The id that was asked for.
+        id: String,
+    },
+    /// The state of the board does not allow it.
+    #[error("{message}")]
+    Conflict {
+        /// What stands in the way.
+        message: String,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// The state machine has no such transition.
+    #[error("cannot {change} {task}: its status is {status}")]
+    Illegal {
+        /// The task.
+        task: TaskId,
+        /// Its status.
+        status: Status,
+        /// What was asked for.
+        change: &'static str,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// The request is wrong in one field.
+    #[error("{field}: {message}")]
+    Invalid {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        message: String,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// The caller may not do it.
+    #[error("{message}")]
+    Forbidden {
+        /// What is not allowed.
+        message: String,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// A bound of the caller's run or tenant is reached.
+    #[error("{message}")]
+    Exhausted {
+        /// The bound, the count and the limit.
+        message: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// The store failed.
+    #[error("the board's store failed to {step}: {source}")]
+    Storage {
+        /// What kind of trouble.
+        kind: StorageKind,
+        /// The step that failed.
+        step: &'static str,
+        /// What the store said.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// The writer is gone, or a job of it panicked.
+    #[error("the board's writer failed: {message}")]
+    Writer {
+        /// What happened.
+        message: String,
+    },
+}
+
+impl Error {
+    /// Returns the class of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Error::NotFound { .. } => ErrorCode::NotFound,
+            Error::Conflict { .. } | Error::Illegal { .. } => ErrorCode::Conflict,
+            Error::Invalid { .. } => ErrorCode::Invalid,
+            Error::Forbidden { .. } => ErrorCode::Forbidden,
+            Error::Exhausted { .. } => ErrorCode::Exhausted,
+            Error::Storage { kind, .. } => match kind {
+                StorageKind::Full
+                | StorageKind::Io
+                | StorageKind::Busy
+                | StorageKind::ReadOnly
+                | StorageKind::Displaced => ErrorCode::Unavailable,
+                StorageKind::Corrupt | StorageKind::Constraint | StorageKind::Other => ErrorCode::Internal,
+            },
+            Error::Writer { .. } => ErrorCode::Internal,
+        }
+    }
+
+    /// Returns what the reader can do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::NotFound { what, .. } if what.ends_with("task") => {
+                Some("see `supervisor list`".to_owned())
+            }
+            Error::NotFound { what: "subscription", .. } => Some("see `supervisor notify-list`".to_owned()),
+            Error::NotFound { what, .. } if *what == "attachment" => {
+                Some("see `supervisor attachments <task>`".to_owned())
+            }
+            Error::NotFound { .. } => None,
+            Error::Conflict { hint, .. }
+            | Error::Illegal { hint, .. }
+            | Error::Invalid { hint, .. }
+            | Error::Forbidden { hint, .. } => hint.clone(),
+            Error::Exhausted { hint, .. } => Some(hint.clone()),
+            Error::Storage { kind, step, .. } => match kind {
+                StorageKind::Full => {
+                    Some("free some space on the board's file system; nothing was written".to_owned())
+                }
+                // What could not be made durable stands in the log all the same: a crash before the next write finds it.
+                StorageKind::Io if *step == COMMIT => Some(
+                    "it is not known whether this write is kept: look before you repeat it, or repeat it with its request \
+                     id; the kernel log has the disk's errors"
+                        .to_owned(),
+                ),
+                StorageKind::Io => Some(
+                    "nothing was written: look at the kernel log for the disk's errors, then try again".to_owned(),
+                ),
+                StorageKind::Busy => Some("another program holds the board's lock; try again".to_owned()),
+                StorageKind::Displaced => Some(
+                    "nothing more is acknowledged: move the same file back and it goes on by itself; else stop the supervisor, \
+                     put a backup back with `supervisor restore <file>`, and start it again"
+                        .to_owned(),
+                ),
+                StorageKind::ReadOnly => {
+                    Some("check the owner and mode of the board and its directory".to_owned())
+                }
+                StorageKind::Corrupt => {
+                    Some("stop the supervisor and restore the board from a backup".to_owned())
+                }
+                StorageKind::Constraint | StorageKind::Other => None,
+            },
+            Error::Writer { .. } => Some("restart the supervisor and look at its log".to_owned()),
+        }
+    }
+
+    pub(crate) fn missing(what: &'static str, id: impl std::fmt::Display) -> Self {
+        Error::NotFound { what, id: id.to_string() }
+    }
+
+    pub(crate) fn conflict(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Error::Conflict { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    pub(crate) fn invalid(field: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Error::Invalid { field, message: message.into(), hint: Some(hint.into()) }
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Error::Forbidden { message: message.into(), hint: Some(hint.into()) }
+    }
+}
+
+impl From<ParseError> for Error {
+    fn from(error: ParseError) -> Self {
+        Error::Invalid { field: error.what(), message: error.to_string(), hint: None }
+    }
+}

@@ -1,0 +1,206 @@
+//! Holds: what somebody, or a limit of a service, keeps from starting for a while.
+//!
+//! A hold by hand ends when its time comes, or when it is released. One for a rate limit is not trusted to end by
+//! itself: when its time comes, one run of its account or profile may try; the others go on when that run is served.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::clock::Timestamp;
+use crate::model::id::{Profile, RunId, TaskId, Tenant};
+use crate::model::words::words;
+use crate::rules::waiting::{Waiting, WaitingCode, brief};
+
+words! {
+    /// Why something is held.
+    "hold kind"
+    HoldKind {
+        /// A person wants it so.
+        Manual => "manual",
+        /// A service has refused more for a while.
+        RateLimit => "rate_limit",
+    }
+}
+
+words! {
+    /// What is held.
+    "hold scope"
+    HoldScope {
+        /// One task.
+        Task => "task",
+        /// All tasks of a profile.
+        Profile => "profile",
+        /// All tasks of a tenant.
+        Tenant => "tenant",
+        /// All tasks of the profiles that share an account.
+        Account => "account",
+    }
+}
+
+/// Whose tasks a hold is on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Within {
+    /// Those of every tenant: an operator's hold.
+    #[default]
+    Board,
+    /// Those of one tenant, or those without one.
+    Tenant(Option<Tenant>),
+}
+
+impl Within {
+    /// Returns whether it reaches the tasks of a tenant.
+    pub(crate) fn reaches(&self, tenant: Option<&Tenant>) -> bool {
+        match self {
+            Within::Board => true,
+            Within::Tenant(own) => own.as_ref() == tenant,
+        }
+    }
+}
+
+/// What a hold is on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HoldOn {
+    /// What kind of thing.
+    pub scope: HoldScope,
+    /// Which one.
+    pub name: String,
+}
+
+impl std::fmt::Display for HoldOn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.scope {
+            HoldScope::Task => f.write_str(&self.name),
+            HoldScope::Profile | HoldScope::Tenant | HoldScope::Account => {
+                write!(f, "{} {}", self.scope, self.name)
+            }
+        }
+    }
+}
+
+/// A hold that is to be placed.
+#[derive(Clone, Debug)]
+pub struct NewHold {
+    /// Why something is held, as a word.
+    pub kind: HoldKind,
+    /// Why, in words.
+    pub reason: String,
+    /// Until when; none until somebody releases it.
+    pub until: Option<Timestamp>,
+}
+
+/// A hold that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hold {
+    /// Its id.
+    pub id: i64,
+    /// Why something is held, as a word.
+    pub kind: HoldKind,
+    /// What kind of thing is held.
+    pub scope: HoldScope,
+    /// Which one.
+    pub name: String,
+    /// Why, in words.
+    pub reason: String,
+    /// Who placed it: `person:alice`.
+    pub placed_by: String,
+    /// Whose tasks it is on.
+    pub within: Within,
+    /// The run that met the limit.
+    pub run_id: Option<RunId>,
+    /// The task of that run.
+    pub met_by_task: Option<TaskId>,
+    /// The tenant of that run.
+    pub met_by_tenant: Option<Tenant>,
+    /// The run that tries whether the limit is over.
+    pub probe_run: Option<RunId>,
+    /// Until when; none until somebody releases it. While a run tries, until when that has to be refused again.
+    pub until: Option<Timestamp>,
+    /// When it was placed.
+    pub created_at: Timestamp,
+}
+
+/// What a hold means at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stance {
+    /// Nothing that it is on may start.
+    Closed,
+    /// One may start, to see whether it is served.
+    Probe,
+    /// It is over.
+    Open,
+}
+
+/// Who is to start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) task: &'a TaskId,
+    pub(crate) profile: Option<&'a Profile>,
+    pub(crate) tenant: Option<&'a Tenant>,
+    pub(crate) account: Option<&'a str>,
+}
+
+impl Hold {
+    /// Returns what it means now.
+    pub(crate) fn stance(&self, now: Timestamp) -> Stance {
+        let lasts = self.until.is_none_or(|until| until > now);
+        match (self.kind, self.probe_run) {
+            _ if lasts => Stance::Closed,
+            (HoldKind::RateLimit, None) => Stance::Probe,
+            (HoldKind::RateLimit, Some(_)) | (HoldKind::Manual, _) => Stance::Open,
+        }
+    }
+
+    /// Returns whether it is on this start.
+    pub(crate) fn concerns(&self, target: Target<'_>) -> bool {
+        let name = match self.scope {
+            HoldScope::Task => Some(target.task.as_str()),
+            HoldScope::Profile => target.profile.map(Profile::as_str),
+            HoldScope::Tenant => target.tenant.map(Tenant::as_str),
+            HoldScope::Account => target.account,
+        };
+        name == Some(self.name.as_str()) && self.within.reaches(target.tenant)
+    }
+
+    /// Returns what it is on.
+    pub fn on(&self) -> HoldOn {
+        HoldOn { scope: self.scope, name: self.name.clone() }
+    }
+
+    /// Returns the arguments of `release` that end it.
+    pub fn release_arguments(&self) -> String {
+        match self.scope {
+            HoldScope::Task => self.name.clone(),
+            HoldScope::Profile | HoldScope::Tenant | HoldScope::Account => {
+                format!("--{} {}", self.scope, self.name)
+            }
+        }
+    }
+
+    pub(crate) fn waiting(&self, now: Timestamp) -> Waiting {
+        let by = self.placed_by.split_once(':').map_or(self.placed_by.as_str(), |(_, name)| name);
+        let release = format!("`supervisor release {}`", self.release_arguments());
+        let (code, text) = match (self.kind, self.probe_run) {
+            (HoldKind::Manual, _) => {
+                let on =
+                    if self.scope == HoldScope::Task { String::new() } else { format!("{}, ", self.on()) };
+                (WaitingCode::Hold, format!("held by {by} ({on}{}): {release}", self.reason))
+            }
+            (HoldKind::RateLimit, Some(run)) => {
+                let text = format!("waits for run {run}, which tries whether {} is served again", self.on());
+                (WaitingCode::RateLimit, text)
+            }
+            (HoldKind::RateLimit, None) => {
+                let wait = self.until.map_or(0, |until| until.since(now).as_secs());
+                let text =
+                    format!("held for {} by a rate limit of {} ({})", brief(wait), self.on(), self.reason);
+                (WaitingCode::RateLimit, text)
+            }
+        };
+        let waiting = Waiting::new(code, text);
+        match self.until {
+            Some(until) => waiting.until(until),
+            None => waiting,
+        }
+    }
+}

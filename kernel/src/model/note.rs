@@ -1,0 +1,74 @@
+//! What is said about a task: comments, events and attachments.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::actor::ActorKind;
+use crate::model::clock::Timestamp;
+use crate::model::id::{AttachmentId, CommentId, Digest, EventId, RunId, TaskId, Tenant};
+
+/// One row of the event log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// Its id; later events have greater ones.
+    pub id: EventId,
+    /// The task; none where it is about more than one, such as a hold on a profile.
+    pub task_id: Option<TaskId>,
+    /// The run it belongs to.
+    pub run_id: Option<RunId>,
+    /// The tenant of the task.
+    pub tenant: Option<Tenant>,
+    /// What happened.
+    pub kind: String,
+    /// The details.
+    pub payload: Option<Value>,
+    /// When it happened.
+    pub created_at: Timestamp,
+    /// Who did it: `person:alice`.
+    pub actor: Option<String>,
+}
+
+/// A note on a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comment {
+    /// Its id.
+    pub id: CommentId,
+    /// The task.
+    pub task_id: TaskId,
+    /// Who wrote it.
+    pub author: String,
+    /// What kind of author that is.
+    pub author_kind: ActorKind,
+    /// The text.
+    pub body: String,
+    /// When it was written.
+    pub created_at: Timestamp,
+    /// The run that wrote it.
+    pub run_id: Option<RunId>,
+}
+
+/// A file that belongs to a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Attachment {
+    /// Its id.
+    pub id: AttachmentId,
+    /// The task.
+    pub task_id: TaskId,
+    /// Its name.
+    pub filename: String,
+    /// Its media type.
+    pub content_type: Option<String>,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Who added it.
+    pub uploaded_by: Option<String>,
+    /// What it holds, which is the name under which it is kept.
+    pub sha256: Digest,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// The run that added it.
+    pub run_id: Option<RunId>,
+    /// The path under which its run declared it as a part of its result.
+    pub artifact: Option<String>,
+}

@@ -1,0 +1,359 @@
+//! How a run ends, and what a task that waits for a person waits for.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::clock::Timestamp;
+use crate::model::id::{RunId, TaskId};
+use crate::model::status::{Status, Then};
+use crate::model::words::words;
+
+words! {
+    /// How a run ended.
+    "outcome"
+    Outcome {
+        /// The work is done.
+        Completed => "completed",
+        /// It needs a person, or another task.
+        Blocked => "blocked",
+        /// It waits for a reviewer.
+        ReviewRequested => "review_requested",
+        /// A reviewer approved the work.
+        Approved => "approved",
+        /// A reviewer sent the work back.
+        ChangesRequested => "changes_requested",
+        /// A person ended it for good.
+        Cancelled => "cancelled",
+        /// A person took the task back.
+        Reclaimed => "reclaimed",
+        /// The supervisor ended it to free its place.
+        Preempted => "preempted",
+        /// It failed or died.
+        Crashed => "crashed",
+        /// It ran too long.
+        TimedOut => "timed_out",
+        /// It showed no progress.
+        Stalled => "stalled",
+        /// It used too much memory.
+        OutOfMemory => "out_of_memory",
+        /// It exited cleanly without a verdict.
+        Unreported => "unreported",
+        /// Its service refused it for a while.
+        RateLimited => "rate_limited",
+        /// Nobody can say how it ended.
+        Lost => "lost",
+        /// It never started.
+        SpawnFailed => "spawn_failed",
+    }
+}
+
+impl Outcome {
+    /// Returns whether a run with this outcome may send its task there.
+    pub(crate) fn allows(self, then: Then) -> bool {
+        match self {
+            Outcome::Completed => {
+                matches!(then, Then::Done | Then::Archived(crate::model::status::WasDone::Yes))
+            }
+            Outcome::Blocked => matches!(then, Then::Blocked(_) | Then::Triage | Then::Again(_)),
+            Outcome::ReviewRequested => matches!(then, Then::Review),
+            Outcome::Approved => matches!(then, Then::Done),
+            Outcome::ChangesRequested => matches!(then, Then::Again(_)),
+            Outcome::Cancelled => {
+                matches!(then, Then::Archived(crate::model::status::WasDone::No) | Then::Blocked(_))
+            }
+            Outcome::Reclaimed => matches!(then, Then::Again(_) | Then::Triage | Then::Review),
+            Outcome::Preempted | Outcome::RateLimited => matches!(then, Then::Again(_) | Then::Review),
+            Outcome::Crashed
+            | Outcome::TimedOut
+            | Outcome::Stalled
+            | Outcome::OutOfMemory
+            | Outcome::Unreported
+            | Outcome::Lost
+            | Outcome::SpawnFailed => {
+                matches!(then, Then::Again(_) | Then::Blocked(BlockKind::GaveUp) | Then::Review)
+            }
+        }
+    }
+}
+
+words! {
+    /// What a blocked task waits for.
+    "block kind"
+    BlockKind {
+        /// An answer.
+        NeedsInput => "needs_input",
+        /// Something the worker cannot do or have.
+        Capability => "capability",
+        /// Something that should pass.
+        Transient => "transient",
+        /// Another task.
+        Dependency => "dependency",
+        /// Somebody's approval.
+        Approval => "approval",
+        /// More budget.
+        Budget => "budget",
+        /// Too many failures in a row.
+        GaveUp => "gave_up",
+    }
+}
+
+impl BlockKind {
+    /// What somebody may say that a task waits for; the other kinds are the supervisor's own.
+    pub const TOLD: [BlockKind; 4] =
+        [BlockKind::NeedsInput, BlockKind::Capability, BlockKind::Transient, BlockKind::Dependency];
+}
+
+words! {
+    /// What an approval is about.
+    "approval class"
+    ApprovalClass {
+        /// It costs money.
+        Spend => "spend",
+        /// It books or orders something.
+        Book => "book",
+        /// It speaks in somebody's name.
+        SendAsMe => "send_as_me",
+        /// It destroys something.
+        Destructive => "destructive",
+    }
+}
+
+words! {
+    /// Where the approval of a task stands.
+    "approval"
+    Approval {
+        /// It is missing.
+        Required => "required",
+        /// It was given.
+        Granted => "granted",
+    }
+}
+
+words! {
+    /// Why the supervisor is to end a run.
+    "stop reason"
+    StopReason {
+        /// Its verdict is in; it may exit by itself for a while.
+        Verdict => "verdict",
+        /// A person took the task back.
+        Reclaimed => "reclaimed",
+        /// A person decided about the task.
+        Cancelled => "cancelled",
+        /// Its place is needed, or the supervisor stops.
+        Preempted => "preempted",
+        /// At once, whatever it does.
+        Kill => "kill",
+        /// It shows no progress.
+        Stalled => "stalled",
+    }
+}
+
+/// What ended a run, as far as the supervisor could prove.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndCause {
+    /// It exited by itself.
+    Exited {
+        /// Its exit code.
+        code: i32,
+    },
+    /// A signal ended it that was not ours.
+    Signaled {
+        /// The signal.
+        signal: i32,
+    },
+    /// Its deadline passed.
+    TimedOut,
+    /// It was ended on request.
+    Stopped(StopReason),
+    /// It never ran its command.
+    SpawnFailed {
+        /// The step that failed.
+        step: String,
+        /// What it said.
+        error: String,
+        /// Whether the fault lies with the task or with what its runs need.
+        fault: Fault,
+    },
+    /// It was killed for its memory.
+    OutOfMemory,
+    /// It showed no progress and was ended.
+    Stalled,
+    /// The host went down under it.
+    LostReboot,
+    /// Its shim was killed: how the worker ended is not known.
+    ShimKilled,
+    /// It was claimed and never started.
+    NeverStarted,
+    /// Its service refused it until a time.
+    RateLimited {
+        /// When to try again.
+        until: Timestamp,
+    },
+}
+
+words! {
+    /// Where the fault of a failed start lies.
+    "fault"
+    Fault {
+        /// With the task or its workspace.
+        Task => "task",
+        /// With the environment of every such run: a missing binary, a repository that is gone.
+        Environment => "environment",
+    }
+}
+
+/// What a clean exit without a verdict means.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnCleanExit {
+    /// It completes the task.
+    Complete {
+        /// What the run hands over.
+        summary: Option<String>,
+    },
+    /// It is a fault: the worker forgot to report.
+    #[default]
+    Unreported,
+}
+
+words! {
+    /// What the rate limit of one run means for the other tasks of its account or profile.
+    "siblings"
+    Siblings {
+        /// They wait as well.
+        Hold => "hold",
+        /// They have nothing to do with it.
+        Spare => "spare",
+    }
+}
+
+/// Something that the sandbox of a run denied it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denied {
+    /// The policy.
+    pub policy: String,
+    /// The act, such as `executing /home/ann/.cargo/bin/cargo`.
+    pub act: String,
+    /// The line of a policy that allows it; none where nothing does.
+    pub line: Option<String>,
+    /// All of it in a sentence.
+    pub text: String,
+}
+
+impl Denied {
+    /// Where it stands in the event of the run's end.
+    pub(crate) const KEY: &'static str = "denied";
+}
+
+/// Everything that is known about the end of a run.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// What ended it.
+    pub cause: EndCause,
+    /// What a clean exit means in its lane.
+    pub result_policy: OnCleanExit,
+    /// Its exit code, where it had one.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it, where one did.
+    pub signal: Option<i32>,
+    /// What it used.
+    pub usage: Option<Value>,
+    /// The end of what it wrote to stderr.
+    pub stderr_tail: Option<String>,
+    /// What its sandbox denied it, as far as that is known.
+    pub denied: Option<Denied>,
+    /// How many counted failures in a row block a task that has no limit of its own.
+    pub failure_limit: u32,
+    /// What a rate limit means for others.
+    pub siblings: Siblings,
+    /// When nothing of the run was left. Where that is unknown, the board takes the time of the report.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl EndCause {
+    /// Whether the command never ran, for a reason outside of the task.
+    pub(crate) fn is_outside(&self) -> bool {
+        match self {
+            EndCause::NeverStarted | EndCause::SpawnFailed { fault: Fault::Environment, .. } => true,
+            EndCause::SpawnFailed { fault: Fault::Task, .. }
+            | EndCause::Exited { .. }
+            | EndCause::Signaled { .. }
+            | EndCause::TimedOut
+            | EndCause::Stopped(_)
+            | EndCause::OutOfMemory
+            | EndCause::Stalled
+            | EndCause::LostReboot
+            | EndCause::ShimKilled
+            | EndCause::RateLimited { .. } => false,
+        }
+    }
+}
+
+impl Ending {
+    /// Makes the ending of a run about which only the cause is known.
+    pub fn new(cause: EndCause) -> Self {
+        let (exit_code, signal) = match &cause {
+            EndCause::Exited { code } => (Some(*code), None),
+            EndCause::Signaled { signal } => (None, Some(*signal)),
+            EndCause::TimedOut
+            | EndCause::Stopped(_)
+            | EndCause::SpawnFailed { .. }
+            | EndCause::OutOfMemory
+            | EndCause::Stalled
+            | EndCause::LostReboot
+            | EndCause::ShimKilled
+            | EndCause::NeverStarted
+            | EndCause::RateLimited { .. } => (None, None),
+        };
+        Self {
+            cause,
+            result_policy: OnCleanExit::Unreported,
+            exit_code,
+            signal,
+            usage: None,
+            stderr_tail: None,
+            denied: None,
+            failure_limit: crate::rules::retry::DEFAULT_FAILURE_LIMIT,
+            siblings: Siblings::Hold,
+            ended_at: None,
+        }
+    }
+}
+
+/// What the end of a run did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finished {
+    /// The task.
+    pub task: TaskId,
+    /// Where the task went.
+    pub status: Status,
+    /// How the run ended.
+    pub outcome: Outcome,
+    /// When the task is tried again, if later than now.
+    #[serde(with = "optional_micros")]
+    pub retry_at: Option<Timestamp>,
+    /// Whether the run had been finished before; then nothing was done.
+    #[serde(default)]
+    pub already_finished: bool,
+    /// The run before it whose place it takes: both came to nothing for a reason outside of the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<RunId>,
+}
+
+mod optional_micros {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::model::clock::Timestamp;
+
+    #[expect(clippy::ref_option, reason = "the signature is serde's")]
+    pub(super) fn serialize<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+        at.map(Timestamp::as_micros).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Timestamp>, D::Error> {
+        Ok(Option::<i64>::deserialize(deserializer)?.map(Timestamp::from_micros))
+    }
+}

@@ -1,0 +1,151 @@
+//! How much one run may write, and one tenant may keep. One table; the defaults are far above what honest work needs.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use crate::model::error::Error;
+use crate::model::words::words;
+
+words! {
+    /// What is bounded.
+    "bound"
+    Bound {
+        /// The tasks that a run makes.
+        Creates => "creates",
+        /// The comments that a run adds.
+        Comments => "comments",
+        /// The files that a run attaches while it runs.
+        Attachments => "attachments",
+        /// The bytes of those files.
+        AttachmentBytes => "attachment_bytes",
+        /// The links that a run makes or removes.
+        Links => "links",
+        /// The holds that a run places or renews.
+        Holds => "holds",
+        /// The heartbeats of a run that carry a note.
+        Notes => "notes",
+        /// The bytes of all texts of a run: tasks, comments, notes, reasons.
+        TextBytes => "text_bytes",
+        /// The tasks, comments and files that a tenant keeps.
+        TenantEntries => "tenant_entries",
+        /// The bytes of those texts and files.
+        TenantBytes => "tenant_bytes",
+        /// The events of a tenant's tasks that the log has: whatever a worker causes leaves one.
+        TenantEvents => "tenant_events",
+    }
+}
+
+impl Bound {
+    /// Returns the default limit.
+    pub fn default_limit(self) -> u64 {
+        match self {
+            Bound::Creates => 50,
+            Bound::Attachments => 200,
+            Bound::Comments | Bound::Links => 1_000,
+            Bound::Holds => 100,
+            Bound::Notes => 20_000,
+            Bound::TextBytes => 32 << 20,
+            Bound::AttachmentBytes => 1 << 30,
+            Bound::TenantEntries => 2_000_000,
+            Bound::TenantBytes => 64 << 30,
+            Bound::TenantEvents => 50_000_000,
+        }
+    }
+
+    fn counted(self) -> &'static str {
+        match self {
+            Bound::Creates => "tasks made by this run",
+            Bound::Comments => "comments of this run",
+            Bound::Attachments => "files attached by this run",
+            Bound::AttachmentBytes => "bytes of files attached by this run",
+            Bound::Links => "links changed by this run",
+            Bound::Holds => "holds placed by this run",
+            Bound::Notes => "notes of this run",
+            Bound::TextBytes => "bytes of text written by this run",
+            Bound::TenantEntries => "tasks, comments and files of this tenant",
+            Bound::TenantBytes => "bytes of text and files of this tenant",
+            Bound::TenantEvents => "events of this tenant",
+        }
+    }
+}
+
+/// The limits as they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quotas {
+    limits: Vec<(Bound, u64)>,
+    /// How long a worker may hold its account at most.
+    pub longest_hold: Duration,
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        let limits = Bound::ALL.iter().map(|bound| (*bound, bound.default_limit())).collect();
+        Self { limits, longest_hold: Duration::from_hours(24) }
+    }
+}
+
+impl Quotas {
+    /// Returns a limit.
+    pub fn limit(&self, bound: Bound) -> u64 {
+        self.limits.iter().find(|(known, _)| *known == bound).map_or(0, |(_, limit)| *limit)
+    }
+
+    /// Returns the same table with another limit.
+    #[must_use]
+    pub fn with(mut self, bound: Bound, limit: u64) -> Self {
+        self.limits.retain(|(known, _)| *known != bound);
+        self.limits.push((bound, limit));
+        self
+    }
+
+    /// Refuses what would go beyond a limit. `count` is what there would be.
+    pub(crate) fn require(&self, bound: Bound, count: u64) -> Result<(), Error> {
+        let limit = self.limit(bound);
+        if count <= limit {
+            return Ok(());
+        }
+        let hint = match bound {
+            Bound::TenantEntries | Bound::TenantBytes => {
+                "an operator makes room with `supervisor archive --rm`, or raises it in [quotas] of supervisor.toml"
+            }
+            Bound::TenantEvents => {
+                "an operator folds old events with `supervisor gc`, or raises it in [quotas] of supervisor.toml"
+            }
+            Bound::Creates
+            | Bound::Comments
+            | Bound::Attachments
+            | Bound::AttachmentBytes
+            | Bound::Links
+            | Bound::Holds
+            | Bound::Notes
+            | Bound::TextBytes => {
+                "finish with what there is, or block with a question to a person; an operator raises it in [quotas] of \
+                 supervisor.toml"
+            }
+        };
+        Err(Error::Exhausted {
+            message: format!("{bound}: this would be {count} {}, the limit is {limit}", bound.counted()),
+            hint: hint.to_owned(),
+        })
+    }
+}
+
+/// The limits that a writer goes by; clones share them, so that they change without a restart.
+#[derive(Clone, Debug, Default)]
+pub struct SharedQuotas(Arc<RwLock<Arc<Quotas>>>);
+
+impl SharedQuotas {
+    /// Makes them from a table.
+    pub fn new(quotas: Quotas) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(quotas))))
+    }
+
+    /// Replaces the table.
+    pub fn set(&self, quotas: Quotas) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(quotas);
+    }
+
+    pub(crate) fn get(&self) -> Arc<Quotas> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,184 @@
+//! One attempt at a task.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::clock::Timestamp;
+use crate::model::id::{Profile, RunId, TaskId, Tenant};
+use crate::model::outcome::{Outcome, StopReason};
+use crate::model::verdict::Verdict;
+use crate::model::words::words;
+
+words! {
+    /// Where a run stands: open, ending, or the word for how it ended.
+    "run status"
+    RunStatus {
+        /// It is open.
+        Running => "running",
+        /// Its end was decided; its process may still live.
+        Ending => "ending",
+        /// It completed the task.
+        Done => "done",
+        /// It blocked the task.
+        Blocked => "blocked",
+        /// It asked for a review.
+        Review => "review",
+        /// It ended as [`Outcome::Cancelled`].
+        Cancelled => "cancelled",
+        /// It ended as [`Outcome::Reclaimed`].
+        Reclaimed => "reclaimed",
+        /// It ended as [`Outcome::Preempted`].
+        Preempted => "preempted",
+        /// It ended as [`Outcome::Crashed`].
+        Crashed => "crashed",
+        /// It ended as [`Outcome::TimedOut`].
+        TimedOut => "timed_out",
+        /// It ended as [`Outcome::Stalled`].
+        Stalled => "stalled",
+        /// It ended as [`Outcome::OutOfMemory`].
+        OutOfMemory => "out_of_memory",
+        /// It ended as [`Outcome::Unreported`].
+        Unreported => "unreported",
+        /// It ended as [`Outcome::RateLimited`].
+        RateLimited => "rate_limited",
+        /// It ended as [`Outcome::Lost`].
+        Lost => "lost",
+        /// It ended as [`Outcome::SpawnFailed`].
+        SpawnFailed => "spawn_failed",
+    }
+}
+
+impl From<Outcome> for RunStatus {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            // The words of a run's status are those of the established board: a review that came to an end is done.
+            Outcome::Completed | Outcome::Approved | Outcome::ChangesRequested => RunStatus::Done,
+            Outcome::Blocked => RunStatus::Blocked,
+            Outcome::ReviewRequested => RunStatus::Review,
+            Outcome::Cancelled => RunStatus::Cancelled,
+            Outcome::Reclaimed => RunStatus::Reclaimed,
+            Outcome::Preempted => RunStatus::Preempted,
+            Outcome::Crashed => RunStatus::Crashed,
+            Outcome::TimedOut => RunStatus::TimedOut,
+            Outcome::Stalled => RunStatus::Stalled,
+            Outcome::OutOfMemory => RunStatus::OutOfMemory,
+            Outcome::Unreported => RunStatus::Unreported,
+            Outcome::RateLimited => RunStatus::RateLimited,
+            Outcome::Lost => RunStatus::Lost,
+            Outcome::SpawnFailed => RunStatus::SpawnFailed,
+        }
+    }
+}
+
+words! {
+    /// Who holds the claim of a run.
+    "holder"
+    Holder {
+        /// The supervisor: the claim ends with the proof that the process is gone.
+        Supervisor => "supervisor",
+        /// Somebody outside, by hand: the claim expires unless it is renewed.
+        Hand => "hand",
+    }
+}
+
+words! {
+    /// What a run is for.
+    "purpose"
+    Purpose {
+        /// The work itself.
+        Work => "work",
+        /// A look at the work of somebody else.
+        Review => "review",
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "the macro that makes the enum knows no default")]
+impl Default for Purpose {
+    fn default() -> Self {
+        Purpose::Work
+    }
+}
+
+/// One attempt at a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// The task.
+    pub task_id: TaskId,
+    /// Who works on it.
+    pub profile: Option<Profile>,
+    /// What it is for.
+    #[serde(default)]
+    pub purpose: Purpose,
+    /// The task's workflow step when it started.
+    pub step_key: Option<String>,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// What it handed over.
+    pub summary: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// What it handed over for machines.
+    pub metadata: Option<Value>,
+    /// The worker's process id; kept after the end.
+    pub worker_pid: Option<i32>,
+    /// When it was claimed.
+    pub started_at: Timestamp,
+    /// When its command started.
+    pub spawned_at: Option<Timestamp>,
+    /// When it ended, by proof.
+    pub ended_at: Option<Timestamp>,
+    /// The claim: `<host>:<pid>:<uuid>`.
+    pub claim_lock: Option<String>,
+    /// When a claim taken by hand expires.
+    pub claim_expires: Option<Timestamp>,
+    /// The last sign of life that the worker gave itself.
+    pub last_heartbeat_at: Option<Timestamp>,
+    /// Its limit, in seconds.
+    pub max_runtime_seconds: Option<u64>,
+    /// Its exit code.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Where its output is kept.
+    pub log_path: Option<String>,
+    /// The directory it works in.
+    pub workspace_path: Option<String>,
+    /// What was really enforced on it.
+    pub sandbox: Option<Value>,
+    /// What it used.
+    pub usage: Option<Value>,
+    /// What was decided about it.
+    pub verdict: Option<Verdict>,
+    /// Since when it is ending.
+    pub ending_since: Option<Timestamp>,
+    /// Why the supervisor is to end it.
+    pub stop_reason: Option<StopReason>,
+    /// Who holds its claim.
+    pub hand: Holder,
+    /// The secret-free mark that ties it to its run directory.
+    pub nonce: Option<String>,
+    /// The policy that it runs under.
+    #[serde(default)]
+    pub policy: Option<String>,
+    /// The tenant of its task.
+    pub tenant: Option<Tenant>,
+    /// The branch it works on.
+    pub branch_name: Option<String>,
+    /// The user its worker runs as.
+    pub worker_uid: Option<u32>,
+    /// The boot under which it was claimed.
+    pub boot_id: Option<String>,
+    /// The end of what it wrote to stderr.
+    pub stderr_tail: Option<String>,
+    /// The account whose limits it counts against.
+    #[serde(default)]
+    pub account: Option<String>,
+    /// How many starts in a row came to nothing for a reason outside of the task: this run stands for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
+}

@@ -1,0 +1,265 @@
+//! The words of the state machine: where a task stands, and what can happen to it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::clock::{Timestamp, micros};
+use crate::model::id::RunId;
+use crate::model::outcome::{BlockKind, Outcome};
+use crate::model::verdict::VerdictKind;
+use crate::model::words::words;
+
+words! {
+    /// Where a task stands.
+    "status"
+    Status {
+        /// An idea that somebody has to specify.
+        Triage => "triage",
+        /// Waits for its parents.
+        Todo => "todo",
+        /// Waits for a time.
+        Scheduled => "scheduled",
+        /// May be claimed.
+        Ready => "ready",
+        /// A run is open.
+        Running => "running",
+        /// Waits for a reviewer.
+        Review => "review",
+        /// Waits for a person; nothing automatic leaves it.
+        Blocked => "blocked",
+        /// Finished.
+        Done => "done",
+        /// Out of sight.
+        Archived => "archived",
+    }
+}
+
+/// A status with the data that exists in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// See [`Status::Triage`].
+    Triage,
+    /// See [`Status::Todo`].
+    Todo,
+    /// See [`Status::Scheduled`].
+    Scheduled {
+        /// When it becomes ready.
+        #[serde(with = "micros")]
+        until: Timestamp,
+    },
+    /// See [`Status::Ready`].
+    Ready,
+    /// See [`Status::Running`].
+    Running {
+        /// The open run.
+        run: RunId,
+        /// What was decided about the run, if anything: it ends.
+        verdict: Option<VerdictKind>,
+    },
+    /// See [`Status::Review`].
+    Review,
+    /// See [`Status::Blocked`].
+    Blocked {
+        /// What it waits for.
+        kind: BlockKind,
+    },
+    /// See [`Status::Done`].
+    Done,
+    /// See [`Status::Archived`].
+    Archived {
+        /// Whether it had been finished: only then it counts as done for its children.
+        finished: WasDone,
+    },
+}
+
+words! {
+    /// Whether an archived task had been done.
+    "finished"
+    WasDone {
+        /// It was done.
+        Yes => "yes",
+        /// It was given up.
+        No => "no",
+    }
+}
+
+/// Where a task that nobody holds back goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// Nothing stands in the way.
+    Open,
+    /// A parent is not done.
+    Parents,
+    /// Its time has not come.
+    Until(#[serde(with = "micros")] Timestamp),
+    /// Its work waits for a reviewer.
+    Review,
+    /// Somebody has to approve it first.
+    Approval,
+}
+
+/// How a new task enters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Intake {
+    /// As its parents and its time allow.
+    #[default]
+    Normal,
+    /// Into triage.
+    Triage,
+    /// Blocked until a person lets it go.
+    Hold,
+}
+
+/// Where a task goes when its run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// It is done.
+    Done,
+    /// It waits for a person.
+    Blocked(BlockKind),
+    /// It waits for a reviewer.
+    Review,
+    /// It has to be thought over.
+    Triage,
+    /// It is tried again as the gate allows.
+    Again(Gate),
+    /// It goes out of sight.
+    Archived(WasDone),
+}
+
+/// What happens to a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// It comes to be.
+    Created {
+        /// How.
+        intake: Intake,
+        /// What holds it back.
+        gate: Gate,
+    },
+    /// Its parents or its time changed.
+    Regated {
+        /// What holds it back now.
+        gate: Gate,
+    },
+    /// A run opens.
+    Started {
+        /// The run.
+        run: RunId,
+    },
+    /// The end of the open run was decided.
+    Recorded {
+        /// The run.
+        run: RunId,
+        /// What was decided.
+        verdict: VerdictKind,
+    },
+    /// The open run is over, by proof.
+    Ended {
+        /// The run.
+        run: RunId,
+        /// How it ended.
+        outcome: Outcome,
+        /// Where the task goes.
+        then: Then,
+    },
+    /// A person finished a task that nobody runs.
+    Completed,
+    /// A person did the work of a task that nobody runs, and asks for a review of it.
+    ReviewRequested,
+    /// Whoever may do so approves that a task goes on.
+    Approved {
+        /// What holds it back still.
+        gate: Gate,
+    },
+    /// A person blocked a task that nobody runs.
+    Blocked {
+        /// What it waits for.
+        kind: BlockKind,
+    },
+    /// A person lets a task go on.
+    Unblocked {
+        /// What holds it back still.
+        gate: Gate,
+    },
+    /// A reviewer sends the work back.
+    ChangesRequested {
+        /// What holds it back still.
+        gate: Gate,
+    },
+    /// A person lets it leave triage, or go on at once.
+    Promoted {
+        /// What holds it back still.
+        gate: Gate,
+    },
+    /// A person gave it another time.
+    Scheduled {
+        /// What holds it back now.
+        gate: Gate,
+    },
+    /// A person moves it back into the queue.
+    Requeued {
+        /// What holds it back.
+        gate: Gate,
+    },
+    /// A person moves it to triage.
+    SentToTriage,
+    /// It goes out of sight.
+    Archived,
+    /// A person wants what is done to be done again.
+    Reopened {
+        /// What holds it back.
+        gate: Gate,
+    },
+    /// A person brings it back from the archive.
+    Unarchived {
+        /// Where it stood, or goes instead.
+        then: Then,
+    },
+}
+
+impl Change {
+    /// Returns the verb for messages: "cannot claim …".
+    pub fn verb(self) -> &'static str {
+        match self {
+            Change::Created { .. } => "create",
+            Change::Started { .. } => "claim",
+            Change::Recorded { .. } => "end the run of",
+            Change::Ended { .. } => "finish the run of",
+            Change::Completed => "complete",
+            Change::ReviewRequested => "request a review of",
+            Change::Approved { .. } => "approve",
+            Change::Blocked { .. } => "block",
+            Change::Unblocked { .. } => "unblock",
+            Change::ChangesRequested { .. } => "request changes of",
+            Change::Regated { .. } | Change::Promoted { .. } => "promote",
+            Change::Scheduled { .. } => "schedule",
+            Change::Requeued { .. } => "requeue",
+            Change::SentToTriage => "move to triage",
+            Change::Archived => "archive",
+            Change::Reopened { .. } => "reopen",
+            Change::Unarchived { .. } => "unarchive",
+        }
+    }
+}
+
+impl State {
+    /// Returns the bare status.
+    pub fn status(self) -> Status {
+        match self {
+            State::Triage => Status::Triage,
+            State::Todo => Status::Todo,
+            State::Scheduled { .. } => Status::Scheduled,
+            State::Ready => Status::Ready,
+            State::Running { .. } => Status::Running,
+            State::Review => Status::Review,
+            State::Blocked { .. } => Status::Blocked,
+            State::Done => Status::Done,
+            State::Archived { .. } => Status::Archived,
+        }
+    }
+}

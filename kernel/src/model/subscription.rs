@@ -1,0 +1,46 @@
+//! Who is told of a task: a chat of some platform, and how far it has been told.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::clock::Timestamp;
+use crate::model::id::{EventId, TaskId};
+use crate::model::note::Event;
+
+/// What tells subscriptions apart: a task has one for each thread of a chat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SubscriptionKey {
+    /// The task.
+    pub task_id: TaskId,
+    /// The platform, such as `telegram`.
+    pub platform: String,
+    /// The chat on it.
+    pub chat_id: String,
+    /// The thread in the chat; empty where there is none.
+    pub thread_id: String,
+}
+
+/// A chat that is told of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Subscription {
+    /// What tells it apart.
+    #[serde(flatten)]
+    pub key: SubscriptionKey,
+    /// The user on the platform who asked for it.
+    pub user_id: Option<String>,
+    /// The profile in whose name it is told.
+    pub notifier_profile: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The last event that it was told of; zero when it was told of none.
+    pub last_event_id: EventId,
+}
+
+/// What a subscription is to be told next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct News {
+    /// The events after its cursor, oldest first.
+    pub events: Vec<Event>,
+    /// Where its cursor stands with them.
+    pub cursor: EventId,
+}

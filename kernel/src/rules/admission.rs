@@ -1,0 +1,257 @@
+//! Whose turn it is: fair between tenants, then by priority and age; and only what can start.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::board::view::{Candidate, View};
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::hold::{HoldScope, Stance, Within};
+use crate::model::id::{Profile, TaskId};
+use crate::store::queue::{self, Source};
+
+/// How many candidates of one source are read at once. Most looks need one or two.
+const PAGE: usize = 16;
+
+/// What the caller says of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It starts.
+    Taken,
+    /// It cannot start now, and neither can what the reason reaches.
+    Left(Reach),
+}
+
+/// How far the reason reaches that keeps a task from starting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// This task.
+    Task,
+    /// The tasks of its tenant and assignee that need the same directory or repository; for one that needs none, all
+    /// those of its tenant and assignee that need none.
+    Line,
+    /// The tasks of its assignee.
+    Profile,
+    /// The tasks of its tenant.
+    Tenant,
+    /// Every task.
+    Everything,
+}
+
+/// The account of each profile that has one.
+pub type Accounts = BTreeMap<Profile, String>;
+
+type Order = (Reverse<i64>, Timestamp, TaskId);
+
+pub(crate) fn offer(
+    view: &View<'_>,
+    accounts: &Accounts,
+    mut answer: impl FnMut(&Candidate) -> Answer,
+) -> Result<(), Error> {
+    let holds = Closed::read(view)?;
+    let mut tenants = lanes(view, &holds, accounts)?;
+    if tenants.is_empty() {
+        return Ok(());
+    }
+    for (tenant, load) in queue::running(view.conn)? {
+        if let Some(queue) = tenants.get_mut(&tenant) {
+            queue.load = load;
+        }
+    }
+    for queue in tenants.values_mut() {
+        queue.find_next(view)?;
+    }
+    loop {
+        let turns =
+            tenants.iter().filter_map(|(name, queue)| Some(((queue.load, &queue.next.as_ref()?.0), name)));
+        let Some(tenant) = turns.min().map(|(_, tenant)| tenant.clone()) else { return Ok(()) };
+        let Some(queue) = tenants.get_mut(&tenant) else { return Ok(()) };
+        let Some((source, candidate)) = queue.take() else { return Ok(()) };
+        let held = holds.tasks.contains(candidate.task.as_str());
+        match if held { Answer::Left(Reach::Task) } else { answer(&candidate) } {
+            Answer::Taken => {
+                queue.load += 1;
+                queue.pass(source, &candidate);
+            }
+            Answer::Left(Reach::Task) => queue.pass(source, &candidate),
+            Answer::Left(Reach::Line) => queue.close(source, &candidate),
+            Answer::Left(Reach::Profile) => {
+                for queue in tenants.values_mut() {
+                    queue.sources.retain(|source| source.profile != candidate.assignee.as_str());
+                    queue.find_next(view)?;
+                }
+                continue;
+            }
+            Answer::Left(Reach::Tenant) => {
+                tenants.remove(&tenant);
+                continue;
+            }
+            Answer::Left(Reach::Everything) => return Ok(()),
+        }
+        queue.find_next(view)?;
+    }
+}
+
+/// Finds the sources of every tenant. Reads one row for each lane.
+fn lanes(
+    view: &View<'_>,
+    holds: &Closed,
+    accounts: &Accounts,
+) -> Result<BTreeMap<String, TenantQueue>, Error> {
+    let mut tenants: BTreeMap<String, TenantQueue> = BTreeMap::new();
+    let mut add = |lane: (String, String), sources: &[Source]| {
+        if !holds.lane(&lane.0, &lane.1, accounts) {
+            let queue = tenants.entry(lane.0.clone()).or_default();
+            queue.sources.extend(sources.iter().map(|source| Stream::new(&lane, source.clone())));
+        }
+    };
+    let mut after = (String::new(), String::new());
+    while let Some(lane) = queue::next_lane(view.conn, (&after.0, &after.1))? {
+        after.clone_from(&lane);
+        add(lane, &[Source::Line(String::new()), Source::Heads]);
+    }
+    after = (String::new(), String::new());
+    while let Some(lane) = queue::next_review_lane(view.conn, (&after.0, &after.1))? {
+        after.clone_from(&lane);
+        add(lane, &[Source::Reviews]);
+    }
+    Ok(tenants)
+}
+
+/// What a tenant has to do.
+#[derive(Default)]
+struct TenantQueue {
+    /// Its open runs, with those that were taken by now.
+    load: u32,
+    sources: Vec<Stream>,
+    /// The source whose turn is next, and with what.
+    next: Option<(Order, usize)>,
+}
+
+impl TenantQueue {
+    fn find_next(&mut self, view: &View<'_>) -> Result<(), Error> {
+        for source in &mut self.sources {
+            source.fill(view)?;
+        }
+        self.sources.retain(|source| !source.waiting.is_empty());
+        let firsts = self.sources.iter().enumerate();
+        self.next = firsts.filter_map(|(at, source)| Some((order(source.waiting.front()?), at))).min();
+        Ok(())
+    }
+
+    fn take(&mut self) -> Option<(usize, Candidate)> {
+        let (_, at) = self.next.take()?;
+        let candidate = self.sources.get_mut(at)?.waiting.pop_front()?;
+        Some((at, candidate))
+    }
+
+    /// A candidate is dealt with, and the next one of its source is on offer: the next of its line, after the first.
+    fn pass(&mut self, at: usize, candidate: &Candidate) {
+        let Some(source) = self.sources.get(at) else { return };
+        if source.source == Source::Heads {
+            let lane = (source.tenant.clone(), source.profile.clone());
+            let behind = Source::Line(candidate.workspace.clone());
+            self.sources.push(Stream { after: Some(candidate.clone()), ..Stream::new(&lane, behind) });
+        }
+    }
+
+    /// Nothing more of the candidate's line is on offer.
+    fn close(&mut self, at: usize, candidate: &Candidate) {
+        let Some(source) = self.sources.get_mut(at) else { return };
+        match source.source {
+            Source::Heads => {}
+            Source::Line(_) => source.end(),
+            Source::Reviews => {
+                source.closed.insert(candidate.workspace.clone());
+                source.waiting.retain(|one| one.workspace != candidate.workspace);
+            }
+        }
+    }
+}
+
+/// The candidates of one source, read page by page.
+struct Stream {
+    tenant: String,
+    profile: String,
+    source: Source,
+    waiting: VecDeque<Candidate>,
+    /// The last one that was read.
+    after: Option<Candidate>,
+    ended: bool,
+    /// Workspaces of reviews that are not on offer. Reviews have no lines: they are read, and left out here.
+    closed: BTreeSet<String>,
+}
+
+impl Stream {
+    fn new(lane: &(String, String), source: Source) -> Self {
+        Self {
+            tenant: lane.0.clone(),
+            profile: lane.1.clone(),
+            source,
+            waiting: VecDeque::new(),
+            after: None,
+            ended: false,
+            closed: BTreeSet::new(),
+        }
+    }
+
+    fn end(&mut self) {
+        self.waiting.clear();
+        self.ended = true;
+    }
+
+    /// Reads on where nothing is left of the last page.
+    fn fill(&mut self, view: &View<'_>) -> Result<(), Error> {
+        while self.waiting.is_empty() && !self.ended {
+            let lane = (self.tenant.as_str(), self.profile.as_str());
+            let page = queue::page(view.conn, lane, &self.source, self.after.as_ref(), PAGE, view.now())?;
+            self.ended = page.len() < PAGE;
+            if let Some(last) = page.last() {
+                self.after = Some(last.clone());
+            }
+            self.waiting.extend(page.into_iter().filter(|one| !self.closed.contains(&one.workspace)));
+        }
+        Ok(())
+    }
+}
+
+/// What the holds of this moment keep from starting.
+#[derive(Default)]
+struct Closed {
+    tasks: BTreeSet<String>,
+    profiles: BTreeSet<String>,
+    tenants: BTreeSet<String>,
+    accounts: Vec<(String, Within)>,
+}
+
+impl Closed {
+    fn read(view: &View<'_>) -> Result<Self, Error> {
+        let mut closed = Closed::default();
+        for hold in view.holds()? {
+            if hold.stance(view.now()) == Stance::Closed {
+                match hold.scope {
+                    HoldScope::Task => drop(closed.tasks.insert(hold.name)),
+                    HoldScope::Profile => drop(closed.profiles.insert(hold.name)),
+                    HoldScope::Tenant => drop(closed.tenants.insert(hold.name)),
+                    HoldScope::Account => closed.accounts.push((hold.name, hold.within)),
+                }
+            }
+        }
+        Ok(closed)
+    }
+
+    fn lane(&self, tenant: &str, profile: &str, accounts: &Accounts) -> bool {
+        let account =
+            accounts.iter().find(|(known, _)| known.as_str() == profile).map(|(_, account)| account);
+        self.profiles.contains(profile)
+            || self.tenants.contains(tenant)
+            || self
+                .accounts
+                .iter()
+                .any(|(name, within)| Some(name) == account && within.reaches(tenant.parse().ok().as_ref()))
+    }
+}
+
+fn order(candidate: &Candidate) -> Order {
+    (Reverse(candidate.priority), candidate.created_at, candidate.task.clone())
+}

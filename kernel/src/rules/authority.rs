@@ -1,0 +1,159 @@
+//! What a worker may do: its own run, and its own tenant within its mission.
+
+use crate::board::view::View;
+use crate::model::actor::{Actor, ActorKind, RunRef};
+use crate::model::error::Error;
+use crate::model::id::{RunId, TaskId, Tenant};
+use crate::model::outcome::StopReason;
+use crate::model::run::Run;
+use crate::model::task::{NewTask, Task};
+
+/// How deep workers' tasks may make tasks.
+pub const DEPTH: u32 = 3;
+
+/// Refuses a caller that does not see this tenant: to it, the task does not exist.
+pub(crate) fn may_see(actor: &Actor, task: &Task) -> Result<(), Error> {
+    let limited = actor.kind == ActorKind::Worker || actor.tenant.is_some();
+    if limited && actor.tenant != task.tenant { Err(Error::missing("task", &task.id)) } else { Ok(()) }
+}
+
+/// Refuses a worker whose run has ended. Returns its run.
+pub(crate) fn live_run(view: &View<'_>, actor: &Actor) -> Result<Option<Run>, Error> {
+    if actor.kind != ActorKind::Worker {
+        return Ok(None);
+    }
+    let reference = worker_run(actor)?;
+    match view.run(reference.run)? {
+        Some(run) if run.ended_at.is_none() && run.task_id == reference.task => match run.stop_reason {
+            Some(StopReason::Reclaimed | StopReason::Cancelled | StopReason::Kill) => Err(Error::forbidden(
+                format!(
+                    "run {} of {} is being ended: its task was taken back",
+                    reference.run, reference.task
+                ),
+                "stop working",
+            )),
+            Some(StopReason::Verdict | StopReason::Preempted | StopReason::Stalled) | None => Ok(Some(run)),
+        },
+        Some(_) | None => Err(Error::forbidden(
+            format!("run {} of {} has ended: its token is good for nothing", reference.run, reference.task),
+            "stop working; what was not reported before the end is kept in the log",
+        )),
+    }
+}
+
+fn worker_run(actor: &Actor) -> Result<&RunRef, Error> {
+    actor
+        .run
+        .as_ref()
+        .ok_or_else(|| Error::forbidden("a worker without a run", "use the token that the run was given"))
+}
+
+/// Refuses what only people may do.
+pub(crate) fn person(actor: &Actor, what: &str) -> Result<(), Error> {
+    match actor.kind {
+        ActorKind::Person | ActorKind::System => Ok(()),
+        ActorKind::Worker => Err(Error::forbidden(
+            format!("a worker may not {what}"),
+            "comment on the task, or block your own with a question to a person",
+        )),
+    }
+}
+
+/// Refuses a worker that speaks about another task than its own, or for another run.
+pub(crate) fn own_task(actor: &Actor, task: &TaskId, run: Option<RunId>) -> Result<(), Error> {
+    if actor.kind != ActorKind::Worker {
+        return Ok(());
+    }
+    let own = worker_run(actor)?;
+    if own.task == *task && run.is_none_or(|run| run == own.run) {
+        Ok(())
+    } else {
+        Err(Error::forbidden(
+            format!("a worker may report only about its own task, {}", own.task),
+            format!("comment on {task} instead"),
+        ))
+    }
+}
+
+/// Refuses a worker's link that would hold back somebody else's task.
+pub(crate) fn may_link(actor: &Actor, child: &Task) -> Result<(), Error> {
+    if actor.kind != ActorKind::Worker {
+        return Ok(());
+    }
+    let own = worker_run(actor)?;
+    if child.id == own.task || child.creator_task.as_ref() == Some(&own.task) {
+        Ok(())
+    } else {
+        Err(Error::forbidden(
+            format!("a worker may change the parents of its own task {} and of tasks that it made", own.task),
+            format!("comment on {} instead", child.id),
+        ))
+    }
+}
+
+/// Limits what a worker's new task may have, and marks where it comes from.
+pub(crate) fn bound_new_task(
+    view: &View<'_>,
+    actor: &Actor,
+    new: &mut NewTask,
+) -> Result<Option<TaskId>, Error> {
+    if actor.kind != ActorKind::Worker {
+        if let Some(only) = &actor.tenant {
+            tenant_matches(only, new.tenant.as_ref())?;
+            new.tenant = Some(only.clone());
+        }
+        return Ok(None);
+    }
+    let reference = worker_run(actor)?;
+    let own = view.expect_task(&reference.task)?;
+    if let (Some(wanted), own_tenant) = (&new.tenant, &own.tenant)
+        && Some(wanted) != own_tenant.as_ref()
+    {
+        return Err(Error::forbidden(
+            format!("a worker may make tasks only in its own tenant, not in {wanted}"),
+            "leave the tenant out",
+        ));
+    }
+    new.tenant.clone_from(&own.tenant);
+    if new.workspace != "scratch" && new.workspace != own.workspace {
+        return Err(Error::forbidden(
+            format!(
+                "a worker's task may work in `scratch` or in {:?}, not in {:?}",
+                own.workspace, new.workspace
+            ),
+            "leave the workspace out",
+        ));
+    }
+    // The policy that the run really has, not only one that its task names: another lane's default may be wider.
+    let policy = view.run(reference.run)?.and_then(|run| run.policy).or_else(|| own.policy.clone());
+    if new.policy.is_some() && new.policy != policy {
+        return Err(Error::forbidden(
+            "a worker's task may have no other policy than its own",
+            "leave the policy out",
+        ));
+    }
+    new.policy = policy;
+    if own.depth >= DEPTH {
+        return Err(Error::forbidden(
+            format!("this task is {DEPTH} tasks deep already: it may make none"),
+            "do the work yourself, or block with a question to a person",
+        ));
+    }
+    new.depth = own.depth + 1;
+    if new.mission.is_none() {
+        new.mission.clone_from(&own.mission);
+    }
+    new.session_id = new.session_id.take().or(own.session_id);
+    new.created_by = Some(actor.name.clone());
+    Ok(Some(own.id))
+}
+
+fn tenant_matches(only: &Tenant, wanted: Option<&Tenant>) -> Result<(), Error> {
+    match wanted {
+        Some(other) if other != only => Err(Error::forbidden(
+            format!("this caller may make tasks only in the tenant {only}"),
+            "leave the tenant out",
+        )),
+        Some(_) | None => Ok(()),
+    }
+}

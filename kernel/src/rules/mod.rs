@@ -1,0 +1,10 @@
+//! The rules of a board: what may follow what, who may do what, and what is told of it.
+
+pub(crate) mod admission;
+pub(crate) mod artifact;
+pub(crate) mod authority;
+pub(crate) mod context;
+pub(crate) mod diagnose;
+pub(crate) mod retry;
+pub(crate) mod transition;
+pub(crate) mod waiting;

@@ -1,0 +1,276 @@
+//! What each ending costs and when the task is tried again: the one table of it.
+
+use std::time::Duration;
+
+use crate::model::clock::Timestamp;
+use crate::model::outcome::{BlockKind, EndCause, Ending, Fault, OnCleanExit, Outcome, StopReason};
+use crate::model::status::{Gate, Then, WasDone};
+use crate::model::verdict::{Destination, Handoff, Verdict};
+
+/// How many counted failures in a row block a task, unless it or its dispatcher says otherwise.
+pub const DEFAULT_FAILURE_LIMIT: u32 = 5;
+
+/// The first failure is tried again at once; from the second on the pause doubles from here.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// No pause is longer.
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+/// How often a task may be blocked for the same kind; the next time it goes to triage.
+pub(crate) const BLOCK_RECURRENCE_LIMIT: u32 = 2;
+
+/// What is known about a task when its run ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tally {
+    /// Counted failures in a row before this one.
+    pub(crate) failures: u32,
+    /// The task's own limit.
+    pub(crate) max_retries: Option<u32>,
+    /// The kind of the last block.
+    pub(crate) last_block: Option<BlockKind>,
+    /// How often in a row it was blocked for that kind.
+    pub(crate) recurrences: u32,
+    /// What holds the task back apart from this ending.
+    pub(crate) gate: Gate,
+    /// Whether a parent is open, or was while the run went on: only then there is a task to wait for.
+    pub(crate) awaits: bool,
+    /// Whether the run was a reviewer's: its task goes back to review.
+    pub(crate) review: bool,
+    /// When nothing of the run was left: the pause before another try counts from then.
+    pub(crate) ended_at: Timestamp,
+}
+
+/// What the end of a run comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decision {
+    pub(crate) outcome: Outcome,
+    pub(crate) then: Then,
+    /// Counted failures in a row from now on.
+    pub(crate) failures: u32,
+    /// Until when a task that goes back to review is left alone.
+    pub(crate) hold: Option<Timestamp>,
+    /// What went wrong, if anything did.
+    pub(crate) error: Option<String>,
+    /// What the run hands over.
+    pub(crate) handoff: Option<Handoff>,
+}
+
+impl Decision {
+    /// Returns whether the breaker opened.
+    pub(crate) fn gave_up(&self) -> bool {
+        self.then == Then::Blocked(BlockKind::GaveUp)
+    }
+
+    /// Returns when the task is tried again, if it waits for that.
+    pub(crate) fn retry_at(&self) -> Option<Timestamp> {
+        match self.then {
+            Then::Again(Gate::Until(at)) => Some(at),
+            Then::Review => self.hold,
+            Then::Again(Gate::Open | Gate::Parents | Gate::Review | Gate::Approval)
+            | Then::Done
+            | Then::Blocked(_)
+            | Then::Triage
+            | Then::Archived(_) => None,
+        }
+    }
+}
+
+/// Returns whether an ending with this outcome counts toward the breaker; `lost` depends on its cause.
+pub fn counts(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Crashed
+        | Outcome::TimedOut
+        | Outcome::Stalled
+        | Outcome::OutOfMemory
+        | Outcome::Unreported
+        | Outcome::SpawnFailed => true,
+        Outcome::Completed
+        | Outcome::Blocked
+        | Outcome::ReviewRequested
+        | Outcome::Approved
+        | Outcome::ChangesRequested
+        | Outcome::Cancelled
+        | Outcome::Reclaimed
+        | Outcome::Preempted
+        | Outcome::RateLimited
+        | Outcome::Lost => false,
+    }
+}
+
+/// Returns the pause before the next attempt after so many counted failures in a row.
+pub fn pause(failures: u32) -> Duration {
+    match failures {
+        0 | 1 => Duration::ZERO,
+        more => {
+            FIRST_PAUSE.saturating_mul(1_u32.checked_shl(more - 2).unwrap_or(u32::MAX)).min(LONGEST_PAUSE)
+        }
+    }
+}
+
+/// Decides what the end of a run comes to: its verdict first, then why it was stopped, then what ended it.
+pub(crate) fn decide(
+    verdict: Option<&Verdict>,
+    stop: Option<StopReason>,
+    ending: &Ending,
+    tally: Tally,
+    now: Timestamp,
+) -> Decision {
+    if let Some(verdict) = verdict {
+        return by_verdict(verdict, tally);
+    }
+    let stop = match (stop, &ending.cause) {
+        (Some(reason), _) => Some(reason),
+        (None, EndCause::Stopped(reason)) => Some(*reason),
+        (None, _) => None,
+    };
+    match stop {
+        Some(reason) => by_stop(reason, ending, tally, now),
+        None => by_cause(ending, tally, now),
+    }
+}
+
+fn plain(outcome: Outcome, then: Then, failures: u32) -> Decision {
+    Decision { outcome, then, failures, hold: None, error: None, handoff: None }
+}
+
+fn by_verdict(verdict: &Verdict, tally: Tally) -> Decision {
+    match verdict {
+        Verdict::Complete(handoff) => {
+            Decision { handoff: Some(handoff.clone()), ..plain(Outcome::Completed, Then::Done, 0) }
+        }
+        Verdict::RequestReview(request) => Decision {
+            handoff: Some(request.handoff.clone()),
+            ..plain(Outcome::ReviewRequested, Then::Review, 0)
+        },
+        Verdict::Approve => plain(Outcome::Approved, Then::Done, 0),
+        Verdict::RequestChanges { .. } => plain(Outcome::ChangesRequested, Then::Again(tally.gate), 0),
+        Verdict::Block(blocking) => {
+            let then = if blocking.kind == BlockKind::Dependency && tally.awaits {
+                Then::Again(tally.gate)
+            } else if tally.last_block == Some(blocking.kind) && tally.recurrences >= BLOCK_RECURRENCE_LIMIT {
+                Then::Triage
+            } else {
+                Then::Blocked(blocking.kind)
+            };
+            Decision { error: blocking.reason.clone(), ..plain(Outcome::Blocked, then, tally.failures) }
+        }
+        Verdict::Archive { handoff: Some(handoff) } => Decision {
+            handoff: Some(handoff.clone()),
+            ..plain(Outcome::Completed, Then::Archived(WasDone::Yes), 0)
+        },
+        Verdict::Archive { handoff: None } => {
+            plain(Outcome::Cancelled, Then::Archived(WasDone::No), tally.failures)
+        }
+        Verdict::Move { to: Destination::Triage } => plain(Outcome::Reclaimed, Then::Triage, 0),
+        Verdict::Move { to: Destination::Queue } => plain(Outcome::Reclaimed, Then::Again(tally.gate), 0),
+    }
+}
+
+/// Where a task goes that is tried again without a pause.
+fn again(tally: Tally) -> Then {
+    if tally.review { Then::Review } else { Then::Again(tally.gate) }
+}
+
+fn by_stop(reason: StopReason, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
+    match reason {
+        StopReason::Reclaimed => plain(Outcome::Reclaimed, again(tally), 0),
+        StopReason::Cancelled => Decision {
+            error: Some("a person cancelled the run".to_owned()),
+            ..plain(Outcome::Cancelled, Then::Blocked(BlockKind::NeedsInput), tally.failures)
+        },
+        StopReason::Preempted | StopReason::Kill => plain(Outcome::Preempted, again(tally), tally.failures),
+        StopReason::Stalled => {
+            failed(Outcome::Stalled, "it showed no progress and was ended".to_owned(), ending, tally, now)
+        }
+        StopReason::Verdict => failed(Outcome::Lost, "its verdict is missing".to_owned(), ending, tally, now),
+    }
+}
+
+fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
+    let failed = |outcome, error: String| failed(outcome, error, ending, tally, now);
+    match &ending.cause {
+        EndCause::Exited { code: 0 } if tally.review => {
+            failed(Outcome::Unreported, "the reviewer exited without approve or request-changes".to_owned())
+        }
+        EndCause::Exited { code: 0 } => match &ending.result_policy {
+            OnCleanExit::Complete { summary } => Decision {
+                handoff: Some(Handoff { summary: summary.clone(), ..Handoff::default() }),
+                ..plain(Outcome::Completed, Then::Done, 0)
+            },
+            OnCleanExit::Unreported => failed(
+                Outcome::Unreported,
+                "the worker exited without complete, block or request-review".to_owned(),
+            ),
+        },
+        EndCause::Exited { code } => failed(Outcome::Crashed, with_tail(format!("exit code {code}"), ending)),
+        EndCause::Signaled { signal } => {
+            failed(Outcome::Crashed, with_tail(format!("ended by signal {signal}"), ending))
+        }
+        EndCause::TimedOut => failed(Outcome::TimedOut, "it ran longer than its limit".to_owned()),
+        EndCause::OutOfMemory => {
+            failed(Outcome::OutOfMemory, "it used more memory than its limit".to_owned())
+        }
+        EndCause::Stalled => failed(Outcome::Stalled, "it showed no progress and was ended".to_owned()),
+        EndCause::SpawnFailed { step, error, fault: Fault::Task } => {
+            failed(Outcome::SpawnFailed, format!("{step}: {error}"))
+        }
+        // Every such run fails like this one, so the environment counts it, and the dispatcher waits for it.
+        EndCause::SpawnFailed { step, error, fault: Fault::Environment } => Decision {
+            error: Some(format!("{step}: {error}")),
+            ..plain(Outcome::SpawnFailed, again(tally), tally.failures)
+        },
+        EndCause::ShimKilled => {
+            failed(Outcome::Lost, "its shim was killed: how the worker ended is not known".to_owned())
+        }
+        EndCause::LostReboot => Decision {
+            error: Some("the host went down".to_owned()),
+            ..plain(Outcome::Lost, again(tally), tally.failures)
+        },
+        EndCause::NeverStarted => Decision {
+            error: Some("it was claimed and never started".to_owned()),
+            ..plain(Outcome::Reclaimed, again(tally), tally.failures)
+        },
+        EndCause::RateLimited { until } => Decision {
+            error: Some("its service refused it for a while".to_owned()),
+            hold: Some(*until).filter(|_| tally.review),
+            ..plain(Outcome::RateLimited, later(tally, *until, now), tally.failures)
+        },
+        // `decide` takes the reason of a stop out first.
+        EndCause::Stopped(reason) => by_stop(*reason, ending, tally, now),
+    }
+}
+
+fn failed(outcome: Outcome, error: String, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
+    let failures = tally.failures.saturating_add(1);
+    let limit = tally.max_retries.unwrap_or(ending.failure_limit).max(1);
+    let at = tally.ended_at.after(pause(failures));
+    let then = if failures >= limit { Then::Blocked(BlockKind::GaveUp) } else { later(tally, at, now) };
+    let error = match &ending.denied {
+        Some(denied) => format!("{error}; {}", denied.text),
+        None => error,
+    };
+    let hold = (then == Then::Review && at > now).then_some(at);
+    Decision { error: Some(error), hold, ..plain(outcome, then, failures) }
+}
+
+/// Tries again at `at`, unless parents are open: then they decide. A review is tried again from review.
+fn later(tally: Tally, at: Timestamp, now: Timestamp) -> Then {
+    if tally.review {
+        return Then::Review;
+    }
+    Then::Again(match tally.gate {
+        Gate::Parents | Gate::Review | Gate::Approval => tally.gate,
+        Gate::Until(until) => Gate::Until(until.max(at)),
+        Gate::Open if at > now => Gate::Until(at),
+        Gate::Open => Gate::Open,
+    })
+}
+
+fn with_tail(error: String, ending: &Ending) -> String {
+    let last = ending
+        .stderr_tail
+        .as_deref()
+        .and_then(|tail| tail.lines().rev().find(|line| !line.trim().is_empty()));
+    match last {
+        Some(line) => format!("{error}: {}", line.trim().chars().take(300).collect::<String>()),
+        None => error,
+    }
+}

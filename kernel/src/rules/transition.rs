@@ -1,0 +1,337 @@
+//! The state machine of a task: [`next`] is the only place where a transition is legal.
+
+use crate::model::id::RunId;
+use crate::model::outcome::{BlockKind, Outcome};
+use crate::model::status::{Change, Gate, Intake, State, Then, WasDone};
+use crate::model::verdict::VerdictKind;
+
+/// A transition that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot {} a task whose status is {}", change.verb(), from.map_or("nothing", |state| state.status().as_str()))]
+pub struct IllegalChange {
+    /// Where the task stood; none when it did not exist.
+    pub from: Option<State>,
+    /// What was asked for.
+    pub change: Change,
+}
+
+/// Decides every transition: where `change` takes a task that stands at `from` (none: it does not exist yet).
+///
+/// # Errors
+/// [`IllegalChange`] when the state machine has no such transition.
+pub fn next(from: Option<State>, change: Change) -> Result<State, IllegalChange> {
+    let to = match from {
+        None => enter(change),
+        Some(state) => step(state, change),
+    };
+    to.ok_or(IllegalChange { from, change })
+}
+
+/// How a task comes to be.
+fn enter(change: Change) -> Option<State> {
+    match change {
+        Change::Created { intake, gate } => Some(match intake {
+            Intake::Normal => at(gate),
+            Intake::Triage => State::Triage,
+            Intake::Hold => State::Blocked { kind: BlockKind::NeedsInput },
+        }),
+        Change::Regated { .. }
+        | Change::Started { .. }
+        | Change::Recorded { .. }
+        | Change::Ended { .. }
+        | Change::Completed
+        | Change::ReviewRequested
+        | Change::Approved { .. }
+        | Change::Blocked { .. }
+        | Change::Unblocked { .. }
+        | Change::ChangesRequested { .. }
+        | Change::Promoted { .. }
+        | Change::Scheduled { .. }
+        | Change::Requeued { .. }
+        | Change::SentToTriage
+        | Change::Archived
+        | Change::Reopened { .. }
+        | Change::Unarchived { .. } => None,
+    }
+}
+
+fn step(state: State, change: Change) -> Option<State> {
+    match change {
+        Change::Created { .. } => None,
+        Change::Started { run } => start(state, run),
+        Change::Recorded { run, verdict } => record(state, run, verdict),
+        Change::Ended { run, outcome, then } => end(state, run, outcome, then),
+        Change::Regated { gate } => in_queue(state).then_some(at(gate)),
+        Change::Completed => free(state).then_some(State::Done),
+        Change::ReviewRequested => (free(state) && state != State::Review).then_some(State::Review),
+        Change::Approved { gate } => awaits_approval(state).then_some(at(gate)),
+        Change::Blocked { kind } => {
+            (unfinished(state) && blocked(state).is_none()).then_some(State::Blocked { kind })
+        }
+        Change::Unblocked { gate } => (released(state) || scheduled(state)).then_some(at(gate)),
+        Change::ChangesRequested { gate } => (state == State::Review).then_some(at(gate)),
+        Change::Promoted { gate } => (released(state)
+            || matches!(state, State::Triage | State::Todo | State::Scheduled { .. }))
+        .then_some(at(gate)),
+        Change::Scheduled { gate } => (in_queue(state) || released(state)).then_some(at(gate)),
+        Change::Requeued { gate } => (free(state) || state == State::Done).then_some(at(gate)),
+        Change::SentToTriage => {
+            ((unfinished(state) && state != State::Triage) || state == State::Done).then_some(State::Triage)
+        }
+        Change::Archived => archive(state),
+        Change::Reopened { gate } => (state == State::Done).then_some(at(gate)),
+        Change::Unarchived { then } => unarchive(state, then),
+    }
+}
+
+/// Where a task goes that only its gate holds back.
+fn at(gate: Gate) -> State {
+    match gate {
+        Gate::Open => State::Ready,
+        Gate::Parents => State::Todo,
+        Gate::Until(until) => State::Scheduled { until },
+        Gate::Review => State::Review,
+        Gate::Approval => State::Blocked { kind: BlockKind::Approval },
+    }
+}
+
+fn start(state: State, run: RunId) -> Option<State> {
+    match state {
+        State::Ready | State::Review => Some(State::Running { run, verdict: None }),
+        State::Triage
+        | State::Todo
+        | State::Scheduled { .. }
+        | State::Running { .. }
+        | State::Blocked { .. }
+        | State::Done
+        | State::Archived { .. } => None,
+    }
+}
+
+fn record(state: State, run: RunId, verdict: VerdictKind) -> Option<State> {
+    let (open, before) = running(state)?;
+    (open == run && verdict.may_replace(before)).then_some(State::Running { run, verdict: Some(verdict) })
+}
+
+fn end(state: State, run: RunId, outcome: Outcome, then: Then) -> Option<State> {
+    let (open, _) = running(state)?;
+    (open == run && outcome.allows(then)).then_some(match then {
+        Then::Done => State::Done,
+        Then::Blocked(kind) => State::Blocked { kind },
+        Then::Review => State::Review,
+        Then::Triage => State::Triage,
+        Then::Again(gate) => at(gate),
+        Then::Archived(finished) => State::Archived { finished },
+    })
+}
+
+fn archive(state: State) -> Option<State> {
+    if state == State::Done {
+        Some(State::Archived { finished: WasDone::Yes })
+    } else {
+        unfinished(state).then_some(State::Archived { finished: WasDone::No })
+    }
+}
+
+/// What had been done is done again, and nothing else is.
+fn unarchive(state: State, then: Then) -> Option<State> {
+    let State::Archived { finished } = state else { return None };
+    match (finished, then) {
+        (WasDone::Yes, Then::Done) => Some(State::Done),
+        (WasDone::No, Then::Blocked(kind)) => Some(State::Blocked { kind }),
+        (WasDone::No, Then::Review) => Some(State::Review),
+        (WasDone::No, Then::Triage) => Some(State::Triage),
+        (WasDone::No, Then::Again(gate)) => Some(at(gate)),
+        (
+            WasDone::Yes,
+            Then::Blocked(_) | Then::Review | Then::Triage | Then::Again(_) | Then::Archived(_),
+        )
+        | (WasDone::No, Then::Done | Then::Archived(_)) => None,
+    }
+}
+
+fn running(state: State) -> Option<(RunId, Option<VerdictKind>)> {
+    if let State::Running { run, verdict } = state { Some((run, verdict)) } else { None }
+}
+
+fn blocked(state: State) -> Option<BlockKind> {
+    if let State::Blocked { kind } = state { Some(kind) } else { None }
+}
+
+/// Returns whether only an approval, a triage or the archive gets the task out of where it stands.
+fn awaits_approval(state: State) -> bool {
+    blocked(state) == Some(BlockKind::Approval)
+}
+
+/// Returns whether a person may let a blocked task go on without being its approver.
+fn released(state: State) -> bool {
+    blocked(state).is_some_and(|kind| kind != BlockKind::Approval)
+}
+
+/// Returns whether nobody runs the task, it is not over, and nobody's approval is missing.
+fn free(state: State) -> bool {
+    unfinished(state) && !awaits_approval(state)
+}
+
+fn scheduled(state: State) -> bool {
+    matches!(state, State::Scheduled { .. })
+}
+
+/// Returns whether only parents or time decide where the task stands.
+pub(crate) fn in_queue(state: State) -> bool {
+    match state {
+        State::Todo | State::Scheduled { .. } | State::Ready => true,
+        State::Triage
+        | State::Running { .. }
+        | State::Review
+        | State::Blocked { .. }
+        | State::Done
+        | State::Archived { .. } => false,
+    }
+}
+
+/// Returns whether nobody runs the task and it is not over.
+fn unfinished(state: State) -> bool {
+    match state {
+        State::Triage
+        | State::Todo
+        | State::Scheduled { .. }
+        | State::Ready
+        | State::Review
+        | State::Blocked { .. } => true,
+        State::Running { .. } | State::Done | State::Archived { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Timestamp;
+    use crate::model::status::Status;
+
+    const RUN: RunId = RunId(7);
+
+    fn states() -> Vec<(&'static str, Option<State>)> {
+        vec![
+            ("nothing", None),
+            ("triage", Some(State::Triage)),
+            ("todo", Some(State::Todo)),
+            ("scheduled", Some(State::Scheduled { until: Timestamp::from_secs(9) })),
+            ("ready", Some(State::Ready)),
+            ("running", Some(State::Running { run: RUN, verdict: None })),
+            ("ending", Some(State::Running { run: RUN, verdict: Some(VerdictKind::Complete) })),
+            ("review", Some(State::Review)),
+            ("blocked", Some(State::Blocked { kind: BlockKind::Transient })),
+            ("approval", Some(State::Blocked { kind: BlockKind::Approval })),
+            ("done", Some(State::Done)),
+            ("archived", Some(State::Archived { finished: WasDone::No })),
+            ("finished", Some(State::Archived { finished: WasDone::Yes })),
+        ]
+    }
+
+    /// Every pair that is not in the row's list has to be refused.
+    #[test]
+    fn every_pair_of_status_and_change_is_decided_as_the_table_says() {
+        let gate = Gate::Open;
+        let ended = |outcome, then| Change::Ended { run: RUN, outcome, then };
+        let recorded = |verdict| Change::Recorded { run: RUN, verdict };
+        let idle = &["triage", "todo", "scheduled", "ready", "review", "blocked"][..];
+        let queue = &["todo", "scheduled", "ready"][..];
+        let open = &["running", "ending"][..];
+        let table: Vec<(Change, Vec<&str>, Status)> = vec![
+            (Change::Created { intake: Intake::Normal, gate }, vec!["nothing"], Status::Ready),
+            (Change::Created { intake: Intake::Normal, gate: Gate::Parents }, vec!["nothing"], Status::Todo),
+            (Change::Created { intake: Intake::Triage, gate }, vec!["nothing"], Status::Triage),
+            (Change::Created { intake: Intake::Hold, gate }, vec!["nothing"], Status::Blocked),
+            (Change::Regated { gate }, queue.to_vec(), Status::Ready),
+            (Change::Regated { gate: Gate::Parents }, queue.to_vec(), Status::Todo),
+            (
+                Change::Regated { gate: Gate::Until(Timestamp::from_secs(3)) },
+                queue.to_vec(),
+                Status::Scheduled,
+            ),
+            (Change::Started { run: RUN }, vec!["ready", "review"], Status::Running),
+            (recorded(VerdictKind::Complete), vec!["running"], Status::Running),
+            (recorded(VerdictKind::Archive), open.to_vec(), Status::Running),
+            (Change::Recorded { run: RunId(8), verdict: VerdictKind::Block }, vec![], Status::Running),
+            (ended(Outcome::Completed, Then::Done), open.to_vec(), Status::Done),
+            (ended(Outcome::Crashed, Then::Again(gate)), open.to_vec(), Status::Ready),
+            (ended(Outcome::Crashed, Then::Blocked(BlockKind::GaveUp)), open.to_vec(), Status::Blocked),
+            (ended(Outcome::Crashed, Then::Done), vec![], Status::Done),
+            (ended(Outcome::Blocked, Then::Done), vec![], Status::Done),
+            (ended(Outcome::Completed, Then::Again(gate)), vec![], Status::Ready),
+            (ended(Outcome::ReviewRequested, Then::Review), open.to_vec(), Status::Review),
+            (
+                Change::Ended { run: RunId(8), outcome: Outcome::Completed, then: Then::Done },
+                vec![],
+                Status::Done,
+            ),
+            (ended(Outcome::Approved, Then::Done), open.to_vec(), Status::Done),
+            (ended(Outcome::Approved, Then::Again(gate)), vec![], Status::Ready),
+            (ended(Outcome::ChangesRequested, Then::Again(gate)), open.to_vec(), Status::Ready),
+            (ended(Outcome::ChangesRequested, Then::Done), vec![], Status::Done),
+            (recorded(VerdictKind::Approve), vec!["running"], Status::Running),
+            (recorded(VerdictKind::RequestChanges), vec!["running"], Status::Running),
+            (Change::Completed, idle.to_vec(), Status::Done),
+            (
+                Change::ReviewRequested,
+                vec!["triage", "todo", "scheduled", "ready", "blocked"],
+                Status::Review,
+            ),
+            (Change::Approved { gate }, vec!["approval"], Status::Ready),
+            (Change::Approved { gate: Gate::Parents }, vec!["approval"], Status::Todo),
+            (Change::Regated { gate: Gate::Approval }, queue.to_vec(), Status::Blocked),
+            (
+                Change::Created { intake: Intake::Normal, gate: Gate::Approval },
+                vec!["nothing"],
+                Status::Blocked,
+            ),
+            (
+                Change::Blocked { kind: BlockKind::NeedsInput },
+                vec!["triage", "todo", "scheduled", "ready", "review"],
+                Status::Blocked,
+            ),
+            (Change::Unblocked { gate }, vec!["blocked", "scheduled"], Status::Ready),
+            (Change::Unblocked { gate: Gate::Review }, vec!["blocked", "scheduled"], Status::Review),
+            (Change::ChangesRequested { gate }, vec!["review"], Status::Ready),
+            (Change::Promoted { gate }, vec!["triage", "todo", "scheduled", "blocked"], Status::Ready),
+            (Change::Scheduled { gate }, vec!["todo", "scheduled", "ready", "blocked"], Status::Ready),
+            (Change::Requeued { gate }, [idle, &["done"]].concat(), Status::Ready),
+            (
+                Change::SentToTriage,
+                vec!["todo", "scheduled", "ready", "review", "blocked", "approval", "done"],
+                Status::Triage,
+            ),
+            (Change::Archived, [idle, &["approval", "done"]].concat(), Status::Archived),
+            (Change::Reopened { gate }, vec!["done"], Status::Ready),
+            (Change::Reopened { gate: Gate::Parents }, vec!["done"], Status::Todo),
+            (Change::Unarchived { then: Then::Done }, vec!["finished"], Status::Done),
+            (Change::Unarchived { then: Then::Again(gate) }, vec!["archived"], Status::Ready),
+            (Change::Unarchived { then: Then::Triage }, vec!["archived"], Status::Triage),
+            (Change::Unarchived { then: Then::Review }, vec!["archived"], Status::Review),
+            (
+                Change::Unarchived { then: Then::Blocked(BlockKind::Transient) },
+                vec!["archived"],
+                Status::Blocked,
+            ),
+            (Change::Unarchived { then: Then::Archived(WasDone::No) }, vec![], Status::Archived),
+        ];
+        for (change, from, to) in table {
+            for (name, state) in states() {
+                let got = next(state, change).map(State::status);
+                if from.contains(&name) {
+                    assert_eq!(got.ok(), Some(to), "{change:?} from {name}");
+                } else {
+                    assert!(got.is_err(), "{change:?} from {name} went to {got:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_task_that_was_done_counts_as_done_in_the_archive() {
+        let archived = |state| next(Some(state), Change::Archived).unwrap();
+        assert_eq!(archived(State::Done), State::Archived { finished: WasDone::Yes });
+        assert_eq!(archived(State::Ready), State::Archived { finished: WasDone::No });
+    }
+}
