@@ -56,11 +56,11 @@ fn the_help_shows_the_first_steps_and_the_exit_codes() {
           --color <WHEN>  When to colour [default: auto] [possible values: auto, always, never]
 
     A first tour:
-      supervisor demo                    see it all happen, on real processes
+      supervisor demo                    see it work, with real processes
       supervisor create 'say hello' --assignee shell --body 'echo hello'
-      supervisor dispatch                run what is ready, and wait for it
-      supervisor daemon                  run what comes, as it comes
-      supervisor status --watch          see it running
+      supervisor dispatch                run ready tasks and wait for them
+      supervisor daemon                  run tasks as they become ready
+      supervisor status --watch          watch the workers
 
     Exit codes:
       0 ok          2 usage       4 conflict             75 try again

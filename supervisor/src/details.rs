@@ -17,20 +17,20 @@ const FILE: &str = "details.json";
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Details {
-    /// Its title for people
+    /// Its title
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// What it is for
+    /// Its description
     #[arg(long)]
     pub(crate) description: Option<String>,
-    /// A sign for it
+    /// Its icon
     #[arg(long)]
     pub(crate) icon: Option<String>,
-    /// A colour for it; here, `--color` says the same
+    /// Its colour; `--color` is the same here
     #[arg(long)]
     #[serde(rename = "color")]
     pub(crate) colour: Option<String>,
-    /// Where its work is: what `--workspace worktree` and `--workspace dir` mean on it
+    /// The directory that `--workspace worktree` and `--workspace dir` use on it
     #[arg(long, value_name = "DIR")]
     pub(crate) default_workdir: Option<PathBuf>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Details {
 impl Details {
     /// Reads what is said of the board in a directory.
     pub(crate) fn read(board: &Path) -> Self {
-        // What people say of a board is worth no refusal: a file that means nothing says nothing.
+        // An unreadable or invalid details file is ignored: it must not make the board unusable.
         std::fs::read(board.join(FILE))
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())

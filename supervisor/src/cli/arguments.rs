@@ -21,11 +21,11 @@ use crate::verbs;
     version,
     after_help = "\
 A first tour:
-  supervisor demo                    see it all happen, on real processes
+  supervisor demo                    see it work, with real processes
   supervisor create 'say hello' --assignee shell --body 'echo hello'
-  supervisor dispatch                run what is ready, and wait for it
-  supervisor daemon                  run what comes, as it comes
-  supervisor status --watch          see it running
+  supervisor dispatch                run ready tasks and wait for them
+  supervisor daemon                  run tasks as they become ready
+  supervisor status --watch          watch the workers
 
 Exit codes:
   0 ok          2 usage       4 conflict             75 try again

@@ -19,11 +19,11 @@ use crate::paths::Root;
 use crate::terminal::{Cell, Screen};
 use crate::verbs::{Init, RemoveBoard};
 
-/// Show, make, name, choose and remove boards
+/// List, create, rename, switch and remove boards
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-The board of a command is that of --board, else of SUPERVISOR_BOARD or
-HERMES_KANBAN_BOARD, else the one that `switch` chose, else `default`.
+A command uses the board of --board, else of SUPERVISOR_BOARD or
+HERMES_KANBAN_BOARD, else the one chosen with `switch`, else `default`.
 
 Examples:
   supervisor boards list
@@ -36,25 +36,25 @@ pub(super) struct Boards {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Verb {
-    /// Show the boards
+    /// List the boards
     #[command(visible_alias = "ls")]
     List {
-        /// Removed ones too, as long as they are kept
+        /// Include removed boards that are still kept
         #[arg(long)]
         all: bool,
     },
-    /// Make a board
+    /// Create a board
     #[command(visible_alias = "new")]
     Create {
         /// Its name in commands: a-z 0-9 _ -
         slug: BoardName,
         #[command(flatten)]
         details: Details,
-        /// Let commands without --board mean it
+        /// Make it the board of commands without --board
         #[arg(long)]
         switch: bool,
     },
-    /// Remove a board; it is kept aside unless --delete says otherwise
+    /// Remove a board; its files are kept unless --delete is given
     #[command(visible_alias = "remove")]
     Rm {
         /// The board
@@ -71,23 +71,23 @@ enum Verb {
         #[arg(long, hide = true)]
         delete: bool,
     },
-    /// Let commands without --board mean this board
+    /// Make this the board of commands without --board
     #[command(visible_alias = "use")]
     Switch {
         /// The board
         slug: BoardName,
     },
-    /// Show the board that commands mean now
+    /// Show the current board
     #[command(visible_alias = "current")]
     Show,
-    /// Give a board another title
+    /// Change the title of a board
     Rename {
         /// The board
         slug: BoardName,
-        /// Its title for people
+        /// Its title
         name: String,
     },
-    /// Note where the work of a board is; without a path, nowhere
+    /// Set the default workdir of a board; without a path, clear it
     SetDefaultWorkdir {
         /// The board
         slug: BoardName,

@@ -21,21 +21,21 @@ const TOLD: usize = 10;
 /// Check the root, its boards and what this host can enforce
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-Exit code: 0 when nothing is wrong (warnings aside), 1 otherwise.
+Exit code: 0 if nothing is wrong (warnings aside), else 1.
 
---repair needs the daemon stopped. It makes the indices anew, and where that is
-not enough, puts every row that can still be read into a new file. The damaged
-file is kept beside the board in any case.
+--repair needs the daemon stopped. It rebuilds the indices and, if that is not
+enough, copies every readable row into a new file. The damaged file is always kept
+beside the board.
 
 Examples:
   supervisor doctor
   supervisor doctor --replay --json
   supervisor stop --wait && supervisor doctor --repair")]
 pub(super) struct Doctor {
-    /// Play each board's event log again and compare where it leads
+    /// Replay each board's event log and compare the result with the board
     #[arg(long)]
     replay: bool,
-    /// Mend damaged boards
+    /// Repair damaged boards
     #[arg(long)]
     repair: bool,
 }

@@ -15,12 +15,12 @@ use crate::owner::OwnerLock;
 use crate::paths::{Root, make_dir};
 use crate::terminal::{complain, printable};
 
-/// Put a backup in the place of the board
+/// Replace the board with a backup
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-The daemon has to be stopped. The board comes back with its attached files and its
-details. The file that is replaced stays beside the board; files attached since the
-backup stay until `supervisor gc`. Workers of runs that the backup does not know are ended by the next daemon.
+Stop the daemon first. The board is restored with its attached files and details. The
+replaced file is kept beside the board; files attached since the backup stay until
+`supervisor gc`. The next daemon ends workers whose runs the backup does not know.
 
 Examples:
   supervisor stop --wait && supervisor restore /var/backups/board.db

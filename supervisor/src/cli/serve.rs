@@ -13,9 +13,9 @@ use crate::terminal::complain;
 /// Run the daemon in the foreground
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-SIGTERM or Ctrl-C drains: nothing more is started, workers are waited for up to
-worker.drain, then ended. A second one ends them now, a third one kills. SIGHUP
-reads the configuration again.
+SIGTERM or Ctrl-C drains: no task is started, and workers get up to worker.drain to
+finish before they are ended. A second signal ends them now, a third kills them.
+SIGHUP reloads the configuration.
 
 Examples:
   supervisor daemon

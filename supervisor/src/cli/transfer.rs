@@ -24,12 +24,12 @@ use crate::terminal::complain;
 /// Where the other program keeps its boards.
 const THEIR_PLACE: &str = "its boards are kanban.db in its home, and kanban/boards/<slug>/kanban.db there";
 
-/// Write the whole board as JSON Lines
+/// Export the whole board as JSON Lines
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-Every row of every table as of one moment, the attached files, and the board's
-details; the board may be in use. `import` reads it into an empty board. An attached
-file that is missing or altered is named, and the export goes on without it.
+The export holds every row as of one moment, the attached files and the board's
+details; the board may be in use. `import` reads it into an empty board. A missing or
+altered attachment is reported and left out.
 
 Examples:
   supervisor export > board.jsonl
@@ -43,21 +43,21 @@ pub(super) struct Export {
     force: bool,
 }
 
-/// Read a board from elsewhere into an empty one
+/// Import a board into an empty one
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-The daemon has to be stopped. All is taken or nothing. The board is made if it
-does not exist. A database of `hermes kanban` is read from a copy and never
-written to, its attached files are copied; what means something else here, and what was not taken, is told.
+Stop the daemon first. The import is all or nothing. The board is created if it does
+not exist. A database of `hermes kanban` is read from a copy and never written to;
+its attached files are copied. What is converted or left out is reported.
 
 Examples:
   supervisor --board copy import board.jsonl
   supervisor --board old import --from-hermes ~/.hermes/kanban.db")]
 pub(super) struct Import {
-    /// A file that `supervisor export` has written; `-` is standard input
+    /// A file written by `supervisor export`; `-` is standard input
     #[arg(required_unless_present = "from_hermes")]
     file: Option<PathBuf>,
-    /// Take over a database of `hermes kanban`
+    /// Import a database of `hermes kanban`
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     from_hermes: Option<PathBuf>,
 }

@@ -35,13 +35,13 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::paths::{Root, RootChoice};
 
-/// Show what the supervisor does, on a real repository and with real processes
+/// Demonstrate the supervisor on a real repository with real processes
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-It works in a temporary root with a daemon of its own, on a private clone: the repository is left as it was. Afterwards
-nothing is left, unless --keep is given. Where no repository is around, a small sample is made.
+The demo uses a temporary root, a daemon of its own and a private clone: the repository is not changed. Everything is
+removed at the end unless --keep is given. Outside a repository it creates a small sample.
 
-Exit code: 0 if everything that was to be shown came true, else 1; 130 after Ctrl-C.
+Exit code: 0 if every expectation is met, else 1; 130 after Ctrl-C.
 
 Examples:
   supervisor demo
@@ -49,10 +49,10 @@ Examples:
   supervisor demo --keep
   supervisor demo --json")]
 pub(crate) struct Demo {
-    /// The git repository to work on; a private clone is used [default: the one you stand in]
+    /// The git repository to work on; a private clone is used [default: that of the current directory]
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
-    /// Leave the root, so that you can look around in it
+    /// Keep the root for inspection
     #[arg(long)]
     keep: bool,
 }

@@ -10,12 +10,12 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
-/// Answer what a blocked task asks, and let it go on
+/// Answer a blocked task's question and unblock the task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-In a terminal and without an answer it shows the question, to be answered with the
-arrow keys or a number. The answer is kept as a comment, for the next worker.
+Without an answer, a terminal shows the question and takes the arrow keys or a number.
+The answer is kept as a comment for the next worker.
 
 Examples:
   supervisor answer t_0123abcd
@@ -25,11 +25,11 @@ pub(crate) struct Answer {
     /// The task
     #[arg(value_name = "TASK", required = true)]
     pub(crate) task_id: Option<TaskId>,
-    /// The number of a choice, a choice, or other words where they will do
+    /// The number or text of a choice, or other words if the question allows them
     #[arg(value_name = "ANSWER", num_args = 0..)]
     #[serde(skip)]
     pub(crate) words: Vec<String>,
-    /// The number of a choice, a choice, or other words where they will do.
+    /// The number or text of a choice, or other words if the question allows them.
     #[arg(skip)]
     #[serde(rename = "answer")]
     pub(crate) reply: Option<String>,

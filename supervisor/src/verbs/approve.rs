@@ -12,12 +12,12 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
-/// Approve tasks: work in review, or what waits for an approval
+/// Approve work in review, or tasks that wait for approval
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Work in review is then done; nobody approves their own. A task that was created
-with --require-approval goes on; only its approver may say so.
+Work in review is then done; nobody can approve their own. A task created with
+--require-approval continues; only its approver can approve it.
 
 Examples:
   supervisor approve t_0123abcd
@@ -26,7 +26,7 @@ Examples:
   supervisor approve t_0123abcd --ids t_4567cdef t_89abcdef
   supervisor approve 'ran the tests'            (inside a review)")]
 pub(crate) struct Approve {
-    /// The task, then what to say of it; inside a review the task may be left out
+    /// The task, then a comment; inside a review the task may be left out
     #[arg(value_name = "TASK/COMMENT", num_args = 0..)]
     #[serde(skip)]
     pub(crate) words: Vec<String>,
@@ -36,13 +36,13 @@ pub(crate) struct Approve {
     /// What to say of it; kept as a comment.
     #[arg(skip)]
     pub(crate) comment: Option<String>,
-    /// Further tasks
+    /// More tasks
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) ids: Vec<TaskId>,
-    /// Let a task go on in place of the approver that it names; the log tells whom
+    /// Approve in place of the named approver; the event log records it
     #[arg(long = "override", conflicts_with = "expected_run")]
     pub(crate) override_approver: bool,
-    /// Refuse if the task's open run is another one
+    /// Fail if this is not the task's open run
     #[arg(long, value_name = "RUN")]
     pub(crate) expected_run: Option<RunId>,
 }

@@ -18,19 +18,19 @@ use crate::gc::{self, Deed, Fate, Owner, Scratch};
 use crate::paths::Root;
 use crate::terminal::Screen;
 
-/// Take tasks off the board, or delete archived ones
+/// Archive tasks, or delete archived ones
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-A worker that is still running is ended first. A task that is not done and has
-open children is refused: they would wait for ever.
+A running worker is ended first. A task that is not done and has open children is
+refused: they would wait forever.
 
-The scratch workspace goes with the task; files that its runs handed over stay.
+The scratch workspace is removed with the task; files that its runs handed over stay.
 
 --rm deletes archived tasks with their runs, comments, attachments, logs and
-worktrees. One whose worktree has changes, or commits that are nowhere else, is
-refused, unless --discard-work gives them up. Events stay, and ids are never
-given out again; children that waited go on.
+worktrees. It refuses a task whose worktree has changes, or commits that exist
+nowhere else, unless --discard-work is given. Events stay, and ids are never
+reused. Children no longer wait for a deleted task.
 
 Examples:
   supervisor archive t_0123abcd t_4567cdef
@@ -47,7 +47,7 @@ pub(crate) struct Archive {
     /// Delete these archived tasks for good
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) rm: Vec<TaskId>,
-    /// With --rm: give up changes and commits that are in a task's worktree alone
+    /// With --rm: discard changes and commits that exist only in a task's worktree
     #[arg(long, requires = "rm")]
     pub(crate) discard_work: bool,
 }

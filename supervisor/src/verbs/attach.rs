@@ -27,8 +27,8 @@ use crate::terminal::{Screen, printable};
 #[derive(Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-The file is copied, up to 25 MiB; whoever works on the task reads the copy at the
-path that its context names.
+The file is copied, up to 25 MiB. The task's worker reads the copy at the path named
+in its context.
 
 Examples:
   supervisor attach t_0123abcd spec.pdf --content-type application/pdf
@@ -42,13 +42,13 @@ pub(crate) struct Attach {
     /// The task
     #[arg(skip)]
     pub(crate) task_id: Option<TaskId>,
-    /// Its name, if not that of the file
+    /// The name of the attachment [default: that of the file]
     #[arg(long = "name", value_name = "NAME")]
     pub(crate) filename: Option<String>,
-    /// Its media type, such as text/csv
+    /// The media type, such as text/csv
     #[arg(long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
-    /// Who adds it, if not the caller
+    /// Who adds it [default: the caller]
     #[arg(long, value_name = "NAME")]
     pub(crate) author: Option<String>,
     #[arg(skip)]

@@ -13,7 +13,7 @@ use crate::terminal::{Screen, printable};
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-Its bytes go too, unless another attachment has the same.
+The stored content is removed too, unless another attachment shares it.
 
 Examples:
   supervisor attachments t_0123abcd      (the ids)

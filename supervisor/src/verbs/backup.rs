@@ -18,14 +18,14 @@ use crate::terminal::{Screen, printable};
 /// So many files that are not in a backup are named.
 const TOLD: usize = 10;
 
-/// Copy the board into a file, while it is in use
+/// Back up the board to a file, even while it is in use
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-The copy is one SQLite file with the board as of one moment, the files attached to
-its tasks, and its title and other details; it is checked and durable before it has
-its name. `supervisor restore` puts all of it back. An attached file that is missing
-or altered is named, and the backup goes on without it.
+The backup is one SQLite file: the board as of one moment, the attached files, and
+the board's title and other details. It is checked and durable before it gets its
+name. `supervisor restore` restores all of it. A missing or altered attachment is
+reported and left out.
 
 Examples:
   supervisor backup /var/backups/board.db

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
-/// Say that a task cannot go on, and why
+/// Block a task and say why
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -33,22 +33,22 @@ pub(crate) struct Block {
     /// Why it cannot go on
     #[arg(skip)]
     pub(crate) reason: Option<String>,
-    /// Further tasks with the same reason
+    /// More tasks to block with the same reason
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) ids: Vec<TaskId>,
     /// What the task waits for
     #[arg(long, value_name = "KIND", value_parser = texts::word::<BlockKind>(BlockKind::TOLD.map(BlockKind::as_str)))]
     pub(crate) kind: Option<BlockKind>,
-    /// What a person is asked, with the kind `needs_input`
+    /// The question for a person; the kind is `needs_input`
     #[arg(long, value_name = "TEXT")]
     pub(crate) question: Option<String>,
     /// An answer to choose from (repeatable, up to 6)
     #[arg(long = "choice", value_name = "TEXT")]
     pub(crate) choices: Vec<String>,
-    /// Other answers will do, too
+    /// Accept other answers too
     #[arg(long)]
     pub(crate) free_text: bool,
-    /// Refuse if the task's open run is another one
+    /// Fail if this is not the task's open run
     #[arg(long, value_name = "RUN")]
     pub(crate) expected_run: Option<RunId>,
 }

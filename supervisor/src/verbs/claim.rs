@@ -20,13 +20,13 @@ const LEASE: &str = "900";
 /// How long a client waits: the checkout of a large repository takes a while.
 const MADE: Duration = Duration::from_mins(3);
 
-/// Take a ready task by hand
+/// Claim a ready task by hand
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-The claim is a lease: renew it with heartbeat, or the task goes back to ready
-when it runs out. The task's workspace is made, as for a run, and its path is
-printed. Where it cannot be made, the claim is given back.
+The claim is a lease: unless a heartbeat renews it, it expires and the task is ready
+again. The task's workspace is created as for a run, and its path is printed. If
+that fails, the claim is undone.
 
 Examples:
   supervisor claim t_0123abcd
@@ -34,7 +34,7 @@ Examples:
 pub(crate) struct Claim {
     /// The task
     pub(crate) task_id: TaskId,
-    /// How long the claim holds without a heartbeat
+    /// How long the claim lasts without a heartbeat
     #[arg(long, value_name = "SPAN", default_value = LEASE)]
     #[serde(default = "lease")]
     pub(crate) ttl: Span,

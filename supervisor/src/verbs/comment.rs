@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
-/// Add a note to a task
+/// Add a comment to a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -29,10 +29,10 @@ pub(crate) struct Comment {
     /// The text
     #[arg(skip)]
     pub(crate) body: String,
-    /// Sign as somebody else
+    /// The author [default: the caller]
     #[arg(long, value_name = "NAME")]
     pub(crate) author: Option<String>,
-    /// Cut a longer text to this many characters, and say so in it
+    /// Cut a longer text to this many characters and mark the cut
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_len: Option<u32>,
 }

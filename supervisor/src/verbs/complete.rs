@@ -12,12 +12,12 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
-/// Finish a task with its result
+/// Complete a task with its result
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Artifacts are kept when a run of this supervisor hands them over. Those of a task that
-is completed by hand or by a claim from elsewhere stay where they are: attach them.
+Artifacts are kept when a run of this supervisor hands them over. When a task is
+completed by hand or by an external claim, they stay where they are: attach them.
 
 Examples:
   supervisor complete t_0123abcd --summary 'parser fixed, 14 tests pass' --metadata '{\"tests\": 14}'
@@ -27,19 +27,19 @@ pub(crate) struct Complete {
     /// The tasks; inside a run, the run's own task if none is named
     #[arg(value_name = "TASK")]
     pub(crate) task_ids: Vec<TaskId>,
-    /// The result itself, where it is short
+    /// The result itself, if short
     #[arg(long, value_name = "TEXT")]
     pub(crate) result: Option<String>,
-    /// What was done, for whoever reads on
+    /// What was done, for people and later workers
     #[arg(long, value_name = "TEXT")]
     pub(crate) summary: Option<String>,
-    /// Facts for machines: a JSON object
+    /// Machine-readable facts: a JSON object
     #[arg(long, value_name = "JSON", value_parser = texts::json_object)]
     pub(crate) metadata: Option<serde_json::Value>,
     /// A file of the workspace that is part of the result (repeatable)
     #[arg(long = "artifact", value_name = "PATH")]
     pub(crate) artifacts: Vec<String>,
-    /// Refuse if the task's open run is another one
+    /// Fail if this is not the task's open run
     #[arg(long, value_name = "RUN")]
     pub(crate) expected_run: Option<RunId>,
 }

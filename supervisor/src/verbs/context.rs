@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Screen, printable_lines};
 
-/// Show what a worker sees of a task
+/// Show the context that a task's worker gets
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\

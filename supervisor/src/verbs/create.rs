@@ -26,7 +26,7 @@ pub(super) const NO_SKILLS: &str = "skills are kept with the task and change not
 /// A branch without a worktree.
 const NO_BRANCH: &str = "the branch is kept with the task and changes nothing: its workspace is no worktree (--workspace worktree)";
 
-/// Put a task on the board
+/// Create a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -42,7 +42,7 @@ Examples:
       --idempotency-key nightly-2026-11-21 --json")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Create {
-    /// What is to be done, in a line
+    /// What to do, in one line
     pub(crate) title: String,
     /// The task itself: the prompt of an agent, the script of the shell lane
     #[arg(long, value_name = "TEXT")]
@@ -51,13 +51,13 @@ pub(crate) struct Create {
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     #[serde(skip)]
     pub(crate) body_file: Option<PathBuf>,
-    /// Who is to do it: a lane such as `shell`, or a profile
+    /// Who does it: a lane such as `shell`, or a profile
     #[arg(long, value_name = "PROFILE")]
     pub(crate) assignee: Option<Profile>,
     /// A task that must be done first (repeatable)
     #[arg(long = "parent", value_name = "TASK")]
     pub(crate) parents: Vec<TaskId>,
-    /// The tenant it belongs to
+    /// Its tenant
     #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]
     pub(crate) tenant: Option<Tenant>,
     /// Where the worker works
@@ -68,7 +68,7 @@ pub(crate) struct Create {
                 workdir, else the repository around the current directory [default: scratch]"
     )]
     pub(crate) workspace: Option<String>,
-    /// The branch that a worktree is based on, instead of HEAD
+    /// The branch to base a worktree on [default: HEAD]
     #[arg(long, value_name = "BRANCH")]
     pub(crate) branch: Option<String>,
     /// A project label
@@ -77,10 +77,10 @@ pub(crate) struct Create {
     /// Higher goes first
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = texts::priority)]
     pub(crate) priority: i64,
-    /// Park it in triage until somebody specifies it
+    /// Put it in triage until somebody specifies it
     #[arg(long)]
     pub(crate) triage: bool,
-    /// A second create with this key returns the first one's task
+    /// A second create with this key returns the same task
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
     /// End a run after this time: seconds, or 30s, 5m, 2h, 1d
@@ -89,47 +89,47 @@ pub(crate) struct Create {
     /// Do not start before this time: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds
     #[arg(long, value_name = "WHEN")]
     pub(crate) not_before: Option<When>,
-    /// Who asks for it [default: the caller]
+    /// Who requests it [default: the caller]
     #[arg(long, value_name = "NAME")]
     pub(crate) created_by: Option<String>,
-    /// A skill that the worker is to load (repeatable); kept, and not loaded yet
+    /// A skill for the worker to load (repeatable); stored, but not loaded yet
     #[arg(long = "skill", value_name = "NAME")]
     pub(crate) skills: Vec<String>,
-    /// Counted failures in a row until the task is blocked
+    /// Block the task after this many counted failures in a row
     #[arg(long, value_name = "N")]
     pub(crate) max_retries: Option<u32>,
     /// What the worker may touch: a policy's name [default: the configured one]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
-    /// Once its parents are done, wait until somebody approves it
+    /// Wait for approval once its parents are done
     #[arg(long)]
     pub(crate) require_approval: bool,
-    /// Who approves it: a lane's workers, else the person of that name; person:NAME and worker:NAME say which
+    /// Who approves it: a lane's workers, else the person of that name; person:NAME and worker:NAME decide which
     /// [default: any person]
     #[arg(long, value_name = "NAME", requires = "require_approval")]
     pub(crate) approver: Option<String>,
-    /// What the approval is about: `spend`, `book`, `send_as_me` or `destructive`
+    /// What is to be approved: `spend`, `book`, `send_as_me` or `destructive`
     #[arg(long, value_name = "CLASS", requires = "require_approval")]
     pub(crate) approval_class: Option<ApprovalClass>,
-    /// The worker goes on turn by turn until the goal is reached; kept, and without effect yet
+    /// Continue turn by turn until the goal is reached; stored, but without effect yet
     #[arg(long)]
     pub(crate) goal: bool,
-    /// At most this many turns; kept, and without effect yet
+    /// At most this many turns; stored, but without effect yet
     #[arg(long, value_name = "N")]
     pub(crate) goal_max_turns: Option<u32>,
-    /// The session of a client that it belongs to
+    /// The client's session
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// The workflow of a client that it belongs to
+    /// The client's workflow
     #[arg(long, value_name = "ID")]
     pub(crate) workflow_template_id: Option<String>,
-    /// The step of that workflow
+    /// The step of the workflow
     #[arg(long, value_name = "KEY")]
     pub(crate) step_key: Option<String>,
-    /// `blocked` holds the task for a person to release
+    /// `blocked`: the task waits until a person unblocks it
     #[arg(long, value_name = "STATUS", value_parser = ["running", "blocked"])]
     pub(crate) initial_status: Option<String>,
-    /// Print nothing but the task's id
+    /// Print only the task's id
     #[arg(long, short, conflicts_with = "json")]
     #[serde(skip)]
     pub(crate) quiet: bool,

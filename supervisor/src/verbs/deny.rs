@@ -10,12 +10,12 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Refuse to let tasks go on that wait for an approval
+/// Deny tasks that wait for approval
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-The task goes to triage, where a person changes it, archives it or, with promote,
-lets it ask again. What waits for it goes on waiting.
+The task goes to triage, where a person changes it, archives it, or requests approval
+again with promote. Its children keep waiting.
 
 Examples:
   supervisor deny t_0123abcd --reason 'too dear'")]
@@ -23,7 +23,7 @@ pub(crate) struct Deny {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     pub(crate) task_ids: Vec<TaskId>,
-    /// Why not; it is kept as a comment
+    /// Why not; kept as a comment
     #[arg(long, value_name = "TEXT", required = true)]
     pub(crate) reason: Option<String>,
 }

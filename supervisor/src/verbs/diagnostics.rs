@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::moment;
 use crate::terminal::{Ink, Screen, printable};
 
-/// Show what is wrong, since when, and what to do about it
+/// Show problems, their age and how to fix them
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(
@@ -24,10 +24,10 @@ Examples:
   supervisor diagnostics --task t_0123abcd --json"
 )]
 pub(crate) struct Diagnostics {
-    /// Only what is at least so bad
+    /// Only problems of at least this severity
     #[arg(long, value_name = "SEVERITY", value_parser = texts::word::<Severity>(Severity::ALL.iter().map(|word| word.as_str())))]
     pub(crate) severity: Option<Severity>,
-    /// Only of this task
+    /// Only problems of this task
     #[arg(long, value_name = "TASK")]
     pub(crate) task: Option<TaskId>,
 }

@@ -14,25 +14,25 @@ use crate::terminal::{Cell, Screen, printable};
 /// How many ready tasks a plan looks at.
 const LOOK: u32 = 10_000;
 
-/// Run what is ready, and wait for it
+/// Run ready tasks and wait for them
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-With a daemon running, which starts ready tasks by itself, it waits for the live
-runs. Without one it is the daemon, until nothing is left to do.
+With a running daemon, which starts ready tasks by itself, dispatch waits for the live
+runs. Without one, it acts as the daemon until nothing is left to do.
 
 Examples:
   supervisor dispatch
   supervisor dispatch --dry-run
   supervisor dispatch --max 5 --failure-limit 2 --json")]
 pub(crate) struct Dispatch {
-    /// Only say what would be started
+    /// Print what would start, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Start at most this many tasks
     #[arg(long, value_name = "N")]
     pub(crate) max: Option<usize>,
-    /// Block a task after this many counted failures in a row; a daemon that runs keeps its own limit
+    /// Block a task after this many counted failures in a row; a running daemon keeps its own limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) failure_limit: Option<u32>,
 }

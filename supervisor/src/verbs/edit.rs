@@ -14,11 +14,12 @@ use crate::invocation::Invocation;
 use crate::span::Span;
 use crate::terminal::Screen;
 
-/// Change what a task says and what its runs are given; what is left out stays
+/// Change a task: its text, limits, policy or workspace
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-With nothing named it opens the title and the body in $VISUAL or $EDITOR.
+Fields that are not given stay as they are. Without any, the title and the body open
+in $VISUAL or $EDITOR.
 
 Examples:
   supervisor edit t_0123abcd --result 'shipped in 2.1'
@@ -30,7 +31,7 @@ pub(crate) struct Edit {
     /// The task
     #[serde(default)]
     pub(crate) task_id: Option<TaskId>,
-    /// What is to be done, in a line
+    /// What to do, in one line
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub(crate) title: Option<String>,
@@ -46,11 +47,11 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = texts::priority)]
     #[serde(default)]
     pub(crate) priority: Option<i64>,
-    /// Counted failures in a row until the task is blocked
+    /// Block the task after this many counted failures in a row
     #[arg(long, value_name = "N")]
     #[serde(default)]
     pub(crate) max_retries: Option<u32>,
-    /// The result of a task that is done
+    /// The result of a done task
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub(crate) result: Option<String>,
@@ -62,7 +63,7 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "JSON", value_parser = texts::json_object)]
     #[serde(default)]
     pub(crate) metadata: Option<serde_json::Value>,
-    /// The tenant it belongs to; only before its first run, and without links
+    /// Its tenant; only before its first run, and without links
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub(crate) tenant: Option<Tenant>,
@@ -78,7 +79,7 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "WHERE")]
     #[serde(default)]
     pub(crate) workspace: Option<String>,
-    /// A skill that the worker is to load, in place of those it has (repeatable); kept, and not loaded yet
+    /// A skill for the worker to load, replacing the present ones (repeatable); stored, but not loaded yet
     #[arg(long = "skill", value_name = "NAME")]
     #[serde(default)]
     pub(crate) skills: Option<Vec<String>>,

@@ -19,13 +19,13 @@ use crate::terminal::{Ink, Screen};
 const PATIENCE: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_hours(24);
 
-/// Remove what archived tasks and ended runs have left
+/// Remove leftovers of archived tasks and ended runs
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Scratch workspaces of archived tasks, their worktrees where nothing would be lost,
-logs of runs that ended long ago, and what interrupted removals have left. What is
-in use, dirty, unmerged or not of this program's making stays, and is said.
+gc removes scratch workspaces of archived tasks, their worktrees if nothing would be
+lost, old logs, and the remains of interrupted removals. It keeps and reports what is
+in use, dirty, unmerged or not created by this program.
 
 Events are kept unless --event-retention-days is given: older ones are folded into
 a snapshot from which `doctor --replay` starts.
@@ -35,10 +35,10 @@ Examples:
   supervisor gc --log-retention-days 7
   supervisor gc --event-retention-days 90 --json")]
 pub(crate) struct Gc {
-    /// Say what would go, and change nothing
+    /// Print what would be removed, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Fold events that are older than this [default: keep all]
+    /// Fold events older than this [default: keep all]
     #[arg(long, value_name = "DAYS")]
     pub(crate) event_retention_days: Option<u32>,
     /// Remove logs of runs that ended longer ago than this

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
-/// Say that the work on a task is getting on
+/// Report that work on a task continues
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -21,7 +21,7 @@ Examples:
 pub(crate) struct Heartbeat {
     /// The task; inside a run, the run's own task if none is named
     pub(crate) task_id: Option<TaskId>,
-    /// What is going on
+    /// What the worker is doing
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
 }

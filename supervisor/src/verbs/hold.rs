@@ -10,13 +10,13 @@ use crate::failure::Failure;
 use crate::moment::{self, When};
 use crate::terminal::{Screen, printable};
 
-/// Keep tasks from starting until a time, or until they are released
+/// Hold tasks until a time, or until they are released
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-What runs goes on. Inside a run, with nothing named, it says until when the service of
-the run's account refuses the worker, which should exit with 75 then: its task is tried
-again when the time has come.
+Running tasks continue. Inside a run, with nothing named, the hold reports until when
+the account's service refuses the worker. The worker then exits with 75, and its task
+is tried again when the hold ends.
 
 Examples:
   supervisor hold t_0123abcd --reason 'not before the release' --until 2h
@@ -33,7 +33,7 @@ pub(crate) struct Hold {
     /// Why
     #[arg(long, value_name = "TEXT", required = true)]
     pub(crate) reason: String,
-    /// Until when: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds [default: until released]
+    /// When the hold ends: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds [default: when released]
     #[arg(long, value_name = "WHEN")]
     pub(crate) until: Option<When>,
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::moment;
 use crate::terminal::{Cell, Screen};
 
-/// Show what is held, why and until when
+/// List holds, with reason and end
 #[derive(Clone, Copy, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\

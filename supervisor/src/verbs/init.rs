@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen};
 
-/// Make a board (any verb makes the default one)
+/// Create a board (the default board is created on first use)
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\

@@ -13,33 +13,33 @@ use crate::terminal::Screen;
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-A child that was started a moment ago (worker.link_grace, 30 s) is taken back
-and waits. One that is longer at work, or done, is refused without --reclaim.
+A child whose run started a moment ago (worker.link_grace, 30 s) is taken back and
+waits. One that has run longer, or is done, is refused without --reclaim.
 
 Examples:
   supervisor link t_0123abcd t_4567cdef      (t_4567cdef waits for t_0123abcd)
   supervisor link --reclaim t_0123abcd t_4567cdef")]
 pub(crate) struct Link {
-    /// What must be done first
+    /// The task that must be done first
     pub(crate) parent_id: TaskId,
-    /// What waits for it
+    /// The task that waits for it
     pub(crate) child_id: TaskId,
-    /// Take the child back from its worker however long it has worked, or out of `done`
+    /// Take the child back even if its worker started long ago or it is done
     #[arg(long)]
     #[serde(default)]
     pub(crate) reclaim: bool,
 }
 
-/// No longer make a task wait for another
+/// Remove the link between two tasks
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
 Examples:
   supervisor unlink t_0123abcd t_4567cdef")]
 pub(crate) struct Unlink {
-    /// What had to be done first
+    /// The task that was to be done first
     pub(crate) parent_id: TaskId,
-    /// What waited for it
+    /// The task that waited for it
     pub(crate) child_id: TaskId,
 }
 

@@ -17,7 +17,7 @@ use crate::terminal::{Cell, Ink, Screen, printable};
 #[command(
     visible_alias = "ls",
     after_help = "\
-JSON is an array of tasks, and with --page or --cursor an object with a page of them:
+JSON is an array of tasks. With --page or --cursor it is an object with one page:
 {\"tasks\": […], \"next\": \"…\"}, where `next` is the cursor of the next page, or null.
 
 Examples:
@@ -53,19 +53,19 @@ pub(crate) struct List {
     /// Archived tasks too
     #[arg(long)]
     pub(crate) archived: bool,
-    /// In which order
+    /// The order of the tasks
     #[arg(long, value_name = "ORDER", value_parser = texts::word::<Sort>(Sort::ALL.iter().map(|word| word.as_str())))]
     pub(crate) sort: Option<Sort>,
     /// At most this many [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
-    /// Say of each task that is not running what it waits for
+    /// Show what each task that is not running waits for
     #[arg(long)]
     pub(crate) why: bool,
-    /// Say where the next page starts
+    /// Print the cursor of the next page
     #[arg(long)]
     pub(crate) page: bool,
-    /// Go on where a page ended: its `next`
+    /// Start where a page ended: its `next`
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
 }

@@ -16,7 +16,7 @@ use crate::terminal::{Screen, printable_output};
 /// The most that one call returns.
 const PAGE: u64 = 1 << 20;
 
-/// Show what a run wrote to its output
+/// Show the output of a run
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -36,7 +36,7 @@ pub(crate) struct Log {
     #[arg(long, value_name = "BYTES")]
     #[serde(default)]
     pub(crate) tail: Option<u64>,
-    /// Go on until the run has ended
+    /// Follow the output until the run ends
     #[arg(long, short)]
     #[serde(skip)]
     pub(crate) follow: bool,

@@ -9,7 +9,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Screen};
 
-/// Show which chats are told of which tasks
+/// List chat subscriptions
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -17,7 +17,7 @@ Examples:
   supervisor notify-list
   supervisor notify-list t_0123abcd --json")]
 pub(crate) struct NotifyList {
-    /// Only those of this task
+    /// Only subscriptions of this task
     pub(crate) task_id: Option<TaskId>,
 }
 

@@ -17,10 +17,9 @@ const NOT_SENT: &str =
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-Nothing is sent yet: a notifier of yours reads the subscriptions with notify-list.
-They count from the task's first event on. The same chat and
-thread again is the same subscription. It goes by itself when the task is over
-and all was told.
+Nothing is sent yet: your own notifier reads the subscriptions with notify-list. They
+start at the task's first event. Subscribing the same chat and thread again changes
+nothing. A subscription ends once the task is over and all its events were delivered.
 
 Examples:
   supervisor notify-subscribe t_0123abcd --platform telegram --chat-id 12345678
@@ -32,18 +31,18 @@ pub(crate) struct NotifySubscribe {
     /// The platform, such as telegram
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: String,
-    /// The chat on it
+    /// The chat
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub(crate) chat_id: String,
     /// The thread in the chat
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     #[serde(default)]
     pub(crate) thread_id: Option<String>,
-    /// Who asks for it
+    /// The user who subscribes
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     #[serde(default)]
     pub(crate) user_id: Option<String>,
-    /// The profile in whose name the chat is told
+    /// The profile that sends the notifications
     #[arg(long, value_name = "PROFILE")]
     #[serde(default)]
     pub(crate) notifier_profile: Option<String>,

@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
-/// No longer tell a chat of a task
+/// Unsubscribe a chat from a task
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -22,7 +22,7 @@ pub(crate) struct NotifyUnsubscribe {
     /// The platform, such as telegram
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: String,
-    /// The chat on it
+    /// The chat
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub(crate) chat_id: String,
     /// The thread in the chat

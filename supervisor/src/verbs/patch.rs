@@ -38,7 +38,7 @@ pub(crate) struct Patch {
     /// With `blocked`, or with `ready` or `todo` of a task that is blocked or scheduled: why.
     #[serde(deserialize_with = "given")]
     pub(crate) reason: Option<String>,
-    /// What is to be done, in a line.
+    /// What to do, in one line.
     #[serde(deserialize_with = "given")]
     pub(crate) title: Option<String>,
     /// The task itself.
@@ -47,7 +47,7 @@ pub(crate) struct Patch {
     /// Higher goes first.
     #[serde(deserialize_with = "given")]
     pub(crate) priority: Option<i64>,
-    /// Counted failures in a row until the task is blocked.
+    /// Block the task after this many counted failures in a row.
     #[serde(deserialize_with = "given")]
     pub(crate) max_retries: Option<u32>,
     /// Whose it is.

@@ -13,11 +13,11 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
-/// Let tasks leave triage, or go on at once
+/// Move tasks out of triage, or end their wait
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-A task that waits for its time, or that is blocked, goes on at once.
+A scheduled or blocked task becomes ready at once.
 
 Examples:
   supervisor promote t_0123abcd 'specified with the customer'
@@ -30,13 +30,13 @@ pub(crate) struct Promote {
     /// Why
     #[arg(value_name = "REASON", num_args = 0..)]
     pub(crate) reason: Vec<String>,
-    /// Further tasks
+    /// More tasks
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) ids: Vec<TaskId>,
-    /// Unlink parents that are not done: nothing starts before its parents
+    /// Unlink parents that are not done
     #[arg(long)]
     pub(crate) force: bool,
-    /// Only say what would become of them
+    /// Print the result, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Hand a task to another profile, taking it back from its worker with --reclaim
+/// Assign a task to another profile; --reclaim ends its worker first
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -26,7 +26,7 @@ pub(crate) struct Reassign {
     #[arg(long)]
     #[serde(default)]
     pub(crate) reclaim: bool,
-    /// Why; kept with the run that ends, else as a comment
+    /// Why; kept with the run it ends, else as a comment
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub(crate) reason: Option<String>,

@@ -14,9 +14,9 @@ use crate::terminal::Screen;
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-The worker is ended first; the task is ready again when nothing of the run is
-left. Of a task whose survivors are unknown it ends those that carry the run's
-mark, and frees the task when none is found any more.
+The worker is ended first; the task is ready again when nothing of the run is left.
+If it is unknown which processes survive, those that carry the run's mark are ended,
+and the task is freed when none is left.
 
 Examples:
   supervisor reclaim t_0123abcd --reason 'wrong branch'")]

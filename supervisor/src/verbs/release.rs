@@ -10,11 +10,11 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
-/// End holds, by hand or of a rate limit, before their time
+/// Release holds early, including those of a rate limit
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Exit code: 4 if something named is not held; then nothing is released.
+Exit code: 4 if anything named is not held; nothing is released then.
 
 Examples:
   supervisor release t_0123abcd

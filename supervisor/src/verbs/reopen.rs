@@ -10,13 +10,13 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Put done tasks back into the queue
+/// Return done tasks to the queue
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-The task runs again, and its worker reads its earlier attempts. Its result stays
-until the next one. Children that wait for it wait again; those that have begun
-or are done go on, and are named.
+The task runs again, and its worker reads the earlier attempts. Its result stays
+until the next one. Children that have not started wait again; those that have
+started or are done are not stopped, but named.
 
 Examples:
   supervisor reopen t_0123abcd --reason 'the figures of May are missing'
@@ -25,7 +25,7 @@ pub(crate) struct Reopen {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     pub(crate) task_ids: Vec<TaskId>,
-    /// What is to be done anew; it is kept as a comment for the worker
+    /// What to do again; kept as a comment for the worker
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }

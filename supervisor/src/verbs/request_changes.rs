@@ -12,11 +12,11 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
-/// Send the work of a task in review back
+/// Send work in review back for changes
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-The task goes back into the queue, and its next worker reads the reason.
+The task returns to the queue, and its next worker reads the reason.
 
 Examples:
   supervisor request-changes t_0123abcd 'the parser has no tests'
@@ -32,7 +32,7 @@ pub(crate) struct RequestChanges {
     /// What has to change.
     #[arg(skip)]
     pub(crate) reason: Option<String>,
-    /// Refuse if the task's open run is another one
+    /// Fail if this is not the task's open run
     #[arg(long, value_name = "RUN")]
     pub(crate) expected_run: Option<RunId>,
 }

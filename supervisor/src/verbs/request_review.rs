@@ -12,12 +12,12 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
-/// Hand the work on a task to a reviewer
+/// Submit the work on a task for review
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Whoever did the work may not approve it. A profile that is named reviews it in a
-run of its own; otherwise the task waits for a person.
+Nobody can approve their own work. A named profile reviews it in a run of its own;
+otherwise the task waits for a person.
 
 Examples:
   supervisor request-review --summary 'parser fixed'      (inside a run)
@@ -27,22 +27,22 @@ pub(crate) struct RequestReview {
     /// The tasks; inside a run, the run's own task if none is named
     #[arg(value_name = "TASK")]
     pub(crate) task_ids: Vec<TaskId>,
-    /// The profile that is to review it [default: a person]
+    /// The profile that reviews it [default: a person]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) reviewer: Option<Profile>,
-    /// The result itself, where it is short
+    /// The result itself, if short
     #[arg(long, value_name = "TEXT")]
     pub(crate) result: Option<String>,
-    /// What was done, for whoever reads on
+    /// What was done, for people and later workers
     #[arg(long, value_name = "TEXT")]
     pub(crate) summary: Option<String>,
-    /// Facts for machines: a JSON object
+    /// Machine-readable facts: a JSON object
     #[arg(long, value_name = "JSON", value_parser = texts::json_object)]
     pub(crate) metadata: Option<serde_json::Value>,
     /// A file of the workspace that is part of the result (repeatable)
     #[arg(long = "artifact", value_name = "PATH")]
     pub(crate) artifacts: Vec<String>,
-    /// Refuse if the task's open run is another one
+    /// Fail if this is not the task's open run
     #[arg(long, value_name = "RUN")]
     pub(crate) expected_run: Option<RunId>,
 }

@@ -16,7 +16,7 @@ use crate::moment;
 use crate::span::brief;
 use crate::terminal::{Cell, Ink, Screen};
 
-/// Show every attempt at a task
+/// List the runs of a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -25,12 +25,12 @@ Examples:
   supervisor runs t_0123abcd --state-type outcome --state-name crashed --json
   supervisor runs t_0123abcd --limit 100 --page --json
 
-JSON is an array of runs, and with --page or --cursor an object with a page of them:
+JSON is an array of runs. With --page or --cursor it is an object with one page:
 {\"runs\": […], \"next\": \"…\"}, where `next` is the cursor of the next page, or null.")]
 pub(crate) struct Runs {
     /// The task
     pub(crate) task_id: Option<TaskId>,
-    /// Only runs whose status or outcome is that of --state-name
+    /// Only runs whose status or outcome is --state-name
     #[arg(long, value_name = "WHICH", value_enum, requires = "state_name")]
     pub(crate) state_type: Option<StateType>,
     /// The status or outcome
@@ -39,10 +39,10 @@ pub(crate) struct Runs {
     /// At most this many [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
-    /// Say where the next page starts
+    /// Print the cursor of the next page
     #[arg(long)]
     pub(crate) page: bool,
-    /// Go on where a page ended: its `next`
+    /// Start where a page ended: its `next`
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
 }

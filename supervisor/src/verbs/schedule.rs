@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::moment::{self, When};
 use crate::terminal::Screen;
 
-/// Let tasks wait until a time, and start by themselves then
+/// Delay tasks until a time, or until they are unblocked
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -33,7 +33,7 @@ pub(crate) struct Schedule {
     /// When: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds [default: when unblocked]
     #[arg(long, value_name = "WHEN")]
     pub(crate) at: Option<When>,
-    /// Further tasks
+    /// More tasks
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub(crate) ids: Vec<TaskId>,
 }

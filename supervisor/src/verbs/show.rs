@@ -17,7 +17,7 @@ use crate::terminal::{Ink, Screen, printable, printable_lines};
 /// How many events `show` carries.
 const EVENTS: u32 = 50;
 
-/// Show a task: its text, its runs, its files, its comments and why it waits
+/// Show a task, its runs, files and comments, and why it waits
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -29,13 +29,13 @@ Examples:
 pub(crate) struct Show {
     /// The task; inside a run, the run's own task if none is named
     pub(crate) task_id: Option<TaskId>,
-    /// Only runs whose status or outcome is that of --state-name
+    /// Only runs whose status or outcome is --state-name
     #[arg(long, value_name = "WHICH", value_enum, requires = "state_name")]
     pub(crate) state_type: Option<StateType>,
     /// The status or outcome
     #[arg(long, value_name = "WORD", requires = "state_type")]
     pub(crate) state_name: Option<String>,
-    /// The comments before this one, where there are more than are shown at once
+    /// Show the comments before this one
     #[arg(long, value_name = "COMMENT")]
     pub(crate) before_comment: Option<CommentId>,
 }

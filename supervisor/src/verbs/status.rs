@@ -22,7 +22,7 @@ use crate::terminal::{Cell, Ink, Screen, printable};
 /// How many waiting tasks are told one by one.
 const TOLD: u32 = 20;
 
-/// Show live workers, and what waits for what
+/// Show live workers and waiting tasks
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -36,11 +36,11 @@ pub(crate) struct Status {
     /// Only workers, counts, slots and waiting tasks of this tenant
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<Tenant>,
-    /// Show it again and again until interrupted
+    /// Refresh until interrupted
     #[arg(long, short)]
     #[serde(skip)]
     pub(crate) watch: bool,
-    /// Seconds between two looks with --watch
+    /// Seconds between refreshes with --watch
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     #[serde(skip)]
     pub(crate) interval: f64,

@@ -15,9 +15,9 @@ use crate::terminal::{Screen, printable};
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Without a flag it drains: nothing more is started, workers are waited for up to
-worker.drain, and then ended. --leave is possible at any moment, also during a
-drain. Exit code: 1 where processes are left of which nobody knows.
+Without a flag the daemon drains: no task is started, and workers get up to
+worker.drain to finish before they are ended. --leave works at any time, even during
+a drain. Exit code: 1 if runs may have left processes that were not found.
 
 Examples:
   supervisor stop --wait
@@ -25,16 +25,16 @@ Examples:
   supervisor stop --kill")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Stop {
-    /// End workers now, with TERM, grace and KILL; their tasks go back to ready
+    /// End workers now: SIGTERM, then SIGKILL after worker.grace; their tasks are ready again
     #[arg(long, group = "mode")]
     pub(crate) now: bool,
     /// Leave workers running; the next daemon takes them over
     #[arg(long, group = "mode")]
     pub(crate) leave: bool,
-    /// Kill workers at once; their tasks go back to ready
+    /// Kill workers at once; their tasks are ready again
     #[arg(long, group = "mode")]
     pub(crate) kill: bool,
-    /// Return only when the daemon has gone
+    /// Return when the daemon has exited
     #[arg(long)]
     #[serde(skip)]
     pub(crate) wait: bool,

@@ -12,12 +12,12 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen};
 
-/// Put several workers on one goal, with a verifier and a synthesizer behind them
+/// Create a swarm: several workers on one goal, then a verifier and a synthesizer
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-All of it is created, or nothing. The root is done from the start; its comments that
-begin with `[swarm:blackboard] ` are what the swarm shares.
+Either the whole swarm is created or nothing. The root task is done from the start; its
+comments that begin with `[swarm:blackboard] ` are the swarm's shared blackboard.
 
 Examples:
   supervisor swarm 'which database fits us?' --worker researcher --worker analyst \\
@@ -25,7 +25,7 @@ Examples:
   supervisor swarm 'the quarterly report' --worker 'ann:sales figures' \\
       --worker 'bob:costs:spreadsheets,charts' --verifier vera --synthesizer sid --json")]
 pub(crate) struct Swarm {
-    /// What all of it is for
+    /// The common goal
     pub(crate) goal: String,
     /// Who works: PROFILE, PROFILE:TITLE or PROFILE:TITLE:SKILL,SKILL (repeatable)
     #[arg(long = "worker", value_name = "PROFILE", required = true)]
@@ -33,10 +33,10 @@ pub(crate) struct Swarm {
     /// Who checks their work
     #[arg(long, value_name = "PROFILE")]
     pub(crate) verifier: Profile,
-    /// Who makes one result of it
+    /// Who combines the results
     #[arg(long, value_name = "PROFILE")]
     pub(crate) synthesizer: Profile,
-    /// The tenant it belongs to
+    /// Its tenant
     #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]
     #[serde(default)]
     pub(crate) tenant: Option<Tenant>,
@@ -44,11 +44,11 @@ pub(crate) struct Swarm {
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = texts::priority)]
     #[serde(default)]
     pub(crate) priority: i64,
-    /// Who asks for it [default: the caller]
+    /// Who requests it [default: the caller]
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub(crate) created_by: Option<String>,
-    /// A second swarm with this key is the first one
+    /// A second call with this key returns the same swarm
     #[arg(long, value_name = "KEY")]
     #[serde(default)]
     pub(crate) idempotency_key: Option<String>,

@@ -16,10 +16,9 @@ use crate::terminal::Screen;
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-A task is again what it was when it was archived: done, blocked, in triage, under
-review, or in the queue. One that was at work is in the queue. Children that were
-unlinked stay so. A scratch workspace was removed, and is made anew for the next
-run.
+A task gets back the state it had when it was archived: done, blocked, in triage, in
+review, or queued. A task that was running is queued. Unlinked children stay
+unlinked. A scratch workspace is created anew for the next run.
 
 Examples:
   supervisor unarchive t_0123abcd

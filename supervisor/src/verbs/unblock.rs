@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Let blocked tasks go on
+/// Unblock tasks
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
@@ -21,7 +21,7 @@ pub(crate) struct Unblock {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     pub(crate) task_ids: Vec<TaskId>,
-    /// What has changed, or the answer; it is kept as a comment for the worker
+    /// What has changed, or the answer; kept as a comment for the worker
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }
