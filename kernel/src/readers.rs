@@ -7,11 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::board::view::View;
 use crate::model::clock::Clock;
 use crate::model::error::Error;
-use crate::store::Connection;
-use crate::store::convert::Step as _;
-use crate::store::open::{self, OpenError};
+use crate::store::open::OpenError;
 use crate::store::presence::Presence;
-use crate::store::transaction;
+use crate::store::tx::Database;
 
 /// So many idle connections are kept.
 const IDLE: usize = 8;
@@ -25,10 +23,10 @@ pub struct Readers {
 struct Shared {
     path: PathBuf,
     clock: Arc<dyn Clock>,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<Database>>,
     presence: Presence,
     /// `data_version` tells of commits that other connections made, so it needs one of its own.
-    watch: Mutex<Connection>,
+    watch: Mutex<Database>,
 }
 
 impl fmt::Debug for Readers {
@@ -40,7 +38,7 @@ impl fmt::Debug for Readers {
 impl Readers {
     /// Opens the board at `path` to read.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let watch = Mutex::new(open::reader(path)?);
+        let watch = Mutex::new(Database::reader(path)?);
         let idle = Mutex::new(Vec::new());
         let presence = Presence::of(path).map_err(|source| OpenError::Io {
             step: "look at",
@@ -53,26 +51,26 @@ impl Readers {
     /// Runs `f` on one consistent moment of the board.
     pub fn with<T>(&self, f: impl FnOnce(&View<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let idle = lock(&self.shared.idle).pop();
-        let conn = match idle {
-            Some(conn) => conn,
+        let database = match idle {
+            Some(database) => database,
             None => self.open_another()?,
         };
-        transaction::begin_read(&conn)?;
-        let result = f(&View { conn: &conn, clock: &*self.shared.clock });
+        let tx = database.read()?;
+        let result = f(&View { tx: &tx, clock: &*self.shared.clock });
         // A connection that cannot end its transaction is dropped, which ends it.
-        if transaction::rollback(&conn).is_ok() {
+        if tx.roll_back().is_ok() {
             let mut idle = lock(&self.shared.idle);
             if idle.len() < IDLE {
-                idle.push(conn);
+                idle.push(database);
             }
         }
         result
     }
 
     /// A connection to the same file as the others; one that has taken its place may be another board.
-    fn open_another(&self) -> Result<Connection, Error> {
+    fn open_another(&self) -> Result<Database, Error> {
         self.shared.presence.require()?;
-        open::reader(&self.shared.path).map_err(|source| Error::Storage {
+        Database::reader(&self.shared.path).map_err(|source| Error::Storage {
             kind: crate::StorageKind::Io,
             step: "open another reader",
             source: Arc::new(source),
@@ -86,9 +84,7 @@ impl Readers {
 
     /// Returns a number that changes when any program has committed to the board.
     pub fn data_version(&self) -> Result<i64, Error> {
-        lock(&self.shared.watch)
-            .pragma_query_value(None, "data_version", |row| row.get(0))
-            .step("read the data version")
+        lock(&self.shared.watch).data_version()
     }
 }
 

@@ -18,10 +18,9 @@ use crate::model::error::{Error, StorageKind};
 use crate::model::id::EventId;
 use crate::model::quota::SharedQuotas;
 use crate::model::request::Request;
-use crate::store::Connection;
-use crate::store::open::{self, OpenError};
+use crate::store::open::OpenError;
 use crate::store::presence::Presence;
-use crate::store::{checkpoint, events, requests, transaction};
+use crate::store::tx::{Database, Savepoint, Tx};
 
 /// So many jobs share one commit at most: enough to hide the disk's latency, few enough to answer the first soon.
 const BATCH: usize = 256;
@@ -147,7 +146,7 @@ impl Drop for Shared {
 impl Writer {
     /// Opens the board at `path` to write and starts the thread.
     pub fn open(path: &Path, options: WriterOptions) -> Result<Self, OpenError> {
-        let conn = open::writer(path)?;
+        let database = Database::writer(path)?;
         let presence = Presence::of(path).map_err(|source| OpenError::Io {
             step: "look at",
             path: path.to_owned(),
@@ -156,7 +155,7 @@ impl Writer {
         let (queue, jobs) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("board-writer".to_owned())
-            .spawn(move || serve(&conn, &presence, &options, &jobs))
+            .spawn(move || serve(&database, &presence, &options, &jobs))
             .map_err(|source| OpenError::Io { step: "start the writer of", path: path.to_owned(), source })?;
         let shared = Shared { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) };
         Ok(Self { shared: Arc::new(shared) })
@@ -210,12 +209,12 @@ impl Writer {
     ) {
         self.submit(
             move |board| {
-                if let Some(stored) = requests::reply(board.conn, &request)? {
+                if let Some(stored) = board.tx.stored_reply(&request)? {
                     return serde_json::from_str(&stored).map_err(|error| unreadable("read", &error));
                 }
                 let reply = job(board)?;
                 let text = serde_json::to_string(&reply).map_err(|error| unreadable("stored", &error))?;
-                requests::insert(board.conn, &request, &text, board.now())?;
+                board.tx.store_reply(&request, &text, board.now())?;
                 Ok(reply)
             },
             done,
@@ -291,14 +290,14 @@ where
 
 /// Serves the queue until its last sender is gone. The log is given back when nothing is written for a while, and at the
 /// end: the connections that read cannot do it.
-fn serve(conn: &Connection, presence: &Presence, options: &WriterOptions, jobs: &Receiver<Box<dyn Job>>) {
+fn serve(database: &Database, presence: &Presence, options: &WriterOptions, jobs: &Receiver<Box<dyn Job>>) {
     let mut written = false;
     loop {
         let first = if written {
             match jobs.recv_timeout(REST) {
                 Ok(first) => first,
                 Err(RecvTimeoutError::Timeout) => {
-                    checkpoint::when_long(conn);
+                    database.shorten_log();
                     written = false;
                     continue;
                 }
@@ -310,7 +309,7 @@ fn serve(conn: &Connection, presence: &Presence, options: &WriterOptions, jobs: 
         };
         let mut batch = vec![first];
         batch.extend(jobs.try_iter().take(BATCH - 1));
-        match commit(conn, presence, options, &mut batch) {
+        match commit(database, presence, options, &mut batch) {
             Ok(committed) => {
                 written |= committed.is_some();
                 if let Some(committed) = committed {
@@ -328,56 +327,47 @@ fn serve(conn: &Connection, presence: &Presence, options: &WriterOptions, jobs: 
         }
     }
     if presence.require().is_ok() {
-        checkpoint::empty(conn);
+        database.empty_log();
     }
 }
 
 /// Runs a group in one transaction. Returns the news if it changed the board.
 fn commit(
-    conn: &Connection,
+    database: &Database,
     presence: &Presence,
     options: &WriterOptions,
     batch: &mut [Box<dyn Job>],
 ) -> Result<Option<Committed>, Error> {
     presence.require()?;
-    let result = options.fail_point.pass("begin").and_then(|()| transaction::begin(conn)).and_then(|()| {
-        let mut changed = false;
-        for job in batch.iter_mut() {
-            changed |= step(conn, options, job.as_mut())?;
-        }
-        let last_event = events::last(conn)?;
-        options.fail_point.pass("commit")?;
-        transaction::commit(conn)?;
-        Ok(changed.then_some(Committed { last_event }))
-    });
-    match result {
-        Ok(committed) => {
-            // Too late to fail: the point only serves to end the process here.
-            drop(options.fail_point.pass("committed"));
-            // What was committed to a file that nobody can find is not acknowledged.
-            presence.require()?;
-            Ok(committed)
-        }
-        Err(error) => {
-            // The first failure is what the callers need to hear.
-            drop(transaction::rollback(conn));
-            Err(error)
-        }
+    options.fail_point.pass("begin")?;
+    // Undone when it is dropped: the first failure is what the callers need to hear.
+    let tx = database.write()?;
+    let mut changed = false;
+    for job in batch.iter_mut() {
+        changed |= step(&tx, options, job.as_mut())?;
     }
+    let last_event = tx.last_event()?;
+    options.fail_point.pass("commit")?;
+    tx.commit()?;
+    // Too late to fail: the point only serves to end the process here.
+    drop(options.fail_point.pass("committed"));
+    // What was committed to a file that nobody can find is not acknowledged.
+    presence.require()?;
+    Ok(changed.then_some(Committed { last_event }))
 }
 
 /// Runs one job in its savepoint. Returns whether it changed the board; an error loses the group.
-fn step(conn: &Connection, options: &WriterOptions, job: &mut dyn Job) -> Result<bool, Error> {
-    transaction::savepoint(conn)?;
+fn step(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<bool, Error> {
+    tx.savepoint(Savepoint::Job)?;
     if let Err(error) = options.fail_point.pass("job") {
         job.fail(error);
-        transaction::undo(conn)?;
+        tx.undo_to(Savepoint::Job)?;
         return Ok(false);
     }
-    let before = conn.total_changes();
-    let mut board = Board::new(conn, &*options.clock, &*options.entropy, options.quotas.get());
+    let before = tx.changes();
+    let mut board = Board::new(tx, &*options.clock, &*options.entropy, options.quotas.get());
     let kept = job.run(&mut board);
-    if conn.is_autocommit() {
+    if tx.is_over() {
         // SQLite has ended the transaction itself, as it does when the disk is full.
         return Err(job.storage_error().unwrap_or_else(|| Error::Storage {
             kind: StorageKind::Io,
@@ -386,9 +376,9 @@ fn step(conn: &Connection, options: &WriterOptions, job: &mut dyn Job) -> Result
         }));
     }
     if kept.is_err() {
-        transaction::undo(conn)?;
+        tx.undo_to(Savepoint::Job)?;
         return Ok(false);
     }
-    transaction::release(conn)?;
-    Ok(conn.total_changes() != before)
+    tx.release(Savepoint::Job)?;
+    Ok(tx.changes() != before)
 }

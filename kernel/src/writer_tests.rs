@@ -199,8 +199,7 @@ fn a_reader_sees_commits_of_the_writer_and_cannot_write() {
     let before = bench.readers.data_version().unwrap();
     bench.ready();
     assert_ne!(bench.readers.data_version().unwrap(), before);
-    let refused =
-        bench.readers.with(|view| crate::store::tasks::reserve_id(view.conn, &"t_00000001".parse().unwrap()));
+    let refused = bench.readers.with(|view| view.tx.reserve_task_id(&"t_00000001".parse().unwrap()));
     assert!(refused.is_err());
 }
 

@@ -12,7 +12,7 @@ use crate::model::status::{Change, Gate};
 use crate::model::task::{NewTask, Task};
 use crate::model::verdict::{Finding, Question};
 use crate::rules::authority;
-use crate::store::tasks::{self, Field};
+use crate::store::tasks::Field;
 
 /// A request tells of so many tasks before; the others are named by `show`.
 const FINDINGS: usize = 20;
@@ -30,7 +30,7 @@ impl Board<'_> {
         }
         let question =
             Question { text: format!("May it go on: {}", task.title), results, ..Question::default() };
-        tasks::set_request(self.conn(), id, &reason(&task), &question)?;
+        self.tx.set_request(id, &reason(&task), &question)?;
         let payload =
             json!({ "approver": task.approver, "class": task.approval_class, "parents": self.parents(id)? });
         self.tell(&task, None, "approval_requested", Some(payload), actor)

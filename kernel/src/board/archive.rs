@@ -15,7 +15,6 @@ use crate::model::verdict::Verdict;
 use crate::model::words::words;
 use crate::rules::authority;
 use crate::store::events::DELETED;
-use crate::store::{comments, links, tasks};
 
 words! {
     /// What happens to the children of a task that is archived without being done.
@@ -33,7 +32,7 @@ impl Board<'_> {
     pub fn archive(&mut self, id: &TaskId, detach: Detach, actor: &Actor) -> Result<Settled, Error> {
         authority::person(actor, "archive a task")?;
         let task = self.admit(id, actor)?;
-        let children = links::open_children(self.conn(), id)?;
+        let children = self.tx.open_children(id)?;
         if !task.is_done() && !children.is_empty() {
             match detach {
                 Detach::Refuse => {
@@ -78,12 +77,12 @@ impl Board<'_> {
             "parents": parents,
             "children": children,
             "runs": self.runs(id)?.len(),
-            "comments": comments::count(self.conn(), id)?,
+            "comments": self.tx.count_comments(id)?,
             "attachments": files.iter().map(|file| file.filename.as_str()).collect::<Vec<_>>(),
         });
         let by = actor.label();
         self.tell(&task, None, DELETED, Some(payload), &by)?;
-        if !tasks::delete(self.conn(), id)? {
+        if !self.tx.delete_task(id)? {
             return Err(Error::missing("task", id));
         }
         for child in children {

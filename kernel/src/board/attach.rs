@@ -12,7 +12,6 @@ use crate::model::note::Attachment;
 use crate::model::quota::Bound;
 use crate::model::task::Task;
 use crate::rules::authority;
-use crate::store::attachments;
 use crate::store::attachments::Origin;
 
 /// A file to note on a task. Its bytes are durable already.
@@ -51,7 +50,7 @@ impl Board<'_> {
         authority::person(actor, "remove an attachment")?;
         let file = self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))?;
         let task = self.admit(&file.task_id, actor)?;
-        attachments::delete(self.conn(), number)?;
+        self.tx.delete_attachment(number)?;
         let payload = json!({ "attachment": number, "filename": file.filename });
         self.tell(&task, None, "attachment_removed", Some(payload), &actor.label())?;
         Ok(file)
@@ -64,13 +63,13 @@ impl Board<'_> {
         origin: &Origin<'_>,
         label: &str,
     ) -> Result<Attachment, Error> {
-        if attachments::count(self.conn(), &task.id)? >= limits::ATTACHMENTS {
+        if self.tx.count_attachments(&task.id)? >= limits::ATTACHMENTS {
             return Err(Error::conflict(
                 format!("{} has {} attached files, the limit of a task", task.id, limits::ATTACHMENTS),
                 "pack several into one, or remove some with `supervisor attach-rm`",
             ));
         }
-        let number = attachments::insert(self.conn(), &task.id, file, origin, self.now())?;
+        let number = self.tx.insert_attachment(&task.id, file, origin, self.now())?;
         let mut payload = json!({
             "attachment": number, "filename": file.filename, "size": file.size, "by": origin.by,
         });

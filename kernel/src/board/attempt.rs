@@ -2,14 +2,14 @@
 
 use super::Board;
 use crate::model::error::Error;
-use crate::store::transaction;
+use crate::store::tx::Savepoint;
 
 impl Board<'_> {
     /// Runs `step` to see what it would come to: whatever it did is undone.
     pub fn rehearse<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        transaction::savepoint_step(self.conn())?;
+        self.tx.savepoint(Savepoint::Step)?;
         let outcome = step(self);
-        transaction::undo_step(self.conn())?;
+        self.tx.undo_to(Savepoint::Step)?;
         outcome
     }
 
@@ -17,14 +17,14 @@ impl Board<'_> {
     ///
     /// An error of the store itself is returned like any other; the job should then fail as a whole.
     pub fn attempt<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        transaction::savepoint_step(self.conn())?;
+        self.tx.savepoint(Savepoint::Step)?;
         match step(self) {
             Ok(value) => {
-                transaction::release_step(self.conn())?;
+                self.tx.release(Savepoint::Step)?;
                 Ok(value)
             }
             Err(error) => {
-                transaction::undo_step(self.conn())?;
+                self.tx.undo_to(Savepoint::Step)?;
                 Err(error)
             }
         }

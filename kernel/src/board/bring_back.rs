@@ -13,7 +13,6 @@ use crate::model::status::{Change, Gate, State, Status, Then, WasDone};
 use crate::model::task::Task;
 use crate::model::verdict::{Blocking, Question};
 use crate::rules::authority;
-use crate::store::links;
 use crate::store::tasks::{Field, Standing};
 
 /// The event of a task that goes out of sight.
@@ -112,7 +111,7 @@ impl Board<'_> {
     pub(super) fn leave_archived_parents(&self, task: &Task, label: &str) -> Result<(), Error> {
         for parent in self.open_parents(&task.id)? {
             if self.expect_task(&parent)?.status == Status::Archived {
-                links::delete(self.conn(), &parent, &task.id)?;
+                self.tx.delete_link(&parent, &task.id)?;
                 let payload = json!({ "parent": parent, "child": task.id, "reason": "parent_archived" });
                 self.tell(task, None, "unlinked", Some(payload), label)?;
             }

@@ -5,7 +5,6 @@ use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::id::Tenant;
 use crate::model::quota::Bound;
-use crate::store::usage;
 
 /// What one write adds.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +45,7 @@ impl Board<'_> {
     pub(super) fn charge(&self, actor: &Actor, cost: Cost) -> Result<(), Error> {
         let Some(own) = &actor.run else { return Ok(()) };
         let tenant = actor.tenant.as_ref().map_or("", Tenant::as_str);
-        let kept = usage::of_tenant(self.conn(), tenant)?;
+        let kept = self.tx.kept_by_tenant(tenant)?;
         let bytes = kept.bytes.saturating_add(cost.text).saturating_add(cost.file);
         self.quotas.require(Bound::TenantEntries, kept.entries.saturating_add(1))?;
         self.quotas.require(Bound::TenantBytes, bytes)?;
@@ -58,7 +57,7 @@ impl Board<'_> {
             (Bound::Links, cost.links),
         ];
         for (bound, more) in more.into_iter().filter(|(_, more)| *more > 0) {
-            self.quotas.require(bound, usage::add(self.conn(), own.run, bound, more)?)?;
+            self.quotas.require(bound, self.tx.add_usage(own.run, bound, more)?)?;
         }
         Ok(())
     }

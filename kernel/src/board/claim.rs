@@ -13,7 +13,7 @@ use crate::model::run::{Holder, Purpose, Run};
 use crate::model::status::{Change, State};
 use crate::model::task::Task;
 use crate::rules::authority;
-use crate::store::runs::{self, Lease, NewRun};
+use crate::store::runs::{Lease, NewRun};
 
 /// A task and the run that was opened on it.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,28 +59,25 @@ impl Board<'_> {
         let now = self.now();
         let lock = format!("hand:{}:{}", actor.name, self.draw_mark());
         let lease = Lease { ttl, expires: now.after(ttl), expires_boottime: self.clock.boottime() + ttl };
-        let run = runs::insert(
-            self.conn(),
-            &NewRun {
-                task: id,
-                tenant: &from.tenant,
-                profile,
-                step_key: task.current_step_key.as_deref(),
-                holder: Holder::Hand,
-                purpose,
-                claim_lock: Some(&lock),
-                claim: Some(lease),
-                token_hash,
-                nonce: None,
-                policy: None,
-                account: None,
-                log_path: None,
-                max_runtime: None,
-                boot_id: &self.clock.boot_id(),
-                deadline_boottime: None,
-                now,
-            },
-        )?;
+        let run = self.tx.insert_run(&NewRun {
+            task: id,
+            tenant: &from.tenant,
+            profile,
+            step_key: task.current_step_key.as_deref(),
+            holder: Holder::Hand,
+            purpose,
+            claim_lock: Some(&lock),
+            claim: Some(lease),
+            token_hash,
+            nonce: None,
+            policy: None,
+            account: None,
+            log_path: None,
+            max_runtime: None,
+            boot_id: &self.clock.boot_id(),
+            deadline_boottime: None,
+            now,
+        })?;
         let payload = json!({ "lock": lock, "expires": lease.expires, "run_id": run });
         let label = actor.label();
         let telling = Telling { run: Some(run), ..Telling::new("claimed", Some(payload), &label) };

@@ -14,9 +14,8 @@ use crate::model::status::{Change, Gate, State};
 use crate::model::task::{NewTask, Task};
 use crate::rules::authority;
 use crate::rules::transition::next;
-use crate::store::events::{self, NewEvent};
-use crate::store::links;
-use crate::store::tasks::{self, Birth};
+use crate::store::events::NewEvent;
+use crate::store::tasks::Birth;
 
 /// A task, new or known by its idempotency key.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +36,7 @@ impl Board<'_> {
         new.tenant = self.tenant_of(&new, actor)?;
         let tenant = new.tenant.as_ref().map_or("", Tenant::as_str).to_owned();
         if let Some(key) = &new.idempotency_key
-            && let Some(task) = tasks::find_by_key(self.conn(), &tenant, key)?
+            && let Some(task) = self.tx.find_task_by_key(&tenant, key)?
         {
             return Ok(Created { task, existing: true });
         }
@@ -64,28 +63,25 @@ impl Board<'_> {
             creator_run: run,
             now,
         };
-        tasks::insert(self.conn(), &new, &birth)?;
+        self.tx.insert_task(&new, &birth)?;
         for parent in &new.parents {
             self.require_room_beneath(parent)?;
-            links::insert(self.conn(), parent, &id)?;
+            self.tx.insert_link(parent, &id)?;
         }
         let payload = json!({
             "assignee": new.assignee, "status": state.status(), "parents": new.parents, "tenant": new.tenant,
             "branch_name": new.branch, "skills": new.skills, "goal_mode": new.goal_mode, "by": created_by,
         });
-        events::append(
-            self.conn(),
-            &NewEvent {
-                task: Some(&id),
-                run,
-                tenant: &tenant,
-                kind: "created",
-                payload: Some(payload),
-                change: Some(change),
-                actor: &actor.label(),
-                now,
-            },
-        )?;
+        self.tx.append_event(&NewEvent {
+            task: Some(&id),
+            run,
+            tenant: &tenant,
+            kind: "created",
+            payload: Some(payload),
+            change: Some(change),
+            actor: &actor.label(),
+            now,
+        })?;
         if state == (State::Blocked { kind: BlockKind::Approval }) {
             self.ask_for_approval(&id, &actor.label())?;
         }
@@ -141,7 +137,7 @@ impl Board<'_> {
             let mut bytes = [0; 4];
             self.entropy.fill(&mut bytes);
             let id = TaskId::from_number(u32::from_le_bytes(bytes));
-            if tasks::reserve_id(self.conn(), &id)? {
+            if self.tx.reserve_task_id(&id)? {
                 return Ok(id);
             }
         }

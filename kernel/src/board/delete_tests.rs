@@ -98,7 +98,7 @@ fn a_log_that_has_lost_a_task_without_a_word_is_told() {
     let bench = Bench::new();
     let id = bench.create(NewTask { title: "lost".to_owned(), ..titled("") }).id;
     let gone = id.clone();
-    bench.call(move |board| crate::store::tasks::delete(board.conn, &gone)).unwrap();
+    bench.call(move |board| board.tx.delete_task(&gone)).unwrap();
     #[expect(
         clippy::redundant_closure_for_method_calls,
         reason = "the bare path is not general over lifetimes"

@@ -13,8 +13,7 @@ use crate::model::outcome::Approval;
 use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::authority;
-use crate::store::runs;
-use crate::store::tasks::{self, Field};
+use crate::store::tasks::Field;
 
 /// What to change; what is none stays.
 #[derive(Clone, Debug, Default)]
@@ -157,7 +156,7 @@ impl Board<'_> {
             let run = self.last_completed_run(id)?.ok_or_else(|| {
                 Error::conflict(format!("{id} has no completed run"), "complete it with a summary instead")
             })?;
-            runs::edit_handoff(self.conn(), run.id, edit.summary.as_deref(), edit.metadata.as_ref())?;
+            self.tx.edit_handoff(run.id, edit.summary.as_deref(), edit.metadata.as_ref())?;
             fields.push("summary");
         }
         if !fields.is_empty() {
@@ -238,7 +237,7 @@ impl Board<'_> {
             ));
         }
         if let Some(key) = &task.idempotency_key
-            && tasks::find_by_key(self.conn(), tenant.as_str(), key)?.is_some()
+            && self.tx.find_task_by_key(tenant.as_str(), key)?.is_some()
         {
             return Err(Error::conflict(
                 format!("the tenant {tenant} has a task with the idempotency key of {id}"),

@@ -14,7 +14,6 @@ use crate::model::status::{Change, Then};
 use crate::model::verdict::Blocking;
 use crate::rules::retry::Decision;
 use crate::store::attachments::Origin;
-use crate::store::usage;
 
 /// How many lost artifacts a comment names one by one. The events name all of them.
 const NAMED: usize = 20;
@@ -121,7 +120,7 @@ impl Board<'_> {
             replaces: None,
         };
         self.close(&run, &decision, &bare, &finished, self.now())?;
-        usage::forget(self.conn(), id)?;
+        self.tx.forget_usage(id)?;
         Ok(finished)
     }
 }

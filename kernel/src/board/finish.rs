@@ -11,10 +11,9 @@ use crate::model::run::{Purpose, Run};
 use crate::model::status::{Change, Then};
 use crate::model::verdict::{Blocking, Verdict};
 use crate::rules::retry::{self, BLOCK_RECURRENCE_LIMIT, Decision, Tally};
-use crate::store::delays::{self, Delay};
-use crate::store::runs::{self, Close};
+use crate::store::delays::Delay;
+use crate::store::runs::Close;
 use crate::store::tasks::{Field, Standing};
-use crate::store::usage;
 
 pub(super) const SYSTEM: &str = "system:supervisor";
 /// The signal that nothing outlives (signal(7)).
@@ -26,7 +25,7 @@ impl Board<'_> {
     pub fn finish_run(&mut self, id: RunId, ending: Ending) -> Result<Finished, Error> {
         let run = self.expect_run(id)?;
         if run.ended_at.is_some() {
-            let first = runs::finished(self.conn(), id)?.ok_or_else(|| Error::missing("end of run", id))?;
+            let first = self.tx.finished_run(id)?.ok_or_else(|| Error::missing("end of run", id))?;
             return Ok(Finished { already_finished: true, ..first });
         }
         let from = self.standing(&run.task_id)?;
@@ -58,7 +57,7 @@ impl Board<'_> {
         let to = self.shift(&run.task_id, &from, change, telling)?;
         self.count(&run, &from, &decision)?;
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
-        let replaces = if is_outside { runs::gather_tries(self.conn(), &run.task_id, id)? } else { None };
+        let replaces = if is_outside { self.tx.gather_tries(&run.task_id, id)? } else { None };
         let finished = Finished {
             task: run.task_id.clone(),
             status: to.status(),
@@ -76,7 +75,7 @@ impl Board<'_> {
             self.tell(&task, Some(id), "status", Some(payload), SYSTEM)?;
         }
         self.settle_holds(&run, decision.outcome, &ending)?;
-        usage::forget(self.conn(), id)?;
+        self.tx.forget_usage(id)?;
         Ok(finished)
     }
 
@@ -144,8 +143,7 @@ impl Board<'_> {
         ended_at: Timestamp,
     ) -> Result<(), Error> {
         let handoff = decision.handoff.as_ref();
-        let closed = runs::close(
-            self.conn(),
+        let closed = self.tx.close_run(
             run.id,
             &Close {
                 outcome: decision.outcome,
@@ -177,9 +175,9 @@ impl Board<'_> {
         };
         let boot_id = self.clock.boot_id();
         let due = self.clock.boottime() + at.since(self.now());
-        delays::forget_others(self.conn(), &boot_id)?;
+        self.tx.forget_delays_of_other_boots(&boot_id)?;
         let due_us = i64::try_from(due.as_micros()).unwrap_or(i64::MAX);
-        delays::put(self.conn(), &Delay { task: &run.task_id, not_before: at, boot_id: &boot_id, due_us })
+        self.tx.put_delay(&Delay { task: &run.task_id, not_before: at, boot_id: &boot_id, due_us })
     }
 
     /// What follows from where the task went.
@@ -206,8 +204,8 @@ impl Board<'_> {
 
     /// Unlinks the open children of a task that will never be done.
     pub(super) fn release_children(&self, parent: &TaskId, actor: &str) -> Result<(), Error> {
-        for child in crate::store::links::open_children(self.conn(), parent)? {
-            crate::store::links::delete(self.conn(), parent, &child)?;
+        for child in self.tx.open_children(parent)? {
+            self.tx.delete_link(parent, &child)?;
             let task = self.expect_task(&child)?;
             let payload = json!({ "parent": parent, "child": child, "reason": "parent_archived" });
             self.tell(&task, None, "unlinked", Some(payload), actor)?;

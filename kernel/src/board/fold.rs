@@ -13,7 +13,6 @@ use crate::model::id::{EventId, TaskId};
 use crate::model::status::State;
 use crate::rules::transition::next;
 use crate::store::events::Step;
-use crate::store::folded;
 
 /// Where a log starts whose older events were folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +40,7 @@ impl Board<'_> {
     /// # Errors
     /// [`Error::Conflict`] for an event that the state machine does not allow: it is evidence, and stays.
     pub fn fold_events(&mut self, before: Timestamp, limit: u32) -> Result<Folded, Error> {
-        let old = folded::oldest(self.conn, before, limit)?;
+        let old = self.tx.oldest_events(before, limit)?;
         let Some(last) = old.last().map(|event| event.id) else { return Ok(Folded::default()) };
         let mut states: BTreeMap<TaskId, Option<State>> = BTreeMap::new();
         let mut done = Folded::default();
@@ -51,7 +50,7 @@ impl Board<'_> {
             let Some((task, step)) = event.step else { continue };
             let from = match states.get(&task) {
                 Some(state) => *state,
-                None => folded::state(self.conn, &task)?,
+                None => self.tx.folded_state(&task)?,
             };
             let to = match step {
                 Step::Deleted => None,
@@ -65,9 +64,9 @@ impl Board<'_> {
             states.insert(task, to);
         }
         for (task, state) in states {
-            folded::store(self.conn, &task, state)?;
+            self.tx.store_folded_state(&task, state)?;
         }
-        folded::cut(self.conn, last, self.now())?;
+        self.tx.cut_log(last, self.now())?;
         Ok(done)
     }
 }
@@ -75,12 +74,12 @@ impl Board<'_> {
 impl View<'_> {
     /// Returns where the log starts, if older events were folded.
     pub fn horizon(&self) -> Result<Option<Horizon>, Error> {
-        folded::horizon(self.conn)
+        self.tx.log_horizon()
     }
 
     /// Returns what folding every event before a moment would do.
     pub fn foldable(&self, before: Timestamp) -> Result<Folded, Error> {
-        let (events, bytes) = folded::count(self.conn, before)?;
+        let (events, bytes) = self.tx.count_events_before(before)?;
         Ok(Folded { events, bytes })
     }
 }

@@ -76,17 +76,14 @@ fn a_task_that_was_deleted_leaves_no_state_behind() {
     bench.check();
     fold(&bench, soon(&bench), 100).unwrap();
     bench.check();
-    bench
-        .readers
-        .with(|view| crate::store::folded::states(view.conn, |task, _| panic!("{task} has a state")))
-        .unwrap();
+    bench.readers.with(|view| view.tx.each_folded_state(|task, _| panic!("{task} has a state"))).unwrap();
 }
 
 #[test]
 fn an_event_that_makes_no_sense_is_evidence_and_stays() {
     let bench = Bench::new();
     let id = bench.create(titled("a")).id;
-    bench.call(move |board| crate::store::folded::store(board.conn, &id, Some(crate::State::Done))).unwrap();
+    bench.call(move |board| board.tx.store_folded_state(&id, Some(crate::State::Done))).unwrap();
     let refused = fold(&bench, soon(&bench), 100).unwrap_err();
     assert!(refused.hint().unwrap().contains("doctor --replay"), "{refused}");
     assert_eq!((log(&bench).len(), ends(&bench).0), (1, None));

@@ -17,8 +17,8 @@ use crate::model::quota::Bound;
 use crate::model::run::Run;
 use crate::model::task::Task;
 use crate::rules::authority;
-use crate::store::events::{self, NewEvent};
-use crate::store::holds::{self, By};
+use crate::store::events::NewEvent;
+use crate::store::holds::By;
 
 const SYSTEM: &str = "system:supervisor";
 /// A run that tries whether a limit is over and is not refused for so long is served.
@@ -89,7 +89,7 @@ impl Board<'_> {
     }
 
     fn place(&self, on: &HoldOn, new: &NewHold, by: By<'_>) -> Result<Hold, Error> {
-        holds::place(self.conn(), on, new, by, self.now())?;
+        self.tx.insert_hold(on, new, by, self.now())?;
         let placed = self
             .holds()?
             .into_iter()
@@ -121,7 +121,7 @@ impl Board<'_> {
     /// Notes which run tries whether these limits are over.
     pub(super) fn begin_probes(&self, task: &Task, run: RunId, probes: Vec<Hold>) -> Result<(), Error> {
         for hold in probes {
-            holds::set_probe(self.conn(), hold.id, Some(run), self.now().after(SERVED))?;
+            self.tx.set_probe(hold.id, Some(run), self.now().after(SERVED))?;
             let payload = facts(&hold, json!({}));
             self.tell(task, Some(run), "hold_probed", Some(payload), SYSTEM)?;
         }
@@ -149,13 +149,13 @@ impl Board<'_> {
         };
         for hold in self.holds()?.into_iter().filter(|hold| hold.probe_run == Some(run.id)) {
             match outcome {
-                Outcome::RateLimited => holds::set_probe(self.conn(), hold.id, None, limit.unwrap_or(now))?,
+                Outcome::RateLimited => self.tx.set_probe(hold.id, None, limit.unwrap_or(now))?,
                 // It did not come far enough to say anything: another one tries.
                 Outcome::Reclaimed
                 | Outcome::Preempted
                 | Outcome::Cancelled
                 | Outcome::Lost
-                | Outcome::SpawnFailed => holds::set_probe(self.conn(), hold.id, None, now)?,
+                | Outcome::SpawnFailed => self.tx.set_probe(hold.id, None, now)?,
                 Outcome::Completed
                 | Outcome::Blocked
                 | Outcome::ReviewRequested
@@ -194,7 +194,7 @@ impl Board<'_> {
     }
 
     fn end_hold(&self, hold: &Hold, reason: &str, run: Option<&Run>, by: &str) -> Result<(), Error> {
-        holds::end(self.conn(), hold.id, by, self.now())?;
+        self.tx.end_hold(hold.id, by, self.now())?;
         self.tell_hold("released", hold, run, json!({ "ended": reason }), by)
     }
 
@@ -228,7 +228,7 @@ impl Board<'_> {
             actor: by,
             now: self.now(),
         };
-        events::append(self.conn(), &event).map(|_| ())
+        self.tx.append_event(&event).map(|_| ())
     }
 }
 

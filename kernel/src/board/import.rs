@@ -9,9 +9,9 @@ use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::id::AttachmentId;
 use crate::rules::authority;
+use crate::store::adopt;
 use crate::store::export::{self, Imported};
 use crate::store::peer::{Adopted, PeerBoard};
-use crate::store::{adopt, comments, runs, tasks};
 
 impl Board<'_> {
     /// Reads an exported board into this one, which has to be empty, and its files into `blobs`. The caller keeps sweeps
@@ -23,7 +23,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Imported, Error> {
         authority::person(actor, "import a board")?;
-        let imported = export::import(self.conn(), blobs, lines)?;
+        let imported = export::import(self.tx, blobs, lines)?;
         self.require_readable()?;
         Ok(imported)
     }
@@ -37,7 +37,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Adopted, Error> {
         authority::person(actor, "import a board")?;
-        let adopted = adopt::adopt(self, self.conn(), peer, files, actor)?;
+        let adopted = adopt::adopt(self, self.tx, peer, files, actor)?;
         self.require_readable()?;
         Ok(adopted)
     }
@@ -58,9 +58,9 @@ impl Board<'_> {
             | Error::Exhausted { .. }
             | Error::Writer { .. }) => other,
         };
-        tasks::read_all(self.conn()).map_err(readable)?;
-        comments::read_all(self.conn()).map_err(readable)?;
-        runs::read_all(self.conn()).map_err(readable)?;
+        self.tx.read_all_tasks().map_err(readable)?;
+        self.tx.read_all_comments().map_err(readable)?;
+        self.tx.read_all_runs().map_err(readable)?;
         self.replay().map(drop).map_err(readable)
     }
 }

@@ -19,7 +19,6 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::model::verdict::{Destination, VerdictKind};
 use crate::rules::authority;
-use crate::store::{links, runs};
 
 /// What becomes of a child that somebody works on already when it gets a parent that is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ impl Board<'_> {
                 "name the task that is to be done first, then the one that waits for it",
             ));
         }
-        if links::is_above(self.conn(), child, parent)? {
+        if self.tx.is_above(child, parent)? {
             return Err(Error::conflict(
                 format!("{child} stands above {parent} already: the link would close a circle"),
                 format!("unlink one of the links between them first: `supervisor show {child}`"),
@@ -69,10 +68,10 @@ impl Board<'_> {
         let run = self.require_waiting(&above, &below, at_work, actor)?;
         let label = actor.label();
         self.require_room_beneath(parent)?;
-        if links::has_parents(self.conn(), child, limits::PARENTS)? {
+        if self.tx.has_parents(child, limits::PARENTS)? {
             return Err(too_many_parents(limits::PARENTS + 1));
         }
-        if links::insert(self.conn(), parent, child)? {
+        if self.tx.insert_link(parent, child)? {
             self.charge(actor, Cost::one(Bound::Links))?;
             let payload = json!({ "parent": parent, "child": child });
             self.tell(&below, None, "linked", Some(payload), &label)?;
@@ -92,7 +91,7 @@ impl Board<'_> {
         self.admit(parent, actor)?;
         let below = self.admit(child, actor)?;
         authority::may_link(actor, &below)?;
-        if !links::delete(self.conn(), parent, child)? {
+        if !self.tx.delete_link(parent, child)? {
             return Err(Error::missing("link", format!("{parent} → {child}")));
         }
         self.charge(actor, Cost::one(Bound::Links))?;
@@ -103,7 +102,7 @@ impl Board<'_> {
 
     /// Refuses another child of a task that has as many as are promoted at once.
     pub(super) fn require_room_beneath(&self, parent: &TaskId) -> Result<(), Error> {
-        if !links::has_children(self.conn(), parent, limits::CHILDREN)? {
+        if !self.tx.has_children(parent, limits::CHILDREN)? {
             return Ok(());
         }
         let message = format!("{parent} has {} children, the most that there may be", limits::CHILDREN);
@@ -204,7 +203,7 @@ impl Board<'_> {
     /// Asks for the end of a run whose task has to wait for a parent.
     fn take_back(&mut self, task: &Task, run: &Run, parent: &TaskId, actor: &Actor) -> Result<Effect, Error> {
         if run.stop_reason.is_none() {
-            if !runs::stop(self.conn(), run.id, StopReason::Reclaimed, self.now())? {
+            if !self.tx.record_stop(run.id, StopReason::Reclaimed, self.now())? {
                 return Err(Error::conflict(
                     format!("run {} has ended", run.id),
                     "nothing was done; try again",

@@ -18,10 +18,9 @@ use crate::model::status::{Change, State, Status};
 use crate::model::task::Task;
 use crate::model::verdict::Blocking;
 use crate::rules::transition::{in_queue, next};
-use crate::store::Connection;
-use crate::store::events::{self, NewEvent};
-use crate::store::links;
+use crate::store::events::NewEvent;
 use crate::store::tasks::{self, Standing};
+use crate::store::tx::Tx;
 
 mod answer;
 mod approval;
@@ -102,20 +101,16 @@ impl<'a> Telling<'a> {
 
 impl<'a> Board<'a> {
     pub(crate) fn new(
-        conn: &'a Connection,
+        tx: &'a Tx<'a>,
         clock: &'a dyn Clock,
         entropy: &'a dyn Entropy,
         quotas: Arc<Quotas>,
     ) -> Self {
-        Self { view: View { conn, clock }, entropy, quotas }
-    }
-
-    fn conn(&self) -> &'a Connection {
-        self.view.conn
+        Self { view: View { tx, clock }, entropy, quotas }
     }
 
     fn standing(&self, id: &TaskId) -> Result<Standing, Error> {
-        tasks::standing(self.conn(), id)?.ok_or_else(|| Error::missing("task", id))
+        self.tx.standing(id)?.ok_or_else(|| Error::missing("task", id))
     }
 
     /// Returns a task that the caller may see; refuses a worker whose run has ended.
@@ -133,25 +128,22 @@ impl<'a> Board<'a> {
     ) -> Result<State, Error> {
         let to = next(Some(from.state), change).map_err(|_| illegal(id, from.state, change))?;
         let now = self.now();
-        if !tasks::set_state(self.conn(), id, from.state, to, telling.blocking, now)? {
+        if !self.tx.set_task_state(id, from.state, to, telling.blocking, now)? {
             return Err(Error::conflict(
                 format!("{id} has changed meanwhile"),
                 "nothing was done; try again",
             ));
         }
-        events::append(
-            self.conn(),
-            &NewEvent {
-                task: Some(id),
-                run: telling.run,
-                tenant: &from.tenant,
-                kind: telling.kind,
-                payload: telling.payload,
-                change: Some(change),
-                actor: telling.actor,
-                now,
-            },
-        )?;
+        self.tx.append_event(&NewEvent {
+            task: Some(id),
+            run: telling.run,
+            tenant: &from.tenant,
+            kind: telling.kind,
+            payload: telling.payload,
+            change: Some(change),
+            actor: telling.actor,
+            now,
+        })?;
         if to == (State::Blocked { kind: BlockKind::Approval }) && telling.blocking.is_none() {
             self.ask_for_approval(id, telling.actor)?;
         }
@@ -170,16 +162,16 @@ impl<'a> Board<'a> {
         let tenant = task.tenant.as_ref().map_or("", |tenant| tenant.as_str());
         let now = self.now();
         let event = NewEvent { task: Some(&task.id), run, tenant, kind, payload, change: None, actor, now };
-        events::append(self.conn(), &event).map(|_| ())
+        self.tx.append_event(&event).map(|_| ())
     }
 
     fn set(&self, id: &TaskId, field: &tasks::Field<'_>) -> Result<(), Error> {
-        tasks::set(self.conn(), id, field, self.now())
+        self.tx.set_task_field(id, field, self.now())
     }
 
     /// Lets the children of a task go on, or holds them back, after it was done or undone.
     fn reevaluate_children(&self, parent: &TaskId, actor: &str) -> Result<(), Error> {
-        for child in links::children(self.conn(), parent)? {
+        for child in self.tx.children(parent)? {
             self.regate(&child, actor)?;
         }
         Ok(())

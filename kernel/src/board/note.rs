@@ -14,7 +14,6 @@ use crate::model::note::Comment;
 use crate::model::quota::Bound;
 use crate::model::run::Run;
 use crate::rules::authority;
-use crate::store::{comments, runs};
 
 /// Heartbeats without a note leave an event at most this often.
 const HEARTBEAT_EVENTS: Duration = Duration::from_mins(1);
@@ -61,7 +60,7 @@ impl Board<'_> {
         };
         let run = actor.run.as_ref().map(|own| own.run);
         let now = self.now();
-        let comment = comments::insert(self.conn(), id, (author, actor.kind), body, run, now)?;
+        let comment = self.tx.insert_comment(id, (author, actor.kind), body, run, now)?;
         let payload = json!({ "author": author, "len": body.len(), "comment": comment });
         self.tell(&task, run, "commented", Some(payload), &actor.label())?;
         Ok(Comment {
@@ -116,7 +115,7 @@ impl Board<'_> {
         }
         let before = self.expect_run(run)?;
         let now = self.now();
-        if !runs::beat(self.conn(), run, now, self.clock.boottime())? {
+        if !self.tx.record_heartbeat(run, now, self.clock.boottime())? {
             return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
         }
         let silent = before.last_heartbeat_at.is_none_or(|last| now.since(last) >= HEARTBEAT_EVENTS);

@@ -16,7 +16,6 @@ use crate::model::limits;
 use crate::model::status::Status;
 use crate::model::subscription::{News, Subscription, SubscriptionKey};
 use crate::rules::authority;
-use crate::store::notify;
 
 impl View<'_> {
     /// Returns the subscriptions that a caller may see, of one task or of all.
@@ -25,12 +24,12 @@ impl View<'_> {
         if let Some(task) = task {
             self.task_for(task, actor)?;
         }
-        notify::list(self.conn, task, actor.tenant.as_ref())
+        self.tx.list_subscriptions(task, actor.tenant.as_ref())
     }
 
     /// Returns what a subscription is to be told next, and moves nothing.
     pub fn news(&self, key: &SubscriptionKey, limit: u32) -> Result<News, Error> {
-        let subscription = notify::find(self.conn, key)?.ok_or_else(|| unknown(key))?;
+        let subscription = self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))?;
         let since = subscription.last_event_id;
         let filter = EventFilter { since, limit, task: Some(key.task_id.clone()), ..EventFilter::default() };
         let events = self.events(&filter)?;
@@ -64,20 +63,20 @@ impl Board<'_> {
         ] {
             limits::maybe(field, text, limits::WORD)?;
         }
-        if notify::insert(self.conn(), key, user, notifier, self.now())? {
+        if self.tx.insert_subscription(key, user, notifier, self.now())? {
             self.tell(&task, None, "subscribed", Some(payload(key)), &actor.label())?;
         } else {
-            notify::update(self.conn(), key, user, notifier)?;
+            self.tx.update_subscription(key, user, notifier)?;
         }
-        notify::find(self.conn(), key)?.ok_or_else(|| unknown(key))
+        self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))
     }
 
     /// Ends a subscription.
     pub fn unsubscribe(&mut self, key: &SubscriptionKey, actor: &Actor) -> Result<Subscription, Error> {
         authority::person(actor, "unsubscribe a chat from a task")?;
         let task = self.admit(&key.task_id, actor)?;
-        let subscription = notify::find(self.conn(), key)?.ok_or_else(|| unknown(key))?;
-        notify::delete(self.conn(), key)?;
+        let subscription = self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))?;
+        self.tx.delete_subscription(key)?;
         self.tell(&task, None, "unsubscribed", Some(payload(key)), &actor.label())?;
         Ok(subscription)
     }
@@ -86,7 +85,7 @@ impl Board<'_> {
     /// transaction. `seen` is where the caller knows the cursor to stand: of two that take at once, one is refused.
     pub fn take_news(&mut self, key: &SubscriptionKey, seen: EventId, limit: u32) -> Result<News, Error> {
         let news = self.news(key, limit)?;
-        if !notify::advance(self.conn(), key, seen, news.cursor)? {
+        if !self.tx.advance_subscription(key, seen, news.cursor)? {
             return Err(Error::conflict(
                 format!("somebody else has told {} {} of {}", key.platform, key.chat_id, key.task_id),
                 "nothing was taken; read the subscription again",
@@ -95,7 +94,7 @@ impl Board<'_> {
         let told = self.news(key, 1)?.events.is_empty();
         let task = self.expect_task(&key.task_id)?;
         if told && matches!(task.status, Status::Done | Status::Archived) {
-            notify::delete(self.conn(), key)?;
+            self.tx.delete_subscription(key)?;
         }
         Ok(news)
     }

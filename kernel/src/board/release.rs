@@ -16,7 +16,6 @@ use crate::model::words::words;
 use crate::rules::authority;
 use crate::rules::transition::next;
 use crate::store::tasks::{Field, Standing};
-use crate::store::{links, runs};
 
 words! {
     /// Whether parents that are not done stand in the way.
@@ -91,7 +90,7 @@ impl Board<'_> {
         authority::person(actor, "end a run")?;
         let run = self.expect_run(id)?;
         let task = self.admit(&run.task_id, actor)?;
-        if !runs::stop(self.conn(), id, reason, self.now())? {
+        if !self.tx.record_stop(id, reason, self.now())? {
             return Err(Error::conflict(format!("run {id} has ended"), "nothing was done"));
         }
         let payload = json!({ "stop_reason": reason, "reason": note, "by": actor.name });
@@ -133,7 +132,7 @@ impl Board<'_> {
             Force::No => {}
             Force::Yes => {
                 for parent in &open {
-                    links::delete(self.conn(), parent, id)?;
+                    self.tx.delete_link(parent, id)?;
                     let payload = json!({ "parent": parent, "child": id, "reason": "forced" });
                     self.tell(&task, None, "unlinked", Some(payload), &label)?;
                 }

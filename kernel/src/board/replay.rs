@@ -7,8 +7,7 @@ use crate::model::error::Error;
 use crate::model::id::{EventId, TaskId};
 use crate::model::status::State;
 use crate::rules::transition::{IllegalChange, next};
-use crate::store::events::{self, Step};
-use crate::store::{folded, tasks};
+use crate::store::events::Step;
 
 /// Where the log and the board disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,11 +44,11 @@ impl View<'_> {
     pub fn replay(&self) -> Result<Vec<Difference>, Error> {
         let mut states: BTreeMap<TaskId, State> = BTreeMap::new();
         let mut differences = Vec::new();
-        folded::states(self.conn, |task, state| {
+        self.tx.each_folded_state(|task, state| {
             states.insert(task, state);
             Ok(())
         })?;
-        events::steps(self.conn, |event, task, step| {
+        self.tx.each_step(|event, task, step| {
             match step {
                 Step::Deleted => {
                     states.remove(&task);
@@ -63,7 +62,7 @@ impl View<'_> {
             }
             Ok(())
         })?;
-        tasks::states(self.conn, |task, live| {
+        self.tx.each_task_state(|task, live| {
             let replayed = states.remove(&task);
             if replayed != Some(live) {
                 differences.push(Difference::State { task, replayed, live });

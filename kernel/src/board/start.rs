@@ -10,7 +10,7 @@ use crate::model::hold::Target;
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::run::{Holder, Purpose, Run};
 use crate::model::status::{Change, State};
-use crate::store::runs::{self, NewRun};
+use crate::store::runs::NewRun;
 use crate::store::tasks::Field;
 
 const SYSTEM: &str = "system:supervisor";
@@ -79,28 +79,25 @@ impl Board<'_> {
             Target { task: id, profile, tenant: task.tenant.as_ref(), account: start.account.as_deref() };
         let probes = self.pass_holds(target)?;
         let tenant = from.tenant.clone();
-        let run = runs::insert(
-            self.conn(),
-            &NewRun {
-                task: id,
-                tenant: &tenant,
-                profile,
-                step_key: task.current_step_key.as_deref(),
-                holder: Holder::Supervisor,
-                purpose,
-                claim_lock: Some(&start.claim_lock),
-                claim: None,
-                token_hash: Some(start.token_hash),
-                nonce: Some(&start.nonce),
-                policy: start.policy.as_deref(),
-                account: start.account.as_deref(),
-                log_path: start.log_path.as_deref(),
-                max_runtime: start.max_runtime,
-                boot_id: &start.boot_id,
-                deadline_boottime: start.deadline_boottime,
-                now: self.now(),
-            },
-        );
+        let run = self.tx.insert_run(&NewRun {
+            task: id,
+            tenant: &tenant,
+            profile,
+            step_key: task.current_step_key.as_deref(),
+            holder: Holder::Supervisor,
+            purpose,
+            claim_lock: Some(&start.claim_lock),
+            claim: None,
+            token_hash: Some(start.token_hash),
+            nonce: Some(&start.nonce),
+            policy: start.policy.as_deref(),
+            account: start.account.as_deref(),
+            log_path: start.log_path.as_deref(),
+            max_runtime: start.max_runtime,
+            boot_id: &start.boot_id,
+            deadline_boottime: start.deadline_boottime,
+            now: self.now(),
+        });
         // The index of open runs refuses a second one; the state machine says it better.
         let run = match run {
             Err(_) if matches!(from.state, State::Running { .. }) => {
@@ -117,14 +114,14 @@ impl Board<'_> {
 
     /// Records where an open run's output is kept. The path may depend on the run's id, which only its start tells.
     pub fn record_log_path(&mut self, run: RunId, path: &str) -> Result<(), Error> {
-        fence(runs::set_log_path(self.conn(), run, path)?, run)
+        fence(self.tx.set_log_path(run, path)?, run)
     }
 
     /// Records where an open run works.
     pub fn record_workspace(&mut self, run: RunId, place: &Placement) -> Result<(), Error> {
         let open = self.open_run(run)?;
         let fenced =
-            runs::set_workspace(self.conn(), run, &place.path, place.branch.as_deref(), place.worker_uid)?;
+            self.tx.set_run_workspace(run, &place.path, place.branch.as_deref(), place.worker_uid)?;
         fence(fenced, run)?;
         self.set(&open.task_id, &Field::WorkspacePath(&place.path))?;
         // A branch that was named is where the worktree starts from, in each run.
@@ -139,7 +136,7 @@ impl Board<'_> {
     /// Records that an open run's command started, and what was really enforced on it.
     pub fn record_spawned(&mut self, run: RunId, pid: i32, sandbox: &Value) -> Result<(), Error> {
         let open = self.open_run(run)?;
-        fence(runs::set_spawned(self.conn(), run, pid, sandbox, self.now())?, run)?;
+        fence(self.tx.set_spawned(run, pid, sandbox, self.now())?, run)?;
         if open.spawned_at.is_none() {
             let task = self.expect_task(&open.task_id)?;
             self.tell(&task, Some(run), "spawned", Some(json!({ "pid": pid })), SYSTEM)?;

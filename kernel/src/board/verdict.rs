@@ -18,7 +18,7 @@ use crate::rules::artifact;
 use crate::rules::authority;
 use crate::rules::retry::BLOCK_RECURRENCE_LIMIT;
 use crate::rules::transition::in_queue;
-use crate::store::runs::{self, Close, NewRun};
+use crate::store::runs::{Close, NewRun};
 use crate::store::tasks::{Field, Standing};
 
 words! {
@@ -151,7 +151,7 @@ impl Board<'_> {
         let payload = json!({ "verdict": verdict.kind(), "by": actor.name, "reason": reason(&verdict) });
         let telling = Telling { run: Some(run), ..Telling::new("verdict", Some(payload), &label) };
         self.shift(&task.id, standing, change, telling)?;
-        if !runs::record(self.conn(), run, &verdict, &label, stop, self.now())? {
+        if !self.tx.record_verdict(run, &verdict, &label, stop, self.now())? {
             return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
         }
         let effect = match open.hand {
@@ -270,28 +270,25 @@ impl Board<'_> {
         error: Option<&str>,
     ) -> Result<RunId, Error> {
         let now = self.now();
-        let run = runs::insert(
-            self.conn(),
-            &NewRun {
-                task: &task.id,
-                tenant: &standing.tenant,
-                profile: task.assignee.as_ref(),
-                step_key: task.current_step_key.as_deref(),
-                holder: Holder::Supervisor,
-                purpose: Purpose::Work,
-                claim_lock: None,
-                claim: None,
-                token_hash: None,
-                nonce: None,
-                policy: None,
-                account: None,
-                log_path: None,
-                max_runtime: None,
-                boot_id: &self.clock.boot_id(),
-                deadline_boottime: None,
-                now,
-            },
-        )?;
+        let run = self.tx.insert_run(&NewRun {
+            task: &task.id,
+            tenant: &standing.tenant,
+            profile: task.assignee.as_ref(),
+            step_key: task.current_step_key.as_deref(),
+            holder: Holder::Supervisor,
+            purpose: Purpose::Work,
+            claim_lock: None,
+            claim: None,
+            token_hash: None,
+            nonce: None,
+            policy: None,
+            account: None,
+            log_path: None,
+            max_runtime: None,
+            boot_id: &self.clock.boot_id(),
+            deadline_boottime: None,
+            now,
+        })?;
         let finished = crate::Finished {
             task: task.id.clone(),
             status,
@@ -300,8 +297,7 @@ impl Board<'_> {
             already_finished: false,
             replaces: None,
         };
-        runs::close(
-            self.conn(),
+        self.tx.close_run(
             run,
             &Close {
                 outcome,

@@ -24,14 +24,11 @@ use crate::model::task::Task;
 use crate::rules::admission::{self, Accounts, Answer};
 use crate::rules::context::{self, Context, ContextLimits, PlaceOf};
 use crate::rules::waiting::{self, Waiting};
-use crate::store::Connection;
-use crate::store::{
-    attachments, comments, counts, delays, events, holds, links, meta, pages, queue, requests, runs, tasks,
-};
+use crate::store::tx::Tx;
 
 /// Reads of one consistent moment of the board.
 pub struct View<'a> {
-    pub(crate) conn: &'a Connection,
+    pub(crate) tx: &'a Tx<'a>,
     pub(crate) clock: &'a dyn Clock,
 }
 
@@ -90,22 +87,22 @@ impl View<'_> {
         details: Option<serde_json::Value>,
         out: &mut dyn std::io::Write,
     ) -> Result<crate::Exported, Error> {
-        crate::store::export::export(self.conn, blobs, details, out)
+        crate::store::export::export(self.tx, blobs, details, out)
     }
 
     /// Returns the board's identity.
     pub fn board_id(&self) -> Result<BoardId, Error> {
-        meta::board_id(self.conn)
+        self.tx.board_id()
     }
 
     /// Returns the board's name.
     pub fn board_name(&self) -> Result<BoardName, Error> {
-        meta::board_name(self.conn)
+        self.tx.board_name()
     }
 
     /// Returns a task, if it exists.
     pub fn task(&self, id: &TaskId) -> Result<Option<Task>, Error> {
-        tasks::find(self.conn, id)
+        self.tx.find_task(id)
     }
 
     /// Returns a task.
@@ -118,27 +115,27 @@ impl View<'_> {
 
     /// Returns whether a task has this id, or had it before it was deleted.
     pub fn has_had(&self, id: &TaskId) -> Result<bool, Error> {
-        tasks::is_reserved(self.conn, id)
+        self.tx.is_task_id_reserved(id)
     }
 
     /// Returns the directories that tasks which are not archived name as their workspace.
     pub fn directories_in_use(&self) -> Result<Vec<String>, Error> {
-        tasks::directories(self.conn)
+        self.tx.directories_in_use()
     }
 
     /// Returns the workspaces that tasks which are not archived name, each once, but for scratch.
     pub fn workplaces(&self) -> Result<Vec<String>, Error> {
-        tasks::workplaces(self.conn)
+        self.tx.workspaces_in_use()
     }
 
     /// Returns at most `limit` archived tasks with a worktree, in the order of their ids, after one of them.
     pub fn archived_worktrees(&self, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
-        tasks::archived_worktrees(self.conn, after, limit)
+        self.tx.archived_worktrees(after, limit)
     }
 
     /// Returns the rows of at most `limit` replies that were stored before a time, and their bytes.
     pub fn old_replies(&self, before: Timestamp, limit: u32) -> Result<(Vec<i64>, u64), Error> {
-        requests::before(self.conn, before, limit)
+        self.tx.replies_before(before, limit)
     }
 
     /// Returns the stored reply to a request, as JSON, where it was answered before.
@@ -146,33 +143,33 @@ impl View<'_> {
     /// # Errors
     /// [`Error::Invalid`] when the caller has used the id for another request.
     pub fn stored_reply(&self, request: &Request) -> Result<Option<String>, Error> {
-        requests::reply(self.conn, request)
+        self.tx.stored_reply(request)
     }
 
     /// Returns one page of tasks.
     pub fn tasks(&self, filter: &Filter) -> Result<Page, Error> {
-        let (tasks, next) = pages::list(self.conn, filter)?;
+        let (tasks, next) = self.tx.page_of_tasks(filter)?;
         Ok(Page { tasks, next })
     }
 
     /// Returns the parents of a task.
     pub fn parents(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
-        links::parents(self.conn, id)
+        self.tx.parents(id)
     }
 
     /// Returns the parents of a task that are not done.
     pub fn open_parents(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
-        links::open_parents(self.conn, id)
+        self.tx.open_parents(id)
     }
 
     /// Returns the children of a task.
     pub fn children(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
-        links::children(self.conn, id)
+        self.tx.children(id)
     }
 
     /// Returns the comments of a task, oldest first.
     pub fn comments(&self, id: &TaskId) -> Result<Vec<Comment>, Error> {
-        comments::list(self.conn, id)
+        self.tx.comments_of(id)
     }
 
     /// Returns the latest comments of a task, or the latest before one of them, oldest first, for somebody who asks: at most
@@ -183,13 +180,13 @@ impl View<'_> {
         before: Option<CommentId>,
         actor: &Actor,
     ) -> Result<Part<Comment>, Error> {
-        comments::within(self.conn, id, before, Room::of(actor))
+        self.tx.some_comments(id, before, Room::of(actor))
     }
 
     /// Returns the latest runs of a task, oldest first, for somebody who asks: at most [`limits::REPLY_ROWS`], the newest
     /// whole, as far as a reply has room.
     pub fn history(&self, id: &TaskId, actor: &Actor) -> Result<Part<Run>, Error> {
-        runs::latest(self.conn, id, Room::of(actor))
+        self.tx.latest_runs(id, Room::of(actor))
     }
 
     /// Returns the runs of a task after one of them, oldest first, for somebody who asks: at most `limit` and
@@ -201,7 +198,7 @@ impl View<'_> {
         limit: u32,
         actor: &Actor,
     ) -> Result<Part<Run>, Error> {
-        runs::after(self.conn, id, after, limit.min(limits::REPLY_ROWS), Room::of(actor))
+        self.tx.runs_after(id, after, limit.min(limits::REPLY_ROWS), Room::of(actor))
     }
 
     /// Returns the parents of a task, as many as a task may have.
@@ -216,27 +213,27 @@ impl View<'_> {
 
     /// Returns the attachments of a task, oldest first.
     pub fn attachments(&self, id: &TaskId) -> Result<Vec<Attachment>, Error> {
-        attachments::list(self.conn, id)
+        self.tx.attachments_of(id)
     }
 
     /// Returns an attachment, if it exists.
     pub fn attachment(&self, id: AttachmentId) -> Result<Option<Attachment>, Error> {
-        attachments::find(self.conn, id)
+        self.tx.find_attachment(id)
     }
 
     /// Returns every attachment of the board.
     pub fn all_attachments(&self) -> Result<Vec<Attachment>, Error> {
-        attachments::all(self.conn)
+        self.tx.all_attachments()
     }
 
     /// Returns what attachments of the board hold: of all there is, or of these.
     pub fn attached(&self, extent: &Extent) -> Result<BTreeSet<Digest>, Error> {
         match extent {
-            Extent::All => attachments::digests(self.conn),
+            Extent::All => self.tx.attached_digests(),
             Extent::Only(digests) => {
                 let mut held = BTreeSet::new();
                 for digest in digests {
-                    if attachments::holds(self.conn, digest)? {
+                    if self.tx.is_attached(digest)? {
                         held.insert(digest.clone());
                     }
                 }
@@ -247,12 +244,12 @@ impl View<'_> {
 
     /// Returns the runs of a task, oldest first.
     pub fn runs(&self, id: &TaskId) -> Result<Vec<Run>, Error> {
-        runs::of_task(self.conn, id)
+        self.tx.runs_of(id)
     }
 
     /// Returns a run, if it exists.
     pub fn run(&self, id: RunId) -> Result<Option<Run>, Error> {
-        runs::find(self.conn, id)
+        self.tx.find_run(id)
     }
 
     /// Returns a run.
@@ -265,22 +262,22 @@ impl View<'_> {
 
     /// Returns the open run whose token has this SHA-256 hash.
     pub fn run_by_token(&self, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
-        runs::by_token(self.conn, hash)
+        self.tx.run_by_token(hash)
     }
 
     /// Returns the run whose token has this SHA-256 hash, open or ended: only a stored reply is due to an ended one.
     pub fn run_by_past_token(&self, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
-        runs::by_past_token(self.conn, hash)
+        self.tx.run_by_past_token(hash)
     }
 
     /// Returns every open run, oldest first.
     pub fn open_runs(&self) -> Result<Vec<Run>, Error> {
-        runs::open(self.conn)
+        self.tx.open_runs()
     }
 
     /// Returns the open runs of the supervisor's that are to be ended.
     pub fn runs_to_stop(&self) -> Result<Vec<Run>, Error> {
-        runs::to_stop(self.conn)
+        self.tx.runs_to_stop()
     }
 
     /// Returns events, oldest first.
@@ -290,12 +287,12 @@ impl View<'_> {
 
     /// Returns events, oldest first, and whether there are more than the filter lets through at once.
     pub fn some_events(&self, filter: &EventFilter) -> Result<Part<Event>, Error> {
-        events::list(self.conn, filter)
+        self.tx.list_events(filter)
     }
 
     /// Returns the id of the last event; zero when there is none.
     pub fn last_event(&self) -> Result<EventId, Error> {
-        events::last(self.conn)
+        self.tx.last_event()
     }
 
     /// Offers the tasks that may start, one after the other, until `answer` says that nothing more can or nothing is
@@ -311,7 +308,7 @@ impl View<'_> {
 
     /// Returns how many tasks with an assignee are ready.
     pub fn ready_count(&self) -> Result<u64, Error> {
-        counts::ready(self.conn)
+        self.tx.count_ready()
     }
 
     /// Returns up to `limit` tasks that are ready, or in review, for a profile that is none of `known`, of those that
@@ -323,29 +320,31 @@ impl View<'_> {
         limit: usize,
     ) -> Result<Vec<(TaskId, Profile, Timestamp)>, Error> {
         let known = serde_json::Value::from(known.to_vec()).to_string();
-        queue::unknown(self.conn, &known, since, limit)
+        self.tx.unknown_assignees(&known, since, limit)
     }
 
     /// Returns the next moment at which [`crate::Board::wake_due`] has something to do.
     pub fn next_wake(&self) -> Result<Option<Timestamp>, Error> {
-        let due = queue::next_due(self.conn)?;
-        let expiry = runs::next_expiry(self.conn)?;
-        let review = queue::next_review(self.conn, self.now())?;
-        let hold = holds::next_end(self.conn, self.now())?;
+        let due = self.tx.next_due_time()?;
+        let expiry = self.tx.next_claim_expiry()?;
+        let review = self.tx.next_review_time(self.now())?;
+        let hold = self.tx.next_hold_end(self.now())?;
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
-        let delay = delays::next(self.conn, &self.clock.boot_id(), self.now())?
+        let delay = self
+            .tx
+            .next_delay(&self.clock.boot_id(), self.now())?
             .map(|due| Timestamp::from_micros(self.now().as_micros().saturating_add(due - boottime)));
         Ok(due.into_iter().chain(expiry).chain(review).chain(hold).chain(delay).min())
     }
 
     /// Returns how many tasks there are.
     pub fn stats(&self) -> Result<Stats, Error> {
-        Ok(self.summed(counts::all(self.conn)?, queue::oldest_ready(self.conn)?))
+        Ok(self.summed(self.tx.count_tasks()?, self.tx.oldest_ready()?))
     }
 
     /// Returns how many tasks a tenant has. Reads each of them.
     pub fn stats_of(&self, tenant: &Tenant) -> Result<Stats, Error> {
-        Ok(self.summed(counts::of_tenant(self.conn, tenant)?, queue::oldest_ready_of(self.conn, tenant)?))
+        Ok(self.summed(self.tx.count_tasks_of(tenant)?, self.tx.oldest_ready_of(tenant)?))
     }
 
     fn summed(&self, counts: Vec<(Option<String>, String, i64)>, oldest_ready: Option<Timestamp>) -> Stats {
@@ -411,12 +410,12 @@ impl View<'_> {
 
     /// Returns the holds that have not ended, oldest first.
     pub fn holds(&self) -> Result<Vec<Hold>, Error> {
-        holds::live(self.conn)
+        self.tx.live_holds()
     }
 
     /// Returns the run that completed a task last.
     pub fn last_completed_run(&self, id: &TaskId) -> Result<Option<Run>, Error> {
-        runs::last_completed(self.conn, id)
+        self.tx.last_completed_run(id)
     }
 
     /// Returns what holds a task back: its parents, else a missing approval, else its time.
@@ -424,7 +423,7 @@ impl View<'_> {
         if !self.open_parents(id)?.is_empty() {
             return Ok(Gate::Parents);
         }
-        if tasks::unapproved(self.conn, id)? {
+        if self.tx.is_unapproved(id)? {
             return Ok(Gate::Approval);
         }
         Ok(not_before.filter(|at| *at > self.clock.now()).map_or(Gate::Open, Gate::Until))

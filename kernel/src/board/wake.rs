@@ -8,8 +8,7 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::outcome::{EndCause, Ending, StopReason};
 use crate::model::status::Status;
-use crate::store::tasks::{self, Field};
-use crate::store::{delays, meta, queue, requests, runs};
+use crate::store::tasks::Field;
 
 const SYSTEM: &str = "system:supervisor";
 /// So many tasks are woken in one transaction; the rest is due at once again.
@@ -18,12 +17,12 @@ const AT_ONCE: u32 = 1000;
 impl Board<'_> {
     /// Wakes the tasks whose time has come and takes back the claims by hand that have expired. Returns both.
     pub fn wake_due(&mut self) -> Result<Vec<TaskId>, Error> {
-        let mut woken = queue::due(self.conn(), self.now(), AT_ONCE)?;
+        let mut woken = self.tx.due_tasks(self.now(), AT_ONCE)?;
         for id in &woken {
             self.regate(id, SYSTEM)?;
         }
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
-        for id in delays::take_due(self.conn(), &self.clock.boot_id(), boottime, AT_ONCE)? {
+        for id in self.tx.take_due_delays(&self.clock.boot_id(), boottime, AT_ONCE)? {
             // Its pause is over, whatever the other clock says: somebody may have set it back.
             self.set(&id, &Field::NotBefore(Some(self.now())))?;
             if self.expect_task(&id)?.status == Status::Scheduled {
@@ -33,7 +32,7 @@ impl Board<'_> {
                 woken.push(id);
             }
         }
-        for run in runs::expired(self.conn(), boottime, &self.clock.boot_id())? {
+        for run in self.tx.expired_claims(boottime, &self.clock.boot_id())? {
             let task = self.expect_task(&run.task_id)?;
             let payload = json!({ "stale_lock": run.claim_lock, "claim_expires": run.claim_expires, "now": self.now() });
             self.tell(&task, Some(run.id), "claim_expired", Some(payload), SYSTEM)?;
@@ -47,7 +46,7 @@ impl Board<'_> {
     /// Notes that nothing can spawn a task's assignee: one event until the reason changes.
     pub fn note_nonspawnable(&mut self, id: &TaskId, why: &str) -> Result<(), Error> {
         let task = self.expect_task(id)?;
-        if tasks::nonspawnable(self.conn(), id)?.as_deref() == Some(why) {
+        if self.tx.nonspawnable(id)?.as_deref() == Some(why) {
             return Ok(());
         }
         self.set(id, &Field::Nonspawnable(Some(why)))?;
@@ -70,9 +69,9 @@ impl Board<'_> {
                 "fix it",
             ));
         }
-        let start = meta::next_uid(self.conn())?.clamp(low, high);
+        let start = self.tx.next_uid()?.clamp(low, high);
         let mut uid = start;
-        while tasks::uid_taken(self.conn(), uid)? {
+        while self.tx.is_uid_taken(uid)? {
             uid = if uid == high { low } else { uid + 1 };
             if uid == start {
                 return Err(Error::conflict(
@@ -81,18 +80,18 @@ impl Board<'_> {
                 ));
             }
         }
-        meta::set_next_uid(self.conn(), if uid == high { low } else { uid + 1 })?;
+        self.tx.set_next_uid(if uid == high { low } else { uid + 1 })?;
         self.set(id, &Field::WorkerUid(uid))?;
         Ok(uid)
     }
 
     /// Forgets the stored replies of requests before a time. Returns how many.
     pub fn forget_requests(&mut self, before: Timestamp) -> Result<usize, Error> {
-        requests::forget_before(self.conn(), before)
+        self.tx.forget_replies_before(before)
     }
 
     /// Forgets the stored replies in these rows.
     pub fn forget_replies(&mut self, rows: &[i64]) -> Result<(), Error> {
-        rows.iter().try_for_each(|row| requests::forget(self.conn(), *row))
+        rows.iter().try_for_each(|row| self.tx.forget_reply(*row))
     }
 }

@@ -8,7 +8,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::hold::{HoldScope, Stance, Within};
 use crate::model::id::{Profile, TaskId};
-use crate::store::queue::{self, Source};
+use crate::store::queue::Source;
 
 /// How many candidates of one source are read at once. Most looks need one or two.
 const PAGE: usize = 16;
@@ -53,7 +53,7 @@ pub(crate) fn offer(
     if tenants.is_empty() {
         return Ok(());
     }
-    for (tenant, load) in queue::running(view.conn)? {
+    for (tenant, load) in view.tx.open_runs_by_tenant()? {
         if let Some(queue) = tenants.get_mut(&tenant) {
             queue.load = load;
         }
@@ -106,12 +106,12 @@ fn lanes(
         }
     };
     let mut after = (String::new(), String::new());
-    while let Some(lane) = queue::next_lane(view.conn, (&after.0, &after.1))? {
+    while let Some(lane) = view.tx.next_ready_lane((&after.0, &after.1))? {
         after.clone_from(&lane);
         add(lane, &[Source::Line(String::new()), Source::Heads]);
     }
     after = (String::new(), String::new());
-    while let Some(lane) = queue::next_review_lane(view.conn, (&after.0, &after.1))? {
+    while let Some(lane) = view.tx.next_review_lane((&after.0, &after.1))? {
         after.clone_from(&lane);
         add(lane, &[Source::Reviews]);
     }
@@ -204,7 +204,8 @@ impl Stream {
     fn fill(&mut self, view: &View<'_>) -> Result<(), Error> {
         while self.waiting.is_empty() && !self.ended {
             let lane = (self.tenant.as_str(), self.profile.as_str());
-            let page = queue::page(view.conn, lane, &self.source, self.after.as_ref(), PAGE, view.now())?;
+            let page =
+                view.tx.page_of_candidates(lane, &self.source, self.after.as_ref(), PAGE, view.now())?;
             self.ended = page.len() < PAGE;
             if let Some(last) = page.last() {
                 self.after = Some(last.clone());

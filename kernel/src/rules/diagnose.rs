@@ -15,7 +15,7 @@ use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::outcome::{Denied, Outcome};
 use crate::model::status::Status;
 use crate::model::words::words;
-use crate::store::suspects::{self, Suspect};
+use crate::store::suspects::Suspect;
 
 /// A ready task that nobody has claimed for so long is stranded; twice that is an error, six times is critical.
 const STRANDED: Duration = Duration::from_mins(30);
@@ -101,7 +101,7 @@ impl View<'_> {
     /// Returns the tasks that something is wrong about, the worst first, by id among equals: of one task, or of all.
     pub fn diagnose(&self, task: Option<&TaskId>) -> Result<Vec<Diagnosed>, Error> {
         let mut found = Vec::new();
-        for suspect in suspects::list(self.conn, task, self.now())? {
+        for suspect in self.tx.suspects(task, self.now())? {
             let mut diagnostics = Vec::new();
             diagnostics.extend(self.denied(&suspect)?);
             diagnostics.extend(self.failing(&suspect)?);

@@ -15,7 +15,6 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::model::words::words;
 use crate::rules::admission::Accounts;
-use crate::store::{links, runs, tasks};
 
 words! {
     /// What a task waits for, as a word. The board knows the first ones, the daemon the others.
@@ -142,7 +141,7 @@ impl<'a> Known<'a> {
         let (waiting, spawnable, running) =
             (with(&[Status::Todo]), with(&[Status::Ready, Status::Review]), with(&[Status::Running]));
         if !waiting.is_empty() {
-            links::open_parents_of(view.conn, &waiting, |open| {
+            view.tx.each_open_parent(&waiting, |open| {
                 let of = known.parents.entry(open.child).or_default();
                 if of.told.len() == TOLD {
                     of.more += 1;
@@ -153,10 +152,10 @@ impl<'a> Known<'a> {
             })?;
         }
         if !spawnable.is_empty() {
-            known.nonspawnable = tasks::nonspawnable_of(view.conn, &spawnable)?;
+            known.nonspawnable = view.tx.nonspawnable_of(&spawnable)?;
         }
         if !running.is_empty() {
-            known.ending = runs::ending_of(view.conn, &running)?.into_iter().collect();
+            known.ending = view.tx.ending_runs_of(&running)?.into_iter().collect();
         }
         Ok(known)
     }

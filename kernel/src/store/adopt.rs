@@ -9,7 +9,7 @@ mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use serde_json::json;
 
 use super::cells::{
@@ -18,7 +18,7 @@ use super::cells::{
 use super::convert::Step as _;
 use super::export::{refuse_orphans, require_empty};
 use super::peer::{Adopted, PeerBoard, PeerRow};
-use super::tasks;
+use super::tx::Tx;
 use crate::board::NewAttachment;
 use crate::board::view::View;
 use crate::model::actor::Actor;
@@ -28,13 +28,13 @@ use crate::model::id::{AttachmentId, TaskId, Tenant};
 
 pub(crate) fn adopt(
     view: &View<'_>,
-    conn: &Connection,
+    tx: &Tx<'_>,
     peer: &PeerBoard,
     files: &BTreeMap<AttachmentId, NewAttachment>,
     actor: &Actor,
 ) -> Result<Adopted, Error> {
-    require_empty(conn)?;
-    conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")?;
+    require_empty(tx)?;
+    tx.conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")?;
     let now = view.now();
     let mut notes = Notes::default();
     let mut taken = BTreeMap::new();
@@ -43,7 +43,7 @@ pub(crate) fn adopt(
     let mut known = BTreeSet::new();
     let mut keys = BTreeSet::new();
     for row in rows("tasks") {
-        if let Some(id) = task(conn, row, actor, now, &mut keys, &mut notes)? {
+        if let Some(id) = task(tx, row, actor, now, &mut keys, &mut notes)? {
             known.insert(id);
         }
     }
@@ -63,30 +63,30 @@ pub(crate) fn adopt(
         taken.insert(table.to_owned(), kept);
         Ok::<(), Error>(())
     };
-    count("task_runs", &mut |row, notes| rows::run(conn, row, &known, now, notes))?;
-    count("task_links", &mut |row, notes| rows::link(view, conn, row, (&known, &given_up), notes))?;
-    count("task_comments", &mut |row, notes| rows::comment(conn, row, &known, now, notes))?;
-    count("task_events", &mut |row, notes| rows::event(conn, row, &known, now, notes))?;
-    count("task_attachments", &mut |row, notes| rows::attachment(conn, row, (&known, files), now, notes))?;
-    count("kanban_notify_subs", &mut |row, notes| rows::subscription(conn, row, &known, now, notes))?;
+    count("task_runs", &mut |row, notes| rows::run(tx, row, &known, now, notes))?;
+    count("task_links", &mut |row, notes| rows::link(view, tx, row, (&known, &given_up), notes))?;
+    count("task_comments", &mut |row, notes| rows::comment(tx, row, &known, now, notes))?;
+    count("task_events", &mut |row, notes| rows::event(tx, row, &known, now, notes))?;
+    count("task_attachments", &mut |row, notes| rows::attachment(tx, row, (&known, files), now, notes))?;
+    count("kanban_notify_subs", &mut |row, notes| rows::subscription(tx, row, &known, now, notes))?;
     for row in rows("tasks") {
         if let Some(id) = owner(row, "id", &known) {
-            rows::heartbeat(conn, &id, row, &mut notes)?;
+            rows::heartbeat(tx, &id, row, &mut notes)?;
         }
     }
     // What is over first: where the others stand depends on it.
     let (over, open): (Vec<_>, Vec<_>) = rows("tasks").iter().partition(|row| enter::is_over(row));
     for row in over.into_iter().chain(open) {
         if let Some(id) = owner(row, "id", &known) {
-            enter::enter(view, conn, &id, row, actor, &mut notes)?;
+            enter::enter(view, tx, &id, row, actor, &mut notes)?;
         }
     }
-    refuse_orphans(conn)?;
+    refuse_orphans(tx)?;
     Ok(Adopted { taken, changed: told(notes.changed), left: told(notes.left) })
 }
 
 fn task(
-    conn: &Connection,
+    tx: &Tx<'_>,
     row: &PeerRow,
     actor: &Actor,
     now: Timestamp,
@@ -119,9 +119,9 @@ fn task(
     let completed = moment(row, "completed_at");
     let updated = completed.or(moment(row, "started_at")).unwrap_or(created);
     let priority = number(row, "priority").unwrap_or(0);
-    tasks::reserve_id(conn, &id)?;
+    tx.reserve_task_id(&id)?;
     // It enters as the newest task that nobody has touched; `enter` moves it to where it stands.
-    conn.prepare_cached(
+    tx.conn.prepare_cached(
         "INSERT INTO tasks (id, title, body, assignee, status, priority, tenant, workspace, branch_name, project_id, \
            created_by, creator_uid, created_at, updated_at, started_at, completed_at, result, skills, max_retries, \
            max_runtime_us, session_id, workflow_template_id, current_step_key, model_override, idempotency_key, \

@@ -102,3 +102,11 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     })?;
     rows.collect()
 }
+
+#[cfg(test)]
+impl super::tx::Tx<'_> {
+    /// Returns how many counters differ from what they count.
+    pub(crate) fn miscounts(&self) -> i64 {
+        counts::wrong(self.conn).unwrap() + usage::wrong(self.conn).unwrap()
+    }
+}

@@ -9,12 +9,11 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::attachments;
 use super::export::{hex, unhex};
+use super::tx::Tx;
 use crate::blobs::{BlobError, Blobs, Draft};
 use crate::model::error::Error;
 use crate::model::id::Digest;
-use crate::store::Connection;
 
 /// So many bytes are in a line, as twice as many digits.
 const PIECE: usize = 512 * 1024;
@@ -51,13 +50,13 @@ impl<'a> Incoming<'a> {
     }
 
     /// Takes the next piece.
-    pub(super) fn take(&mut self, conn: &Connection, piece: &Piece) -> Result<(), Refused> {
+    pub(super) fn take(&mut self, tx: &Tx<'_>, piece: &Piece) -> Result<(), Refused> {
         if self.open.as_ref().is_some_and(|(digest, ..)| *digest != piece.sha256) {
             self.end()?;
         }
         let (digest, length, mut draft) = match self.open.take() {
             Some(open) => open,
-            None if !attachments::holds(conn, &piece.sha256)? => {
+            None if !tx.is_attached(&piece.sha256)? => {
                 return Err(format!("no attachment has the content {}", piece.sha256).into());
             }
             None if self.stored.contains(&piece.sha256) => {

@@ -1,8 +1,9 @@
 //! The comments of tasks.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use super::convert::Step as _;
+use super::tx::Tx;
 use crate::model::actor::ActorKind;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -11,21 +12,24 @@ use crate::model::id::{CommentId, RunId, TaskId};
 use crate::model::limits::{self, Room};
 use crate::model::note::Comment;
 
-pub(crate) fn insert(
-    conn: &Connection,
-    task: &TaskId,
-    author: (&str, ActorKind),
-    body: &str,
-    run: Option<RunId>,
-    now: Timestamp,
-) -> Result<CommentId, Error> {
-    conn.prepare_cached(
-        "INSERT INTO task_comments (task_id, author, author_kind, body, run_id, created_at) \
+impl Tx<'_> {
+    pub(crate) fn insert_comment(
+        &self,
+        task: &TaskId,
+        author: (&str, ActorKind),
+        body: &str,
+        run: Option<RunId>,
+        now: Timestamp,
+    ) -> Result<CommentId, Error> {
+        self.conn
+            .prepare_cached(
+                "INSERT INTO task_comments (task_id, author, author_kind, body, run_id, created_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )
-    .and_then(|mut statement| statement.execute(params![task, author.0, author.1, body, run, now]))
-    .step("store the comment")?;
-    Ok(CommentId(conn.last_insert_rowid()))
+            )
+            .and_then(|mut statement| statement.execute(params![task, author.0, author.1, body, run, now]))
+            .step("store the comment")?;
+        Ok(CommentId(self.conn.last_insert_rowid()))
+    }
 }
 
 const COMMENT: &str = "SELECT id, task_id, author, author_kind, body, run_id, created_at FROM task_comments";
@@ -46,27 +50,30 @@ fn read(row: &Row<'_>, body: String) -> rusqlite::Result<Comment> {
     })
 }
 
-pub(crate) fn list(conn: &Connection, task: &TaskId) -> Result<Vec<Comment>, Error> {
-    conn.prepare_cached(&format!("{COMMENT} WHERE task_id = ?1 ORDER BY id"))
-        .and_then(|mut statement| statement.query_map([task], whole)?.collect())
-        .step("list comments")
-}
+impl Tx<'_> {
+    pub(crate) fn comments_of(&self, task: &TaskId) -> Result<Vec<Comment>, Error> {
+        self.conn
+            .prepare_cached(&format!("{COMMENT} WHERE task_id = ?1 ORDER BY id"))
+            .and_then(|mut statement| statement.query_map([task], whole)?.collect())
+            .step("list comments")
+    }
 
-pub(crate) fn count(conn: &Connection, task: &TaskId) -> Result<i64, Error> {
-    conn.prepare_cached("SELECT count(*) FROM task_comments WHERE task_id = ?1")
-        .and_then(|mut statement| statement.query_row([task], |row| row.get(0)))
-        .step("count the comments")
-}
+    pub(crate) fn count_comments(&self, task: &TaskId) -> Result<i64, Error> {
+        self.conn
+            .prepare_cached("SELECT count(*) FROM task_comments WHERE task_id = ?1")
+            .and_then(|mut statement| statement.query_row([task], |row| row.get(0)))
+            .step("count the comments")
+    }
 
-/// Lists the latest comments of a task, or the latest before one of them, oldest first. The newest have their texts, as far
-/// as there is room.
-pub(crate) fn within(
-    conn: &Connection,
-    task: &TaskId,
-    before: Option<CommentId>,
-    mut room: Room,
-) -> Result<Part<Comment>, Error> {
-    let found: Vec<Comment> = conn
+    /// Lists the latest comments of a task, or the latest before one of them, oldest first. The newest have their texts, as far
+    /// as there is room.
+    pub(crate) fn some_comments(
+        &self,
+        task: &TaskId,
+        before: Option<CommentId>,
+        mut room: Room,
+    ) -> Result<Part<Comment>, Error> {
+        let found: Vec<Comment> = self.conn
         .prepare_cached(
             "SELECT id, task_id, author, author_kind, octet_length(body) AS size, body, run_id, created_at \
              FROM task_comments WHERE task_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
@@ -82,14 +89,18 @@ pub(crate) fn within(
             rows.collect()
         })
         .step("list comments")?;
-    let mut part = Part::of(found, limits::REPLY_ROWS as usize);
-    part.rows.reverse();
-    Ok(part)
-}
+        let mut part = Part::of(found, limits::REPLY_ROWS as usize);
+        part.rows.reverse();
+        Ok(part)
+    }
 
-/// Reads every comment, for what cannot be read.
-pub(crate) fn read_all(conn: &Connection) -> Result<(), Error> {
-    conn.prepare(COMMENT)
-        .and_then(|mut statement| statement.query_map([], whole)?.try_for_each(|comment| comment.map(drop)))
-        .step("read all comments")
+    /// Reads every comment, for what cannot be read.
+    pub(crate) fn read_all_comments(&self) -> Result<(), Error> {
+        self.conn
+            .prepare(COMMENT)
+            .and_then(|mut statement| {
+                statement.query_map([], whole)?.try_for_each(|comment| comment.map(drop))
+            })
+            .step("read all comments")
+    }
 }

@@ -4,6 +4,7 @@
 use rusqlite::Connection;
 
 use super::convert::Step as _;
+use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::id::Tenant;
 
@@ -19,37 +20,42 @@ const HEADS: &str = "SELECT tenant, assignee, line, priority, created_at, id FRO
 /// The tables that follow from the tasks: no copy of a board carries them.
 pub(super) const DERIVED: [&str; 3] = ["task_counts", "tenant_counts", "line_heads"];
 
-/// Returns the number of ready tasks.
-pub(crate) fn ready(conn: &Connection) -> Result<u64, Error> {
-    conn.prepare_cached(
-        "SELECT ifnull(sum(tasks), 0) FROM task_counts WHERE status = 'ready' AND assignee <> ''",
-    )
-    .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)))
-    .step("count ready tasks")
-    .map(|count| u64::try_from(count).unwrap_or_default())
-}
+impl Tx<'_> {
+    /// Returns the number of ready tasks.
+    pub(crate) fn count_ready(&self) -> Result<u64, Error> {
+        self.conn
+            .prepare_cached(
+                "SELECT ifnull(sum(tasks), 0) FROM task_counts WHERE status = 'ready' AND assignee <> ''",
+            )
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)))
+            .step("count ready tasks")
+            .map(|count| u64::try_from(count).unwrap_or_default())
+    }
 
-/// Returns the number of tasks by assignee and status.
-pub(crate) fn all(conn: &Connection) -> Result<Vec<(Option<String>, String, i64)>, Error> {
-    conn.prepare_cached("SELECT nullif(assignee, ''), status, tasks FROM task_counts WHERE tasks <> 0")
-        .and_then(|mut statement| {
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
-        })
-        .step("count tasks")
-}
+    /// Returns the number of tasks by assignee and status.
+    pub(crate) fn count_tasks(&self) -> Result<Vec<(Option<String>, String, i64)>, Error> {
+        self.conn
+            .prepare_cached("SELECT nullif(assignee, ''), status, tasks FROM task_counts WHERE tasks <> 0")
+            .and_then(|mut statement| {
+                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+            })
+            .step("count tasks")
+    }
 
-/// Returns the number of a tenant's tasks by assignee and status.
-pub(crate) fn of_tenant(
-    conn: &Connection,
-    tenant: &Tenant,
-) -> Result<Vec<(Option<String>, String, i64)>, Error> {
-    conn.prepare_cached("SELECT assignee, status, count(*) FROM tasks WHERE tenant = ?1 GROUP BY 1, 2")
-        .and_then(|mut statement| {
-            statement
-                .query_map([tenant.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-                .collect()
-        })
-        .step("count a tenant's tasks")
+    /// Returns the number of a tenant's tasks by assignee and status.
+    pub(crate) fn count_tasks_of(
+        &self,
+        tenant: &Tenant,
+    ) -> Result<Vec<(Option<String>, String, i64)>, Error> {
+        self.conn
+            .prepare_cached("SELECT assignee, status, count(*) FROM tasks WHERE tenant = ?1 GROUP BY 1, 2")
+            .and_then(|mut statement| {
+                statement
+                    .query_map([tenant.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+                    .collect()
+            })
+            .step("count a tenant's tasks")
+    }
 }
 
 /// Returns how many rows differ from the tasks. Reads every task.

@@ -168,7 +168,7 @@ fn said<T: std::fmt::Debug>(result: Result<T, Error>) -> Result<Value, Error> {
 
 fn id(board: &Board<'_>, title: &str) -> TaskId {
     let text: String =
-        board.conn.query_row("SELECT id FROM tasks WHERE title = ?1", [title], |row| row.get(0)).unwrap();
+        board.tx.conn.query_row("SELECT id FROM tasks WHERE title = ?1", [title], |row| row.get(0)).unwrap();
     text.parse().unwrap()
 }
 
@@ -309,7 +309,7 @@ fn a_process_that_dies() {
     let writer = Writer::open(Path::new("board.db"), options(group, point).1).unwrap();
     writer
         .call(|board| {
-            board.conn.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(at_statement));
+            board.tx.conn.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(at_statement));
             Ok(())
         })
         .unwrap();

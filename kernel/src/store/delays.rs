@@ -1,8 +1,9 @@
 //! Pauses before another try, on the clock since boot: somebody who sets the other clock makes no pause longer.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, params};
 
 use super::convert::Step as _;
+use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::TaskId;
@@ -17,58 +18,63 @@ pub(crate) struct Delay<'a> {
     pub(crate) due_us: i64,
 }
 
-/// Keeps the end of a pause, in the place of an earlier one.
-pub(crate) fn put(conn: &Connection, delay: &Delay<'_>) -> Result<(), Error> {
-    let Delay { task, not_before, boot_id, due_us } = delay;
-    conn.prepare_cached(
+impl Tx<'_> {
+    /// Keeps the end of a pause, in the place of an earlier one.
+    pub(crate) fn put_delay(&self, delay: &Delay<'_>) -> Result<(), Error> {
+        let Delay { task, not_before, boot_id, due_us } = delay;
+        self.conn.prepare_cached(
         "INSERT OR REPLACE INTO delays (task_id, not_before, boot_id, due_boottime_us) VALUES (?1, ?2, ?3, ?4)",
     )
     .and_then(|mut statement| statement.execute(params![task, not_before, boot_id, due_us]))
     .step("keep the end of a pause")
     .map(|_| ())
-}
+    }
 
-/// Takes the pauses that are over on this boot's clock, and returns the tasks that still wait for them.
-pub(crate) fn take_due(
-    conn: &Connection,
-    boot_id: &str,
-    now_us: i64,
-    limit: u32,
-) -> Result<Vec<TaskId>, Error> {
-    let due: Vec<(TaskId, bool)> = conn
-        .prepare_cached(
-            "SELECT d.task_id, t.id IS NOT NULL FROM delays d LEFT JOIN tasks t ON t.id = d.task_id \
+    /// Takes the pauses that are over on this boot's clock, and returns the tasks that still wait for them.
+    pub(crate) fn take_due_delays(
+        &self,
+        boot_id: &str,
+        now_us: i64,
+        limit: u32,
+    ) -> Result<Vec<TaskId>, Error> {
+        let due: Vec<(TaskId, bool)> = self
+            .conn
+            .prepare_cached(
+                "SELECT d.task_id, t.id IS NOT NULL FROM delays d LEFT JOIN tasks t ON t.id = d.task_id \
                AND t.not_before = d.not_before AND t.status IN ('scheduled', 'review') \
              WHERE d.boot_id = ?1 AND d.due_boottime_us <= ?2 ORDER BY d.due_boottime_us LIMIT ?3",
-        )
-        .and_then(|mut statement| {
-            let rows =
-                statement.query_map(params![boot_id, now_us, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            rows.collect()
-        })
-        .step("list the pauses that are over")?;
-    let mut forget = conn.prepare_cached("DELETE FROM delays WHERE task_id = ?1").step("forget a pause")?;
-    for (task, _) in &due {
-        forget.execute([task]).step("forget a pause")?;
+            )
+            .and_then(|mut statement| {
+                let rows = statement
+                    .query_map(params![boot_id, now_us, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                rows.collect()
+            })
+            .step("list the pauses that are over")?;
+        let mut forget =
+            self.conn.prepare_cached("DELETE FROM delays WHERE task_id = ?1").step("forget a pause")?;
+        for (task, _) in &due {
+            forget.execute([task]).step("forget a pause")?;
+        }
+        Ok(due.into_iter().filter(|(_, waits)| *waits).map(|(task, _)| task).collect())
     }
-    Ok(due.into_iter().filter(|(_, waits)| *waits).map(|(task, _)| task).collect())
-}
 
-/// Returns when the next pause of this boot is over, in microseconds since boot: of tasks whose moment has not come.
-pub(crate) fn next(conn: &Connection, boot_id: &str, now: Timestamp) -> Result<Option<i64>, Error> {
-    conn.prepare_cached(
+    /// Returns when the next pause of this boot is over, in microseconds since boot: of tasks whose moment has not come.
+    pub(crate) fn next_delay(&self, boot_id: &str, now: Timestamp) -> Result<Option<i64>, Error> {
+        self.conn.prepare_cached(
         "SELECT d.due_boottime_us FROM delays d JOIN tasks t ON t.id = d.task_id AND t.not_before = d.not_before \
          WHERE d.boot_id = ?1 AND t.not_before > ?2 AND t.status IN ('scheduled', 'review') \
          ORDER BY d.due_boottime_us LIMIT 1",
     )
     .and_then(|mut statement| statement.query_row(params![boot_id, now], |row| row.get(0)).optional())
     .step("read the next end of a pause")
-}
+    }
 
-/// Forgets the pauses of other boots: their clock is gone, and the moment that the task has counts.
-pub(crate) fn forget_others(conn: &Connection, boot_id: &str) -> Result<(), Error> {
-    conn.prepare_cached("DELETE FROM delays WHERE boot_id <> ?1")
-        .and_then(|mut statement| statement.execute([boot_id]))
-        .step("forget the pauses of another boot")
-        .map(|_| ())
+    /// Forgets the pauses of other boots: their clock is gone, and the moment that the task has counts.
+    pub(crate) fn forget_delays_of_other_boots(&self, boot_id: &str) -> Result<(), Error> {
+        self.conn
+            .prepare_cached("DELETE FROM delays WHERE boot_id <> ?1")
+            .and_then(|mut statement| statement.execute([boot_id]))
+            .step("forget the pauses of another boot")
+            .map(|_| ())
+    }
 }

@@ -1,10 +1,11 @@
 //! The event log.
 
 use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, Row, Rows, params, params_from_iter};
+use rusqlite::{Row, Rows, params, params_from_iter};
 use serde_json::Value;
 
 use super::convert::{Step as _, json, text_or_none, to_json};
+use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::filter::{EventFilter, Part};
@@ -37,27 +38,30 @@ pub(crate) struct NewEvent<'a> {
     pub(crate) now: Timestamp,
 }
 
-pub(crate) fn append(conn: &Connection, event: &NewEvent<'_>) -> Result<EventId, Error> {
-    let change = event.change.as_ref().map(to_json).transpose()?;
-    conn.prepare_cached(
-        "INSERT INTO task_events (task_id, run_id, tenant, kind, payload, change, actor, created_at) \
+impl Tx<'_> {
+    pub(crate) fn append_event(&self, event: &NewEvent<'_>) -> Result<EventId, Error> {
+        let change = event.change.as_ref().map(to_json).transpose()?;
+        self.conn
+            .prepare_cached(
+                "INSERT INTO task_events (task_id, run_id, tenant, kind, payload, change, actor, created_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    )
-    .and_then(|mut statement| {
-        let payload = event.payload.as_ref().map(Value::to_string);
-        statement.execute(params![
-            event.task,
-            event.run,
-            event.tenant,
-            event.kind,
-            payload,
-            change,
-            event.actor,
-            event.now
-        ])
-    })
-    .step("append an event")?;
-    Ok(EventId(conn.last_insert_rowid()))
+            )
+            .and_then(|mut statement| {
+                let payload = event.payload.as_ref().map(Value::to_string);
+                statement.execute(params![
+                    event.task,
+                    event.run,
+                    event.tenant,
+                    event.kind,
+                    payload,
+                    change,
+                    event.actor,
+                    event.now
+                ])
+            })
+            .step("append an event")?;
+        Ok(EventId(self.conn.last_insert_rowid()))
+    }
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
@@ -73,40 +77,43 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-pub(crate) fn list(conn: &Connection, filter: &EventFilter) -> Result<Part<Event>, Error> {
-    let mut sql = String::from(
-        "SELECT id, task_id, run_id, tenant, kind, payload, actor, created_at, \
+impl Tx<'_> {
+    pub(crate) fn list_events(&self, filter: &EventFilter) -> Result<Part<Event>, Error> {
+        let mut sql = String::from(
+            "SELECT id, task_id, run_id, tenant, kind, payload, actor, created_at, \
            ifnull(octet_length(payload), 0) AS size FROM task_events WHERE id > ?",
-    );
-    let mut values: Vec<Sql> = vec![filter.since.0.into()];
-    if let Some(task) = &filter.task {
-        sql.push_str(" AND task_id = ?");
-        values.push(task.as_str().to_owned().into());
+        );
+        let mut values: Vec<Sql> = vec![filter.since.0.into()];
+        if let Some(task) = &filter.task {
+            sql.push_str(" AND task_id = ?");
+            values.push(task.as_str().to_owned().into());
+        }
+        if let Some(tenant) = &filter.tenant {
+            sql.push_str(" AND tenant = ?");
+            values.push(tenant.as_str().to_owned().into());
+        }
+        if let Some(assignee) = &filter.assignee {
+            sql.push_str(" AND task_id IN (SELECT id FROM tasks WHERE assignee = ?)");
+            values.push(assignee.as_str().to_owned().into());
+        }
+        if !filter.kinds.is_empty() {
+            sql.push_str(" AND kind IN (");
+            sql.push_str(&vec!["?"; filter.kinds.len()].join(", "));
+            sql.push(')');
+            values.extend(filter.kinds.iter().map(|kind| Sql::from(kind.clone())));
+        }
+        sql.push_str(if filter.newest_first { " ORDER BY id DESC LIMIT ?" } else { " ORDER BY id LIMIT ?" });
+        values.push(i64::from(filter.limit).saturating_add(1).into());
+        let mut part = self
+            .conn
+            .prepare_cached(&sql)
+            .and_then(|mut statement| some(&mut statement.query(params_from_iter(values))?, filter))
+            .step("list events")?;
+        if filter.newest_first {
+            part.rows.reverse();
+        }
+        Ok(part)
     }
-    if let Some(tenant) = &filter.tenant {
-        sql.push_str(" AND tenant = ?");
-        values.push(tenant.as_str().to_owned().into());
-    }
-    if let Some(assignee) = &filter.assignee {
-        sql.push_str(" AND task_id IN (SELECT id FROM tasks WHERE assignee = ?)");
-        values.push(assignee.as_str().to_owned().into());
-    }
-    if !filter.kinds.is_empty() {
-        sql.push_str(" AND kind IN (");
-        sql.push_str(&vec!["?"; filter.kinds.len()].join(", "));
-        sql.push(')');
-        values.extend(filter.kinds.iter().map(|kind| Sql::from(kind.clone())));
-    }
-    sql.push_str(if filter.newest_first { " ORDER BY id DESC LIMIT ?" } else { " ORDER BY id LIMIT ?" });
-    values.push(i64::from(filter.limit).saturating_add(1).into());
-    let mut part = conn
-        .prepare_cached(&sql)
-        .and_then(|mut statement| some(&mut statement.query(params_from_iter(values))?, filter))
-        .step("list events")?;
-    if filter.newest_first {
-        part.rows.reverse();
-    }
-    Ok(part)
 }
 
 /// Reads as many events as a list may have; what has no room is never read.
@@ -123,30 +130,32 @@ fn some(rows: &mut Rows<'_>, filter: &EventFilter) -> rusqlite::Result<Part<Even
     Ok(Part { rows: events, more: false })
 }
 
-pub(crate) fn last(conn: &Connection) -> Result<EventId, Error> {
-    conn.prepare_cached(
+impl Tx<'_> {
+    pub(crate) fn last_event(&self) -> Result<EventId, Error> {
+        self.conn.prepare_cached(
         "SELECT max(ifnull((SELECT max(id) FROM task_events), 0), ifnull((SELECT event_id FROM event_horizon), 0))",
     )
         .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
         .step("read the last event")
-}
+    }
 
-/// Hands every step of the log to `each`, oldest first.
-pub(crate) fn steps(
-    conn: &Connection,
-    mut each: impl FnMut(EventId, TaskId, Step) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut statement = conn
+    /// Hands every step of the log to `each`, oldest first.
+    pub(crate) fn each_step(
+        &self,
+        mut each: impl FnMut(EventId, TaskId, Step) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut statement = self.conn
         .prepare(&format!(
             "SELECT id, task_id, change FROM task_events WHERE change IS NOT NULL OR kind = '{DELETED}' ORDER BY id"
         ))
         .step("read the log")?;
-    let mut rows = statement.query([]).step("read the log")?;
-    while let Some(row) = rows.next().step("read the log")? {
-        let id = row.get("id").step("read the log")?;
-        let task = row.get("task_id").step("read the log")?;
-        let step = json(row, "change").step("read the log")?.map_or(Step::Deleted, Step::Moved);
-        each(id, task, step)?;
+        let mut rows = statement.query([]).step("read the log")?;
+        while let Some(row) = rows.next().step("read the log")? {
+            let id = row.get("id").step("read the log")?;
+            let task = row.get("task_id").step("read the log")?;
+            let step = json(row, "change").step("read the log")?.map_or(Step::Deleted, Step::Moved);
+            each(id, task, step)?;
+        }
+        Ok(())
     }
-    Ok(())
 }

@@ -14,15 +14,16 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 
+use rusqlite::params_from_iter;
 use rusqlite::types::{Value as Sql, ValueRef};
-use rusqlite::{Connection, params_from_iter};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::chunks::{Incoming, Piece, Refused, pieces};
 use super::convert::Step as _;
 use super::repair::{columns, tables};
-use super::{attachments, bundle, meta, migrate, open, usage};
+use super::tx::Tx;
+use super::{bundle, migrate, open, usage};
 use crate::blobs::{Blobs, Lack};
 use crate::model::error::{Error, StorageKind};
 
@@ -86,7 +87,7 @@ enum Line {
 
 /// Writes the whole board. `details` is for people.
 pub(crate) fn export(
-    conn: &Connection,
+    tx: &Tx<'_>,
     blobs: &Blobs,
     details: Option<Value>,
     out: &mut dyn Write,
@@ -97,18 +98,19 @@ pub(crate) fn export(
         format: FORMAT.to_owned(),
         version: VERSION,
         schema: migrate::latest(),
-        board: meta::board_id(conn)?.to_string(),
-        name: meta::board_name(conn)?.to_string(),
+        board: tx.board_id()?.to_string(),
+        name: tx.board_name()?.to_string(),
         details,
     };
     line(out, &header)?;
     let mut counts = Rows::new();
-    for table in exported(conn)? {
-        let names = columns(conn, &table).step("read the schema")?;
+    for table in exported(tx)? {
+        let names = columns(tx.conn, &table).step("read the schema")?;
         let list = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-        let mut statement = conn
+        let mut statement = tx
+            .conn
             .prepare(&format!("SELECT {list} FROM \"{table}\" ORDER BY 1, 2"))
-            .or_else(|_| conn.prepare(&format!("SELECT {list} FROM \"{table}\" ORDER BY 1")))
+            .or_else(|_| tx.conn.prepare(&format!("SELECT {list} FROM \"{table}\" ORDER BY 1")))
             .step("export a table")?;
         let mut rows = statement.query([]).step("export a table")?;
         let mut count = 0;
@@ -124,7 +126,7 @@ pub(crate) fn export(
     }
     let mut flaws = BTreeMap::new();
     let mut files = 0;
-    for digest in attachments::digests(conn)? {
+    for digest in tx.attached_digests()? {
         match blobs.read(&digest)? {
             Ok(bytes) => {
                 for piece in pieces(&digest, &bytes) {
@@ -135,7 +137,7 @@ pub(crate) fn export(
             Err(flaw) => drop(flaws.insert(digest, flaw)),
         }
     }
-    let lacks = bundle::lacking(conn, &flaws)?;
+    let lacks = bundle::lacking(tx.conn, &flaws)?;
     line(out, &json!({ "end": counts, "files": files }))?;
     out.flush().map_err(|error| failed("write the export", error))?;
     Ok(Exported { rows: counts, files, lacks })
@@ -146,20 +148,20 @@ pub(crate) fn export(
 ///
 /// Files are stored before the rows are committed: of an import that fails they are nobody's. The caller keeps sweeps away
 /// until then.
-pub(crate) fn import(conn: &Connection, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<Imported, Error> {
-    open::cache(conn, open::BULK_CACHE).step("begin the import")?;
-    let imported = import_lines(conn, blobs, lines);
-    open::cache(conn, open::CACHE).step("end the import")?;
+pub(crate) fn import(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<Imported, Error> {
+    open::cache(tx.conn, open::BULK_CACHE).step("begin the import")?;
+    let imported = import_lines(tx, blobs, lines);
+    open::cache(tx.conn, open::CACHE).step("end the import")?;
     imported
 }
 
-fn import_lines(conn: &Connection, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<Imported, Error> {
-    require_empty(conn)?;
-    conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")?;
-    let known = exported(conn)?;
+fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<Imported, Error> {
+    require_empty(tx)?;
+    tx.conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")?;
+    let known = exported(tx)?;
     let mut schemas = BTreeMap::new();
     for table in known {
-        let names = columns(conn, &table).step("read the schema")?;
+        let names = columns(tx.conn, &table).step("read the schema")?;
         schemas.insert(table, names);
     }
     let mut counts: Rows = schemas.keys().map(|table| (table.clone(), 0)).collect();
@@ -182,12 +184,12 @@ fn import_lines(conn: &Connection, blobs: &Blobs, lines: &mut dyn BufRead) -> Re
         }
         match serde_json::from_str::<Line>(&text).map_err(|error| unreadable(number, &error))? {
             Line::End { end: told, files } => end = Some((told, files)),
-            Line::File { file } => incoming.take(conn, &file).map_err(|why| refused(number, why))?,
+            Line::File { file } => incoming.take(tx, &file).map_err(|why| refused(number, why))?,
             Line::Row { table, row } => {
                 let names = schemas
                     .get(&table)
                     .ok_or_else(|| wrong(number, format!("there is no table {table:?}")))?;
-                insert(conn, &table, names, row).map_err(|what| wrong(number, what))?;
+                insert(tx, &table, names, row).map_err(|what| wrong(number, what))?;
                 *counts.entry(table).or_default() += 1;
             }
         }
@@ -207,15 +209,16 @@ fn import_lines(conn: &Connection, blobs: &Blobs, lines: &mut dyn BufRead) -> Re
     if files != told_files {
         return Err(wrong(number, "its count is not that of the files"));
     }
-    forget_host(conn)?;
-    usage::recount(conn).step("count what tenants keep")?;
-    refuse_orphans(conn)?;
+    forget_host(tx)?;
+    usage::recount(tx.conn).step("count what tenants keep")?;
+    refuse_orphans(tx)?;
     Ok(Imported { rows: counts, files, details })
 }
 
 /// Refuses a board with anything on it.
-pub(super) fn require_empty(conn: &Connection) -> Result<(), Error> {
-    let used: bool = conn
+pub(super) fn require_empty(tx: &Tx<'_>) -> Result<(), Error> {
+    let used: bool = tx
+        .conn
         .query_row("SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM task_events)", [], |row| {
             row.get(0)
         })
@@ -230,8 +233,9 @@ pub(super) fn require_empty(conn: &Connection) -> Result<(), Error> {
 }
 
 /// Refuses rows whose task is not there.
-pub(super) fn refuse_orphans(conn: &Connection) -> Result<(), Error> {
-    let orphans: i64 = conn
+pub(super) fn refuse_orphans(tx: &Tx<'_>) -> Result<(), Error> {
+    let orphans: i64 = tx
+        .conn
         .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
         .step("check the references")?;
     if orphans > 0 {
@@ -244,17 +248,18 @@ pub(super) fn refuse_orphans(conn: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-fn forget_host(conn: &Connection) -> Result<(), Error> {
-    conn.execute_batch(
-        "UPDATE tasks SET worker_uid = NULL WHERE worker_uid IS NOT NULL; \
+fn forget_host(tx: &Tx<'_>) -> Result<(), Error> {
+    tx.conn
+        .execute_batch(
+            "UPDATE tasks SET worker_uid = NULL WHERE worker_uid IS NOT NULL; \
          UPDATE task_runs SET token_hash = NULL WHERE token_hash IS NOT NULL;",
-    )
-    .step("forget the former host")
+        )
+        .step("forget the former host")
 }
 
 /// The tables of an export: all but the identity of the file.
-fn exported(conn: &Connection) -> Result<Vec<String>, Error> {
-    let mut names = tables(conn).step("read the schema")?;
+fn exported(tx: &Tx<'_>) -> Result<Vec<String>, Error> {
+    let mut names = tables(tx.conn).step("read the schema")?;
     names.retain(|name| name != "meta" && !bundle::is_of_copy(name));
     names.push(SEQUENCES.to_owned());
     Ok(names)
@@ -273,7 +278,7 @@ fn check_header(text: &str) -> Result<Option<Value>, Error> {
     Ok(header.details)
 }
 
-fn insert(conn: &Connection, table: &str, known: &[String], row: Map<String, Value>) -> Result<(), String> {
+fn insert(tx: &Tx<'_>, table: &str, known: &[String], row: Map<String, Value>) -> Result<(), String> {
     let mut names = Vec::with_capacity(row.len());
     let mut values = Vec::with_capacity(row.len());
     for (name, value) in row {
@@ -285,11 +290,13 @@ fn insert(conn: &Connection, table: &str, known: &[String], row: Map<String, Val
     }
     if table == SEQUENCES {
         // The rows that were put in have left theirs.
-        conn.execute("DELETE FROM sqlite_sequence WHERE name = ?1", params_from_iter(values.first()))
+        tx.conn
+            .execute("DELETE FROM sqlite_sequence WHERE name = ?1", params_from_iter(values.first()))
             .map_err(|error| format!("{table}: {error}"))?;
     }
     let (list, marks) = (names.join(", "), vec!["?"; names.len()].join(", "));
-    conn.prepare_cached(&format!("INSERT INTO \"{table}\" ({list}) VALUES ({marks})"))
+    tx.conn
+        .prepare_cached(&format!("INSERT INTO \"{table}\" ({list}) VALUES ({marks})"))
         .and_then(|mut statement| statement.execute(params_from_iter(values)))
         .map(drop)
         .map_err(|error| format!("{table}: {error}"))

@@ -1,77 +1,89 @@
 //! Where the log starts, and where each task stood there.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, params};
 
 use super::convert::{Step as _, json, to_json};
 use super::events::Step;
+use super::tx::Tx;
 use crate::board::fold::Horizon;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{EventId, TaskId};
 use crate::model::status::State;
 
-pub(crate) fn horizon(conn: &Connection) -> Result<Option<Horizon>, Error> {
-    conn.prepare_cached("SELECT event_id, folded_at FROM event_horizon WHERE only = 1")
-        .and_then(|mut statement| {
-            statement
-                .query_row([], |row| Ok(Horizon { through: row.get("event_id")?, at: row.get("folded_at")? }))
-                .optional()
-        })
-        .step("read where the log starts")
-}
-
-/// Removes the events up to and with one, which are folded.
-pub(crate) fn cut(conn: &Connection, through: EventId, now: Timestamp) -> Result<(), Error> {
-    conn.execute("DELETE FROM task_events WHERE id <= ?1", [through]).step("remove folded events")?;
-    conn.execute(
-        "INSERT INTO event_horizon (only, event_id, folded_at) VALUES (1, ?1, ?2) \
-         ON CONFLICT (only) DO UPDATE SET event_id = ?1, folded_at = ?2",
-        params![through, now],
-    )
-    .step("store where the log starts")
-    .map(|_| ())
-}
-
-pub(crate) fn state(conn: &Connection, task: &TaskId) -> Result<Option<State>, Error> {
-    conn.prepare_cached("SELECT state FROM folded_states WHERE task_id = ?1")
-        .and_then(|mut statement| statement.query_row([task], |row| json(row, "state")).optional())
-        .step("read a folded state")
-        .map(Option::flatten)
-}
-
-/// Stores where a task stood; none for one that is no more.
-pub(crate) fn store(conn: &Connection, task: &TaskId, state: Option<State>) -> Result<(), Error> {
-    let stored = match state {
-        Some(state) => {
-            let text = to_json(&state)?;
-            conn.prepare_cached(
-                "INSERT INTO folded_states (task_id, state) VALUES (?1, ?2) \
-                 ON CONFLICT (task_id) DO UPDATE SET state = ?2",
-            )
-            .and_then(|mut statement| statement.execute(params![task, text]))
-        }
-        None => conn
-            .prepare_cached("DELETE FROM folded_states WHERE task_id = ?1")
-            .and_then(|mut statement| statement.execute([task])),
-    };
-    stored.step("store a folded state").map(|_| ())
-}
-
-/// Hands every folded state to `each`.
-pub(crate) fn states(
-    conn: &Connection,
-    mut each: impl FnMut(TaskId, State) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut statement =
-        conn.prepare("SELECT task_id, state FROM folded_states").step("read the folded states")?;
-    let mut rows = statement.query([]).step("read the folded states")?;
-    while let Some(row) = rows.next().step("read the folded states")? {
-        let task = row.get("task_id").step("read the folded states")?;
-        if let Some(state) = json(row, "state").step("read the folded states")? {
-            each(task, state)?;
-        }
+impl Tx<'_> {
+    pub(crate) fn log_horizon(&self) -> Result<Option<Horizon>, Error> {
+        self.conn
+            .prepare_cached("SELECT event_id, folded_at FROM event_horizon WHERE only = 1")
+            .and_then(|mut statement| {
+                statement
+                    .query_row([], |row| {
+                        Ok(Horizon { through: row.get("event_id")?, at: row.get("folded_at")? })
+                    })
+                    .optional()
+            })
+            .step("read where the log starts")
     }
-    Ok(())
+
+    /// Removes the events up to and with one, which are folded.
+    pub(crate) fn cut_log(&self, through: EventId, now: Timestamp) -> Result<(), Error> {
+        self.conn
+            .execute("DELETE FROM task_events WHERE id <= ?1", [through])
+            .step("remove folded events")?;
+        self.conn
+            .execute(
+                "INSERT INTO event_horizon (only, event_id, folded_at) VALUES (1, ?1, ?2) \
+         ON CONFLICT (only) DO UPDATE SET event_id = ?1, folded_at = ?2",
+                params![through, now],
+            )
+            .step("store where the log starts")
+            .map(|_| ())
+    }
+
+    pub(crate) fn folded_state(&self, task: &TaskId) -> Result<Option<State>, Error> {
+        self.conn
+            .prepare_cached("SELECT state FROM folded_states WHERE task_id = ?1")
+            .and_then(|mut statement| statement.query_row([task], |row| json(row, "state")).optional())
+            .step("read a folded state")
+            .map(Option::flatten)
+    }
+
+    /// Stores where a task stood; none for one that is no more.
+    pub(crate) fn store_folded_state(&self, task: &TaskId, state: Option<State>) -> Result<(), Error> {
+        let stored = match state {
+            Some(state) => {
+                let text = to_json(&state)?;
+                self.conn
+                    .prepare_cached(
+                        "INSERT INTO folded_states (task_id, state) VALUES (?1, ?2) \
+                 ON CONFLICT (task_id) DO UPDATE SET state = ?2",
+                    )
+                    .and_then(|mut statement| statement.execute(params![task, text]))
+            }
+            None => self
+                .conn
+                .prepare_cached("DELETE FROM folded_states WHERE task_id = ?1")
+                .and_then(|mut statement| statement.execute([task])),
+        };
+        stored.step("store a folded state").map(|_| ())
+    }
+
+    /// Hands every folded state to `each`.
+    pub(crate) fn each_folded_state(
+        &self,
+        mut each: impl FnMut(TaskId, State) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut statement =
+            self.conn.prepare("SELECT task_id, state FROM folded_states").step("read the folded states")?;
+        let mut rows = statement.query([]).step("read the folded states")?;
+        while let Some(row) = rows.next().step("read the folded states")? {
+            let task = row.get("task_id").step("read the folded states")?;
+            if let Some(state) = json(row, "state").step("read the folded states")? {
+                each(task, state)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// One event that is to be folded.
@@ -83,40 +95,41 @@ pub(crate) struct Old {
     pub(crate) bytes: u64,
 }
 
-/// Reads the oldest events that are older than a moment, at most `limit`. A younger one ends the list, whatever its
-/// successors say of their age: a clock may have been set back.
-pub(crate) fn oldest(conn: &Connection, before: Timestamp, limit: u32) -> Result<Vec<Old>, Error> {
-    let mut statement = conn
+impl Tx<'_> {
+    /// Reads the oldest events that are older than a moment, at most `limit`. A younger one ends the list, whatever its
+    /// successors say of their age: a clock may have been set back.
+    pub(crate) fn oldest_events(&self, before: Timestamp, limit: u32) -> Result<Vec<Old>, Error> {
+        let mut statement = self.conn
         .prepare_cached(
             "SELECT id, task_id, kind = 'deleted' AS deleted, change, created_at, \
                ifnull(length(task_id), 0) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0) AS bytes \
              FROM task_events ORDER BY id LIMIT ?1",
         )
         .step("read the oldest events")?;
-    let mut rows = statement.query([limit]).step("read the oldest events")?;
-    let mut old = Vec::new();
-    while let Some(row) = rows.next().step("read the oldest events")? {
-        let created: Timestamp = row.get("created_at").step("read the oldest events")?;
-        if created >= before {
-            break;
+        let mut rows = statement.query([limit]).step("read the oldest events")?;
+        let mut old = Vec::new();
+        while let Some(row) = rows.next().step("read the oldest events")? {
+            let created: Timestamp = row.get("created_at").step("read the oldest events")?;
+            if created >= before {
+                break;
+            }
+            let deleted: bool = row.get("deleted").step("read the oldest events")?;
+            let change = json(row, "change").step("read the oldest events")?;
+            let task: Option<TaskId> = row.get("task_id").step("read the oldest events")?;
+            let step = change.map(Step::Moved).or(deleted.then_some(Step::Deleted));
+            let bytes: i64 = row.get("bytes").step("read the oldest events")?;
+            old.push(Old {
+                id: row.get("id").step("read the oldest events")?,
+                step: task.zip(step),
+                bytes: u64::try_from(bytes).unwrap_or(0),
+            });
         }
-        let deleted: bool = row.get("deleted").step("read the oldest events")?;
-        let change = json(row, "change").step("read the oldest events")?;
-        let task: Option<TaskId> = row.get("task_id").step("read the oldest events")?;
-        let step = change.map(Step::Moved).or(deleted.then_some(Step::Deleted));
-        let bytes: i64 = row.get("bytes").step("read the oldest events")?;
-        old.push(Old {
-            id: row.get("id").step("read the oldest events")?,
-            step: task.zip(step),
-            bytes: u64::try_from(bytes).unwrap_or(0),
-        });
+        Ok(old)
     }
-    Ok(old)
-}
 
-/// Returns how many events are older than a moment, and their bytes, as [`oldest`] would find them one after the other.
-pub(crate) fn count(conn: &Connection, before: Timestamp) -> Result<(u64, u64), Error> {
-    conn.query_row(
+    /// Returns how many events are older than a moment, and their bytes, as [`oldest`] would find them one after the other.
+    pub(crate) fn count_events_before(&self, before: Timestamp) -> Result<(u64, u64), Error> {
+        self.conn.query_row(
         "SELECT count(*) AS events, \
            ifnull(sum(ifnull(length(task_id), 0) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0)), 0) AS bytes \
          FROM task_events \
@@ -126,4 +139,5 @@ pub(crate) fn count(conn: &Connection, before: Timestamp) -> Result<(u64, u64), 
     )
     .step("count the oldest events")
     .map(|(events, bytes)| (events.unsigned_abs(), bytes.unsigned_abs()))
+    }
 }

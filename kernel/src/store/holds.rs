@@ -1,8 +1,9 @@
 //! The holds. What has ended stays, with its end.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use super::convert::Step as _;
+use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::hold::{Hold, HoldOn, NewHold, Within};
@@ -48,26 +49,27 @@ pub(crate) struct By<'a> {
     pub(crate) run: Option<&'a Run>,
 }
 
-/// Lists the holds that have not ended, oldest first.
-pub(crate) fn live(conn: &Connection) -> Result<Vec<Hold>, Error> {
-    conn.prepare_cached(
+impl Tx<'_> {
+    /// Lists the holds that have not ended, oldest first.
+    pub(crate) fn live_holds(&self) -> Result<Vec<Hold>, Error> {
+        self.conn.prepare_cached(
         "SELECT id, kind, scope, name, reason, placed_by, within, run_id, met_by_task, met_by_tenant, probe_run, until, \
            created_at \
          FROM holds INDEXED BY holds_live WHERE ended_at IS NULL ORDER BY id",
     )
     .and_then(|mut statement| statement.query_map([], read)?.collect())
     .step("list holds")
-}
+    }
 
-/// Places a hold. One of the same kind on the same thing is renewed.
-pub(crate) fn place(
-    conn: &Connection,
-    on: &HoldOn,
-    hold: &NewHold,
-    by: By<'_>,
-    now: Timestamp,
-) -> Result<(), Error> {
-    conn.prepare_cached(
+    /// Places a hold. One of the same kind on the same thing is renewed.
+    pub(crate) fn insert_hold(
+        &self,
+        on: &HoldOn,
+        hold: &NewHold,
+        by: By<'_>,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        self.conn.prepare_cached(
         "INSERT INTO holds (kind, scope, name, reason, placed_by, run_id, until, created_at, within, met_by_task, \
            met_by_tenant) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
@@ -89,35 +91,36 @@ pub(crate) fn place(
     })
     .step("place the hold")
     .map(|_| ())
-}
+    }
 
-/// Notes that a run tries whether a limit is over, or none does any more.
-pub(crate) fn set_probe(
-    conn: &Connection,
-    id: i64,
-    run: Option<RunId>,
-    until: Timestamp,
-) -> Result<(), Error> {
-    conn.prepare_cached("UPDATE holds SET probe_run = ?2, until = ?3 WHERE id = ?1 AND ended_at IS NULL")
-        .and_then(|mut statement| statement.execute(params![id, run, until]))
-        .step("note the probe")
-        .map(|_| ())
-}
+    /// Notes that a run tries whether a limit is over, or none does any more.
+    pub(crate) fn set_probe(&self, id: i64, run: Option<RunId>, until: Timestamp) -> Result<(), Error> {
+        self.conn
+            .prepare_cached("UPDATE holds SET probe_run = ?2, until = ?3 WHERE id = ?1 AND ended_at IS NULL")
+            .and_then(|mut statement| statement.execute(params![id, run, until]))
+            .step("note the probe")
+            .map(|_| ())
+    }
 
-pub(crate) fn end(conn: &Connection, id: i64, by: &str, now: Timestamp) -> Result<(), Error> {
-    conn.prepare_cached("UPDATE holds SET ended_at = ?2, ended_by = ?3 WHERE id = ?1 AND ended_at IS NULL")
-        .and_then(|mut statement| statement.execute(params![id, now, by]))
-        .step("end the hold")
-        .map(|_| ())
-}
+    pub(crate) fn end_hold(&self, id: i64, by: &str, now: Timestamp) -> Result<(), Error> {
+        self.conn
+            .prepare_cached(
+                "UPDATE holds SET ended_at = ?2, ended_by = ?3 WHERE id = ?1 AND ended_at IS NULL",
+            )
+            .and_then(|mut statement| statement.execute(params![id, now, by]))
+            .step("end the hold")
+            .map(|_| ())
+    }
 
-/// Returns when the next hold ends, or may be probed.
-pub(crate) fn next_end(conn: &Connection, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-    // A limit whose time has come and that nobody probes yet waits for a start, not for a time.
-    conn.prepare_cached(
-        "SELECT min(until) FROM holds INDEXED BY holds_live \
+    /// Returns when the next hold ends, or may be probed.
+    pub(crate) fn next_hold_end(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+        // A limit whose time has come and that nobody probes yet waits for a start, not for a time.
+        self.conn
+            .prepare_cached(
+                "SELECT min(until) FROM holds INDEXED BY holds_live \
          WHERE ended_at IS NULL AND (until > ?1 OR kind = 'manual' OR probe_run IS NOT NULL)",
-    )
-    .and_then(|mut statement| statement.query_row([now], |row| row.get(0)))
-    .step("read the next end of a hold")
+            )
+            .and_then(|mut statement| statement.query_row([now], |row| row.get(0)))
+            .step("read the next end of a hold")
+    }
 }

@@ -3,40 +3,45 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::convert::{Step as _, to_json};
+use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::status::Status;
 
-pub(crate) fn insert(conn: &Connection, parent: &TaskId, child: &TaskId) -> Result<bool, Error> {
-    conn.prepare_cached("INSERT OR IGNORE INTO task_links (parent_id, child_id) VALUES (?1, ?2)")
-        .and_then(|mut statement| statement.execute(params![parent, child]))
-        .step("store the link")
-        .map(|rows| rows == 1)
-}
+impl Tx<'_> {
+    pub(crate) fn insert_link(&self, parent: &TaskId, child: &TaskId) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached("INSERT OR IGNORE INTO task_links (parent_id, child_id) VALUES (?1, ?2)")
+            .and_then(|mut statement| statement.execute(params![parent, child]))
+            .step("store the link")
+            .map(|rows| rows == 1)
+    }
 
-pub(crate) fn delete(conn: &Connection, parent: &TaskId, child: &TaskId) -> Result<bool, Error> {
-    conn.prepare_cached("DELETE FROM task_links WHERE parent_id = ?1 AND child_id = ?2")
-        .and_then(|mut statement| statement.execute(params![parent, child]))
-        .step("remove the link")
-        .map(|rows| rows == 1)
-}
+    pub(crate) fn delete_link(&self, parent: &TaskId, child: &TaskId) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached("DELETE FROM task_links WHERE parent_id = ?1 AND child_id = ?2")
+            .and_then(|mut statement| statement.execute(params![parent, child]))
+            .step("remove the link")
+            .map(|rows| rows == 1)
+    }
 
-pub(crate) fn parents(conn: &Connection, child: &TaskId) -> Result<Vec<TaskId>, Error> {
-    list(conn, "SELECT parent_id FROM task_links WHERE child_id = ?1 ORDER BY parent_id", child)
-}
+    pub(crate) fn parents(&self, child: &TaskId) -> Result<Vec<TaskId>, Error> {
+        list(self.conn, "SELECT parent_id FROM task_links WHERE child_id = ?1 ORDER BY parent_id", child)
+    }
 
-pub(crate) fn children(conn: &Connection, parent: &TaskId) -> Result<Vec<TaskId>, Error> {
-    list(conn, "SELECT child_id FROM task_links WHERE parent_id = ?1 ORDER BY child_id", parent)
-}
+    pub(crate) fn children(&self, parent: &TaskId) -> Result<Vec<TaskId>, Error> {
+        list(self.conn, "SELECT child_id FROM task_links WHERE parent_id = ?1 ORDER BY child_id", parent)
+    }
 
-/// Returns whether a task has at least `count` parents.
-pub(crate) fn has_parents(conn: &Connection, child: &TaskId, count: usize) -> Result<bool, Error> {
-    has(conn, "SELECT 1 FROM task_links WHERE child_id = ?1 LIMIT 1 OFFSET ?2", child, count)
-}
+    /// Returns whether a task has at least `count` parents.
+    pub(crate) fn has_parents(&self, child: &TaskId, count: usize) -> Result<bool, Error> {
+        has(self.conn, "SELECT 1 FROM task_links WHERE child_id = ?1 LIMIT 1 OFFSET ?2", child, count)
+    }
 
-/// Returns whether a task has at least `count` children.
-pub(crate) fn has_children(conn: &Connection, parent: &TaskId, count: usize) -> Result<bool, Error> {
-    has(conn, "SELECT 1 FROM task_links WHERE parent_id = ?1 LIMIT 1 OFFSET ?2", parent, count)
+    /// Returns whether a task has at least `count` children.
+    pub(crate) fn has_children(&self, parent: &TaskId, count: usize) -> Result<bool, Error> {
+        has(self.conn, "SELECT 1 FROM task_links WHERE parent_id = ?1 LIMIT 1 OFFSET ?2", parent, count)
+    }
 }
 
 fn has(conn: &Connection, sql: &str, id: &TaskId, count: usize) -> Result<bool, Error> {
@@ -46,24 +51,26 @@ fn has(conn: &Connection, sql: &str, id: &TaskId, count: usize) -> Result<bool, 
         .step("count the links")
 }
 
-/// Lists the parents that are not done; an archived one that was done is done.
-pub(crate) fn open_parents(conn: &Connection, child: &TaskId) -> Result<Vec<TaskId>, Error> {
-    list(
-        conn,
-        "SELECT l.parent_id FROM task_links l JOIN tasks p ON p.id = l.parent_id \
+impl Tx<'_> {
+    /// Lists the parents that are not done; an archived one that was done is done.
+    pub(crate) fn open_parents(&self, child: &TaskId) -> Result<Vec<TaskId>, Error> {
+        list(
+            self.conn,
+            "SELECT l.parent_id FROM task_links l JOIN tasks p ON p.id = l.parent_id \
          WHERE l.child_id = ?1 AND p.completed_at IS NULL ORDER BY l.parent_id",
-        child,
-    )
-}
+            child,
+        )
+    }
 
-/// Lists the children that are neither done nor archived.
-pub(crate) fn open_children(conn: &Connection, parent: &TaskId) -> Result<Vec<TaskId>, Error> {
-    list(
-        conn,
-        "SELECT l.child_id FROM task_links l JOIN tasks c ON c.id = l.child_id \
+    /// Lists the children that are neither done nor archived.
+    pub(crate) fn open_children(&self, parent: &TaskId) -> Result<Vec<TaskId>, Error> {
+        list(
+            self.conn,
+            "SELECT l.child_id FROM task_links l JOIN tasks c ON c.id = l.child_id \
          WHERE l.parent_id = ?1 AND c.status NOT IN ('done', 'archived') ORDER BY l.child_id",
-        parent,
-    )
+            parent,
+        )
+    }
 }
 
 /// A parent that is not done, of one of several children.
@@ -74,32 +81,35 @@ pub(crate) struct OpenParent {
     pub(crate) title: String,
 }
 
-/// Hands each parent of these children that is not done to `each`: one read for all of them.
-pub(crate) fn open_parents_of(
-    conn: &Connection,
-    children: &[&TaskId],
-    mut each: impl FnMut(OpenParent),
-) -> Result<(), Error> {
-    let mut statement = conn
-        .prepare_cached(
-            "SELECT l.child_id, p.id, p.status, p.title FROM json_each(?1) j \
+impl Tx<'_> {
+    /// Hands each parent of these children that is not done to `each`: one read for all of them.
+    pub(crate) fn each_open_parent(
+        &self,
+        children: &[&TaskId],
+        mut each: impl FnMut(OpenParent),
+    ) -> Result<(), Error> {
+        let mut statement = self
+            .conn
+            .prepare_cached(
+                "SELECT l.child_id, p.id, p.status, p.title FROM json_each(?1) j \
                JOIN task_links l ON l.child_id = j.value JOIN tasks p ON p.id = l.parent_id \
              WHERE p.completed_at IS NULL ORDER BY l.child_id, l.parent_id",
-        )
-        .step("read the links")?;
-    let mut rows = statement.query([to_json(&children)?]).step("read the links")?;
-    while let Some(row) = rows.next().step("read the links")? {
-        let read = || {
-            Ok(OpenParent {
-                child: row.get(0)?,
-                parent: row.get(1)?,
-                status: row.get(2)?,
-                title: row.get(3)?,
-            })
-        };
-        each(read().step("read the links")?);
+            )
+            .step("read the links")?;
+        let mut rows = statement.query([to_json(&children)?]).step("read the links")?;
+        while let Some(row) = rows.next().step("read the links")? {
+            let read = || {
+                Ok(OpenParent {
+                    child: row.get(0)?,
+                    parent: row.get(1)?,
+                    status: row.get(2)?,
+                    title: row.get(3)?,
+                })
+            };
+            each(read().step("read the links")?);
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn list(conn: &Connection, sql: &str, id: &TaskId) -> Result<Vec<TaskId>, Error> {
@@ -108,16 +118,19 @@ fn list(conn: &Connection, sql: &str, id: &TaskId) -> Result<Vec<TaskId>, Error>
         .step("read the links")
 }
 
-/// Returns whether `ancestor` is `task` or stands above it.
-pub(crate) fn is_above(conn: &Connection, ancestor: &TaskId, task: &TaskId) -> Result<bool, Error> {
-    conn.prepare_cached(
-        "WITH RECURSIVE above (id) AS (\
+impl Tx<'_> {
+    /// Returns whether `ancestor` is `task` or stands above it.
+    pub(crate) fn is_above(&self, ancestor: &TaskId, task: &TaskId) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached(
+                "WITH RECURSIVE above (id) AS (\
            SELECT ?2 UNION SELECT l.parent_id FROM task_links l JOIN above a ON l.child_id = a.id\
          ) SELECT 1 FROM above WHERE id = ?1 LIMIT 1",
-    )
-    .and_then(|mut statement| statement.query_row(params![ancestor, task], |_| Ok(())).optional())
-    .step("look for a cycle")
-    .map(|found| found.is_some())
+            )
+            .and_then(|mut statement| statement.query_row(params![ancestor, task], |_| Ok(())).optional())
+            .step("look for a cycle")
+            .map(|found| found.is_some())
+    }
 }
 
 /// Gives a task `count` more children of the tenant `acme` in one statement.

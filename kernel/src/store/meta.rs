@@ -3,6 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::convert::Step as _;
+use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{BoardId, BoardName};
@@ -25,14 +26,31 @@ pub(crate) fn board_id(conn: &Connection) -> Result<BoardId, Error> {
         .step("read the board's id")
 }
 
+impl Tx<'_> {
+    pub(crate) fn board_id(&self) -> Result<BoardId, Error> {
+        board_id(self.conn)
+    }
+}
+
 pub(crate) fn board_name(conn: &Connection) -> Result<BoardName, Error> {
     conn.query_row("SELECT name FROM meta WHERE only = 1", [], |row| row.get(0)).step("read the board's name")
 }
 
-pub(crate) fn next_uid(conn: &Connection) -> Result<u32, Error> {
-    conn.query_row("SELECT next_uid FROM meta WHERE only = 1", [], |row| row.get(0)).step("read the next uid")
-}
+impl Tx<'_> {
+    pub(crate) fn board_name(&self) -> Result<BoardName, Error> {
+        board_name(self.conn)
+    }
 
-pub(crate) fn set_next_uid(conn: &Connection, uid: u32) -> Result<(), Error> {
-    conn.execute("UPDATE meta SET next_uid = ?1 WHERE only = 1", [uid]).step("store the next uid").map(|_| ())
+    pub(crate) fn next_uid(&self) -> Result<u32, Error> {
+        self.conn
+            .query_row("SELECT next_uid FROM meta WHERE only = 1", [], |row| row.get(0))
+            .step("read the next uid")
+    }
+
+    pub(crate) fn set_next_uid(&self, uid: u32) -> Result<(), Error> {
+        self.conn
+            .execute("UPDATE meta SET next_uid = ?1 WHERE only = 1", [uid])
+            .step("store the next uid")
+            .map(|_| ())
+    }
 }

@@ -33,7 +33,7 @@ pub(crate) mod runs;
 mod sequence;
 pub(crate) mod suspects;
 pub(crate) mod tasks;
-pub(crate) mod transaction;
+pub(crate) mod tx;
 pub(crate) mod usage;
 
 #[cfg(test)]
@@ -50,6 +50,3 @@ mod open_tests;
 mod presence_tests;
 #[cfg(test)]
 mod transfer_tests;
-
-/// An open database, handed on to whoever asks this module; nobody else speaks to it.
-pub(crate) use rusqlite::Connection;

@@ -1,8 +1,9 @@
 //! The subscriptions of chats to tasks.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::convert::Step as _;
+use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{EventId, TaskId, Tenant};
@@ -26,15 +27,16 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-/// Adds a subscription where there is none of its key. Returns whether it did.
-pub(crate) fn insert(
-    conn: &Connection,
-    key: &SubscriptionKey,
-    user: Option<&str>,
-    notifier: Option<&str>,
-    now: Timestamp,
-) -> Result<bool, Error> {
-    conn.prepare_cached(
+impl Tx<'_> {
+    /// Adds a subscription where there is none of its key. Returns whether it did.
+    pub(crate) fn insert_subscription(
+        &self,
+        key: &SubscriptionKey,
+        user: Option<&str>,
+        notifier: Option<&str>,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        self.conn.prepare_cached(
         "INSERT OR IGNORE INTO notify_subs (task_id, platform, chat_id, thread_id, user_id, notifier_profile, \
            created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )
@@ -51,16 +53,16 @@ pub(crate) fn insert(
     })
     .step("store the subscription")
     .map(|rows| rows == 1)
-}
+    }
 
-/// Sets what a repeated subscription says anew; what it leaves out stays.
-pub(crate) fn update(
-    conn: &Connection,
-    key: &SubscriptionKey,
-    user: Option<&str>,
-    notifier: Option<&str>,
-) -> Result<(), Error> {
-    conn.prepare_cached(
+    /// Sets what a repeated subscription says anew; what it leaves out stays.
+    pub(crate) fn update_subscription(
+        &self,
+        key: &SubscriptionKey,
+        user: Option<&str>,
+        notifier: Option<&str>,
+    ) -> Result<(), Error> {
+        self.conn.prepare_cached(
         "UPDATE notify_subs SET user_id = coalesce(?5, user_id), notifier_profile = coalesce(?6, notifier_profile) \
          WHERE task_id = ?1 AND platform = ?2 AND chat_id = ?3 AND thread_id = ?4",
     )
@@ -69,42 +71,45 @@ pub(crate) fn update(
     })
     .step("change the subscription")
     .map(drop)
-}
+    }
 
-pub(crate) fn find(conn: &Connection, key: &SubscriptionKey) -> Result<Option<Subscription>, Error> {
-    conn.prepare_cached(&format!(
+    pub(crate) fn find_subscription(&self, key: &SubscriptionKey) -> Result<Option<Subscription>, Error> {
+        self.conn.prepare_cached(&format!(
         "{SUBSCRIPTION} WHERE s.task_id = ?1 AND s.platform = ?2 AND s.chat_id = ?3 AND s.thread_id = ?4"
     ))
     .and_then(|mut statement| {
         statement.query_row(params![key.task_id, key.platform, key.chat_id, key.thread_id], read).optional()
     })
     .step("read the subscription")
-}
+    }
 
-/// Lists subscriptions to tasks that are not over, those of one task or of one tenant where such is given.
-pub(crate) fn list(
-    conn: &Connection,
-    task: Option<&TaskId>,
-    tenant: Option<&Tenant>,
-) -> Result<Vec<Subscription>, Error> {
-    conn.prepare_cached(&format!(
-        "{SUBSCRIPTION} JOIN tasks t ON t.id = s.task_id \
+    /// Lists subscriptions to tasks that are not over, those of one task or of one tenant where such is given.
+    pub(crate) fn list_subscriptions(
+        &self,
+        task: Option<&TaskId>,
+        tenant: Option<&Tenant>,
+    ) -> Result<Vec<Subscription>, Error> {
+        self.conn
+            .prepare_cached(&format!(
+                "{SUBSCRIPTION} JOIN tasks t ON t.id = s.task_id \
          WHERE (?1 IS NULL OR s.task_id = ?1) AND (?2 IS NULL OR t.tenant = ?2) \
            AND t.status NOT IN ('done', 'archived') \
          ORDER BY s.created_at, s.task_id, s.platform, s.chat_id, s.thread_id"
-    ))
-    .and_then(|mut statement| statement.query_map(params![task, tenant.map(Tenant::as_str)], read)?.collect())
-    .step("list subscriptions")
-}
+            ))
+            .and_then(|mut statement| {
+                statement.query_map(params![task, tenant.map(Tenant::as_str)], read)?.collect()
+            })
+            .step("list subscriptions")
+    }
 
-/// Moves a cursor on, fenced by where it stood. Returns whether it did.
-pub(crate) fn advance(
-    conn: &Connection,
-    key: &SubscriptionKey,
-    from: EventId,
-    to: EventId,
-) -> Result<bool, Error> {
-    conn.prepare_cached(
+    /// Moves a cursor on, fenced by where it stood. Returns whether it did.
+    pub(crate) fn advance_subscription(
+        &self,
+        key: &SubscriptionKey,
+        from: EventId,
+        to: EventId,
+    ) -> Result<bool, Error> {
+        self.conn.prepare_cached(
         "UPDATE notify_subs SET last_event_id = ?6 WHERE task_id = ?1 AND platform = ?2 AND chat_id = ?3 \
            AND thread_id = ?4 AND last_event_id = ?5",
     )
@@ -113,10 +118,10 @@ pub(crate) fn advance(
     })
     .step("move the subscription on")
     .map(|rows| rows == 1)
-}
+    }
 
-pub(crate) fn delete(conn: &Connection, key: &SubscriptionKey) -> Result<bool, Error> {
-    conn.prepare_cached(
+    pub(crate) fn delete_subscription(&self, key: &SubscriptionKey) -> Result<bool, Error> {
+        self.conn.prepare_cached(
         "DELETE FROM notify_subs WHERE task_id = ?1 AND platform = ?2 AND chat_id = ?3 AND thread_id = ?4",
     )
     .and_then(|mut statement| {
@@ -124,4 +129,5 @@ pub(crate) fn delete(conn: &Connection, key: &SubscriptionKey) -> Result<bool, E
     })
     .step("remove the subscription")
     .map(|rows| rows == 1)
+    }
 }

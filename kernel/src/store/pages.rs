@@ -3,11 +3,12 @@
 use std::cmp::Ordering;
 
 use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, Rows, params_from_iter};
+use rusqlite::{Rows, params_from_iter};
 use serde_json::Value;
 
 use super::convert::Step as _;
 use super::tasks::{TASK, read};
+use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::filter::{Archived, Filter, Part as Found, Sort};
 use crate::model::id::{Profile, Tenant};
@@ -15,35 +16,40 @@ use crate::model::limits::Room;
 use crate::model::status::Status;
 use crate::model::task::Task;
 
-/// Lists tasks, and the cursor of the next page.
-pub(crate) fn list(conn: &Connection, filter: &Filter) -> Result<(Vec<Task>, Option<String>), Error> {
-    let order = order(filter.sort);
-    let limit = filter.limit.clamp(1, 10_000);
-    let mut tasks = Vec::new();
-    let mut more = false;
-    for part in parts(filter) {
-        let (sql, values) = query(part, filter, limit + 1)?;
-        let found = conn
-            .prepare_cached(&sql)
-            .and_then(|mut statement| within(&mut statement.query(params_from_iter(values))?, filter.bytes))
-            .step("list tasks")?;
-        more |= found.more;
-        tasks.push(found);
+impl Tx<'_> {
+    /// Lists tasks, and the cursor of the next page.
+    pub(crate) fn page_of_tasks(&self, filter: &Filter) -> Result<(Vec<Task>, Option<String>), Error> {
+        let order = order(filter.sort);
+        let limit = filter.limit.clamp(1, 10_000);
+        let mut tasks = Vec::new();
+        let mut more = false;
+        for part in parts(filter) {
+            let (sql, values) = query(part, filter, limit + 1)?;
+            let found = self
+                .conn
+                .prepare_cached(&sql)
+                .and_then(|mut statement| {
+                    within(&mut statement.query(params_from_iter(values))?, filter.bytes)
+                })
+                .step("list tasks")?;
+            more |= found.more;
+            tasks.push(found);
+        }
+        // What lies behind the end of a part that goes on is not the next of all.
+        let ends: Vec<Task> =
+            tasks.iter().filter(|part| part.more).filter_map(|part| part.rows.last().cloned()).collect();
+        let mut tasks: Vec<Task> = tasks.into_iter().flat_map(|part| part.rows).collect();
+        tasks.retain(|task| ends.iter().all(|end| compare(order, task, end).is_le()));
+        // Each part is in order already; merging them is all there is to do.
+        tasks.sort_by(|one, other| compare(order, one, other));
+        more |= tasks.len() > limit as usize;
+        tasks.truncate(limit as usize);
+        let next = tasks
+            .last()
+            .filter(|_| more)
+            .map(|last| Value::Array(order.iter().map(|key| (key.value)(last)).collect()).to_string());
+        Ok((tasks, next))
     }
-    // What lies behind the end of a part that goes on is not the next of all.
-    let ends: Vec<Task> =
-        tasks.iter().filter(|part| part.more).filter_map(|part| part.rows.last().cloned()).collect();
-    let mut tasks: Vec<Task> = tasks.into_iter().flat_map(|part| part.rows).collect();
-    tasks.retain(|task| ends.iter().all(|end| compare(order, task, end).is_le()));
-    // Each part is in order already; merging them is all there is to do.
-    tasks.sort_by(|one, other| compare(order, one, other));
-    more |= tasks.len() > limit as usize;
-    tasks.truncate(limit as usize);
-    let next = tasks
-        .last()
-        .filter(|_| more)
-        .map(|last| Value::Array(order.iter().map(|key| (key.value)(last)).collect()).to_string());
-    Ok((tasks, next))
 }
 
 /// Reads tasks until their texts reach a number of bytes; the task after that is not kept.

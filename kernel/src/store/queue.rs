@@ -2,17 +2,19 @@
 //!
 //! `INDEXED BY` names the index that keeps a read flat; without statistics the planner would prefer a wider one.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::convert::{Step as _, text_or_none};
+use super::tx::Tx;
 use crate::board::view::Candidate;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId, Tenant};
 
-/// Returns the pair of tenant and assignee with ready tasks that follows `after`.
-pub(crate) fn next_lane(conn: &Connection, after: (&str, &str)) -> Result<Option<(String, String)>, Error> {
-    conn.prepare_cached(
+impl Tx<'_> {
+    /// Returns the pair of tenant and assignee with ready tasks that follows `after`.
+    pub(crate) fn next_ready_lane(&self, after: (&str, &str)) -> Result<Option<(String, String)>, Error> {
+        self.conn.prepare_cached(
         "SELECT tenant, assignee FROM tasks INDEXED BY tasks_ready WHERE status = 'ready' AND assignee IS NOT NULL \
          AND (tenant, assignee) > (?1, ?2) ORDER BY tenant, assignee LIMIT 1",
     )
@@ -20,6 +22,7 @@ pub(crate) fn next_lane(conn: &Connection, after: (&str, &str)) -> Result<Option
         statement.query_row(params![after.0, after.1], |row| Ok((row.get(0)?, row.get(1)?))).optional()
     })
     .step("look for ready tasks")
+    }
 }
 
 fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
@@ -45,45 +48,47 @@ pub(crate) enum Source {
     Reviews,
 }
 
-/// Lists up to `limit` candidates of a lane that follow `after`.
-pub(crate) fn page(
-    conn: &Connection,
-    lane: (&str, &str),
-    source: &Source,
-    after: Option<&Candidate>,
-    limit: usize,
-    now: Timestamp,
-) -> Result<Vec<Candidate>, Error> {
-    let (from, order, place) = match source {
-        Source::Line(name) => (READY, ["t.priority", "t.created_at", "t.id"], name.as_str()),
-        Source::Heads => (HEADS, ["h.priority", "h.created_at", "h.task"], ""),
-        Source::Reviews => (REVIEWS, ["t.priority", "t.created_at", "t.id"], ""),
-    };
-    let [priority, created, id] = order;
-    // Two ranges of the index, for it descends in one column and ascends in the others.
-    let ranges: &[&str] = match after {
-        None => &["?4 IS NULL AND ?5 IS NULL AND ?6 IS NULL"],
-        Some(_) => &["{p} = ?4 AND ({c}, {i}) > (?5, ?6)", "{p} < ?4 AND ?5 NOT NULL AND ?6 NOT NULL"],
-    };
-    let mut found = Vec::new();
-    for range in ranges {
-        let left = i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX);
-        if left == 0 {
-            break;
+impl Tx<'_> {
+    /// Lists up to `limit` candidates of a lane that follow `after`.
+    pub(crate) fn page_of_candidates(
+        &self,
+        lane: (&str, &str),
+        source: &Source,
+        after: Option<&Candidate>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<Candidate>, Error> {
+        let (from, order, place) = match source {
+            Source::Line(name) => (READY, ["t.priority", "t.created_at", "t.id"], name.as_str()),
+            Source::Heads => (HEADS, ["h.priority", "h.created_at", "h.task"], ""),
+            Source::Reviews => (REVIEWS, ["t.priority", "t.created_at", "t.id"], ""),
+        };
+        let [priority, created, id] = order;
+        // Two ranges of the index, for it descends in one column and ascends in the others.
+        let ranges: &[&str] = match after {
+            None => &["?4 IS NULL AND ?5 IS NULL AND ?6 IS NULL"],
+            Some(_) => &["{p} = ?4 AND ({c}, {i}) > (?5, ?6)", "{p} < ?4 AND ?5 NOT NULL AND ?6 NOT NULL"],
+        };
+        let mut found = Vec::new();
+        for range in ranges {
+            let left = i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX);
+            if left == 0 {
+                break;
+            }
+            let range = range.replace("{p}", priority).replace("{c}", created).replace("{i}", id);
+            let sql = format!("{from} AND {range} ORDER BY {priority} DESC, {created}, {id} LIMIT ?7");
+            let rows = self.conn.prepare_cached(&sql).and_then(|mut statement| {
+                let after = (after.map(|a| a.priority), after.map(|a| a.created_at), after.map(|a| &a.task));
+                // Reviews are held back until a time; a line has a name.
+                let third: &dyn rusqlite::ToSql = if *source == Source::Reviews { &now } else { &place };
+                statement
+                    .query_map(params![lane.0, lane.1, third, after.0, after.1, after.2, left], candidate)?
+                    .collect::<rusqlite::Result<Vec<_>>>()
+            });
+            found.extend(rows.step("list what may start")?);
         }
-        let range = range.replace("{p}", priority).replace("{c}", created).replace("{i}", id);
-        let sql = format!("{from} AND {range} ORDER BY {priority} DESC, {created}, {id} LIMIT ?7");
-        let rows = conn.prepare_cached(&sql).and_then(|mut statement| {
-            let after = (after.map(|a| a.priority), after.map(|a| a.created_at), after.map(|a| &a.task));
-            // Reviews are held back until a time; a line has a name.
-            let third: &dyn rusqlite::ToSql = if *source == Source::Reviews { &now } else { &place };
-            statement
-                .query_map(params![lane.0, lane.1, third, after.0, after.1, after.2, left], candidate)?
-                .collect::<rusqlite::Result<Vec<_>>>()
-        });
-        found.extend(rows.step("list what may start")?);
+        Ok(found)
     }
-    Ok(found)
 }
 
 const READY: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy \
@@ -101,15 +106,16 @@ const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority
      FROM tasks t INDEXED BY tasks_review WHERE t.status = 'review' AND t.reviewer IS NOT NULL \
      AND t.tenant = ?1 AND t.reviewer = ?2 AND ifnull(t.not_before, 0) <= ?3";
 
-/// Lists tasks that changed since `since` and whose assignee, or reviewer, is none of `known`, as far as that is not
-/// noted of them.
-pub(crate) fn unknown(
-    conn: &Connection,
-    known: &str,
-    since: Timestamp,
-    limit: usize,
-) -> Result<Vec<(TaskId, Profile, Timestamp)>, Error> {
-    conn.prepare_cached(
+impl Tx<'_> {
+    /// Lists tasks that changed since `since` and whose assignee, or reviewer, is none of `known`, as far as that is not
+    /// noted of them.
+    pub(crate) fn unknown_assignees(
+        &self,
+        known: &str,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(TaskId, Profile, Timestamp)>, Error> {
+        self.conn.prepare_cached(
         "SELECT id, CASE status WHEN 'ready' THEN assignee ELSE reviewer END AS whose, updated_at \
          FROM tasks INDEXED BY tasks_live_updated WHERE status <> 'archived' AND status IN ('ready', 'review') \
          AND updated_at >= ?1 AND nonspawnable IS NULL AND whose NOT IN (SELECT value FROM json_each(?2)) \
@@ -123,62 +129,74 @@ pub(crate) fn unknown(
             .collect()
     })
     .step("list tasks that nothing can run")
-}
+    }
 
-/// Returns the pair of tenant and reviewer with tasks in review that follows `after`.
-pub(crate) fn next_review_lane(
-    conn: &Connection,
-    after: (&str, &str),
-) -> Result<Option<(String, String)>, Error> {
-    conn.prepare_cached(
-        "SELECT tenant, reviewer FROM tasks INDEXED BY tasks_review WHERE status = 'review' \
+    /// Returns the pair of tenant and reviewer with tasks in review that follows `after`.
+    pub(crate) fn next_review_lane(&self, after: (&str, &str)) -> Result<Option<(String, String)>, Error> {
+        self.conn
+            .prepare_cached(
+                "SELECT tenant, reviewer FROM tasks INDEXED BY tasks_review WHERE status = 'review' \
          AND reviewer IS NOT NULL AND (tenant, reviewer) > (?1, ?2) ORDER BY tenant, reviewer LIMIT 1",
-    )
-    .and_then(|mut statement| {
-        statement.query_row(params![after.0, after.1], |row| Ok((row.get(0)?, row.get(1)?))).optional()
-    })
-    .step("look for tasks in review")
-}
+            )
+            .and_then(|mut statement| {
+                statement
+                    .query_row(params![after.0, after.1], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()
+            })
+            .step("look for tasks in review")
+    }
 
-/// Returns when the next review that is held back may be tried again.
-pub(crate) fn next_review(conn: &Connection, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-    conn.prepare_cached(
-        "SELECT min(not_before) FROM tasks INDEXED BY tasks_review \
+    /// Returns when the next review that is held back may be tried again.
+    pub(crate) fn next_review_time(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+        self.conn
+            .prepare_cached(
+                "SELECT min(not_before) FROM tasks INDEXED BY tasks_review \
          WHERE status = 'review' AND reviewer IS NOT NULL AND not_before > ?1",
-    )
-    .and_then(|mut statement| statement.query_row([now], |row| row.get(0)))
-    .step("read the next review")
-}
+            )
+            .and_then(|mut statement| statement.query_row([now], |row| row.get(0)))
+            .step("read the next review")
+    }
 
-/// Counts the open runs of each tenant.
-pub(crate) fn running(conn: &Connection) -> Result<Vec<(String, u32)>, Error> {
-    conn.prepare_cached("SELECT tenant, count(*) FROM task_runs WHERE ended_at IS NULL GROUP BY tenant")
-        .and_then(|mut statement| statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
-        .step("count open runs")
-}
+    /// Counts the open runs of each tenant.
+    pub(crate) fn open_runs_by_tenant(&self) -> Result<Vec<(String, u32)>, Error> {
+        self.conn
+            .prepare_cached("SELECT tenant, count(*) FROM task_runs WHERE ended_at IS NULL GROUP BY tenant")
+            .and_then(|mut statement| {
+                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            })
+            .step("count open runs")
+    }
 
-pub(crate) fn due(conn: &Connection, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
-    conn.prepare_cached(
+    pub(crate) fn due_tasks(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
+        self.conn.prepare_cached(
         "SELECT id FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled' AND not_before <= ?1 ORDER BY not_before LIMIT ?2",
     )
     .and_then(|mut statement| statement.query_map(params![now, limit], |row| row.get(0))?.collect())
     .step("list due tasks")
-}
+    }
 
-pub(crate) fn next_due(conn: &Connection) -> Result<Option<Timestamp>, Error> {
-    conn.prepare_cached("SELECT min(not_before) FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled'")
-        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-        .step("read the next due time")
-}
+    pub(crate) fn next_due_time(&self) -> Result<Option<Timestamp>, Error> {
+        self.conn
+            .prepare_cached(
+                "SELECT min(not_before) FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled'",
+            )
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .step("read the next due time")
+    }
 
-pub(crate) fn oldest_ready_of(conn: &Connection, tenant: &Tenant) -> Result<Option<Timestamp>, Error> {
-    conn.prepare_cached("SELECT min(updated_at) FROM tasks WHERE tenant = ?1 AND status = 'ready'")
-        .and_then(|mut statement| statement.query_row([tenant.as_str()], |row| row.get(0)))
-        .step("look for a tenant's oldest ready task")
-}
+    pub(crate) fn oldest_ready_of(&self, tenant: &Tenant) -> Result<Option<Timestamp>, Error> {
+        self.conn
+            .prepare_cached("SELECT min(updated_at) FROM tasks WHERE tenant = ?1 AND status = 'ready'")
+            .and_then(|mut statement| statement.query_row([tenant.as_str()], |row| row.get(0)))
+            .step("look for a tenant's oldest ready task")
+    }
 
-pub(crate) fn oldest_ready(conn: &Connection) -> Result<Option<Timestamp>, Error> {
-    conn.prepare_cached("SELECT min(updated_at) FROM tasks INDEXED BY tasks_ready_age WHERE status = 'ready'")
-        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-        .step("look for the oldest ready task")
+    pub(crate) fn oldest_ready(&self) -> Result<Option<Timestamp>, Error> {
+        self.conn
+            .prepare_cached(
+                "SELECT min(updated_at) FROM tasks INDEXED BY tasks_ready_age WHERE status = 'ready'",
+            )
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .step("look for the oldest ready task")
+    }
 }

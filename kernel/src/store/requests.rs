@@ -3,50 +3,56 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::convert::Step as _;
+use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::request::{Caller, Request};
 
-/// Returns the reply to a request, as JSON, where it was answered before.
-///
-/// # Errors
-/// [`Error::Invalid`] when the caller has used the id for another request of the same verb.
-pub(crate) fn reply(conn: &Connection, request: &Request) -> Result<Option<String>, Error> {
-    let Request { caller, verb, id, body } = request;
-    let found: Option<(String, String)> = conn
-        .prepare_cached("SELECT body, reply FROM requests WHERE caller = ?1 AND verb = ?2 AND id = ?3")
-        .and_then(|mut statement| {
-            statement
-                .query_row(params![caller.as_str(), verb, id.as_str()], |row| {
-                    Ok((row.get("body")?, row.get("reply")?))
-                })
-                .optional()
-        })
-        .step("look up the request")?;
-    match found {
-        Some((stored, reply)) if stored == body.as_str() => Ok(Some(reply)),
-        Some(_) => Err(Error::invalid(
-            "request id",
-            format!("{id} was used for another `{verb}` before"),
-            "draw a new id for each request; repeat a request with the body that it had",
-        )),
-        None => Ok(None),
+impl Tx<'_> {
+    /// Returns the reply to a request, as JSON, where it was answered before.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the caller has used the id for another request of the same verb.
+    pub(crate) fn stored_reply(&self, request: &Request) -> Result<Option<String>, Error> {
+        let Request { caller, verb, id, body } = request;
+        let found: Option<(String, String)> = self
+            .conn
+            .prepare_cached("SELECT body, reply FROM requests WHERE caller = ?1 AND verb = ?2 AND id = ?3")
+            .and_then(|mut statement| {
+                statement
+                    .query_row(params![caller.as_str(), verb, id.as_str()], |row| {
+                        Ok((row.get("body")?, row.get("reply")?))
+                    })
+                    .optional()
+            })
+            .step("look up the request")?;
+        match found {
+            Some((stored, reply)) if stored == body.as_str() => Ok(Some(reply)),
+            Some(_) => Err(Error::invalid(
+                "request id",
+                format!("{id} was used for another `{verb}` before"),
+                "draw a new id for each request; repeat a request with the body that it had",
+            )),
+            None => Ok(None),
+        }
     }
 }
 
 /// How many replies of a run are kept, the latest ones. A client repeats a request before it sends this many others.
 const OF_A_RUN: u32 = 1000;
 
-pub(crate) fn insert(conn: &Connection, request: &Request, reply: &str, now: Timestamp) -> Result<(), Error> {
-    let Request { caller, verb, id, body } = request;
-    conn.prepare_cached(
+impl Tx<'_> {
+    pub(crate) fn store_reply(&self, request: &Request, reply: &str, now: Timestamp) -> Result<(), Error> {
+        let Request { caller, verb, id, body } = request;
+        self.conn.prepare_cached(
         "INSERT INTO requests (id, caller, verb, body, reply, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )
     .and_then(|mut statement| {
         statement.execute(params![id.as_str(), caller.as_str(), verb, body, reply, now])
     })
     .step("store the reply")?;
-    if caller.is_run() { forget_but_the_latest(conn, caller) } else { Ok(()) }
+        if caller.is_run() { forget_but_the_latest(self.conn, caller) } else { Ok(()) }
+    }
 }
 
 fn forget_but_the_latest(conn: &Connection, caller: &Caller) -> Result<(), Error> {
@@ -59,27 +65,33 @@ fn forget_but_the_latest(conn: &Connection, caller: &Caller) -> Result<(), Error
     .map(|_| ())
 }
 
-pub(crate) fn forget_before(conn: &Connection, time: Timestamp) -> Result<usize, Error> {
-    conn.execute("DELETE FROM requests WHERE created_at < ?1", [time]).step("forget old requests")
-}
+impl Tx<'_> {
+    pub(crate) fn forget_replies_before(&self, time: Timestamp) -> Result<usize, Error> {
+        self.conn.execute("DELETE FROM requests WHERE created_at < ?1", [time]).step("forget old requests")
+    }
 
-/// Returns the rows of at most `limit` requests of before a time, and the bytes of their replies.
-pub(crate) fn before(conn: &Connection, time: Timestamp, limit: u32) -> Result<(Vec<i64>, u64), Error> {
-    let rows: Vec<(i64, i64)> = conn
-        .prepare_cached("SELECT rowid, length(reply) AS bytes FROM requests WHERE created_at < ?1 LIMIT ?2")
-        .and_then(|mut statement| {
-            statement
-                .query_map(params![time, limit], |row| Ok((row.get("rowid")?, row.get("bytes")?)))?
-                .collect()
-        })
-        .step("list old requests")?;
-    let bytes = rows.iter().map(|(_, bytes)| bytes.unsigned_abs()).sum();
-    Ok((rows.into_iter().map(|(row, _)| row).collect(), bytes))
-}
+    /// Returns the rows of at most `limit` requests of before a time, and the bytes of their replies.
+    pub(crate) fn replies_before(&self, time: Timestamp, limit: u32) -> Result<(Vec<i64>, u64), Error> {
+        let rows: Vec<(i64, i64)> = self
+            .conn
+            .prepare_cached(
+                "SELECT rowid, length(reply) AS bytes FROM requests WHERE created_at < ?1 LIMIT ?2",
+            )
+            .and_then(|mut statement| {
+                statement
+                    .query_map(params![time, limit], |row| Ok((row.get("rowid")?, row.get("bytes")?)))?
+                    .collect()
+            })
+            .step("list old requests")?;
+        let bytes = rows.iter().map(|(_, bytes)| bytes.unsigned_abs()).sum();
+        Ok((rows.into_iter().map(|(row, _)| row).collect(), bytes))
+    }
 
-pub(crate) fn forget(conn: &Connection, row: i64) -> Result<(), Error> {
-    conn.prepare_cached("DELETE FROM requests WHERE rowid = ?1")
-        .and_then(|mut statement| statement.execute([row]))
-        .step("forget a request")
-        .map(|_| ())
+    pub(crate) fn forget_reply(&self, row: i64) -> Result<(), Error> {
+        self.conn
+            .prepare_cached("DELETE FROM requests WHERE rowid = ?1")
+            .and_then(|mut statement| statement.execute([row]))
+            .step("forget a request")
+            .map(|_| ())
+    }
 }

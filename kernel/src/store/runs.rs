@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
 use super::convert::{Columns, Step as _, json, to_json, to_json_or_null};
+use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::filter::Part;
@@ -80,31 +81,33 @@ fn one(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<O
         .step("read the run")
 }
 
-pub(crate) fn find(conn: &Connection, id: RunId) -> Result<Option<Run>, Error> {
-    one(conn, "WHERE id = ?1", [id])
-}
+impl Tx<'_> {
+    pub(crate) fn find_run(&self, id: RunId) -> Result<Option<Run>, Error> {
+        one(self.conn, "WHERE id = ?1", [id])
+    }
 
-pub(crate) fn of_task(conn: &Connection, task: &TaskId) -> Result<Vec<Run>, Error> {
-    query(conn, "WHERE task_id = ?1 ORDER BY id", [task])
-}
+    pub(crate) fn runs_of(&self, task: &TaskId) -> Result<Vec<Run>, Error> {
+        query(self.conn, "WHERE task_id = ?1 ORDER BY id", [task])
+    }
 
-/// Lists the latest runs of a task, oldest first. The newest have their texts, as far as there is room.
-pub(crate) fn latest(conn: &Connection, task: &TaskId, room: Room) -> Result<Part<Run>, Error> {
-    let limit = limits::REPLY_ROWS;
-    let mut part = within(conn, "ORDER BY id DESC LIMIT ?2", params![task, limit + 1], room, limit)?;
-    part.rows.reverse();
-    Ok(part)
-}
+    /// Lists the latest runs of a task, oldest first. The newest have their texts, as far as there is room.
+    pub(crate) fn latest_runs(&self, task: &TaskId, room: Room) -> Result<Part<Run>, Error> {
+        let limit = limits::REPLY_ROWS;
+        let mut part = within(self.conn, "ORDER BY id DESC LIMIT ?2", params![task, limit + 1], room, limit)?;
+        part.rows.reverse();
+        Ok(part)
+    }
 
-/// Lists the runs of a task after one of them, oldest first, at most `limit`. They have their texts, as far as there is room.
-pub(crate) fn after(
-    conn: &Connection,
-    task: &TaskId,
-    after: RunId,
-    limit: u32,
-    room: Room,
-) -> Result<Part<Run>, Error> {
-    within(conn, "AND id > ?2 ORDER BY id LIMIT ?3", params![task, after, limit + 1], room, limit)
+    /// Lists the runs of a task after one of them, oldest first, at most `limit`. They have their texts, as far as there is room.
+    pub(crate) fn runs_after(
+        &self,
+        task: &TaskId,
+        after: RunId,
+        limit: u32,
+        room: Room,
+    ) -> Result<Part<Run>, Error> {
+        within(self.conn, "AND id > ?2 ORDER BY id LIMIT ?3", params![task, after, limit + 1], room, limit)
+    }
 }
 
 fn within(
@@ -148,71 +151,78 @@ fn bare(run: Run, size: usize) -> Run {
     }
 }
 
-/// Reads every run, for what cannot be read.
-pub(crate) fn read_all(conn: &Connection) -> Result<(), Error> {
-    conn.prepare(RUN)
-        .and_then(|mut statement| statement.query_map([], read)?.try_for_each(|run| run.map(drop)))
-        .step("read all runs")
-}
+impl Tx<'_> {
+    /// Reads every run, for what cannot be read.
+    pub(crate) fn read_all_runs(&self) -> Result<(), Error> {
+        self.conn
+            .prepare(RUN)
+            .and_then(|mut statement| statement.query_map([], read)?.try_for_each(|run| run.map(drop)))
+            .step("read all runs")
+    }
 
-pub(crate) fn open(conn: &Connection) -> Result<Vec<Run>, Error> {
-    query(conn, "INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL ORDER BY id", [])
-}
+    pub(crate) fn open_runs(&self) -> Result<Vec<Run>, Error> {
+        query(self.conn, "INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL ORDER BY id", [])
+    }
 
-pub(crate) fn to_stop(conn: &Connection) -> Result<Vec<Run>, Error> {
-    query(
-        conn,
-        "INDEXED BY task_runs_stop \
+    pub(crate) fn runs_to_stop(&self) -> Result<Vec<Run>, Error> {
+        query(
+            self.conn,
+            "INDEXED BY task_runs_stop \
          WHERE ended_at IS NULL AND holder = 'supervisor' AND stop_reason IS NOT NULL ORDER BY id",
-        [],
-    )
-}
+            [],
+        )
+    }
 
-pub(crate) fn by_token(conn: &Connection, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
-    one(conn, "WHERE token_hash = ?1 AND ended_at IS NULL", [hash.as_slice()])
-}
+    pub(crate) fn run_by_token(&self, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
+        one(self.conn, "WHERE token_hash = ?1 AND ended_at IS NULL", [hash.as_slice()])
+    }
 
-pub(crate) fn by_past_token(conn: &Connection, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
-    one(conn, "WHERE token_hash = ?1", [hash.as_slice()])
-}
+    pub(crate) fn run_by_past_token(&self, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
+        one(self.conn, "WHERE token_hash = ?1", [hash.as_slice()])
+    }
 
-pub(crate) fn last_completed(conn: &Connection, task: &TaskId) -> Result<Option<Run>, Error> {
-    one(
-        conn,
-        "WHERE task_id = ?1 AND purpose = 'work' \
+    pub(crate) fn last_completed_run(&self, task: &TaskId) -> Result<Option<Run>, Error> {
+        one(
+            self.conn,
+            "WHERE task_id = ?1 AND purpose = 'work' \
          AND outcome IN ('completed', 'review_requested') ORDER BY id DESC LIMIT 1",
-        [task],
-    )
-}
+            [task],
+        )
+    }
 
-/// Lists the open runs of these tasks that were asked to end.
-pub(crate) fn ending_of(conn: &Connection, tasks: &[&TaskId]) -> Result<Vec<(TaskId, RunId)>, Error> {
-    let tasks = to_json(&tasks)?;
-    conn.prepare_cached(
-        "SELECT r.task_id, r.id FROM json_each(?1) j JOIN task_runs r ON r.task_id = j.value \
+    /// Lists the open runs of these tasks that were asked to end.
+    pub(crate) fn ending_runs_of(&self, tasks: &[&TaskId]) -> Result<Vec<(TaskId, RunId)>, Error> {
+        let tasks = to_json(&tasks)?;
+        self.conn
+            .prepare_cached(
+                "SELECT r.task_id, r.id FROM json_each(?1) j JOIN task_runs r ON r.task_id = j.value \
          WHERE r.ended_at IS NULL AND r.ending_since IS NOT NULL",
-    )
-    .and_then(|mut statement| statement.query_map([tasks], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
-    .step("read runs")
-}
+            )
+            .and_then(|mut statement| {
+                statement.query_map([tasks], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            })
+            .step("read runs")
+    }
 
-/// Lists the claims taken by hand that have expired, on the clock of this boot or because of another one.
-pub(crate) fn expired(conn: &Connection, boottime_us: i64, boot_id: &str) -> Result<Vec<Run>, Error> {
-    query(
-        conn,
-        "INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL AND holder = 'hand' \
+    /// Lists the claims taken by hand that have expired, on the clock of this boot or because of another one.
+    pub(crate) fn expired_claims(&self, boottime_us: i64, boot_id: &str) -> Result<Vec<Run>, Error> {
+        query(
+            self.conn,
+            "INDEXED BY task_runs_open_tenant WHERE ended_at IS NULL AND holder = 'hand' \
          AND (boot_id IS NOT ?2 OR claim_expires_boottime_us <= ?1) ORDER BY id",
-        params![boottime_us, boot_id],
-    )
-}
+            params![boottime_us, boot_id],
+        )
+    }
 
-pub(crate) fn next_expiry(conn: &Connection) -> Result<Option<Timestamp>, Error> {
-    conn.prepare_cached(
-        "SELECT min(claim_expires) FROM task_runs INDEXED BY task_runs_lease \
+    pub(crate) fn next_claim_expiry(&self) -> Result<Option<Timestamp>, Error> {
+        self.conn
+            .prepare_cached(
+                "SELECT min(claim_expires) FROM task_runs INDEXED BY task_runs_lease \
          WHERE ended_at IS NULL AND holder = 'hand'",
-    )
-    .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-    .step("read the next expiry")
+            )
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .step("read the next expiry")
+    }
 }
 
 /// A run to open.
@@ -248,8 +258,9 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn insert(conn: &Connection, run: &NewRun<'_>) -> Result<RunId, Error> {
-    conn.prepare_cached(
+impl Tx<'_> {
+    pub(crate) fn insert_run(&self, run: &NewRun<'_>) -> Result<RunId, Error> {
+        self.conn.prepare_cached(
         "INSERT INTO task_runs (task_id, tenant, profile, step_key, status, holder, purpose, claim_lock, \
            claim_expires, claim_expires_boottime_us, claim_ttl_us, token_hash, nonce, log_path, max_runtime_us, \
            boot_id, deadline_boottime_us, started_at, policy, account) \
@@ -279,87 +290,98 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun<'_>) -> Result<RunId, Error
         ])
     })
     .step("open the run")?;
-    Ok(RunId(conn.last_insert_rowid()))
-}
+        Ok(RunId(self.conn.last_insert_rowid()))
+    }
 
-/// Records what was decided about an open run. Returns whether it was open.
-pub(crate) fn record(
-    conn: &Connection,
-    id: RunId,
-    verdict: &Verdict,
-    by: &str,
-    stop: StopReason,
-    now: Timestamp,
-) -> Result<bool, Error> {
-    conn.prepare_cached(
-        "UPDATE task_runs SET status = 'ending', verdict = ?2, verdict_by = ?3, stop_reason = ?4, \
+    /// Records what was decided about an open run. Returns whether it was open.
+    pub(crate) fn record_verdict(
+        &self,
+        id: RunId,
+        verdict: &Verdict,
+        by: &str,
+        stop: StopReason,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached(
+                "UPDATE task_runs SET status = 'ending', verdict = ?2, verdict_by = ?3, stop_reason = ?4, \
            ending_since = coalesce(ending_since, ?5) WHERE id = ?1 AND ended_at IS NULL",
-    )
-    .step("record the verdict")?
-    .execute(params![id, to_json(verdict)?, by, stop, now])
-    .step("record the verdict")
-    .map(|rows| rows == 1)
-}
+            )
+            .step("record the verdict")?
+            .execute(params![id, to_json(verdict)?, by, stop, now])
+            .step("record the verdict")
+            .map(|rows| rows == 1)
+    }
 
-/// Records why an open run is to be ended. Returns whether it was open.
-pub(crate) fn stop(conn: &Connection, id: RunId, reason: StopReason, now: Timestamp) -> Result<bool, Error> {
-    conn.prepare_cached(
+    /// Records why an open run is to be ended. Returns whether it was open.
+    pub(crate) fn record_stop(&self, id: RunId, reason: StopReason, now: Timestamp) -> Result<bool, Error> {
+        self.conn.prepare_cached(
         "UPDATE task_runs SET status = 'ending', stop_reason = ?2, ending_since = coalesce(ending_since, ?3) \
          WHERE id = ?1 AND ended_at IS NULL",
     )
     .and_then(|mut statement| statement.execute(params![id, reason, now]))
     .step("record the stop")
     .map(|rows| rows == 1)
-}
+    }
 
-pub(crate) fn set_workspace(
-    conn: &Connection,
-    id: RunId,
-    path: &str,
-    branch: Option<&str>,
-    uid: Option<u32>,
-) -> Result<bool, Error> {
-    conn.prepare_cached(
-        "UPDATE task_runs SET workspace_path = ?2, branch_name = ?3, worker_uid = ?4 \
+    pub(crate) fn set_run_workspace(
+        &self,
+        id: RunId,
+        path: &str,
+        branch: Option<&str>,
+        uid: Option<u32>,
+    ) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached(
+                "UPDATE task_runs SET workspace_path = ?2, branch_name = ?3, worker_uid = ?4 \
          WHERE id = ?1 AND ended_at IS NULL",
-    )
-    .and_then(|mut statement| statement.execute(params![id, path, branch, uid]))
-    .step("record the workspace")
-    .map(|rows| rows == 1)
-}
+            )
+            .and_then(|mut statement| statement.execute(params![id, path, branch, uid]))
+            .step("record the workspace")
+            .map(|rows| rows == 1)
+    }
 
-pub(crate) fn set_log_path(conn: &Connection, id: RunId, path: &str) -> Result<bool, Error> {
-    conn.prepare_cached("UPDATE task_runs SET log_path = ?2 WHERE id = ?1 AND ended_at IS NULL")
-        .and_then(|mut statement| statement.execute(params![id, path]))
-        .step("record the log")
-        .map(|rows| rows == 1)
-}
+    pub(crate) fn set_log_path(&self, id: RunId, path: &str) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached("UPDATE task_runs SET log_path = ?2 WHERE id = ?1 AND ended_at IS NULL")
+            .and_then(|mut statement| statement.execute(params![id, path]))
+            .step("record the log")
+            .map(|rows| rows == 1)
+    }
 
-pub(crate) fn set_spawned(
-    conn: &Connection,
-    id: RunId,
-    pid: i32,
-    sandbox: &Value,
-    now: Timestamp,
-) -> Result<bool, Error> {
-    conn.prepare_cached(
-        "UPDATE task_runs SET worker_pid = ?2, sandbox = ?3, spawned_at = coalesce(spawned_at, ?4) \
+    pub(crate) fn set_spawned(
+        &self,
+        id: RunId,
+        pid: i32,
+        sandbox: &Value,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached(
+                "UPDATE task_runs SET worker_pid = ?2, sandbox = ?3, spawned_at = coalesce(spawned_at, ?4) \
          WHERE id = ?1 AND ended_at IS NULL",
-    )
-    .and_then(|mut statement| statement.execute(params![id, pid, sandbox.to_string(), now]))
-    .step("record the start")
-    .map(|rows| rows == 1)
-}
+            )
+            .and_then(|mut statement| statement.execute(params![id, pid, sandbox.to_string(), now]))
+            .step("record the start")
+            .map(|rows| rows == 1)
+    }
 
-/// Renews an open run's lease and notes a sign of life. Returns whether it was open.
-pub(crate) fn beat(conn: &Connection, id: RunId, now: Timestamp, boottime: Duration) -> Result<bool, Error> {
-    conn.prepare_cached(
-        "UPDATE task_runs SET last_heartbeat_at = ?2, claim_expires = ?2 + claim_ttl_us, \
+    /// Renews an open run's lease and notes a sign of life. Returns whether it was open.
+    pub(crate) fn record_heartbeat(
+        &self,
+        id: RunId,
+        now: Timestamp,
+        boottime: Duration,
+    ) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached(
+                "UPDATE task_runs SET last_heartbeat_at = ?2, claim_expires = ?2 + claim_ttl_us, \
            claim_expires_boottime_us = ?3 + claim_ttl_us WHERE id = ?1 AND ended_at IS NULL",
-    )
-    .and_then(|mut statement| statement.execute(params![id, now, micros(boottime)]))
-    .step("record the heartbeat")
-    .map(|rows| rows == 1)
+            )
+            .and_then(|mut statement| statement.execute(params![id, now, micros(boottime)]))
+            .step("record the heartbeat")
+            .map(|rows| rows == 1)
+    }
 }
 
 /// What a run's end leaves on it.
@@ -376,9 +398,10 @@ pub(crate) struct Close<'a> {
     pub(crate) ended_at: Timestamp,
 }
 
-/// Closes an open run. Returns whether it was open.
-pub(crate) fn close(conn: &Connection, id: RunId, end: &Close<'_>) -> Result<bool, Error> {
-    conn.prepare_cached(
+impl Tx<'_> {
+    /// Closes an open run. Returns whether it was open.
+    pub(crate) fn close_run(&self, id: RunId, end: &Close<'_>) -> Result<bool, Error> {
+        self.conn.prepare_cached(
         "UPDATE task_runs SET status = ?2, outcome = ?3, summary = ?4, error = ?5, metadata = ?6, exit_code = ?7, \
            signal = ?8, usage = ?9, stderr_tail = ?10, finished = ?11, ended_at = ?12 \
          WHERE id = ?1 AND ended_at IS NULL",
@@ -400,49 +423,54 @@ pub(crate) fn close(conn: &Connection, id: RunId, end: &Close<'_>) -> Result<boo
     ])
     .step("close the run")
     .map(|rows| rows == 1)
-}
+    }
 
-pub(crate) fn finished(conn: &Connection, id: RunId) -> Result<Option<Finished>, Error> {
-    conn.prepare_cached("SELECT finished FROM task_runs WHERE id = ?1")
-        .and_then(|mut statement| statement.query_row([id], |row| json(row, "finished")).optional())
-        .step("read how the run ended")
-        .map(Option::flatten)
-}
+    pub(crate) fn finished_run(&self, id: RunId) -> Result<Option<Finished>, Error> {
+        self.conn
+            .prepare_cached("SELECT finished FROM task_runs WHERE id = ?1")
+            .and_then(|mut statement| statement.query_row([id], |row| json(row, "finished")).optional())
+            .step("read how the run ended")
+            .map(Option::flatten)
+    }
 
-/// Lets a run that came to nothing stand for the one before it too, if that came to nothing as well. Returns the run whose
-/// place it takes.
-pub(crate) fn gather_tries(conn: &Connection, task: &TaskId, id: RunId) -> Result<Option<RunId>, Error> {
-    let before: Option<(RunId, Option<u32>)> = conn
-        .prepare_cached(
-            "SELECT id, tries FROM task_runs WHERE task_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1",
-        )
-        .and_then(|mut statement| {
-            statement.query_row(params![task, id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
-        })
-        .step("read the run before")?;
-    let before = before.and_then(|(run, tries)| Some((run, tries?)));
-    let tries = before.map_or(0, |(_, tries)| tries).saturating_add(1);
-    conn.prepare_cached("UPDATE task_runs SET tries = ?2 WHERE id = ?1")
-        .and_then(|mut statement| statement.execute(params![id, tries]))
-        .step("count the tries")?;
-    let Some((before, _)) = before else { return Ok(None) };
-    conn.prepare_cached("DELETE FROM task_runs WHERE id = ?1")
-        .and_then(|mut statement| statement.execute([before]))
-        .step("forget the run before")?;
-    Ok(Some(before))
-}
+    /// Lets a run that came to nothing stand for the one before it too, if that came to nothing as well. Returns the run whose
+    /// place it takes.
+    pub(crate) fn gather_tries(&self, task: &TaskId, id: RunId) -> Result<Option<RunId>, Error> {
+        let before: Option<(RunId, Option<u32>)> = self
+            .conn
+            .prepare_cached(
+                "SELECT id, tries FROM task_runs WHERE task_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1",
+            )
+            .and_then(|mut statement| {
+                statement.query_row(params![task, id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+            })
+            .step("read the run before")?;
+        let before = before.and_then(|(run, tries)| Some((run, tries?)));
+        let tries = before.map_or(0, |(_, tries)| tries).saturating_add(1);
+        self.conn
+            .prepare_cached("UPDATE task_runs SET tries = ?2 WHERE id = ?1")
+            .and_then(|mut statement| statement.execute(params![id, tries]))
+            .step("count the tries")?;
+        let Some((before, _)) = before else { return Ok(None) };
+        self.conn
+            .prepare_cached("DELETE FROM task_runs WHERE id = ?1")
+            .and_then(|mut statement| statement.execute([before]))
+            .step("forget the run before")?;
+        Ok(Some(before))
+    }
 
-/// Replaces what a completed run handed over.
-pub(crate) fn edit_handoff(
-    conn: &Connection,
-    id: RunId,
-    summary: Option<&str>,
-    metadata: Option<&Value>,
-) -> Result<(), Error> {
-    conn.prepare_cached(
+    /// Replaces what a completed run handed over.
+    pub(crate) fn edit_handoff(
+        &self,
+        id: RunId,
+        summary: Option<&str>,
+        metadata: Option<&Value>,
+    ) -> Result<(), Error> {
+        self.conn.prepare_cached(
         "UPDATE task_runs SET summary = coalesce(?2, summary), metadata = coalesce(?3, metadata) WHERE id = ?1",
     )
     .and_then(|mut statement| statement.execute(params![id, summary, to_json_or_null(metadata)]))
     .step("edit the handoff")
     .map(|_| ())
+    }
 }

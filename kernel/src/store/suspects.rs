@@ -1,8 +1,9 @@
 //! The tasks that something may be wrong about.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::convert::Step as _;
+use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId};
@@ -27,10 +28,11 @@ pub(crate) struct Suspect {
     pub(crate) since: Timestamp,
 }
 
-/// Lists them: one, or all.
-pub(crate) fn list(conn: &Connection, task: Option<&TaskId>, now: Timestamp) -> Result<Vec<Suspect>, Error> {
-    // The last transition says since when; where it was folded, the last change of the row is the best there is.
-    conn.prepare_cached(
+impl Tx<'_> {
+    /// Lists them: one, or all.
+    pub(crate) fn suspects(&self, task: Option<&TaskId>, now: Timestamp) -> Result<Vec<Suspect>, Error> {
+        // The last transition says since when; where it was folded, the last change of the row is the best there is.
+        self.conn.prepare_cached(
         "SELECT t.id, t.title, t.status, t.assignee, t.consecutive_failures, t.last_failure_error, t.block_reason, \
            t.nonspawnable, t.not_before, \
            t.last_block_kind IS NOT NULL OR t.status IN ('blocked', 'ready', 'triage') AS was_blocked, \
@@ -62,4 +64,5 @@ pub(crate) fn list(conn: &Connection, task: Option<&TaskId>, now: Timestamp) -> 
             .collect()
     })
     .step("look for what is wrong")
+    }
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::convert::{Columns, Step as _, json, to_json};
+use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{Profile, RunId, TaskId};
@@ -100,16 +101,20 @@ fn named_directory(workspace: &str) -> Option<String> {
     workspace.strip_prefix("dir:").map(str::to_owned)
 }
 
-pub(crate) fn find(conn: &Connection, id: &TaskId) -> Result<Option<Task>, Error> {
-    conn.prepare_cached(&format!("{TASK} WHERE t.id = ?1"))
-        .and_then(|mut statement| statement.query_row([id], read).optional())
-        .step("read the task")
-}
+impl Tx<'_> {
+    pub(crate) fn find_task(&self, id: &TaskId) -> Result<Option<Task>, Error> {
+        self.conn
+            .prepare_cached(&format!("{TASK} WHERE t.id = ?1"))
+            .and_then(|mut statement| statement.query_row([id], read).optional())
+            .step("read the task")
+    }
 
-pub(crate) fn find_by_key(conn: &Connection, tenant: &str, key: &str) -> Result<Option<Task>, Error> {
-    conn.prepare_cached(&format!("{TASK} WHERE t.tenant = ?1 AND t.idempotency_key = ?2"))
-        .and_then(|mut statement| statement.query_row(params![tenant, key], read).optional())
-        .step("look up the idempotency key")
+    pub(crate) fn find_task_by_key(&self, tenant: &str, key: &str) -> Result<Option<Task>, Error> {
+        self.conn
+            .prepare_cached(&format!("{TASK} WHERE t.tenant = ?1 AND t.idempotency_key = ?2"))
+            .and_then(|mut statement| statement.query_row(params![tenant, key], read).optional())
+            .step("look up the idempotency key")
+    }
 }
 
 /// What the state machine and the rules need of a task.
@@ -123,29 +128,32 @@ pub(crate) struct Standing {
     pub(crate) block_recurrences: u32,
 }
 
-/// Reads where a task stands.
-pub(crate) fn standing(conn: &Connection, id: &TaskId) -> Result<Option<Standing>, Error> {
-    conn.prepare_cached(
-        "SELECT t.status, t.tenant, t.not_before, t.completed_at, t.current_run_id, t.block_kind, \
+impl Tx<'_> {
+    /// Reads where a task stands.
+    pub(crate) fn standing(&self, id: &TaskId) -> Result<Option<Standing>, Error> {
+        self.conn
+            .prepare_cached(
+                "SELECT t.status, t.tenant, t.not_before, t.completed_at, t.current_run_id, t.block_kind, \
            t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, r.verdict \
          FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id WHERE t.id = ?1",
-    )
-    .and_then(|mut statement| {
-        statement
-            .query_row([id], |row| {
-                Ok(Standing {
-                    state: state(row)?,
-                    tenant: row.get("tenant")?,
-                    not_before: row.get("not_before")?,
-                    failures: row.get("consecutive_failures")?,
-                    max_retries: row.get("max_retries")?,
-                    last_block_kind: row.get("last_block_kind")?,
-                    block_recurrences: row.get("block_recurrences")?,
-                })
+            )
+            .and_then(|mut statement| {
+                statement
+                    .query_row([id], |row| {
+                        Ok(Standing {
+                            state: state(row)?,
+                            tenant: row.get("tenant")?,
+                            not_before: row.get("not_before")?,
+                            failures: row.get("consecutive_failures")?,
+                            max_retries: row.get("max_retries")?,
+                            last_block_kind: row.get("last_block_kind")?,
+                            block_recurrences: row.get("block_recurrences")?,
+                        })
+                    })
+                    .optional()
             })
-            .optional()
-    })
-    .step("read where the task stands")
+            .step("read where the task stands")
+    }
 }
 
 fn state(row: &Row<'_>) -> rusqlite::Result<State> {
@@ -168,29 +176,32 @@ fn state(row: &Row<'_>) -> rusqlite::Result<State> {
     })
 }
 
-/// Reads every task, for what cannot be read.
-pub(crate) fn read_all(conn: &Connection) -> Result<(), Error> {
-    conn.prepare(TASK)
-        .and_then(|mut statement| statement.query_map([], read)?.try_for_each(|task| task.map(drop)))
-        .step("read all tasks")
-}
+impl Tx<'_> {
+    /// Reads every task, for what cannot be read.
+    pub(crate) fn read_all_tasks(&self) -> Result<(), Error> {
+        self.conn
+            .prepare(TASK)
+            .and_then(|mut statement| statement.query_map([], read)?.try_for_each(|task| task.map(drop)))
+            .step("read all tasks")
+    }
 
-/// Hands every task's state to `each`.
-pub(crate) fn states(
-    conn: &Connection,
-    mut each: impl FnMut(TaskId, State) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut statement = conn
+    /// Hands every task's state to `each`.
+    pub(crate) fn each_task_state(
+        &self,
+        mut each: impl FnMut(TaskId, State) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut statement = self.conn
         .prepare(
             "SELECT t.id, t.status, t.not_before, t.completed_at, t.current_run_id, t.block_kind, r.verdict \
              FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id",
         )
         .step("read all states")?;
-    let mut rows = statement.query([]).step("read all states")?;
-    while let Some(row) = rows.next().step("read all states")? {
-        each(row.get("id").step("read all states")?, state(row).step("read all states")?)?;
+        let mut rows = statement.query([]).step("read all states")?;
+        while let Some(row) = rows.next().step("read all states")? {
+            each(row.get("id").step("read all states")?, state(row).step("read all states")?)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Who makes a task, and how it starts.
@@ -205,24 +216,27 @@ pub(crate) struct Birth<'a> {
     pub(crate) now: Timestamp,
 }
 
-pub(crate) fn reserve_id(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
-    conn.prepare_cached("INSERT OR IGNORE INTO task_ids (id) VALUES (?1)")
-        .and_then(|mut statement| statement.execute([id]))
-        .step("reserve the id")
-        .map(|rows| rows == 1)
-}
+impl Tx<'_> {
+    pub(crate) fn reserve_task_id(&self, id: &TaskId) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached("INSERT OR IGNORE INTO task_ids (id) VALUES (?1)")
+            .and_then(|mut statement| statement.execute([id]))
+            .step("reserve the id")
+            .map(|rows| rows == 1)
+    }
 
-pub(crate) fn is_reserved(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
-    conn.prepare_cached("SELECT 1 FROM task_ids WHERE id = ?1")
-        .and_then(|mut statement| statement.query_row([id], |_| Ok(())).optional())
-        .step("look for the id")
-        .map(|found| found.is_some())
-}
+    pub(crate) fn is_task_id_reserved(&self, id: &TaskId) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached("SELECT 1 FROM task_ids WHERE id = ?1")
+            .and_then(|mut statement| statement.query_row([id], |_| Ok(())).optional())
+            .step("look for the id")
+            .map(|found| found.is_some())
+    }
 
-pub(crate) fn insert(conn: &Connection, task: &NewTask, birth: &Birth<'_>) -> Result<(), Error> {
-    let (kind, until) = columns(birth.state);
-    let max_runtime = task.max_runtime.map(|limit| i64::try_from(limit.as_micros()).unwrap_or(i64::MAX));
-    conn.prepare_cached(
+    pub(crate) fn insert_task(&self, task: &NewTask, birth: &Birth<'_>) -> Result<(), Error> {
+        let (kind, until) = columns(birth.state);
+        let max_runtime = task.max_runtime.map(|limit| i64::try_from(limit.as_micros()).unwrap_or(i64::MAX));
+        self.conn.prepare_cached(
         "INSERT INTO tasks (id, title, body, assignee, status, priority, tenant, workspace, branch_name, \
            project_id, created_by, creator_uid, creator_task, creator_run, created_at, updated_at, skills, \
            max_retries, max_runtime_us, session_id, workflow_template_id, current_step_key, model_override, \
@@ -273,6 +287,7 @@ pub(crate) fn insert(conn: &Connection, task: &NewTask, birth: &Birth<'_>) -> Re
     ])
     .step("store the task")
     .map(|_| ())
+    }
 }
 
 fn columns(state: State) -> (Option<BlockKind>, Option<Timestamp>) {
@@ -289,31 +304,32 @@ fn columns(state: State) -> (Option<BlockKind>, Option<Timestamp>) {
     }
 }
 
-/// Moves a task to a new state, fenced by the status and the run it is expected to have. Returns whether it did.
-pub(crate) fn set_state(
-    conn: &Connection,
-    id: &TaskId,
-    from: State,
-    to: State,
-    blocking: Option<&Blocking>,
-    now: Timestamp,
-) -> Result<bool, Error> {
-    let (kind, until) = columns(to);
-    let run = |state: State| if let State::Running { run, .. } = state { Some(run) } else { None };
-    let blocking = blocking.filter(|_| kind.is_some());
-    let question = blocking.and_then(|blocking| blocking.question.as_ref()).map(to_json).transpose()?;
-    let done = match to {
-        State::Done | State::Archived { finished: WasDone::Yes } => 1,
-        State::Archived { finished: WasDone::No }
-        | State::Triage
-        | State::Todo
-        | State::Scheduled { .. }
-        | State::Ready
-        | State::Running { .. }
-        | State::Review
-        | State::Blocked { .. } => 0,
-    };
-    conn.prepare_cached(
+impl Tx<'_> {
+    /// Moves a task to a new state, fenced by the status and the run it is expected to have. Returns whether it did.
+    pub(crate) fn set_task_state(
+        &self,
+        id: &TaskId,
+        from: State,
+        to: State,
+        blocking: Option<&Blocking>,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let (kind, until) = columns(to);
+        let run = |state: State| if let State::Running { run, .. } = state { Some(run) } else { None };
+        let blocking = blocking.filter(|_| kind.is_some());
+        let question = blocking.and_then(|blocking| blocking.question.as_ref()).map(to_json).transpose()?;
+        let done = match to {
+            State::Done | State::Archived { finished: WasDone::Yes } => 1,
+            State::Archived { finished: WasDone::No }
+            | State::Triage
+            | State::Todo
+            | State::Scheduled { .. }
+            | State::Ready
+            | State::Running { .. }
+            | State::Review
+            | State::Blocked { .. } => 0,
+        };
+        self.conn.prepare_cached(
         "UPDATE tasks SET status = ?3, current_run_id = ?4, block_kind = ?5, block_reason = ?6, question = ?7, \
            not_before = coalesce(?8, not_before), updated_at = ?9, \
            completed_at = CASE WHEN ?10 THEN coalesce(completed_at, ?9) END, \
@@ -339,6 +355,7 @@ pub(crate) fn set_state(
     })
     .step("move the task")
     .map(|rows| rows == 1)
+    }
 }
 
 /// A single column of a task that a rule sets by itself.
@@ -368,129 +385,138 @@ pub(crate) enum Field<'a> {
     Skills(&'a [String]),
 }
 
-pub(crate) fn set(conn: &Connection, id: &TaskId, field: &Field<'_>, now: Timestamp) -> Result<(), Error> {
-    let (column, value, extra): (&str, Sql, Option<u32>) = match field {
-        Field::Result(text) => ("result", text.map(str::to_owned).into(), None),
-        Field::Artifacts(list) => ("artifacts", to_json(list)?.into(), None),
-        Field::Assignee(profile) => {
-            ("assignee", profile.map(|profile| profile.as_str().to_owned()).into(), None)
-        }
-        Field::Priority(priority) => ("priority", (*priority).into(), None),
-        Field::Title(text) => ("title", (*text).to_owned().into(), None),
-        Field::Body(text) => ("body", text.map(str::to_owned).into(), None),
-        Field::NotBefore(time) => ("not_before", time.map(Timestamp::as_micros).into(), None),
-        Field::Failures(count) => ("consecutive_failures", i64::from(*count).into(), None),
-        Field::LastError(text) => ("last_failure_error", text.map(str::to_owned).into(), None),
-        Field::Recurrence(kind, count) => {
-            ("last_block_kind", kind.map(|kind| kind.as_str().to_owned()).into(), Some(*count))
-        }
-        Field::WorkspacePath(path) => ("workspace_path", (*path).to_owned().into(), None),
-        Field::Branch(branch) => ("branch_name", (*branch).to_owned().into(), None),
-        Field::WorkerUid(uid) => ("worker_uid", i64::from(*uid).into(), None),
-        Field::Nonspawnable(why) => ("nonspawnable", why.map(str::to_owned).into(), None),
-        Field::Reviewer(profile) => {
-            ("reviewer", profile.map(|profile| profile.as_str().to_owned()).into(), None)
-        }
-        Field::Approval(approval) => ("approval", approval.as_str().to_owned().into(), None),
-        Field::WorkBy(label) => ("work_by", (*label).to_owned().into(), None),
-        Field::Tenant(tenant) => ("tenant", tenant.as_str().to_owned().into(), None),
-        Field::MaxRuntime(limit) => {
-            ("max_runtime_us", i64::try_from(limit.as_micros()).unwrap_or(i64::MAX).into(), None)
-        }
-        Field::Policy(name) => ("policy", (*name).to_owned().into(), None),
-        Field::Workspace(text) => ("workspace", (*text).to_owned().into(), None),
-        Field::Skills(list) => ("skills", to_json(list)?.into(), None),
-        Field::MaxRetries(limit) => ("max_retries", limit.map(i64::from).into(), None),
-    };
-    let sql = format!(
-        "UPDATE tasks SET {column} = ?2, updated_at = ?3, \
+impl Tx<'_> {
+    pub(crate) fn set_task_field(&self, id: &TaskId, field: &Field<'_>, now: Timestamp) -> Result<(), Error> {
+        let (column, value, extra): (&str, Sql, Option<u32>) = match field {
+            Field::Result(text) => ("result", text.map(str::to_owned).into(), None),
+            Field::Artifacts(list) => ("artifacts", to_json(list)?.into(), None),
+            Field::Assignee(profile) => {
+                ("assignee", profile.map(|profile| profile.as_str().to_owned()).into(), None)
+            }
+            Field::Priority(priority) => ("priority", (*priority).into(), None),
+            Field::Title(text) => ("title", (*text).to_owned().into(), None),
+            Field::Body(text) => ("body", text.map(str::to_owned).into(), None),
+            Field::NotBefore(time) => ("not_before", time.map(Timestamp::as_micros).into(), None),
+            Field::Failures(count) => ("consecutive_failures", i64::from(*count).into(), None),
+            Field::LastError(text) => ("last_failure_error", text.map(str::to_owned).into(), None),
+            Field::Recurrence(kind, count) => {
+                ("last_block_kind", kind.map(|kind| kind.as_str().to_owned()).into(), Some(*count))
+            }
+            Field::WorkspacePath(path) => ("workspace_path", (*path).to_owned().into(), None),
+            Field::Branch(branch) => ("branch_name", (*branch).to_owned().into(), None),
+            Field::WorkerUid(uid) => ("worker_uid", i64::from(*uid).into(), None),
+            Field::Nonspawnable(why) => ("nonspawnable", why.map(str::to_owned).into(), None),
+            Field::Reviewer(profile) => {
+                ("reviewer", profile.map(|profile| profile.as_str().to_owned()).into(), None)
+            }
+            Field::Approval(approval) => ("approval", approval.as_str().to_owned().into(), None),
+            Field::WorkBy(label) => ("work_by", (*label).to_owned().into(), None),
+            Field::Tenant(tenant) => ("tenant", tenant.as_str().to_owned().into(), None),
+            Field::MaxRuntime(limit) => {
+                ("max_runtime_us", i64::try_from(limit.as_micros()).unwrap_or(i64::MAX).into(), None)
+            }
+            Field::Policy(name) => ("policy", (*name).to_owned().into(), None),
+            Field::Workspace(text) => ("workspace", (*text).to_owned().into(), None),
+            Field::Skills(list) => ("skills", to_json(list)?.into(), None),
+            Field::MaxRetries(limit) => ("max_retries", limit.map(i64::from).into(), None),
+        };
+        let sql = format!(
+            "UPDATE tasks SET {column} = ?2, updated_at = ?3, \
          block_recurrences = coalesce(?4, block_recurrences) WHERE id = ?1"
-    );
-    conn.prepare_cached(&sql)
-        .and_then(|mut statement| statement.execute(params![id, value, now, extra]))
-        .step("change the task")
-        .map(|_| ())
-}
+        );
+        self.conn
+            .prepare_cached(&sql)
+            .and_then(|mut statement| statement.execute(params![id, value, now, extra]))
+            .step("change the task")
+            .map(|_| ())
+    }
 
-/// Replaces what a person reads on a blocked task.
-pub(crate) fn set_request(
-    conn: &Connection,
-    id: &TaskId,
-    reason: &str,
-    question: &Question,
-) -> Result<(), Error> {
-    conn.prepare_cached("UPDATE tasks SET block_reason = ?2, question = ?3 WHERE id = ?1")
-        .step("store the request")?
-        .execute(params![id, reason, to_json(question)?])
-        .step("store the request")
-        .map(|_| ())
-}
+    /// Replaces what a person reads on a blocked task.
+    pub(crate) fn set_request(&self, id: &TaskId, reason: &str, question: &Question) -> Result<(), Error> {
+        self.conn
+            .prepare_cached("UPDATE tasks SET block_reason = ?2, question = ?3 WHERE id = ?1")
+            .step("store the request")?
+            .execute(params![id, reason, to_json(question)?])
+            .step("store the request")
+            .map(|_| ())
+    }
 
-/// Returns whether a task's approval is missing.
-pub(crate) fn unapproved(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
-    conn.prepare_cached("SELECT approval IS 'required' FROM tasks WHERE id = ?1")
-        .and_then(|mut statement| statement.query_row([id], |row| row.get(0)))
-        .step("read the task")
-}
+    /// Returns whether a task's approval is missing.
+    pub(crate) fn is_unapproved(&self, id: &TaskId) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached("SELECT approval IS 'required' FROM tasks WHERE id = ?1")
+            .and_then(|mut statement| statement.query_row([id], |row| row.get(0)))
+            .step("read the task")
+    }
 
-pub(crate) fn nonspawnable(conn: &Connection, id: &TaskId) -> Result<Option<String>, Error> {
-    conn.query_row("SELECT nonspawnable FROM tasks WHERE id = ?1", [id], |row| row.get(0))
-        .step("read the task")
-}
+    pub(crate) fn nonspawnable(&self, id: &TaskId) -> Result<Option<String>, Error> {
+        self.conn
+            .query_row("SELECT nonspawnable FROM tasks WHERE id = ?1", [id], |row| row.get(0))
+            .step("read the task")
+    }
 
-/// Returns which of these tasks nothing can spawn, and why.
-pub(crate) fn nonspawnable_of(conn: &Connection, ids: &[&TaskId]) -> Result<BTreeMap<TaskId, String>, Error> {
-    conn.prepare_cached(
-        "SELECT t.id, t.nonspawnable FROM json_each(?1) j JOIN tasks t ON t.id = j.value \
+    /// Returns which of these tasks nothing can spawn, and why.
+    pub(crate) fn nonspawnable_of(&self, ids: &[&TaskId]) -> Result<BTreeMap<TaskId, String>, Error> {
+        self.conn
+            .prepare_cached(
+                "SELECT t.id, t.nonspawnable FROM json_each(?1) j JOIN tasks t ON t.id = j.value \
          WHERE t.nonspawnable IS NOT NULL",
-    )
-    .and_then(|mut statement| {
-        let ids = to_json(&ids).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))?;
-        statement.query_map([ids], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-    })
-    .step("read the tasks")
-}
+            )
+            .and_then(|mut statement| {
+                let ids = to_json(&ids).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))?;
+                statement.query_map([ids], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            })
+            .step("read the tasks")
+    }
 
-pub(crate) fn directories(conn: &Connection) -> Result<Vec<String>, Error> {
-    conn.prepare_cached(
+    pub(crate) fn directories_in_use(&self) -> Result<Vec<String>, Error> {
+        self.conn.prepare_cached(
         "SELECT DISTINCT substr(workspace, 5) FROM tasks WHERE status <> 'archived' AND workspace GLOB 'dir:*'",
     )
     .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
     .step("list the directories in use")
-}
+    }
 
-/// Returns each workspace once that tasks which are not archived name, but for scratch: a walk from one value to the next
-/// through their index.
-pub(crate) fn workplaces(conn: &Connection) -> Result<Vec<String>, Error> {
-    conn.prepare_cached(
-        "WITH RECURSIVE place (name) AS ( \
+    /// Returns each workspace once that tasks which are not archived name, but for scratch: a walk from one value to the next
+    /// through their index.
+    pub(crate) fn workspaces_in_use(&self) -> Result<Vec<String>, Error> {
+        self.conn
+            .prepare_cached(
+                "WITH RECURSIVE place (name) AS ( \
            SELECT min(workspace) FROM tasks WHERE workspace <> 'scratch' AND status <> 'archived' \
            UNION ALL \
            SELECT (SELECT min(workspace) FROM tasks \
                    WHERE workspace <> 'scratch' AND status <> 'archived' AND workspace > place.name) \
            FROM place WHERE place.name IS NOT NULL) \
          SELECT name FROM place WHERE name IS NOT NULL",
-    )
-    .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
-    .step("list the workspaces in use")
-}
+            )
+            .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
+            .step("list the workspaces in use")
+    }
 
-pub(crate) fn archived_worktrees(conn: &Connection, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
-    conn.prepare_cached(&format!(
+    pub(crate) fn archived_worktrees(&self, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
+        self.conn.prepare_cached(&format!(
         "{TASK} WHERE t.status = 'archived' AND t.workspace GLOB 'worktree:*' AND t.id > ?1 ORDER BY t.id LIMIT ?2"
     ))
     .and_then(|mut statement| statement.query_map(params![after, limit], read)?.collect())
     .step("list the worktrees of archived tasks")
-}
+    }
 
-pub(crate) fn uid_taken(conn: &Connection, uid: u32) -> Result<bool, Error> {
-    conn.prepare_cached("SELECT 1 FROM tasks WHERE worker_uid = ?1")
-        .and_then(|mut statement| statement.query_row([uid], |_| Ok(())).optional())
-        .step("look for the uid")
-        .map(|found| found.is_some())
-}
+    pub(crate) fn is_uid_taken(&self, uid: u32) -> Result<bool, Error> {
+        self.conn
+            .prepare_cached("SELECT 1 FROM tasks WHERE worker_uid = ?1")
+            .and_then(|mut statement| statement.query_row([uid], |_| Ok(())).optional())
+            .step("look for the uid")
+            .map(|found| found.is_some())
+    }
 
-pub(crate) fn delete(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
-    conn.execute("DELETE FROM holds WHERE scope = 'task' AND name = ?1", [id]).step("delete its holds")?;
-    conn.execute("DELETE FROM tasks WHERE id = ?1", [id]).step("delete the task").map(|rows| rows == 1)
+    pub(crate) fn delete_task(&self, id: &TaskId) -> Result<bool, Error> {
+        self.conn
+            .execute("DELETE FROM holds WHERE scope = 'task' AND name = ?1", [id])
+            .step("delete its holds")?;
+        self.conn
+            .execute("DELETE FROM tasks WHERE id = ?1", [id])
+            .step("delete the task")
+            .map(|rows| rows == 1)
+    }
 }

@@ -49,21 +49,22 @@ fn full() -> Bench {
                 author: None,
             };
             board.attach(&id, &file, &alice())?;
-            board.conn.execute(
+            board.tx.conn.execute(
                 "INSERT INTO notify_subs (task_id, platform, chat_id, created_at) VALUES (?1, 'p', 'c', 1)",
                 [&child],
             )
             .unwrap();
             board
+                .tx
                 .conn
                 .execute(
                     "INSERT INTO requests (id, caller, reply, created_at) VALUES ('r', 'c', '{}', 1)",
                     [],
                 )
                 .unwrap();
-            board.conn.execute_batch(HOLD).unwrap();
-            crate::store::usage::add(board.conn, crate::RunId(1), crate::Bound::Comments, 1)?;
-            board.conn.execute_batch(DELAY).unwrap();
+            board.tx.conn.execute_batch(HOLD).unwrap();
+            board.tx.add_usage(crate::RunId(1), crate::Bound::Comments, 1)?;
+            board.tx.conn.execute_batch(DELAY).unwrap();
             board.fold_events(crate::Timestamp::from_micros(i64::MAX), 1)?;
             Ok(())
         })
@@ -113,7 +114,7 @@ fn every_table_of_the_schema_comes_through_an_export_and_through_a_backup() {
     // What a host has given out does not go to another one.
     let forget = "UPDATE tasks SET worker_uid = NULL; UPDATE task_runs SET token_hash = NULL";
     from.call(|board| {
-        board.conn.execute_batch(forget).unwrap();
+        board.tx.conn.execute_batch(forget).unwrap();
         Ok(())
     })
     .unwrap();

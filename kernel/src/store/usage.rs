@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::convert::Step as _;
+use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::id::RunId;
 use crate::model::quota::Bound;
@@ -25,46 +26,51 @@ pub(crate) struct Kept {
     pub(crate) events: u64,
 }
 
-/// Adds to what a run has used. Returns how much that is now.
-pub(crate) fn add(conn: &Connection, run: RunId, bound: Bound, more: u64) -> Result<u64, Error> {
-    let more = i64::try_from(more).unwrap_or(i64::MAX);
-    let used: i64 = conn
-        .prepare_cached(
-            "INSERT INTO run_counts (run_id, bound, used) VALUES (?1, ?2, ?3) \
+impl Tx<'_> {
+    /// Adds to what a run has used. Returns how much that is now.
+    pub(crate) fn add_usage(&self, run: RunId, bound: Bound, more: u64) -> Result<u64, Error> {
+        let more = i64::try_from(more).unwrap_or(i64::MAX);
+        let used: i64 = self
+            .conn
+            .prepare_cached(
+                "INSERT INTO run_counts (run_id, bound, used) VALUES (?1, ?2, ?3) \
              ON CONFLICT DO UPDATE SET used = used + excluded.used RETURNING used",
-        )
-        .and_then(|mut statement| {
-            statement.query_row(params![run, bound.as_str(), more], |row| row.get("used"))
-        })
-        .step("count what the run writes")?;
-    Ok(used.unsigned_abs())
-}
+            )
+            .and_then(|mut statement| {
+                statement.query_row(params![run, bound.as_str(), more], |row| row.get("used"))
+            })
+            .step("count what the run writes")?;
+        Ok(used.unsigned_abs())
+    }
 
-/// Forgets what a run has used: it is over.
-pub(crate) fn forget(conn: &Connection, run: RunId) -> Result<(), Error> {
-    conn.prepare_cached("DELETE FROM run_counts WHERE run_id = ?1")
-        .and_then(|mut statement| statement.execute([run]))
-        .step("forget the run's counts")
-        .map(|_| ())
-}
+    /// Forgets what a run has used: it is over.
+    pub(crate) fn forget_usage(&self, run: RunId) -> Result<(), Error> {
+        self.conn
+            .prepare_cached("DELETE FROM run_counts WHERE run_id = ?1")
+            .and_then(|mut statement| statement.execute([run]))
+            .step("forget the run's counts")
+            .map(|_| ())
+    }
 
-/// Returns what a tenant keeps.
-pub(crate) fn of_tenant(conn: &Connection, tenant: &str) -> Result<Kept, Error> {
-    let found = conn
-        .prepare_cached("SELECT entries, bytes, events FROM tenant_counts WHERE tenant = ?1")
-        .and_then(|mut statement| {
-            let count = |row: &rusqlite::Row<'_>, name| {
-                row.get::<_, i64>(name).map(|count| count.max(0).unsigned_abs())
-            };
-            let read = |row: &rusqlite::Row<'_>| {
-                let (entries, bytes, events) =
-                    (count(row, "entries")?, count(row, "bytes")?, count(row, "events")?);
-                Ok(Kept { entries, bytes, events })
-            };
-            statement.query_row([tenant], read).optional()
-        })
-        .step("read what the tenant keeps")?;
-    Ok(found.unwrap_or_default())
+    /// Returns what a tenant keeps.
+    pub(crate) fn kept_by_tenant(&self, tenant: &str) -> Result<Kept, Error> {
+        let found = self
+            .conn
+            .prepare_cached("SELECT entries, bytes, events FROM tenant_counts WHERE tenant = ?1")
+            .and_then(|mut statement| {
+                let count = |row: &rusqlite::Row<'_>, name| {
+                    row.get::<_, i64>(name).map(|count| count.max(0).unsigned_abs())
+                };
+                let read = |row: &rusqlite::Row<'_>| {
+                    let (entries, bytes, events) =
+                        (count(row, "entries")?, count(row, "bytes")?, count(row, "events")?);
+                    Ok(Kept { entries, bytes, events })
+                };
+                statement.query_row([tenant], read).optional()
+            })
+            .step("read what the tenant keeps")?;
+        Ok(found.unwrap_or_default())
+    }
 }
 
 /// Returns how many counts of tenants differ from the rows. Reads every row.

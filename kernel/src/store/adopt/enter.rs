@@ -1,6 +1,6 @@
 //! Where a task stands: the changes that lead there, each an event from which its state can be replayed.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use serde_json::json;
 
 use crate::board::view::View;
@@ -12,8 +12,9 @@ use crate::model::status::{Change, Gate, Intake, State, Then, WasDone};
 use crate::rules::transition::next;
 use crate::store::cells::{Notes, moment, number, text, word};
 use crate::store::convert::Step as _;
-use crate::store::events::{self, NewEvent};
+use crate::store::events::NewEvent;
 use crate::store::peer::PeerRow;
+use crate::store::tx::Tx;
 
 /// The way that leads to where a task stands, in this program's changes, and why it is blocked.
 fn way(
@@ -89,7 +90,7 @@ pub(super) fn is_over(row: &PeerRow) -> bool {
 /// Moves a task to where it stands, and tells so in the log, from which its state can be replayed.
 pub(super) fn enter(
     view: &View<'_>,
-    conn: &Connection,
+    tx: &Tx<'_>,
     id: &TaskId,
     row: &PeerRow,
     actor: &Actor,
@@ -108,19 +109,16 @@ pub(super) fn enter(
             None::<RunId>
         };
         let payload = (at == 0).then(|| json!({ "status": text(row, "status"), "from": "import" }));
-        events::append(
-            conn,
-            &NewEvent {
-                task: Some(id),
-                run,
-                tenant,
-                kind: "imported",
-                payload,
-                change: Some(*change),
-                actor: &actor.label(),
-                now: view.now(),
-            },
-        )?;
+        tx.append_event(&NewEvent {
+            task: Some(id),
+            run,
+            tenant,
+            kind: "imported",
+            payload,
+            change: Some(*change),
+            actor: &actor.label(),
+            now: view.now(),
+        })?;
     }
     let Some(state) = state else { return Ok(()) };
     let work_by = if state == State::Review {
@@ -133,7 +131,7 @@ pub(super) fn enter(
     let kind = if let State::Blocked { kind } = state { Some(kind) } else { None };
     let finished = matches!(state, State::Done | State::Archived { finished: WasDone::Yes });
     let completed = finished.then(|| moment(row, "completed_at").unwrap_or(task.updated_at));
-    conn.execute(
+    tx.conn.execute(
         "UPDATE tasks SET status = ?2, block_kind = ?3, block_reason = ?4, completed_at = ?5, work_by = ?6 WHERE id = ?1",
         params![id, state.status(), kind, why, completed, work_by],
     )

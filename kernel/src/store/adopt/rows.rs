@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use crate::board::NewAttachment;
 use crate::board::view::View;
@@ -12,8 +12,8 @@ use crate::model::id::{AttachmentId, TaskId};
 use crate::model::outcome::Outcome;
 use crate::store::cells::{Notes, moment, moment_or, number, object, owner, profile, text, word};
 use crate::store::convert::Step as _;
-use crate::store::links;
 use crate::store::peer::PeerRow;
+use crate::store::tx::Tx;
 
 /// The limit of a task's runs, or of a run.
 pub(super) fn runtime(row: &PeerRow, notes: &mut Notes) -> Option<i64> {
@@ -30,15 +30,10 @@ pub(super) fn runtime(row: &PeerRow, notes: &mut Notes) -> Option<i64> {
 }
 
 /// Keeps the last sign of life of a task with its newest run, where that has none of its own.
-pub(super) fn heartbeat(
-    conn: &Connection,
-    task: &TaskId,
-    row: &PeerRow,
-    notes: &mut Notes,
-) -> Result<(), Error> {
+pub(super) fn heartbeat(tx: &Tx<'_>, task: &TaskId, row: &PeerRow, notes: &mut Notes) -> Result<(), Error> {
     let Some(at) = moment(row, "last_heartbeat_at") else { return Ok(()) };
     let newest = "SELECT max(id) FROM task_runs WHERE task_id = ?1";
-    let kept = conn
+    let kept = tx.conn
         .prepare_cached(&format!(
             "UPDATE task_runs SET last_heartbeat_at = max(ifnull(last_heartbeat_at, 0), ?2) WHERE id = ({newest})"
         ))
@@ -74,7 +69,7 @@ fn outcome(row: &PeerRow, notes: &mut Notes) -> (&'static str, Outcome, Option<S
 }
 
 pub(super) fn run(
-    conn: &Connection,
+    tx: &Tx<'_>,
     row: &PeerRow,
     known: &BTreeSet<TaskId>,
     now: Timestamp,
@@ -91,7 +86,7 @@ pub(super) fn run(
         ("reclaimed", Outcome::Reclaimed, None)
     };
     let started = moment_or(row, "started_at", now, notes);
-    conn.prepare_cached(
+    tx.conn.prepare_cached(
         "INSERT INTO task_runs (id, task_id, tenant, profile, step_key, status, outcome, holder, summary, error, metadata, \
            started_at, ended_at, last_heartbeat_at, max_runtime_us) \
          SELECT ?1, id, tenant, ?3, ?4, ?5, ?6, 'hand', ?7, ?8, ?9, ?10, ?11, ?12, ?13 FROM tasks WHERE id = ?2",
@@ -118,7 +113,7 @@ pub(super) fn run(
 
 pub(super) fn link(
     view: &View<'_>,
-    conn: &Connection,
+    tx: &Tx<'_>,
     row: &PeerRow,
     (known, given_up): (&BTreeSet<TaskId>, &BTreeSet<TaskId>),
     notes: &mut Notes,
@@ -138,11 +133,11 @@ pub(super) fn link(
         );
         return Ok(false);
     }
-    if links::is_above(conn, &child, &parent)? {
+    if tx.is_above(&child, &parent)? {
         notes.left(row, "links close a circle");
         return Ok(false);
     }
-    let new = links::insert(conn, &parent, &child)?;
+    let new = tx.insert_link(&parent, &child)?;
     if !new {
         notes.left(row, "links occur twice");
     }
@@ -150,7 +145,7 @@ pub(super) fn link(
 }
 
 pub(super) fn comment(
-    conn: &Connection,
+    tx: &Tx<'_>,
     row: &PeerRow,
     known: &BTreeSet<TaskId>,
     now: Timestamp,
@@ -166,7 +161,7 @@ pub(super) fn comment(
         notes
             .changed(row, "authors have control characters or backticks in their names: `?` stands for each");
     }
-    conn.prepare_cached(
+    tx.conn.prepare_cached(
         "INSERT INTO task_comments (id, task_id, author, author_kind, body, created_at) \
          SELECT ?1, id, ?3, CASE WHEN ?3 = assignee OR ?3 IN (SELECT profile FROM task_runs WHERE task_id = ?2) \
            THEN 'worker' ELSE 'person' END, ?4, ?5 FROM tasks WHERE id = ?2",
@@ -185,7 +180,7 @@ pub(super) fn comment(
 }
 
 pub(super) fn event(
-    conn: &Connection,
+    tx: &Tx<'_>,
     row: &PeerRow,
     known: &BTreeSet<TaskId>,
     now: Timestamp,
@@ -195,26 +190,27 @@ pub(super) fn event(
         notes.left(row, "events belong to no task that was taken");
         return Ok(false);
     };
-    conn.prepare_cached(
-        "INSERT INTO task_events (id, task_id, run_id, tenant, kind, payload, created_at) \
+    tx.conn
+        .prepare_cached(
+            "INSERT INTO task_events (id, task_id, run_id, tenant, kind, payload, created_at) \
          SELECT ?1, id, ?3, tenant, ?4, ?5, ?6 FROM tasks WHERE id = ?2",
-    )
-    .and_then(|mut statement| {
-        statement.execute(params![
-            number(row, "id"),
-            task,
-            number(row, "run_id"),
-            kind,
-            object(row, "payload", notes),
-            moment_or(row, "created_at", now, notes)
-        ])
-    })
-    .step("store the event")?;
+        )
+        .and_then(|mut statement| {
+            statement.execute(params![
+                number(row, "id"),
+                task,
+                number(row, "run_id"),
+                kind,
+                object(row, "payload", notes),
+                moment_or(row, "created_at", now, notes)
+            ])
+        })
+        .step("store the event")?;
     Ok(true)
 }
 
 pub(super) fn attachment(
-    conn: &Connection,
+    tx: &Tx<'_>,
     row: &PeerRow,
     (known, files): (&BTreeSet<TaskId>, &BTreeMap<AttachmentId, NewAttachment>),
     now: Timestamp,
@@ -228,7 +224,7 @@ pub(super) fn attachment(
     let Some((id, file)) = number(row, "id").and_then(|id| files.get_key_value(&AttachmentId(id))) else {
         return Ok(false);
     };
-    conn.execute(
+    tx.conn.execute(
         "INSERT INTO task_attachments (id, task_id, filename, content_type, size, uploaded_by, sha256, created_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
@@ -247,7 +243,7 @@ pub(super) fn attachment(
 }
 
 pub(super) fn subscription(
-    conn: &Connection,
+    tx: &Tx<'_>,
     row: &PeerRow,
     known: &BTreeSet<TaskId>,
     now: Timestamp,
@@ -259,7 +255,7 @@ pub(super) fn subscription(
         notes.left(row, "subscriptions belong to no task that was taken");
         return Ok(false);
     };
-    conn.execute(
+    tx.conn.execute(
         "INSERT OR IGNORE INTO notify_subs (task_id, platform, chat_id, thread_id, user_id, notifier_profile, created_at, \
            last_event_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![

@@ -1,0 +1,138 @@
+//! A database and its transactions. Every query of the board is a method of [`Tx`], in the file of its table.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::checkpoint;
+use super::convert::Step as _;
+use super::open::{self, OpenError};
+use crate::model::error::{COMMIT, Error};
+
+/// An open board. One transaction at a time.
+pub(crate) struct Database {
+    conn: Connection,
+}
+
+impl Database {
+    /// Opens a board to write.
+    pub(crate) fn writer(path: &Path) -> Result<Self, OpenError> {
+        Ok(Self { conn: open::writer(path)? })
+    }
+
+    /// Opens a board that cannot be written through what is returned.
+    pub(crate) fn reader(path: &Path) -> Result<Self, OpenError> {
+        Ok(Self { conn: open::reader(path)? })
+    }
+
+    /// Begins to write: nobody else can until the transaction is over.
+    pub(crate) fn write(&self) -> Result<Tx<'_>, Error> {
+        self.conn.execute_batch("BEGIN IMMEDIATE").step("begin a transaction")?;
+        Ok(Tx { conn: &self.conn })
+    }
+
+    /// Begins to read one consistent moment of the board.
+    pub(crate) fn read(&self) -> Result<Tx<'_>, Error> {
+        self.conn.execute_batch("BEGIN").step("begin to read")?;
+        Ok(Tx { conn: &self.conn })
+    }
+
+    /// Returns a number that changes when another connection has committed to the board.
+    pub(crate) fn data_version(&self) -> Result<i64, Error> {
+        self.conn.pragma_query_value(None, "data_version", |row| row.get(0)).step("read the data version")
+    }
+
+    /// Moves a long write-ahead log into the database.
+    pub(crate) fn shorten_log(&self) {
+        checkpoint::when_long(&self.conn);
+    }
+
+    /// Moves the write-ahead log into the database.
+    pub(crate) fn empty_log(&self) {
+        checkpoint::empty(&self.conn);
+    }
+}
+
+/// One transaction. What is not committed is undone when it is dropped.
+pub(crate) struct Tx<'c> {
+    pub(super) conn: &'c Connection,
+}
+
+impl Drop for Tx<'_> {
+    fn drop(&mut self) {
+        drop(self.undo());
+    }
+}
+
+/// A step of a transaction that can be undone by itself. Each kind stands within the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Savepoint {
+    /// One job of a group.
+    Job,
+    /// One task of a job.
+    Step,
+}
+
+impl Tx<'_> {
+    /// Makes what was written durable.
+    pub(crate) fn commit(self) -> Result<(), Error> {
+        self.conn.execute_batch("COMMIT").step(COMMIT)
+    }
+
+    /// Undoes what was written. A transaction that `SQLite` has ended itself is fine too.
+    pub(crate) fn roll_back(self) -> Result<(), Error> {
+        self.undo()
+    }
+
+    fn undo(&self) -> Result<(), Error> {
+        if self.is_over() { Ok(()) } else { self.conn.execute_batch("ROLLBACK").step("roll back") }
+    }
+
+    /// Returns whether `SQLite` has ended the transaction itself, as it does when the disk is full.
+    pub(crate) fn is_over(&self) -> bool {
+        self.conn.is_autocommit()
+    }
+
+    /// Returns how many rows the connection has changed since it was opened.
+    pub(crate) fn changes(&self) -> u64 {
+        self.conn.total_changes()
+    }
+
+    /// Begins a step.
+    pub(crate) fn savepoint(&self, savepoint: Savepoint) -> Result<(), Error> {
+        self.run(
+            match savepoint {
+                Savepoint::Job => "SAVEPOINT job",
+                Savepoint::Step => "SAVEPOINT step",
+            },
+            "begin a step",
+        )
+    }
+
+    /// Keeps what was written since the step began.
+    pub(crate) fn release(&self, savepoint: Savepoint) -> Result<(), Error> {
+        self.run(
+            match savepoint {
+                Savepoint::Job => "RELEASE job",
+                Savepoint::Step => "RELEASE step",
+            },
+            "end a step",
+        )
+    }
+
+    /// Undoes what was written since the step began, and ends it.
+    pub(crate) fn undo_to(&self, savepoint: Savepoint) -> Result<(), Error> {
+        self.run(
+            match savepoint {
+                Savepoint::Job => "ROLLBACK TO job",
+                Savepoint::Step => "ROLLBACK TO step",
+            },
+            "undo a step",
+        )?;
+        self.release(savepoint)
+    }
+
+    fn run(&self, sql: &str, step: &'static str) -> Result<(), Error> {
+        self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute([])).step(step).map(|_| ())
+    }
+}
