@@ -12,7 +12,7 @@ use crate::model::status::{Change, Gate};
 use crate::model::task::{NewTask, Task};
 use crate::model::verdict::{Finding, Question};
 use crate::rules::authority;
-use crate::store::tasks::Field;
+use crate::store::fields::Field;
 
 /// A request tells of so many tasks before; the others are named by `show`.
 const FINDINGS: usize = 20;

@@ -13,7 +13,8 @@ use crate::model::status::{Change, Gate, State, Status, Then, WasDone};
 use crate::model::task::Task;
 use crate::model::verdict::{Blocking, Question};
 use crate::rules::authority;
-use crate::store::tasks::{Field, Standing};
+use crate::store::fields::Field;
+use crate::store::tasks::Standing;
 
 /// The event of a task that goes out of sight.
 pub(super) const ARCHIVED: &str = "archived";

@@ -13,7 +13,7 @@ use crate::model::outcome::Approval;
 use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::authority;
-use crate::store::tasks::Field;
+use crate::store::fields::Field;
 
 /// What to change; what is none stays.
 #[derive(Clone, Debug, Default)]

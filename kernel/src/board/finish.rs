@@ -12,8 +12,9 @@ use crate::model::status::{Change, Then};
 use crate::model::verdict::{Blocking, Verdict};
 use crate::rules::retry::{self, BLOCK_RECURRENCE_LIMIT, Decision, Tally};
 use crate::store::delays::Delay;
+use crate::store::fields::Field;
 use crate::store::runs::Close;
-use crate::store::tasks::{Field, Standing};
+use crate::store::tasks::Standing;
 
 pub(super) const SYSTEM: &str = "system:supervisor";
 /// The signal that nothing outlives (signal(7)).

@@ -19,7 +19,8 @@ use crate::model::task::Task;
 use crate::model::verdict::Blocking;
 use crate::rules::transition::{in_queue, next};
 use crate::store::events::NewEvent;
-use crate::store::tasks::{self, Standing};
+use crate::store::fields::Field;
+use crate::store::tasks::Standing;
 use crate::store::tx::Tx;
 
 mod answer;
@@ -165,7 +166,7 @@ impl<'a> Board<'a> {
         self.tx.append_event(&event).map(|_| ())
     }
 
-    fn set(&self, id: &TaskId, field: &tasks::Field<'_>) -> Result<(), Error> {
+    fn set(&self, id: &TaskId, field: &Field<'_>) -> Result<(), Error> {
         self.tx.set_task_field(id, field, self.now())
     }
 

@@ -15,7 +15,8 @@ use crate::model::verdict::{Destination, Verdict};
 use crate::model::words::words;
 use crate::rules::authority;
 use crate::rules::transition::next;
-use crate::store::tasks::{Field, Standing};
+use crate::store::fields::Field;
+use crate::store::tasks::Standing;
 
 words! {
     /// Whether parents that are not done stand in the way.

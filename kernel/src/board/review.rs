@@ -12,7 +12,8 @@ use crate::model::run::{Holder, Purpose};
 use crate::model::status::{Change, State, Status};
 use crate::model::task::Task;
 use crate::model::verdict::{Handoff, ReviewRequest, Verdict, VerdictKind};
-use crate::store::tasks::{Field, Standing};
+use crate::store::fields::Field;
+use crate::store::tasks::Standing;
 
 impl Board<'_> {
     /// Hands the work on a task to a reviewer: to a profile, or to a person where none is named.

@@ -10,8 +10,8 @@ use crate::model::hold::Target;
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::run::{Holder, Purpose, Run};
 use crate::model::status::{Change, State};
+use crate::store::fields::Field;
 use crate::store::runs::NewRun;
-use crate::store::tasks::Field;
 
 const SYSTEM: &str = "system:supervisor";
 

@@ -18,8 +18,9 @@ use crate::rules::artifact;
 use crate::rules::authority;
 use crate::rules::retry::BLOCK_RECURRENCE_LIMIT;
 use crate::rules::transition::in_queue;
+use crate::store::fields::Field;
 use crate::store::runs::{Close, NewRun};
-use crate::store::tasks::{Field, Standing};
+use crate::store::tasks::Standing;
 
 words! {
     /// When a decision takes effect.

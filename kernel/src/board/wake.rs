@@ -8,7 +8,7 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::outcome::{EndCause, Ending, StopReason};
 use crate::model::status::Status;
-use crate::store::tasks::Field;
+use crate::store::fields::Field;
 
 const SYSTEM: &str = "system:supervisor";
 /// So many tasks are woken in one transaction; the rest is due at once again.

@@ -15,6 +15,7 @@ pub(crate) mod create;
 pub(crate) mod delays;
 pub(crate) mod events;
 pub(crate) mod export;
+pub(crate) mod fields;
 pub(crate) mod folded;
 pub(crate) mod holds;
 pub(crate) mod left;

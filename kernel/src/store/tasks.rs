@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rusqlite::types::Value as Sql;
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::convert::{Columns, Step as _, json, to_json};
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::id::{Profile, RunId, TaskId};
+use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{Approval, BlockKind};
 use crate::model::status::{State, Status, WasDone};
 use crate::model::task::{NewTask, Task};
@@ -358,79 +357,7 @@ impl Tx<'_> {
     }
 }
 
-/// A single column of a task that a rule sets by itself.
-pub(crate) enum Field<'a> {
-    Result(Option<&'a str>),
-    Artifacts(&'a [String]),
-    Assignee(Option<&'a Profile>),
-    Priority(i64),
-    Title(&'a str),
-    Body(Option<&'a str>),
-    NotBefore(Option<Timestamp>),
-    Failures(u32),
-    LastError(Option<&'a str>),
-    Recurrence(Option<BlockKind>, u32),
-    WorkspacePath(&'a str),
-    Branch(&'a str),
-    WorkerUid(u32),
-    Nonspawnable(Option<&'a str>),
-    MaxRetries(Option<u32>),
-    Reviewer(Option<&'a Profile>),
-    WorkBy(&'a str),
-    Approval(Approval),
-    Tenant(&'a crate::model::id::Tenant),
-    MaxRuntime(std::time::Duration),
-    Policy(&'a str),
-    Workspace(&'a str),
-    Skills(&'a [String]),
-}
-
 impl Tx<'_> {
-    pub(crate) fn set_task_field(&self, id: &TaskId, field: &Field<'_>, now: Timestamp) -> Result<(), Error> {
-        let (column, value, extra): (&str, Sql, Option<u32>) = match field {
-            Field::Result(text) => ("result", text.map(str::to_owned).into(), None),
-            Field::Artifacts(list) => ("artifacts", to_json(list)?.into(), None),
-            Field::Assignee(profile) => {
-                ("assignee", profile.map(|profile| profile.as_str().to_owned()).into(), None)
-            }
-            Field::Priority(priority) => ("priority", (*priority).into(), None),
-            Field::Title(text) => ("title", (*text).to_owned().into(), None),
-            Field::Body(text) => ("body", text.map(str::to_owned).into(), None),
-            Field::NotBefore(time) => ("not_before", time.map(Timestamp::as_micros).into(), None),
-            Field::Failures(count) => ("consecutive_failures", i64::from(*count).into(), None),
-            Field::LastError(text) => ("last_failure_error", text.map(str::to_owned).into(), None),
-            Field::Recurrence(kind, count) => {
-                ("last_block_kind", kind.map(|kind| kind.as_str().to_owned()).into(), Some(*count))
-            }
-            Field::WorkspacePath(path) => ("workspace_path", (*path).to_owned().into(), None),
-            Field::Branch(branch) => ("branch_name", (*branch).to_owned().into(), None),
-            Field::WorkerUid(uid) => ("worker_uid", i64::from(*uid).into(), None),
-            Field::Nonspawnable(why) => ("nonspawnable", why.map(str::to_owned).into(), None),
-            Field::Reviewer(profile) => {
-                ("reviewer", profile.map(|profile| profile.as_str().to_owned()).into(), None)
-            }
-            Field::Approval(approval) => ("approval", approval.as_str().to_owned().into(), None),
-            Field::WorkBy(label) => ("work_by", (*label).to_owned().into(), None),
-            Field::Tenant(tenant) => ("tenant", tenant.as_str().to_owned().into(), None),
-            Field::MaxRuntime(limit) => {
-                ("max_runtime_us", i64::try_from(limit.as_micros()).unwrap_or(i64::MAX).into(), None)
-            }
-            Field::Policy(name) => ("policy", (*name).to_owned().into(), None),
-            Field::Workspace(text) => ("workspace", (*text).to_owned().into(), None),
-            Field::Skills(list) => ("skills", to_json(list)?.into(), None),
-            Field::MaxRetries(limit) => ("max_retries", limit.map(i64::from).into(), None),
-        };
-        let sql = format!(
-            "UPDATE tasks SET {column} = ?2, updated_at = ?3, \
-         block_recurrences = coalesce(?4, block_recurrences) WHERE id = ?1"
-        );
-        self.conn
-            .prepare_cached(&sql)
-            .and_then(|mut statement| statement.execute(params![id, value, now, extra]))
-            .step("change the task")
-            .map(|_| ())
-    }
-
     /// Replaces what a person reads on a blocked task.
     pub(crate) fn set_request(&self, id: &TaskId, reason: &str, question: &Question) -> Result<(), Error> {
         self.conn
