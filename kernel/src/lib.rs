@@ -44,15 +44,15 @@ mod testing;
 mod writer_tests;
 
 pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Lack, Published, Sealed, Sweep, Swept, Unswept};
-pub use board::fold::{Folded, Horizon};
 pub use board::replay::Difference;
 pub use board::sight::waiting_count;
-pub use board::view::{Assignee, Candidate, Stats, View};
+pub use board::view::{Assignee, Stats, View};
 pub use board::{
-    Answered, AtWork, Board, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact,
-    NewAttachment, Placement, Reopened, Settled, Start,
+    Answered, AtWork, Board, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact, Placement,
+    Reopened, Settled, Start,
 };
 pub use model::actor::{Actor, ActorKind, RunRef};
+pub use model::candidate::{Accounts, Answer, Candidate, Reach};
 pub use model::clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use model::error::{Error, ErrorCode, StorageKind};
@@ -63,7 +63,9 @@ pub use model::id::{
     TaskId, Tenant,
 };
 pub use model::limits;
-pub use model::note::{Attachment, Comment, Event};
+pub use model::log::{Folded, Horizon};
+pub use model::note::{Attachment, Comment, Event, NewAttachment};
+pub use model::outcome::DEFAULT_FAILURE_LIMIT;
 pub use model::outcome::{
     Approval, ApprovalClass, BlockKind, Denied, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome,
     Siblings, StopReason,
@@ -78,14 +80,13 @@ pub use model::task::{NewTask, Task};
 pub use model::verdict::{
     Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,
 };
+pub use model::waiting::{Waiting, WaitingCode};
 pub use readers::Readers;
-pub use rules::admission::{Accounts, Answer, Reach};
 pub use rules::authority::DEPTH;
 pub use rules::context::{Context, ContextLimits, PlaceOf};
 pub use rules::diagnose::{Diagnosed, Diagnostic, Remedy, Severity};
-pub use rules::retry::{DEFAULT_FAILURE_LIMIT, counts, pause};
+pub use rules::retry::{counts, pause};
 pub use rules::transition::{IllegalChange, next};
-pub use rules::waiting::{Waiting, WaitingCode};
 pub use store::backup::{BackedUp, Existing, Restored, backup_board, restore_board};
 pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};

@@ -6,28 +6,13 @@ use super::Board;
 use super::charge::Cost;
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
-use crate::model::id::{AttachmentId, Digest, TaskId};
+use crate::model::id::{AttachmentId, TaskId};
 use crate::model::limits;
-use crate::model::note::Attachment;
+use crate::model::note::{Attachment, NewAttachment};
 use crate::model::quota::Bound;
 use crate::model::task::Task;
 use crate::rules::authority;
 use crate::store::attachments::Origin;
-
-/// A file to note on a task. Its bytes are durable already.
-#[derive(Clone, Debug)]
-pub struct NewAttachment {
-    /// Its name, without any `/`.
-    pub filename: String,
-    /// Its media type.
-    pub content_type: Option<String>,
-    /// What it holds.
-    pub sha256: Digest,
-    /// Its length in bytes.
-    pub size: u64,
-    /// Who adds it, if somebody else than the caller; a worker's own name stands, whatever it says.
-    pub author: Option<String>,
-}
 
 impl Board<'_> {
     /// Notes a file on a task. A worker attaches to its own task only.

@@ -29,8 +29,10 @@ pub struct Created {
 impl Board<'_> {
     /// Makes a task. A known idempotency key returns the task that it names instead.
     pub fn create(&mut self, mut new: NewTask, actor: &Actor) -> Result<Created, Error> {
-        let run = authority::live_run(self, actor)?.map(|run| run.id);
-        let creator_task = authority::bound_new_task(self, actor, &mut new)?;
+        let run = self.live_run(actor)?;
+        let own = run.as_ref().map(|run| self.expect_task(&run.task_id)).transpose()?;
+        let creator_task = authority::bound_new_task(actor, run.as_ref().zip(own.as_ref()), &mut new)?;
+        let run = run.map(|run| run.id);
         validate(&new)?;
         super::approval::validate(&new, actor)?;
         new.tenant = self.tenant_of(&new, actor)?;

@@ -5,10 +5,11 @@ use serde_json::json;
 
 use super::attach::plain;
 use super::finish::SYSTEM;
-use super::{Board, NewAttachment, Telling, preview};
+use super::{Board, Telling, preview};
 use crate::model::actor::Actor;
 use crate::model::error::{Error, StorageKind};
 use crate::model::id::RunId;
+use crate::model::note::NewAttachment;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Finished, Outcome};
 use crate::model::status::{Change, Then};
 use crate::model::verdict::Blocking;

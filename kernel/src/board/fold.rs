@@ -2,35 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::board::Board;
 use crate::board::view::View;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::id::{EventId, TaskId};
+use crate::model::id::TaskId;
+use crate::model::log::{Folded, Horizon};
 use crate::model::status::State;
 use crate::rules::transition::next;
 use crate::store::events::Step;
-
-/// Where a log starts whose older events were folded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Horizon {
-    /// The last event that is not in the log any more.
-    pub through: EventId,
-    /// When it was folded.
-    pub at: Timestamp,
-}
-
-/// What a step of folding did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Folded {
-    /// How many events are gone.
-    pub events: u64,
-    /// How many bytes of text they had.
-    pub bytes: u64,
-}
 
 impl Board<'_> {
     /// Folds the oldest events, at most `limit` of those before a moment, and removes them. Nothing folded means that

@@ -40,7 +40,7 @@ impl Board<'_> {
     /// within the worker's own tenant; where the lane has no account, the task alone. The worker should end then; its
     /// task is tried again when the limit is over.
     pub fn hold_own(&mut self, reason: &str, until: Timestamp, actor: &Actor) -> Result<Hold, Error> {
-        let Some(run) = authority::live_run(self, actor)? else {
+        let Some(run) = self.live_run(actor)? else {
             return Err(Error::invalid(
                 "hold",
                 "nothing is named",

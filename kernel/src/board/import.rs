@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use super::{Board, NewAttachment};
+use super::Board;
 use crate::blobs::Blobs;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::id::AttachmentId;
+use crate::model::note::NewAttachment;
 use crate::rules::authority;
 use crate::store::adopt;
 use crate::store::export::{self, Imported};

@@ -7,6 +7,7 @@ use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::filter::Filter;
 use crate::model::id::{TaskId, Tenant};
+use crate::model::run::Run;
 use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::authority;
@@ -16,10 +17,16 @@ const WAITING: [Status; 6] =
     [Status::Blocked, Status::Review, Status::Scheduled, Status::Todo, Status::Triage, Status::Ready];
 
 impl View<'_> {
+    /// Refuses a worker whose run has ended. Returns the run of a worker.
+    pub(crate) fn live_run(&self, actor: &Actor) -> Result<Option<Run>, Error> {
+        let Some(reference) = authority::spoken_for(actor)? else { return Ok(None) };
+        authority::live(reference, self.run(reference.run)?).map(Some)
+    }
+
     /// Returns a task as a caller may see it: to a worker whose run has ended, and to one of another tenant, it does
     /// not exist.
     pub fn task_for(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
-        authority::live_run(self, actor)?;
+        self.live_run(actor)?;
         let task = self.expect_task(id)?;
         authority::may_see(actor, &task)?;
         Ok(task)

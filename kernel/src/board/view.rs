@@ -21,9 +21,6 @@ use crate::model::request::Request;
 use crate::model::run::Run;
 use crate::model::status::{Gate, Status};
 use crate::model::task::Task;
-use crate::rules::admission::{self, Accounts, Answer};
-use crate::rules::context::{self, Context, ContextLimits, PlaceOf};
-use crate::rules::waiting::{self, Waiting};
 use crate::store::tx::Tx;
 
 /// Reads of one consistent moment of the board.
@@ -36,25 +33,6 @@ impl fmt::Debug for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("View").finish_non_exhaustive()
     }
-}
-
-/// A task that may be started.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
-    /// The task.
-    pub task: TaskId,
-    /// Who is to work on it.
-    pub assignee: Profile,
-    /// Its tenant.
-    pub tenant: Option<Tenant>,
-    /// Its priority.
-    pub priority: i64,
-    /// Its age.
-    pub created_at: Timestamp,
-    /// Its workspace as it was asked for.
-    pub workspace: String,
-    /// Its policy.
-    pub policy: Option<String>,
 }
 
 /// How many tasks there are.
@@ -295,17 +273,6 @@ impl View<'_> {
         self.tx.last_event()
     }
 
-    /// Offers the tasks that may start, one after the other, until `answer` says that nothing more can or nothing is
-    /// left. The order is that in which they should start: fair turns between tenants (the one with the fewest open runs
-    /// first), then priority, then age. A task in review is among them where a profile is to review it, which then is
-    /// the candidate's assignee. Unassigned tasks and those that somebody holds are not.
-    ///
-    /// What an answer closes is not read: the cost is that of the lanes there are (pairs of tenant and assignee) and of
-    /// the answers, however many tasks wait.
-    pub fn offer(&self, accounts: &Accounts, answer: impl FnMut(&Candidate) -> Answer) -> Result<(), Error> {
-        admission::offer(self, accounts, answer)
-    }
-
     /// Returns how many tasks with an assignee are ready.
     pub fn ready_count(&self) -> Result<u64, Error> {
         self.tx.count_ready()
@@ -371,11 +338,6 @@ impl View<'_> {
         Ok(by_assignee.into_iter().map(|(name, counts)| Assignee { name, counts }).collect())
     }
 
-    /// Returns what the worker of a task is told about it, its files at the paths that `place` tells.
-    pub fn context(&self, id: &TaskId, limits: ContextLimits, place: &PlaceOf<'_>) -> Result<Context, Error> {
-        context::context(self, id, limits, place)
-    }
-
     /// Returns the files that a run of a task may read: those attached to it, and what its parents have handed over.
     pub fn files_of_run(&self, id: &TaskId) -> Result<Vec<Attachment>, Error> {
         let mut files = self.attachments(id)?;
@@ -395,17 +357,6 @@ impl View<'_> {
         // An earlier attempt may have handed over a file of the same name: the last one counts.
         let kept = |path: &String| files.iter().rfind(|file| file.artifact.as_ref() == Some(path)).cloned();
         Ok(task.artifacts.iter().map(|path| (path.clone(), kept(path))).collect())
-    }
-
-    /// Returns what a task waits for, as far as the board knows; none when it could run or is over.
-    pub fn waiting(&self, id: &TaskId) -> Result<Option<Waiting>, Error> {
-        Ok(self.waiting_all(std::slice::from_ref(&self.expect_task(id)?), &Accounts::new())?.pop().flatten())
-    }
-
-    /// Returns what each of these tasks waits for, as far as the board knows, in their order: a few reads for all.
-    /// `accounts` tells which profiles share the limits of an account.
-    pub fn waiting_all(&self, tasks: &[Task], accounts: &Accounts) -> Result<Vec<Option<Waiting>>, Error> {
-        waiting::waiting(self, tasks, accounts)
     }
 
     /// Returns the holds that have not ended, oldest first.

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
+use crate::model::waiting::{Waiting, WaitingCode, brief};
 use crate::model::words::words;
-use crate::rules::waiting::{Waiting, WaitingCode, brief};
 
 words! {
     /// Why something is held.

@@ -72,3 +72,18 @@ pub struct Attachment {
     /// The path under which its run declared it as a part of its result.
     pub artifact: Option<String>,
 }
+
+/// A file to note on a task. Its bytes are durable already.
+#[derive(Clone, Debug)]
+pub struct NewAttachment {
+    /// Its name, without any `/`.
+    pub filename: String,
+    /// Its media type.
+    pub content_type: Option<String>,
+    /// What it holds.
+    pub sha256: Digest,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Who adds it, if somebody else than the caller; a worker's own name stands, whatever it says.
+    pub author: Option<String>,
+}

@@ -8,6 +8,9 @@ use crate::model::id::{RunId, TaskId};
 use crate::model::status::{Status, Then};
 use crate::model::words::words;
 
+/// How many counted failures in a row block a task, unless it or its dispatcher says otherwise.
+pub const DEFAULT_FAILURE_LIMIT: u32 = 5;
+
 words! {
     /// How a run ended.
     "outcome"
@@ -314,7 +317,7 @@ impl Ending {
             usage: None,
             stderr_tail: None,
             denied: None,
-            failure_limit: crate::rules::retry::DEFAULT_FAILURE_LIMIT,
+            failure_limit: DEFAULT_FAILURE_LIMIT,
             siblings: Siblings::Hold,
             ended_at: None,
         }

@@ -10,7 +10,7 @@ use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::outcome::{Approval, ApprovalClass, BlockKind};
 use crate::model::status::{Intake, Status};
 use crate::model::verdict::Question;
-use crate::rules::waiting::Waiting;
+use crate::model::waiting::Waiting;
 
 /// What a new task is made of.
 #[derive(Clone, Debug)]

@@ -3,63 +3,67 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::board::view::{Candidate, View};
+use crate::model::candidate::{Accounts, Answer, Candidate, Reach, Source};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::hold::{HoldScope, Stance, Within};
-use crate::model::id::{Profile, TaskId};
-use crate::store::queue::Source;
+use crate::model::hold::{Hold, HoldScope, Stance, Within};
+use crate::model::id::TaskId;
 
 /// How many candidates of one source are read at once. Most looks need one or two.
 const PAGE: usize = 16;
 
-/// What the caller says of a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It starts.
-    Taken,
-    /// It cannot start now, and neither can what the reason reaches.
-    Left(Reach),
-}
-
-/// How far the reason reaches that keeps a task from starting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// This task.
-    Task,
-    /// The tasks of its tenant and assignee that need the same directory or repository; for one that needs none, all
-    /// those of its tenant and assignee that need none.
-    Line,
-    /// The tasks of its assignee.
-    Profile,
-    /// The tasks of its tenant.
-    Tenant,
-    /// Every task.
-    Everything,
-}
-
-/// The account of each profile that has one.
-pub type Accounts = BTreeMap<Profile, String>;
-
 type Order = (Reverse<i64>, Timestamp, TaskId);
 
+/// What is on offer at a moment, beside the candidates themselves.
+pub(crate) struct Offer<'a> {
+    /// The holds that have not ended.
+    pub(crate) holds: Vec<Hold>,
+    /// The pairs of tenant and assignee with ready tasks.
+    pub(crate) ready: Vec<Lane>,
+    /// The pairs of tenant and reviewer with tasks in review.
+    pub(crate) reviews: Vec<Lane>,
+    /// The open runs of each tenant.
+    pub(crate) running: Vec<(String, u32)>,
+    /// The account of each profile that has one.
+    pub(crate) accounts: &'a Accounts,
+    /// The time.
+    pub(crate) now: Timestamp,
+}
+
+/// A tenant and a profile.
+pub(crate) type Lane = (String, String);
+
+/// Reads the candidates of a lane's source that follow one of them, at most as many as it says.
+pub(crate) type ReadPage<'a> =
+    dyn FnMut(&Lane, &Source, Option<&Candidate>, usize) -> Result<Vec<Candidate>, Error> + 'a;
+
+/// Offers candidates in the order in which they should start, until nothing more can.
 pub(crate) fn offer(
-    view: &View<'_>,
-    accounts: &Accounts,
+    on: Offer<'_>,
+    read: &mut ReadPage<'_>,
     mut answer: impl FnMut(&Candidate) -> Answer,
 ) -> Result<(), Error> {
-    let holds = Closed::read(view)?;
-    let mut tenants = lanes(view, &holds, accounts)?;
-    if tenants.is_empty() {
-        return Ok(());
+    let holds = Closed::of(on.holds, on.now);
+    let mut tenants: BTreeMap<String, TenantQueue> = BTreeMap::new();
+    let mut add = |lane: &Lane, sources: &[Source]| {
+        if !holds.lane(&lane.0, &lane.1, on.accounts) {
+            let queue = tenants.entry(lane.0.clone()).or_default();
+            queue.sources.extend(sources.iter().map(|source| Stream::new(lane, source.clone())));
+        }
+    };
+    for lane in &on.ready {
+        add(lane, &[Source::Line(String::new()), Source::Heads]);
     }
-    for (tenant, load) in view.tx.open_runs_by_tenant()? {
+    for lane in &on.reviews {
+        add(lane, &[Source::Reviews]);
+    }
+    for (tenant, load) in on.running {
         if let Some(queue) = tenants.get_mut(&tenant) {
             queue.load = load;
         }
     }
     for queue in tenants.values_mut() {
-        queue.find_next(view)?;
+        queue.find_next(read)?;
     }
     loop {
         let turns =
@@ -77,8 +81,8 @@ pub(crate) fn offer(
             Answer::Left(Reach::Line) => queue.close(source, &candidate),
             Answer::Left(Reach::Profile) => {
                 for queue in tenants.values_mut() {
-                    queue.sources.retain(|source| source.profile != candidate.assignee.as_str());
-                    queue.find_next(view)?;
+                    queue.sources.retain(|source| source.lane.1 != candidate.assignee.as_str());
+                    queue.find_next(read)?;
                 }
                 continue;
             }
@@ -88,34 +92,8 @@ pub(crate) fn offer(
             }
             Answer::Left(Reach::Everything) => return Ok(()),
         }
-        queue.find_next(view)?;
+        queue.find_next(read)?;
     }
-}
-
-/// Finds the sources of every tenant. Reads one row for each lane.
-fn lanes(
-    view: &View<'_>,
-    holds: &Closed,
-    accounts: &Accounts,
-) -> Result<BTreeMap<String, TenantQueue>, Error> {
-    let mut tenants: BTreeMap<String, TenantQueue> = BTreeMap::new();
-    let mut add = |lane: (String, String), sources: &[Source]| {
-        if !holds.lane(&lane.0, &lane.1, accounts) {
-            let queue = tenants.entry(lane.0.clone()).or_default();
-            queue.sources.extend(sources.iter().map(|source| Stream::new(&lane, source.clone())));
-        }
-    };
-    let mut after = (String::new(), String::new());
-    while let Some(lane) = view.tx.next_ready_lane((&after.0, &after.1))? {
-        after.clone_from(&lane);
-        add(lane, &[Source::Line(String::new()), Source::Heads]);
-    }
-    after = (String::new(), String::new());
-    while let Some(lane) = view.tx.next_review_lane((&after.0, &after.1))? {
-        after.clone_from(&lane);
-        add(lane, &[Source::Reviews]);
-    }
-    Ok(tenants)
 }
 
 /// What a tenant has to do.
@@ -129,9 +107,9 @@ struct TenantQueue {
 }
 
 impl TenantQueue {
-    fn find_next(&mut self, view: &View<'_>) -> Result<(), Error> {
+    fn find_next(&mut self, read: &mut ReadPage<'_>) -> Result<(), Error> {
         for source in &mut self.sources {
-            source.fill(view)?;
+            source.fill(read)?;
         }
         self.sources.retain(|source| !source.waiting.is_empty());
         let firsts = self.sources.iter().enumerate();
@@ -149,7 +127,7 @@ impl TenantQueue {
     fn pass(&mut self, at: usize, candidate: &Candidate) {
         let Some(source) = self.sources.get(at) else { return };
         if source.source == Source::Heads {
-            let lane = (source.tenant.clone(), source.profile.clone());
+            let lane = source.lane.clone();
             let behind = Source::Line(candidate.workspace.clone());
             self.sources.push(Stream { after: Some(candidate.clone()), ..Stream::new(&lane, behind) });
         }
@@ -171,8 +149,7 @@ impl TenantQueue {
 
 /// The candidates of one source, read page by page.
 struct Stream {
-    tenant: String,
-    profile: String,
+    lane: Lane,
     source: Source,
     waiting: VecDeque<Candidate>,
     /// The last one that was read.
@@ -183,10 +160,9 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(lane: &(String, String), source: Source) -> Self {
+    fn new(lane: &Lane, source: Source) -> Self {
         Self {
-            tenant: lane.0.clone(),
-            profile: lane.1.clone(),
+            lane: lane.clone(),
             source,
             waiting: VecDeque::new(),
             after: None,
@@ -201,11 +177,9 @@ impl Stream {
     }
 
     /// Reads on where nothing is left of the last page.
-    fn fill(&mut self, view: &View<'_>) -> Result<(), Error> {
+    fn fill(&mut self, read: &mut ReadPage<'_>) -> Result<(), Error> {
         while self.waiting.is_empty() && !self.ended {
-            let lane = (self.tenant.as_str(), self.profile.as_str());
-            let page =
-                view.tx.page_of_candidates(lane, &self.source, self.after.as_ref(), PAGE, view.now())?;
+            let page = read(&self.lane, &self.source, self.after.as_ref(), PAGE)?;
             self.ended = page.len() < PAGE;
             if let Some(last) = page.last() {
                 self.after = Some(last.clone());
@@ -226,10 +200,10 @@ struct Closed {
 }
 
 impl Closed {
-    fn read(view: &View<'_>) -> Result<Self, Error> {
+    fn of(holds: Vec<Hold>, now: Timestamp) -> Self {
         let mut closed = Closed::default();
-        for hold in view.holds()? {
-            if hold.stance(view.now()) == Stance::Closed {
+        for hold in holds {
+            if hold.stance(now) == Stance::Closed {
                 match hold.scope {
                     HoldScope::Task => drop(closed.tasks.insert(hold.name)),
                     HoldScope::Profile => drop(closed.profiles.insert(hold.name)),
@@ -238,7 +212,7 @@ impl Closed {
                 }
             }
         }
-        Ok(closed)
+        closed
     }
 
     fn lane(&self, tenant: &str, profile: &str, accounts: &Accounts) -> bool {

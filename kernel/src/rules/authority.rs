@@ -1,6 +1,5 @@
 //! What a worker may do: its own run, and its own tenant within its mission.
 
-use crate::board::view::View;
 use crate::model::actor::{Actor, ActorKind, RunRef};
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
@@ -17,13 +16,14 @@ pub(crate) fn may_see(actor: &Actor, task: &Task) -> Result<(), Error> {
     if limited && actor.tenant != task.tenant { Err(Error::missing("task", &task.id)) } else { Ok(()) }
 }
 
+/// Returns the run that a worker speaks for; none for any other caller.
+pub(crate) fn spoken_for(actor: &Actor) -> Result<Option<&RunRef>, Error> {
+    if actor.kind == ActorKind::Worker { worker_run(actor).map(Some) } else { Ok(None) }
+}
+
 /// Refuses a worker whose run has ended. Returns its run.
-pub(crate) fn live_run(view: &View<'_>, actor: &Actor) -> Result<Option<Run>, Error> {
-    if actor.kind != ActorKind::Worker {
-        return Ok(None);
-    }
-    let reference = worker_run(actor)?;
-    match view.run(reference.run)? {
+pub(crate) fn live(reference: &RunRef, run: Option<Run>) -> Result<Run, Error> {
+    match run {
         Some(run) if run.ended_at.is_none() && run.task_id == reference.task => match run.stop_reason {
             Some(StopReason::Reclaimed | StopReason::Cancelled | StopReason::Kill) => Err(Error::forbidden(
                 format!(
@@ -32,7 +32,7 @@ pub(crate) fn live_run(view: &View<'_>, actor: &Actor) -> Result<Option<Run>, Er
                 ),
                 "stop working",
             )),
-            Some(StopReason::Verdict | StopReason::Preempted | StopReason::Stalled) | None => Ok(Some(run)),
+            Some(StopReason::Verdict | StopReason::Preempted | StopReason::Stalled) | None => Ok(run),
         },
         Some(_) | None => Err(Error::forbidden(
             format!("run {} of {} has ended: its token is good for nothing", reference.run, reference.task),
@@ -91,21 +91,19 @@ pub(crate) fn may_link(actor: &Actor, child: &Task) -> Result<(), Error> {
     }
 }
 
-/// Limits what a worker's new task may have, and marks where it comes from.
+/// Limits what a new task may have, by the run and the task of the worker that makes it, and marks where it comes from.
 pub(crate) fn bound_new_task(
-    view: &View<'_>,
     actor: &Actor,
+    own: Option<(&Run, &Task)>,
     new: &mut NewTask,
 ) -> Result<Option<TaskId>, Error> {
-    if actor.kind != ActorKind::Worker {
+    let Some((run, own)) = own else {
         if let Some(only) = &actor.tenant {
             tenant_matches(only, new.tenant.as_ref())?;
             new.tenant = Some(only.clone());
         }
         return Ok(None);
-    }
-    let reference = worker_run(actor)?;
-    let own = view.expect_task(&reference.task)?;
+    };
     if let (Some(wanted), own_tenant) = (&new.tenant, &own.tenant)
         && Some(wanted) != own_tenant.as_ref()
     {
@@ -125,7 +123,7 @@ pub(crate) fn bound_new_task(
         ));
     }
     // The policy that the run really has, not only one that its task names: another lane's default may be wider.
-    let policy = view.run(reference.run)?.and_then(|run| run.policy).or_else(|| own.policy.clone());
+    let policy = run.policy.as_ref().or(own.policy.as_ref()).cloned();
     if new.policy.is_some() && new.policy != policy {
         return Err(Error::forbidden(
             "a worker's task may have no other policy than its own",
@@ -143,9 +141,9 @@ pub(crate) fn bound_new_task(
     if new.mission.is_none() {
         new.mission.clone_from(&own.mission);
     }
-    new.session_id = new.session_id.take().or(own.session_id);
+    new.session_id = new.session_id.take().or_else(|| own.session_id.clone());
     new.created_by = Some(actor.name.clone());
-    Ok(Some(own.id))
+    Ok(Some(own.id.clone()))
 }
 
 fn tenant_matches(only: &Tenant, wanted: Option<&Tenant>) -> Result<(), Error> {

@@ -6,16 +6,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::board::view::View;
 use crate::model::clock::Timestamp;
-use crate::model::error::Error;
-use crate::model::filter::EventFilter;
-use crate::model::hold::HoldScope;
+use crate::model::hold::{Hold, HoldScope};
 use crate::model::id::{Profile, RunId, TaskId};
+use crate::model::note::Event;
 use crate::model::outcome::{Denied, Outcome};
+use crate::model::run::Run;
 use crate::model::status::Status;
+use crate::model::suspect::Suspect;
 use crate::model::words::words;
-use crate::store::suspects::Suspect;
 
 /// A ready task that nobody has claimed for so long is stranded; twice that is an error, six times is critical.
 const STRANDED: Duration = Duration::from_mins(30);
@@ -29,7 +28,7 @@ const REPEATED: u32 = 2;
 const OVERDUE: Duration = Duration::from_mins(5);
 
 /// The events of runs that failed.
-const ENDINGS: [&str; 3] = ["crashed", "spawn_failed", "protocol_violation"];
+pub(crate) const ENDINGS: [&str; 3] = ["crashed", "spawn_failed", "protocol_violation"];
 
 words! {
     /// How bad it is.
@@ -97,53 +96,58 @@ pub struct Diagnosed {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl View<'_> {
-    /// Returns the tasks that something is wrong about, the worst first, by id among equals: of one task, or of all.
-    pub fn diagnose(&self, task: Option<&TaskId>) -> Result<Vec<Diagnosed>, Error> {
-        let mut found = Vec::new();
-        for suspect in self.tx.suspects(task, self.now())? {
-            let mut diagnostics = Vec::new();
-            diagnostics.extend(self.denied(&suspect)?);
-            diagnostics.extend(self.failing(&suspect)?);
-            diagnostics.extend(self.crashing(&suspect)?);
-            diagnostics.extend(self.forgotten(&suspect));
-            diagnostics.extend(self.cycling(&suspect)?);
-            diagnostics.extend(self.stranded(&suspect)?);
-            diagnostics.extend(self.overdue(&suspect));
-            if diagnostics.is_empty() {
-                continue;
-            }
-            diagnostics.sort_by_key(|one| std::cmp::Reverse(one.severity));
-            let Suspect { id: task_id, title, status, assignee, .. } = suspect;
-            found.push(Diagnosed { task_id, title, status, assignee, diagnostics });
-        }
-        found.sort_by_key(|one| {
-            (one.diagnostics.first().map(|worst| std::cmp::Reverse(worst.severity)), one.task_id.clone())
-        });
-        Ok(found)
+/// What the board knows of a suspect.
+pub(crate) struct Facts<'a> {
+    /// The task.
+    pub(crate) suspect: &'a Suspect,
+    /// The last end of a run of it that failed; read where it has failed.
+    pub(crate) ending: Option<Event>,
+    /// Its runs, oldest first; read where [`is_failing`].
+    pub(crate) runs: Vec<Run>,
+    /// The events that unblocked it; read where it was blocked.
+    pub(crate) unblocked: Vec<Event>,
+    /// The holds that have not ended.
+    pub(crate) holds: &'a [Hold],
+    /// The time.
+    pub(crate) now: Timestamp,
+}
+
+/// Returns whether a task has failed often enough for its runs to be looked at.
+pub(crate) fn is_failing(suspect: &Suspect) -> bool {
+    suspect.failures >= REPEATED
+}
+
+impl Facts<'_> {
+    /// Returns what is wrong about the task, the worst first.
+    pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
+        let found = [
+            self.denied(),
+            self.failing(),
+            self.crashing(),
+            self.forgotten(),
+            self.cycling(),
+            self.stranded(),
+            self.overdue(),
+        ];
+        let mut found: Vec<Diagnostic> = found.into_iter().flatten().collect();
+        found.sort_by_key(|one| std::cmp::Reverse(one.severity));
+        found
     }
 
     /// The first failure tells: what a sandbox denies once it denies again.
-    fn denied(&self, suspect: &Suspect) -> Result<Option<Diagnostic>, Error> {
+    fn denied(&self) -> Option<Diagnostic> {
+        let suspect = self.suspect;
         if suspect.failures == 0 {
-            return Ok(None);
+            return None;
         }
-        let filter = EventFilter {
-            task: Some(suspect.id.clone()),
-            kinds: ENDINGS.map(str::to_owned).to_vec(),
-            limit: 1,
-            newest_first: true,
-            ..EventFilter::default()
-        };
-        let told = |event: &crate::Event| {
+        let told = |event: &Event| {
             let denied = event.payload.as_ref()?.get(Denied::KEY)?;
             serde_json::from_value::<Denied>(denied.clone()).ok()
         };
-        let events = self.events(&filter)?;
-        let last = events.last().and_then(|event| Some((event, told(event)?)));
-        let Some((event, Denied { policy, act, line, text })) = last else { return Ok(None) };
+        let last = self.ending.as_ref().and_then(|event| Some((event, told(event)?)));
+        let Some((event, Denied { policy, act, line, text })) = last else { return None };
         let (id, at) = (&suspect.id, event.created_at);
-        Ok(Some(Diagnostic {
+        Some(Diagnostic {
             kind: "sandbox_denied".to_owned(),
             severity: Severity::Error,
             title: format!("its sandbox denied {act}"),
@@ -154,17 +158,18 @@ impl View<'_> {
             count: suspect.failures,
             run_id: event.run_id,
             data: json!({ "policy": policy, "act": act, "line": line }),
-        }))
+        })
     }
 
-    fn failing(&self, suspect: &Suspect) -> Result<Option<Diagnostic>, Error> {
-        if suspect.failures < REPEATED {
-            return Ok(None);
+    fn failing(&self) -> Option<Diagnostic> {
+        let suspect = self.suspect;
+        if !is_failing(suspect) {
+            return None;
         }
-        let runs = self.runs(&suspect.id)?;
+        let runs = &self.runs;
         let failed = runs.iter().rev().filter(|run| run.outcome.is_some_and(crate::rules::retry::counts));
         let failed: Vec<_> = failed.take(usize::try_from(suspect.failures).unwrap_or(usize::MAX)).collect();
-        let ended = |run: &crate::Run| run.ended_at.unwrap_or(run.started_at);
+        let ended = |run: &Run| run.ended_at.unwrap_or(run.started_at);
         let (last, first) = (failed.first(), failed.last());
         let id = &suspect.id;
         let gave_up = suspect.status == Status::Blocked;
@@ -172,7 +177,7 @@ impl View<'_> {
         if gave_up {
             actions.push(command("try it again", &format!("supervisor unblock {id}")));
         }
-        Ok(Some(Diagnostic {
+        Some(Diagnostic {
             kind: "repeated_failures".to_owned(),
             severity: if gave_up { Severity::Critical } else { Severity::Error },
             title: format!("failed {} times in a row", suspect.failures),
@@ -183,23 +188,24 @@ impl View<'_> {
             count: suspect.failures,
             run_id: last.map(|run| run.id),
             data: json!({ "consecutive_failures": suspect.failures, "gave_up": gave_up }),
-        }))
+        })
     }
 
-    fn crashing(&self, suspect: &Suspect) -> Result<Option<Diagnostic>, Error> {
-        if suspect.failures < REPEATED {
-            return Ok(None);
+    fn crashing(&self) -> Option<Diagnostic> {
+        let suspect = self.suspect;
+        if !is_failing(suspect) {
+            return None;
         }
-        let runs = self.runs(&suspect.id)?;
+        let runs = &self.runs;
         let over = runs.iter().rev().filter(|run| run.ended_at.is_some());
         let crashes: Vec<_> = over.take_while(|run| run.outcome == Some(Outcome::Crashed)).collect();
-        let (Some(last), Some(first)) = (crashes.first(), crashes.last()) else { return Ok(None) };
+        let (Some(last), Some(first)) = (crashes.first(), crashes.last()) else { return None };
         let count = u32::try_from(crashes.len()).unwrap_or(u32::MAX);
         if count < REPEATED {
-            return Ok(None);
+            return None;
         }
         let id = &suspect.id;
-        Ok(Some(Diagnostic {
+        Some(Diagnostic {
             kind: "repeated_crashes".to_owned(),
             severity: Severity::Error,
             title: format!("its worker crashed {count} times in a row"),
@@ -213,11 +219,12 @@ impl View<'_> {
             count,
             run_id: Some(last.id),
             data: json!({ "exit_code": last.exit_code, "signal": last.signal }),
-        }))
+        })
     }
 
-    fn forgotten(&self, suspect: &Suspect) -> Option<Diagnostic> {
-        let age = self.now().since(suspect.since);
+    fn forgotten(&self) -> Option<Diagnostic> {
+        let suspect = self.suspect;
+        let age = self.now.since(suspect.since);
         if suspect.status != Status::Blocked || age < FORGOTTEN {
             return None;
         }
@@ -230,20 +237,19 @@ impl View<'_> {
                 command("see what it waits for", &format!("supervisor show {id}")),
                 command("let it go on", &format!("supervisor unblock {id}")),
             ]),
-            ..self.lasting("stuck_in_blocked", suspect, json!({ "age_seconds": age.as_secs() }))
+            ..self.lasting("stuck_in_blocked", json!({ "age_seconds": age.as_secs() }))
         })
     }
 
-    fn cycling(&self, suspect: &Suspect) -> Result<Option<Diagnostic>, Error> {
-        let kinds = vec!["unblocked".to_owned()];
-        let filter = EventFilter { task: Some(suspect.id.clone()), kinds, ..EventFilter::default() };
-        let events = if suspect.was_blocked { self.events(&filter)? } else { Vec::new() };
-        let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(None) };
+    fn cycling(&self) -> Option<Diagnostic> {
+        let suspect = self.suspect;
+        let events = &self.unblocked;
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return None };
         if events.len() < CYCLES {
-            return Ok(None);
+            return None;
         }
         let id = &suspect.id;
-        Ok(Some(Diagnostic {
+        Some(Diagnostic {
             kind: "block_unblock_cycling".to_owned(),
             severity: Severity::Warning,
             title: format!("unblocked {} times", events.len()),
@@ -255,22 +261,23 @@ impl View<'_> {
             count: u32::try_from(events.len()).unwrap_or(u32::MAX),
             run_id: None,
             data: json!({}),
-        }))
+        })
     }
 
-    fn stranded(&self, suspect: &Suspect) -> Result<Option<Diagnostic>, Error> {
-        let age = self.now().since(suspect.since);
+    fn stranded(&self) -> Option<Diagnostic> {
+        let suspect = self.suspect;
+        let age = self.now.since(suspect.since);
         if suspect.status != Status::Ready || age < STRANDED {
-            return Ok(None);
+            return None;
         }
         // What somebody holds back on purpose is not stranded.
-        let held = self.holds()?.into_iter().any(|hold| {
+        let held = self.holds.iter().any(|hold| {
             let profile = suspect.assignee.as_ref().map(Profile::as_str);
             (hold.scope == HoldScope::Task && hold.name == suspect.id.as_str())
                 || (hold.scope == HoldScope::Profile && Some(hold.name.as_str()) == profile)
         });
         if held {
-            return Ok(None);
+            return None;
         }
         let id = &suspect.id;
         let severity = match age {
@@ -288,19 +295,20 @@ impl View<'_> {
             actions
                 .insert(0, command("give it to the lane `shell`", &format!("supervisor assign {id} shell")));
         }
-        Ok(Some(Diagnostic {
+        Some(Diagnostic {
             severity,
             title: format!("ready for {} min, and nobody takes it", age.as_secs() / 60),
             detail,
             actions: suggest(actions),
-            ..self.lasting("stranded_in_ready", suspect, json!({ "age_seconds": age.as_secs() }))
-        }))
+            ..self.lasting("stranded_in_ready", json!({ "age_seconds": age.as_secs() }))
+        })
     }
 
-    fn overdue(&self, suspect: &Suspect) -> Option<Diagnostic> {
+    fn overdue(&self) -> Option<Diagnostic> {
+        let suspect = self.suspect;
         let at = suspect.not_before.filter(|_| suspect.status == Status::Scheduled)?;
-        let late = self.now().since(at);
-        if at > self.now() || late < OVERDUE {
+        let late = self.now.since(at);
+        if at > self.now || late < OVERDUE {
             return None;
         }
         Some(Diagnostic {
@@ -309,12 +317,13 @@ impl View<'_> {
             detail: "a daemon wakes what is due; none does".to_owned(),
             actions: suggest(vec![command("see whether one runs", "supervisor status")]),
             first_seen_at: at,
-            ..self.lasting("overdue", suspect, json!({ "late_seconds": late.as_secs() }))
+            ..self.lasting("overdue", json!({ "late_seconds": late.as_secs() }))
         })
     }
 
     /// A state of a task that lasts since its last transition.
-    fn lasting(&self, kind: &str, suspect: &Suspect, data: Value) -> Diagnostic {
+    fn lasting(&self, kind: &str, data: Value) -> Diagnostic {
+        let suspect = self.suspect;
         Diagnostic {
             kind: kind.to_owned(),
             severity: Severity::Warning,
@@ -322,7 +331,7 @@ impl View<'_> {
             detail: String::new(),
             actions: Vec::new(),
             first_seen_at: suspect.since,
-            last_seen_at: self.now(),
+            last_seen_at: self.now,
             count: 1,
             run_id: None,
             data,

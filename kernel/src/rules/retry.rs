@@ -7,9 +7,6 @@ use crate::model::outcome::{BlockKind, EndCause, Ending, Fault, OnCleanExit, Out
 use crate::model::status::{Gate, Then, WasDone};
 use crate::model::verdict::{Destination, Handoff, Verdict};
 
-/// How many counted failures in a row block a task, unless it or its dispatcher says otherwise.
-pub const DEFAULT_FAILURE_LIMIT: u32 = 5;
-
 /// The first failure is tried again at once; from the second on the pause doubles from here.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// No pause is longer.

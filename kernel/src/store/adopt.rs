@@ -19,12 +19,12 @@ use super::convert::Step as _;
 use super::export::{refuse_orphans, require_empty};
 use super::peer::{Adopted, PeerBoard, PeerRow};
 use super::tx::Tx;
-use crate::board::NewAttachment;
 use crate::board::view::View;
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{AttachmentId, TaskId, Tenant};
+use crate::model::note::NewAttachment;
 
 pub(crate) fn adopt(
     view: &View<'_>,

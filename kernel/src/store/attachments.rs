@@ -25,7 +25,7 @@ impl Tx<'_> {
     pub(crate) fn insert_attachment(
         &self,
         task: &TaskId,
-        file: &crate::board::NewAttachment,
+        file: &crate::model::note::NewAttachment,
         origin: &Origin<'_>,
         now: Timestamp,
     ) -> Result<AttachmentId, Error> {

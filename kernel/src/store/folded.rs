@@ -5,10 +5,10 @@ use rusqlite::{OptionalExtension as _, params};
 use super::convert::{Step as _, json, to_json};
 use super::events::Step;
 use super::tx::Tx;
-use crate::board::fold::Horizon;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{EventId, TaskId};
+use crate::model::log::Horizon;
 use crate::model::status::State;
 
 impl Tx<'_> {

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::convert::{Step as _, text_or_none};
 use super::tx::Tx;
-use crate::board::view::Candidate;
+use crate::model::candidate::{Candidate, Source};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId, Tenant};
@@ -35,17 +35,6 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
         workspace: row.get("workspace")?,
         policy: row.get("policy")?,
     })
-}
-
-/// Where candidates of one lane come from, each in the order in which they should start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// The ready tasks of a line; of those that are in none for the empty one.
-    Line(String),
-    /// The first ready task of each line.
-    Heads,
-    /// What a profile is to review.
-    Reviews,
 }
 
 impl Tx<'_> {

@@ -6,27 +6,11 @@ use super::convert::Step as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::id::{Profile, TaskId};
-use crate::model::status::Status;
+use crate::model::id::TaskId;
+use crate::model::suspect::Suspect;
 
 /// So many are looked at.
 const MOST: u32 = 10_000;
-
-/// A task that something may be wrong about.
-pub(crate) struct Suspect {
-    pub(crate) id: TaskId,
-    pub(crate) title: String,
-    pub(crate) status: Status,
-    pub(crate) assignee: Option<Profile>,
-    pub(crate) failures: u32,
-    pub(crate) error: Option<String>,
-    pub(crate) block_reason: Option<String>,
-    pub(crate) nonspawnable: Option<String>,
-    pub(crate) not_before: Option<Timestamp>,
-    pub(crate) was_blocked: bool,
-    /// When it came to stand where it stands.
-    pub(crate) since: Timestamp,
-}
 
 impl Tx<'_> {
     /// Lists them: one, or all.

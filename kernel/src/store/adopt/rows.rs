@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::params;
 
-use crate::board::NewAttachment;
 use crate::board::view::View;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{AttachmentId, TaskId};
+use crate::model::note::NewAttachment;
 use crate::model::outcome::Outcome;
 use crate::store::cells::{Notes, moment, moment_or, number, object, owner, profile, text, word};
 use crate::store::convert::Step as _;

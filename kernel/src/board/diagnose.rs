@@ -1,0 +1,50 @@
+//! What is wrong on a board, read from it.
+
+use super::view::View;
+use crate::model::error::Error;
+use crate::model::filter::EventFilter;
+use crate::model::hold::Hold;
+use crate::model::id::TaskId;
+use crate::model::note::Event;
+use crate::model::suspect::Suspect;
+use crate::rules::diagnose::{Diagnosed, ENDINGS, Facts, is_failing};
+
+impl View<'_> {
+    /// Returns the tasks that something is wrong about, the worst first, by id among equals: of one task, or of all.
+    pub fn diagnose(&self, task: Option<&TaskId>) -> Result<Vec<Diagnosed>, Error> {
+        let holds = self.holds()?;
+        let mut found = Vec::new();
+        for suspect in self.tx.suspects(task, self.now())? {
+            let diagnostics = self.facts(&suspect, &holds)?.diagnostics();
+            if !diagnostics.is_empty() {
+                let Suspect { id: task_id, title, status, assignee, .. } = suspect;
+                found.push(Diagnosed { task_id, title, status, assignee, diagnostics });
+            }
+        }
+        found.sort_by_key(|one| {
+            (one.diagnostics.first().map(|worst| std::cmp::Reverse(worst.severity)), one.task_id.clone())
+        });
+        Ok(found)
+    }
+
+    fn facts<'a>(&self, suspect: &'a Suspect, holds: &'a [Hold]) -> Result<Facts<'a>, Error> {
+        let events = |kinds: &[&str]| EventFilter {
+            task: Some(suspect.id.clone()),
+            kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+            ..EventFilter::default()
+        };
+        let ending: Option<Event> = if suspect.failures > 0 {
+            self.events(&EventFilter { limit: 1, newest_first: true, ..events(&ENDINGS) })?.pop()
+        } else {
+            None
+        };
+        Ok(Facts {
+            ending,
+            runs: if is_failing(suspect) { self.runs(&suspect.id)? } else { Vec::new() },
+            unblocked: if suspect.was_blocked { self.events(&events(&["unblocked"]))? } else { Vec::new() },
+            suspect,
+            holds,
+            now: self.now(),
+        })
+    }
+}

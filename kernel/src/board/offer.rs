@@ -1,0 +1,43 @@
+//! What may start, in the order in which it should.
+
+use super::view::View;
+use crate::model::candidate::{Accounts, Answer, Candidate};
+use crate::model::error::Error;
+use crate::rules::admission::{self, Lane, Offer};
+
+impl View<'_> {
+    /// Offers the tasks that may start, one after the other, until `answer` says that nothing more can or nothing is
+    /// left. The order is that in which they should start: fair turns between tenants (the one with the fewest open runs
+    /// first), then priority, then age. A task in review is among them where a profile is to review it, which then is
+    /// the candidate's assignee. Unassigned tasks and those that somebody holds are not.
+    ///
+    /// What an answer closes is not read: the cost is that of the lanes there are (pairs of tenant and assignee) and of
+    /// the answers, however many tasks wait.
+    pub fn offer(&self, accounts: &Accounts, answer: impl FnMut(&Candidate) -> Answer) -> Result<(), Error> {
+        let on = Offer {
+            holds: self.holds()?,
+            ready: lanes(|after| self.tx.next_ready_lane(after))?,
+            reviews: lanes(|after| self.tx.next_review_lane(after))?,
+            running: self.tx.open_runs_by_tenant()?,
+            accounts,
+            now: self.now(),
+        };
+        let now = on.now;
+        let mut read = |lane: &Lane, source: &_, after: Option<&Candidate>, limit| {
+            self.tx.page_of_candidates((&lane.0, &lane.1), source, after, limit, now)
+        };
+        admission::offer(on, &mut read, answer)
+    }
+}
+
+/// Reads one row for each lane.
+fn lanes(mut next: impl FnMut((&str, &str)) -> Result<Option<Lane>, Error>) -> Result<Vec<Lane>, Error> {
+    let mut found: Vec<Lane> = Vec::new();
+    loop {
+        let after = found.last().map_or(("", ""), |(tenant, profile)| (tenant.as_str(), profile.as_str()));
+        match next(after)? {
+            Some(lane) => found.push(lane),
+            None => return Ok(found),
+        }
+    }
+}

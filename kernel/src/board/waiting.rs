@@ -1,0 +1,53 @@
+//! What the tasks of a board wait for: a few reads for however many are asked for.
+
+use std::collections::BTreeMap;
+
+use super::view::View;
+use crate::model::candidate::Accounts;
+use crate::model::error::Error;
+use crate::model::id::TaskId;
+use crate::model::status::Status;
+use crate::model::task::Task;
+use crate::model::waiting::Waiting;
+use crate::rules::waiting::{Known, of_task};
+
+impl View<'_> {
+    /// Returns what a task waits for, as far as the board knows; none when it could run or is over.
+    pub fn waiting(&self, id: &TaskId) -> Result<Option<Waiting>, Error> {
+        Ok(self.waiting_all(std::slice::from_ref(&self.expect_task(id)?), &Accounts::new())?.pop().flatten())
+    }
+
+    /// Returns what each of these tasks waits for, as far as the board knows, in their order: a few reads for all.
+    /// `accounts` tells which profiles share the limits of an account.
+    pub fn waiting_all(&self, tasks: &[Task], accounts: &Accounts) -> Result<Vec<Option<Waiting>>, Error> {
+        let known = self.known(tasks, accounts)?;
+        Ok(tasks.iter().map(|task| of_task(task, &known, self.now())).collect())
+    }
+
+    fn known<'a>(&self, tasks: &[Task], accounts: &'a Accounts) -> Result<Known<'a>, Error> {
+        let with = |statuses: &[Status]| -> Vec<&TaskId> {
+            tasks.iter().filter(|task| statuses.contains(&task.status)).map(|task| &task.id).collect()
+        };
+        let mut known = Known {
+            parents: BTreeMap::new(),
+            nonspawnable: BTreeMap::new(),
+            ending: BTreeMap::new(),
+            holds: self.holds()?,
+            accounts,
+        };
+        let (waiting, spawnable, running) =
+            (with(&[Status::Todo]), with(&[Status::Ready, Status::Review]), with(&[Status::Running]));
+        if !waiting.is_empty() {
+            self.tx.each_open_parent(&waiting, |open| {
+                known.parents.entry(open.child).or_default().add(&open.parent, open.status, &open.title);
+            })?;
+        }
+        if !spawnable.is_empty() {
+            known.nonspawnable = self.tx.nonspawnable_of(&spawnable)?;
+        }
+        if !running.is_empty() {
+            known.ending = self.tx.ending_runs_of(&running)?.into_iter().collect();
+        }
+        Ok(known)
+    }
+}

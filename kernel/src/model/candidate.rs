@@ -1,0 +1,64 @@
+//! Tasks that may be started: where they come from, and what the caller says of each.
+
+use std::collections::BTreeMap;
+
+use crate::model::clock::Timestamp;
+use crate::model::id::{Profile, TaskId, Tenant};
+
+/// A task that may be started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The task.
+    pub task: TaskId,
+    /// Who is to work on it.
+    pub assignee: Profile,
+    /// Its tenant.
+    pub tenant: Option<Tenant>,
+    /// Its priority.
+    pub priority: i64,
+    /// Its age.
+    pub created_at: Timestamp,
+    /// Its workspace as it was asked for.
+    pub workspace: String,
+    /// Its policy.
+    pub policy: Option<String>,
+}
+
+/// Where candidates of one lane come from, each in the order in which they should start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The ready tasks of a line; of those that are in none for the empty one.
+    Line(String),
+    /// The first ready task of each line.
+    Heads,
+    /// What a profile is to review.
+    Reviews,
+}
+
+/// What the caller says of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It starts.
+    Taken,
+    /// It cannot start now, and neither can what the reason reaches.
+    Left(Reach),
+}
+
+/// How far the reason reaches that keeps a task from starting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// This task.
+    Task,
+    /// The tasks of its tenant and assignee that need the same directory or repository; for one that needs none, all
+    /// those of its tenant and assignee that need none.
+    Line,
+    /// The tasks of its assignee.
+    Profile,
+    /// The tasks of its tenant.
+    Tenant,
+    /// Every task.
+    Everything,
+}
+
+/// The account of each profile that has one.
+pub type Accounts = BTreeMap<Profile, String>;

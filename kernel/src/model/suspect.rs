@@ -1,0 +1,21 @@
+//! A task that something may be wrong about.
+
+use crate::model::clock::Timestamp;
+use crate::model::id::{Profile, TaskId};
+use crate::model::status::Status;
+
+/// A task that something may be wrong about.
+pub(crate) struct Suspect {
+    pub(crate) id: TaskId,
+    pub(crate) title: String,
+    pub(crate) status: Status,
+    pub(crate) assignee: Option<Profile>,
+    pub(crate) failures: u32,
+    pub(crate) error: Option<String>,
+    pub(crate) block_reason: Option<String>,
+    pub(crate) nonspawnable: Option<String>,
+    pub(crate) not_before: Option<Timestamp>,
+    pub(crate) was_blocked: bool,
+    /// When it came to stand where it stands.
+    pub(crate) since: Timestamp,
+}

@@ -1,0 +1,119 @@
+//! What a task waits for, as a word and in words.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::clock::Timestamp;
+use crate::model::words::words;
+
+words! {
+    /// What a task waits for, as a word. The board knows the first ones, the daemon the others.
+    "waiting code"
+    WaitingCode {
+        /// Somebody has to specify it.
+        Triage => "triage",
+        /// Parents are not done.
+        Parents => "parents",
+        /// Its time has not come.
+        Time => "time",
+        /// It failed, and is tried again later.
+        Retry => "retry",
+        /// It has no assignee.
+        Unassigned => "unassigned",
+        /// Nothing can spawn its assignee.
+        Nonspawnable => "nonspawnable",
+        /// A reviewer has to look.
+        Review => "review",
+        /// Somebody has to approve it.
+        Approval => "approval",
+        /// Somebody has to answer a question.
+        Question => "question",
+        /// It failed too often in a row.
+        GaveUp => "gave_up",
+        /// A person has to act.
+        Blocked => "blocked",
+        /// Its run is ending.
+        Ending => "ending",
+        /// No daemon runs that would start it.
+        NoDaemon => "no_daemon",
+        /// Somebody holds it back, or its profile, tenant or account.
+        Hold => "hold",
+        /// Its account or profile has met a limit of its service.
+        RateLimit => "rate_limit",
+        /// It is being started.
+        Starting => "starting",
+        /// Those before it are looked at first.
+        Turn => "turn",
+        /// As many run as may run: in all, of its tenant or of its profile.
+        Slot => "slot",
+        /// Another task works in its directory.
+        Workspace => "workspace",
+        /// What every run of its kind needs is broken.
+        Environment => "environment",
+        /// The host lacks something for now, or the board cannot be written.
+        Host => "host",
+        /// The daemon is stopping.
+        Stopping => "stopping",
+        /// The pass has started as many as it was to.
+        Pass => "pass",
+        /// Nobody knows whether the processes of its last run are gone.
+        Survivors => "survivors",
+        /// Its run is over, and its end cannot be proven or recorded.
+        Stuck => "stuck",
+    }
+}
+
+/// What a task waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Waiting {
+    /// As a word.
+    pub code: WaitingCode,
+    /// In words: the rest of a sentence about the task, on one line.
+    pub text: String,
+    /// Until when, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl Waiting {
+    /// Makes a reason without a known end.
+    pub fn new(code: WaitingCode, text: impl Into<String>) -> Self {
+        let text: String = text.into();
+        // One line, whatever a person or a worker wrote.
+        Self { code, text: text.split_whitespace().collect::<Vec<_>>().join(" "), until: None }
+    }
+
+    /// Makes the reason of a task whose assignee nothing here can run.
+    pub fn nonspawnable(why: &str) -> Self {
+        Self::new(WaitingCode::Nonspawnable, format!("waits for an outside worker to claim it: {why}"))
+    }
+
+    /// Adds the end that is known.
+    #[must_use]
+    pub fn until(self, at: Timestamp) -> Self {
+        Self { until: Some(at), ..self }
+    }
+}
+
+/// Seconds in two units at most: `45 s`, `5 min`, `2 h 10 min`, `3 d 4 h`.
+pub(crate) fn brief(seconds: u64) -> String {
+    let two = |big: u64, name: &str, small: u64, rest: &str| match small {
+        0 => format!("{big} {name}"),
+        _ => format!("{big} {name} {small} {rest}"),
+    };
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..3600 => two(seconds / 60, "min", seconds % 60, "s"),
+        3600..86_400 => two(seconds / 3600, "h", seconds % 3600 / 60, "min"),
+        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_wait_is_told_in_two_units_at_most() {
+        let told = [0, 119, 120, 3597, 7800, 90_000].map(super::brief);
+        assert_eq!(told, ["0 s", "119 s", "2 min", "59 min 57 s", "2 h 10 min", "1 d 1 h"]);
+    }
+}
