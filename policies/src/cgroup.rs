@@ -102,14 +102,17 @@ impl Cgroup {
     /// # Errors
     /// Names the cgroup.
     pub(crate) fn join(mut self) -> Result<(), (PathBuf, io::Error)> {
-        let path = self.path;
-        for (file, value) in &mut self.limits {
-            file.write_all(value.as_bytes()).map_err(|source| (path.clone(), source))?;
-        }
+        let path = self.path.clone();
+        self.hold().map_err(|source| (path.clone(), source))?;
         if is_member(&path) {
             return Ok(());
         }
         self.procs.write_all(b"0").map_err(|source| (path, source))
+    }
+
+    /// Sets the limits.
+    pub(crate) fn hold(&mut self) -> io::Result<()> {
+        self.limits.iter_mut().try_for_each(|(file, value)| file.write_all(value.as_bytes()))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Whether a host can hold a policy at all, whatever the run, and whom a refusal concerns.
 
+use std::path::Path;
+
 use crate::cgroup::{Cgroup, Controller};
 use crate::files::Granted;
 use crate::policy::{Accepted, Policy};
@@ -86,12 +88,26 @@ impl Policy {
             };
             return Ok((None, LayerReport::absent(Layer::Cgroup, why)));
         };
+        let (cgroup, gaps) = self.open_cgroup(path)?;
+        Ok((Some(cgroup), LayerReport::unless(Layer::Cgroup, &gaps)))
+    }
+
+    /// Sets the limits of a run that goes on in its cgroup `work`, where nothing held them for a while.
+    ///
+    /// # Errors
+    /// As for the plan of a new run: names the limit that the cgroup does not hold.
+    pub fn hold_limits(&self, work: &Path) -> Result<(), PlanError> {
+        let (mut cgroup, _) = self.open_cgroup(work)?;
+        cgroup.hold().map_err(|source| PlanError::Cgroup { path: work.to_owned(), source })
+    }
+
+    /// Opens a cgroup; tells which limits it does not hold, and refuses those that must be held.
+    fn open_cgroup(&self, path: &Path) -> Result<(Cgroup, Vec<String>), PlanError> {
         let (cgroup, gaps) = Cgroup::open(path, &self.limits)
-            .map_err(|source| PlanError::Cgroup { path: path.clone(), source })?;
+            .map_err(|source| PlanError::Cgroup { path: path.to_owned(), source })?;
         for gap in gaps.iter().filter(|gap| gap.controller.is_alone()) {
             self.refuse_limit(gap.controller, gap.why.clone())?;
         }
-        let gaps: Vec<String> = gaps.into_iter().map(|gap| gap.why).collect();
-        Ok((Some(cgroup), LayerReport::unless(Layer::Cgroup, &gaps)))
+        Ok((cgroup, gaps.into_iter().map(|gap| gap.why).collect()))
     }
 }

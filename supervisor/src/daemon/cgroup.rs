@@ -12,7 +12,7 @@ use policies::Controller;
 use super::controllers::{self, Handed, Unit};
 
 /// What the name of a root's directory of groups begins with.
-const PREFIX: &str = "supervisor-";
+pub(super) const PREFIX: &str = "supervisor-";
 /// How long the removal of a group waits for its last process to be reaped.
 const REMOVAL: Duration = Duration::from_secs(1);
 /// The longest wait for one announcement: a change between two looks is not announced again.
@@ -81,6 +81,20 @@ impl Cgroups {
         Ok(())
     }
 
+    /// Lets a run that an earlier daemon started go on under its limits: what stood still since then, for nothing held
+    /// them (`handback.rs`).
+    ///
+    /// # Errors
+    /// Says which limit is not held. The run still stands where it stood.
+    pub(super) fn take_over(&self, group: &Path, policy: &policies::Policy) -> Result<(), String> {
+        if group.parent() == Some(&self.base) {
+            controllers::enable(group, &self.controllers).map_err(|e| format!("{}: {e}", group.display()))?;
+        }
+        let work = group.join("work");
+        policy.hold_limits(&work).map_err(|e| crate::lanes::with_causes(&e))?;
+        freeze(&work, Motion::Goes).map_err(|e| format!("{}: {e}", work.display()))
+    }
+
     /// Ends and removes every group but those to keep: the rest of runs that are over.
     pub(crate) fn sweep(&self, keep: &BTreeSet<PathBuf>) {
         let entries = std::fs::read_dir(&self.base).into_iter().flatten().flatten();
@@ -111,16 +125,25 @@ pub(crate) fn of_root(root: &Path) -> Result<PathBuf, String> {
 }
 
 fn own_unit() -> Result<Unit, String> {
-    Ok(Unit::of(&mount_point()?, &group_of(Path::new("/proc/self/cgroup"))?))
+    unit_of(Path::new("/proc/self"))
+}
+
+fn unit_of(process: &Path) -> Result<Unit, String> {
+    let environ = process.join("environ");
+    let environment = std::fs::read(&environ).map_err(|e| format!("{}: {e}", environ.display()))?;
+    Ok(Unit::of(&mount_point()?, &group_of(&process.join("cgroup"))?, &environment))
+}
+
+/// The group of this process.
+pub(super) fn own() -> Result<PathBuf, String> {
+    let group = group_of(Path::new("/proc/self/cgroup"))?;
+    Ok(mount_point()?.join(group.trim_start_matches('/')))
 }
 
 /// What runs have of a daemon, or would have of one that is started from here.
 pub(super) fn controllers_of(daemon: Option<i32>) -> Result<Handed, String> {
     match daemon {
-        Some(pid) => {
-            let group = group_of(&PathBuf::from(format!("/proc/{pid}/cgroup")))?;
-            Ok(Unit::of_daemon(&mount_point()?, &group))
-        }
+        Some(pid) => Ok(unit_of(&PathBuf::from(format!("/proc/{pid}")))?.handed()),
         None => Ok(own_unit()?.look()),
     }
 }
@@ -184,6 +207,33 @@ fn remove_tree(group: &Path) {
         }
     }
     drop(std::fs::remove_dir(group));
+}
+
+/// Whether the processes of a group go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Motion {
+    /// They stand still. SIGKILL ends them all the same.
+    Stands,
+    /// They go on.
+    Goes,
+}
+
+/// Lets the processes of a group stand still or go on. The kernel takes a while to stop all of them.
+pub(super) fn freeze(group: &Path, motion: Motion) -> io::Result<()> {
+    let word = match motion {
+        Motion::Stands => "1",
+        Motion::Goes => "0",
+    };
+    match std::fs::write(group.join("cgroup.freeze"), word) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Whether all processes of a group stand still.
+pub(super) fn is_frozen(group: &Path) -> bool {
+    std::fs::read_to_string(group.join("cgroup.events"))
+        .is_ok_and(|text| text.lines().any(|line| line == "frozen 1"))
 }
 
 /// Whether anything lives in a group or beneath it. A group that does not exist is empty.

@@ -5,16 +5,17 @@
 //!
 //! ```text
 //! supervisor.service                 given with its controllers (Delegate=yes)
-//! ├── daemon                         the daemon and its helpers; cpu.weight
+//! ├── daemon or main                 the daemon and its helpers; cpu.weight
 //! └── supervisor-<root>
 //!     └── <run>
 //!         ├── shim
 //!         └── work                   memory.max, cpu.max, pids.max
 //! ```
 //!
-//! systemd starts the daemon in the leaf (`DelegateSubgroup=daemon`, since 254). A service without that could not be
-//! restarted beside live workers once its group hands controllers on, because systemd puts the next daemon into the group
-//! itself; there the group stays as it is, and limits are not held.
+//! systemd starts the daemon in the leaf `daemon` (`DelegateSubgroup=daemon`, since 254). An older one puts it into the
+//! unit's group, and the daemon moves itself into `main`. Such a unit hands the controllers back when the daemon has ended
+//! (`handback.rs`), or else systemd could not start the next one beside live workers. A unit that does neither keeps its
+//! group as it is, and limits are not held.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -22,8 +23,12 @@ use std::path::{Path, PathBuf};
 
 use policies::Controller;
 
-/// The leaf that the daemon itself is in.
-const LEAF: &str = "daemon";
+/// The leaf that systemd has made for the daemon.
+pub(super) const GIVEN_LEAF: &str = "daemon";
+/// The leaf that the daemon has made for itself.
+const OWN_LEAF: &str = "main";
+/// How a unit says that it hands controllers back between two daemons.
+const HANDBACK: &str = "SUPERVISOR_HANDBACK=yes";
 /// The daemon's share of the processors, beside 100 of all runs together: it has little to do, and everybody waits for it.
 const WEIGHT: u32 = 1000;
 
@@ -32,6 +37,16 @@ const WEIGHT: u32 = 1000;
 pub(super) struct Unit {
     dir: PathBuf,
     stands: Stands,
+    between: Between,
+}
+
+/// What becomes of the controllers between two daemons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Between {
+    /// The unit hands them back, so that the next daemon can be put into its group.
+    HandedBack,
+    /// They stay.
+    Kept,
 }
 
 /// Where in its group this process stands.
@@ -39,8 +54,8 @@ pub(super) struct Unit {
 enum Stands {
     /// In the group itself.
     Within,
-    /// In its leaf.
-    InLeaf,
+    /// In a leaf of this name.
+    InLeaf(&'static str),
     /// In the root of the hierarchy, which may have processes of its own.
     AtTop,
 }
@@ -53,30 +68,31 @@ pub(super) struct Handed {
 }
 
 impl Unit {
-    /// The group of this process, `group` from `mount` on.
-    pub(super) fn of(mount: &Path, group: &str) -> Self {
+    /// The group of a process, `group` from `mount` on, which was started with an environment (`proc_pid_environ(5)`).
+    pub(super) fn of(mount: &Path, group: &str, environment: &[u8]) -> Self {
         let own = mount.join(group.trim_start_matches('/'));
-        let is_leaf = own.file_name().is_some_and(|name| name == LEAF);
-        match own.parent().filter(|_| is_leaf) {
-            Some(unit)
+        let hands_back = environment.split(|byte| *byte == 0).any(|entry| entry == HANDBACK.as_bytes());
+        let between = if hands_back { Between::HandedBack } else { Between::Kept };
+        let is = |leaf: &&str| own.file_name().is_some_and(|name| name == *leaf);
+        match (own.parent(), [GIVEN_LEAF, OWN_LEAF].into_iter().find(is)) {
+            (Some(unit), Some(leaf))
                 if unit.join("cgroup.type").exists() && processes(unit).is_ok_and(|all| all.is_empty()) =>
             {
-                Unit { dir: unit.to_owned(), stands: Stands::InLeaf }
+                Unit { dir: unit.to_owned(), stands: Stands::InLeaf(leaf), between }
             }
             _ => {
                 // Every group but the root has a type (cgroup-v2.rst, "Core Interface Files").
                 let stands = if own.join("cgroup.type").exists() { Stands::Within } else { Stands::AtTop };
-                Unit { dir: own, stands }
+                Unit { dir: own, stands, between }
             }
         }
     }
 
-    /// The group of another process, a daemon that may hand its controllers on.
-    pub(super) fn of_daemon(mount: &Path, group: &str) -> Handed {
-        let unit = Unit::of(mount, group);
-        match listed(&unit.dir.join("cgroup.subtree_control")) {
+    /// What the runs of another process have, a daemon that may have handed its controllers on.
+    pub(super) fn handed(&self) -> Handed {
+        match listed(&self.dir.join("cgroup.subtree_control")) {
             Ok(handed) if !handed.is_empty() => Handed { gap: lacking(&handed), controllers: handed },
-            Ok(_) => unit.look(),
+            Ok(_) => self.look(),
             Err(why) => Handed { gap: Some(why), ..Handed::default() },
         }
     }
@@ -110,7 +126,7 @@ impl Unit {
         };
         if self.stands == Stands::Within
             && let Err(e) =
-                super::cgroup::make(&self.dir.join(LEAF)).and_then(|()| enter(&self.dir.join(LEAF)))
+                super::cgroup::make(&self.dir.join(OWN_LEAF)).and_then(|()| enter(&self.dir.join(OWN_LEAF)))
         {
             return fail("move the daemon into a leaf", &e);
         }
@@ -121,7 +137,7 @@ impl Unit {
             }
             Err(e) => {
                 if self.stands == Stands::Within && enter(&self.dir).is_ok() {
-                    drop(std::fs::remove_dir(self.dir.join(LEAF)));
+                    drop(std::fs::remove_dir(self.dir.join(OWN_LEAF)));
                 }
                 fail("hand the controllers on", &e)
             }
@@ -130,10 +146,14 @@ impl Unit {
 
     /// Gives the daemon its share of the processors.
     fn go_first(&self) {
-        let weight = self.dir.join(LEAF).join("cpu.weight");
+        let leaf = match self.stands {
+            Stands::AtTop => return,
+            Stands::Within => OWN_LEAF,
+            Stands::InLeaf(leaf) => leaf,
+        };
+        let weight = self.dir.join(leaf).join("cpu.weight");
         // Only the leaf of a group with the controller has the file.
-        if self.stands != Stands::AtTop
-            && weight.exists()
+        if weight.exists()
             && let Err(error) = std::fs::write(&weight, WEIGHT.to_string())
         {
             tracing::warn!(path = %weight.display(), %error, "cpu_weight_not_set");
@@ -154,9 +174,12 @@ impl Unit {
         if self.stands != Stands::Within {
             return None;
         }
-        if self.dir.extension().is_some_and(|kind| kind == "service") {
+        let is_service = self.dir.extension().is_some_and(|kind| kind == "service");
+        if is_service && self.between == Between::Kept {
             return Some(format!(
-                "{} was not given a leaf for the daemon: DelegateSubgroup=daemon in its unit, with systemd 254 or later",
+                "the unit of {} gives the daemon no leaf (DelegateSubgroup=daemon, systemd 254 or later) and does not \
+                 hand controllers back (ExecStopPost=supervisor __handback, with {HANDBACK}); install the unit of this \
+                 release",
                 self.dir.display()
             ));
         }
@@ -184,7 +207,7 @@ pub(super) fn enable(group: &Path, controllers: &BTreeSet<Controller>) -> io::Re
 }
 
 /// The controllers that a file of a group lists.
-fn listed(path: &Path) -> Result<BTreeSet<Controller>, String> {
+pub(super) fn listed(path: &Path) -> Result<BTreeSet<Controller>, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let has = |one: &Controller| text.split_whitespace().any(|word| word == one.as_str());
     Ok(Controller::ALL.into_iter().filter(has).collect())
@@ -232,11 +255,11 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("unit");
         group(&dir, "cpuset cpu memory pids\n", &format!("{}\n", std::process::id()));
-        let unit = Unit::of(mount.path(), "/unit");
+        let unit = Unit::of(mount.path(), "/unit", b"");
         assert_eq!(unit.hand_on(), Handed { controllers: all(), gap: None });
         let control = std::fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap();
         assert_eq!(control, "+cpu +memory +pids");
-        let leaf = std::fs::read_to_string(dir.join("daemon/cgroup.procs")).unwrap();
+        let leaf = std::fs::read_to_string(dir.join("main/cgroup.procs")).unwrap();
         assert_eq!(leaf, std::process::id().to_string());
     }
 
@@ -245,9 +268,9 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("unit");
         group(&dir, "memory pids\n", &format!("1\n{}\n", std::process::id()));
-        let handed = Unit::of(mount.path(), "/unit").hand_on();
+        let handed = Unit::of(mount.path(), "/unit", b"").hand_on();
         assert!(handed.controllers.is_empty() && handed.gap.unwrap().contains("other processes (1)"));
-        assert!(!dir.join("daemon").exists());
+        assert!(!dir.join("main").exists());
     }
 
     #[test]
@@ -255,19 +278,23 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("supervisor.service");
         group(&dir, "cpu memory pids\n", &format!("{}\n", std::process::id()));
-        let handed = Unit::of(mount.path(), "/supervisor.service").hand_on();
+        let handed = Unit::of(mount.path(), "/supervisor.service", b"LANG=C\0").hand_on();
         assert!(handed.gap.unwrap().contains("DelegateSubgroup=daemon"));
-        assert!(!dir.join("daemon").exists());
+        assert!(!dir.join("main").exists());
+        let handed =
+            Unit::of(mount.path(), "/supervisor.service", b"LANG=C\0SUPERVISOR_HANDBACK=yes\0").hand_on();
+        assert_eq!((handed.controllers, handed.gap), (all(), None));
+        assert!(dir.join("main").exists());
     }
 
     #[test]
     fn what_is_not_handed_on_is_named() {
         let mount = tempfile::tempdir().unwrap();
         group(&mount.path().join("unit"), "memory pids\n", "");
-        let handed = Unit::of(mount.path(), "/unit").look();
+        let handed = Unit::of(mount.path(), "/unit", b"").look();
         assert_eq!(handed.gap.as_deref(), Some("not handed on to this group: cpu"));
         group(&mount.path().join("bare"), "\n", "");
-        assert!(Unit::of(mount.path(), "/bare").look().gap.unwrap().contains("no controller"));
+        assert!(Unit::of(mount.path(), "/bare", b"").look().gap.unwrap().contains("no controller"));
     }
 
     #[test]
@@ -275,7 +302,7 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         group(&mount.path().join("unit"), "cpu memory pids\n", "");
         group(&mount.path().join("unit/daemon"), "cpu memory pids\n", "7\n8\n");
-        let unit = Unit::of(mount.path(), "/unit/daemon");
+        let unit = Unit::of(mount.path(), "/unit/daemon", b"");
         assert_eq!((unit.dir(), unit.hand_on().controllers), (&*mount.path().join("unit"), all()));
         let weight =
             |group: &str| std::fs::read_to_string(mount.path().join(group).join("cpu.weight")).unwrap();

@@ -58,12 +58,41 @@ pub(super) fn recover(
             note: None,
         };
         tracing::info!(task = %key, run = %run.id, "recovering");
+        take_over(context, board.name(), run);
         dispatcher.adopt(claim.prepared(), live);
         context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone(), terms));
     }
     sweep(context, board, &runs);
     sweep_homes(context, board, &runs);
     Ok(runs)
+}
+
+/// Gives a run that goes on its limits again. A run whose policy asks for one that cannot be held is ended, as it would be
+/// refused now; its task keeps its attempts.
+fn take_over(context: &Context, board: &BoardName, run: &Run) {
+    let Ok(cgroups) = &context.host.cgroups else { return };
+    let Ok(dir) = RunDir::open(&context.host.root.run_dir(board, run.id)) else { return };
+    let Ok(spec) = dir.spec() else { return };
+    let Some(group) = spec.cgroup.filter(|group| group.join("work").exists()) else { return };
+    let Err(why) = cgroups.take_over(&group, &spec.policy) else { return };
+    tracing::error!(run = %run.id, %why, "limits_not_held_again");
+    let request = StopRequest { version: VERSION, reason: StopReason::Preempted, quiet_ms: 0, grace_ms: 0 };
+    if let Err(error) = ask_to_end(&dir, &request) {
+        tracing::error!(run = %run.id, %error, "run_not_ended");
+    }
+}
+
+/// Asks the shim of a run directory to end the run.
+fn ask_to_end(dir: &RunDir, request: &StopRequest) -> Result<(), String> {
+    dir.request_stop(request).map_err(|e| crate::lanes::with_causes(&e))?;
+    if let Ok(Some(record)) = dir.pid()
+        && let Ok(Some(shim)) = super::watch::open(record.shim.pid)
+        && crate::rundir::ProcessStat::of(record.shim.pid)
+            .is_ok_and(|stat| stat.start_ticks == record.shim.start_ticks)
+    {
+        super::watch::signal(&shim, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
+    }
+    Ok(())
 }
 
 /// Ends and removes run directories whose runs the board knows to be over. That is the rest of a daemon that died
@@ -127,16 +156,8 @@ fn remove_dead(path: &Path) -> Result<(), String> {
         LockState::Held => {
             let request =
                 StopRequest { version: VERSION, reason: StopReason::Kill, quiet_ms: 0, grace_ms: 0 };
-            dir.request_stop(&request).map_err(|e| crate::lanes::with_causes(&e))?;
-            if let Ok(Some(record)) = dir.pid()
-                && let Ok(Some(shim)) = super::watch::open(record.shim.pid)
-                && crate::rundir::ProcessStat::of(record.shim.pid)
-                    .is_ok_and(|stat| stat.start_ticks == record.shim.start_ticks)
-            {
-                super::watch::signal(&shim, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
-            }
             // The next start removes what is left when it has ended.
-            Ok(())
+            ask_to_end(&dir, &request)
         }
         LockState::Free(guard) => remove_ended(dir, guard),
     }
