@@ -17,6 +17,16 @@ const WORLDS: [(&str, &[&str]); 6] = [
     ("axum", &["supervisor/src/api", "supervisor/src/resources"]),
 ];
 
+/// The rooms of the kernel, and which others each may name. Files outside of them may name any.
+const ROOMS: [(&str, &[&str]); 6] = [
+    ("model", &[]),
+    ("rules", &["model"]),
+    ("blobs", &["model"]),
+    ("store", &["model"]),
+    ("transfer", &["model", "rules", "blobs", "store"]),
+    ("board", &["model", "rules", "blobs", "store", "transfer"]),
+];
+
 fn house() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -91,6 +101,40 @@ fn each_foreign_world_is_spoken_to_in_one_place() {
             }
         }
     }
+    assert!(strays.is_empty(), "{}", strays.join("\n"));
+}
+
+/// Which room of the kernel a path of its crate leads into: `crate::model::…` into `model`. A type of the crate's surface
+/// has no room.
+fn rooms_named(text: &str) -> Vec<&str> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let paths = lines.flat_map(|line| line.match_indices("crate::").map(move |(at, _)| (line, at)));
+    paths
+        .filter(|(line, at)| !line[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+        .map(|(line, at)| {
+            let rest = &line[at + "crate::".len()..];
+            rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default()
+        })
+        .collect()
+}
+
+#[test]
+fn the_rooms_of_the_kernel_name_only_those_below_them() {
+    let (mut strays, mut seen) = (Vec::new(), 0);
+    for (path, text) in sources("kernel/src") {
+        let room = path.strip_prefix("kernel/src/").and_then(|path| path.split('/').next()).unwrap();
+        let Some((room, below)) = ROOMS.iter().find(|(name, _)| *name == room) else { continue };
+        if path.ends_with("tests.rs") || path.contains("event_snapshots") {
+            continue;
+        }
+        for named in rooms_named(without_tests(&text)) {
+            seen += 1;
+            if named != *room && !below.contains(&named) {
+                strays.push(format!("{path} names crate::{named}; {room} may name {below:?}"));
+            }
+        }
+    }
+    assert!(seen > 100, "no paths were found");
     assert!(strays.is_empty(), "{}", strays.join("\n"));
 }
 

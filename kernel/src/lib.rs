@@ -34,6 +34,7 @@ mod model;
 mod readers;
 mod rules;
 mod store;
+mod transfer;
 mod writer;
 
 #[cfg(test)]
@@ -87,12 +88,12 @@ pub use rules::context::{Context, ContextLimits, PlaceOf};
 pub use rules::diagnose::{Diagnosed, Diagnostic, Remedy, Severity};
 pub use rules::retry::{counts, pause};
 pub use rules::transition::{IllegalChange, next};
-pub use store::backup::{BackedUp, Existing, Restored, backup_board, restore_board};
 pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};
-pub use store::export::{Exported, Imported, Rows};
 pub use store::left::{Left, leave, take_over};
 pub use store::open::OpenError;
-pub use store::peer::{Adopted, PeerBoard, PeerFile};
 pub use store::repair::{Loss, Repair, repair_board};
+pub use transfer::backup::{BackedUp, Existing, Restored, backup_board, restore_board};
+pub use transfer::export::{Exported, Imported, Rows};
+pub use transfer::peer::{Adopted, PeerBoard, PeerFile};
 pub use writer::{Committed, FailPoints, Writer, WriterOptions};

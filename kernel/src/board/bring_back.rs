@@ -48,7 +48,8 @@ impl Board<'_> {
         let task = self.admit(id, actor)?;
         let from = self.standing(id)?;
         let trial = Change::Reopened { gate: Gate::Open };
-        crate::next(Some(from.state), trial).map_err(|_| super::illegal(id, from.state, trial))?;
+        crate::rules::transition::next(Some(from.state), trial)
+            .map_err(|_| super::illegal(id, from.state, trial))?;
         let label = actor.label();
         self.leave_archived_parents(&task, &label)?;
         let mut begun = self.children(id)?;
@@ -88,7 +89,8 @@ impl Board<'_> {
             | State::Done => (Then::Done, None),
         };
         let change = Change::Unarchived { then };
-        let to = crate::next(Some(from.state), change).map_err(|_| super::illegal(id, from.state, change))?;
+        let to = crate::rules::transition::next(Some(from.state), change)
+            .map_err(|_| super::illegal(id, from.state, change))?;
         let telling = Telling {
             blocking: blocking.as_ref(),
             ..Telling::new("unarchived", Some(json!({ "status": to.status() })), &label)

@@ -45,7 +45,8 @@ impl Board<'_> {
         }
         let from = self.standing(id)?;
         let placeholder = Change::Started { run: RunId(0) };
-        crate::next(Some(from.state), placeholder).map_err(|_| claim_refused(&task, &from.state))?;
+        crate::rules::transition::next(Some(from.state), placeholder)
+            .map_err(|_| claim_refused(&task, &from.state))?;
         let purpose = super::review::purpose(from.state);
         if purpose == Purpose::Review {
             super::review::distinct(&task, actor)?;

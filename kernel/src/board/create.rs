@@ -93,7 +93,7 @@ impl Board<'_> {
     /// Returns the tenant of a new task: its own, else that of its parents. All have to agree.
     fn tenant_of(&self, new: &NewTask, actor: &Actor) -> Result<Option<Tenant>, Error> {
         let mut tenant: Option<Option<Tenant>> = new.tenant.clone().map(Some);
-        let limited = actor.kind == crate::ActorKind::Worker || actor.tenant.is_some();
+        let limited = actor.kind == crate::model::actor::ActorKind::Worker || actor.tenant.is_some();
         if limited {
             tenant = Some(new.tenant.clone());
         }

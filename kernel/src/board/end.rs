@@ -8,9 +8,10 @@ use super::finish::SYSTEM;
 use super::{Board, Telling, preview};
 use crate::model::actor::Actor;
 use crate::model::error::{Error, StorageKind};
-use crate::model::id::RunId;
+use crate::model::id::{Profile, RunId};
 use crate::model::note::NewAttachment;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Finished, Outcome};
+use crate::model::run::Run;
 use crate::model::status::{Change, Then};
 use crate::model::verdict::Blocking;
 use crate::rules::retry::Decision;
@@ -57,10 +58,10 @@ impl Board<'_> {
         }
     }
 
-    fn keep_artifacts(&mut self, run: &crate::Run, handed: &Handed) -> Result<(), Error> {
+    fn keep_artifacts(&mut self, run: &Run, handed: &Handed) -> Result<(), Error> {
         let task = self.expect_task(&run.task_id)?;
         let system = Actor::system();
-        let by = run.profile.as_ref().map_or("worker", crate::Profile::as_str);
+        let by = run.profile.as_ref().map_or("worker", Profile::as_str);
         let mut lost = handed.lost.clone();
         for (path, file) in &handed.kept {
             let origin = Origin { by, run: Some(run.id), artifact: Some(path) };

@@ -10,9 +10,9 @@ use crate::model::error::Error;
 use crate::model::id::AttachmentId;
 use crate::model::note::NewAttachment;
 use crate::rules::authority;
-use crate::store::adopt;
-use crate::store::export::{self, Imported};
-use crate::store::peer::{Adopted, PeerBoard};
+use crate::transfer::adopt;
+use crate::transfer::export::{self, Imported};
+use crate::transfer::peer::{Adopted, PeerBoard};
 
 impl Board<'_> {
     /// Reads an exported board into this one, which has to be empty, and its files into `blobs`. The caller keeps sweeps
@@ -38,7 +38,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Adopted, Error> {
         authority::person(actor, "import a board")?;
-        let adopted = adopt::adopt(self, self.tx, peer, files, actor)?;
+        let adopted = adopt::adopt(self.tx, peer, files, actor, self.now())?;
         self.require_readable()?;
         Ok(adopted)
     }

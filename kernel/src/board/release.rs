@@ -119,7 +119,8 @@ impl Board<'_> {
         let task = self.admit(id, actor)?;
         let from = self.standing(id)?;
         let trial = Change::Promoted { gate: Gate::Open };
-        crate::next(Some(from.state), trial).map_err(|_| super::illegal(id, from.state, trial))?;
+        crate::rules::transition::next(Some(from.state), trial)
+            .map_err(|_| super::illegal(id, from.state, trial))?;
         let open = self.open_parents(id)?;
         let label = actor.label();
         match force {

@@ -150,7 +150,7 @@ impl Board<'_> {
         label: &str,
     ) -> Result<Settled, Error> {
         let change = Change::ReviewRequested;
-        crate::next(Some(standing.state), change)
+        crate::rules::transition::next(Some(standing.state), change)
             .map_err(|_| super::illegal(&task.id, standing.state, change))?;
         let handoff = &request.handoff;
         let run =

@@ -136,7 +136,7 @@ impl Board<'_> {
             (verdict, _) => verdict,
         };
         let change = Change::Recorded { run, verdict: verdict.kind() };
-        if decided && crate::next(Some(standing.state), change).is_err() {
+        if decided && crate::rules::transition::next(Some(standing.state), change).is_err() {
             let before = open.verdict.map_or("", |verdict| verdict.kind().as_str());
             return Err(Error::conflict(
                 format!("run {run} of {} has its verdict already ({before}) and is ending", task.id),
@@ -226,7 +226,7 @@ impl Board<'_> {
     ) -> Result<Settled, Error> {
         let kind = blocking.kind;
         let change = Change::Blocked { kind };
-        crate::next(Some(standing.state), change)
+        crate::rules::transition::next(Some(standing.state), change)
             .map_err(|_| super::illegal(&task.id, standing.state, change))?;
         let again = standing.last_block_kind == Some(kind);
         let recurrences = if again { standing.block_recurrences + 1 } else { 1 };
@@ -290,7 +290,7 @@ impl Board<'_> {
             deadline_boottime: None,
             now,
         })?;
-        let finished = crate::Finished {
+        let finished = crate::model::outcome::Finished {
             task: task.id.clone(),
             status,
             outcome,

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::blobs::Extent;
+use crate::blobs::{Blobs, Extent};
 use crate::model::actor::Actor;
 use crate::model::clock::{Clock, Timestamp};
 use crate::model::error::Error;
@@ -22,6 +22,7 @@ use crate::model::run::Run;
 use crate::model::status::{Gate, Status};
 use crate::model::task::Task;
 use crate::store::tx::Tx;
+use crate::transfer::export::Exported;
 
 /// Reads of one consistent moment of the board.
 pub struct View<'a> {
@@ -61,11 +62,11 @@ impl View<'_> {
     /// Writes the whole board as JSON Lines, with what is attached and with `details`, which is for people.
     pub fn export(
         &self,
-        blobs: &crate::Blobs,
+        blobs: &Blobs,
         details: Option<serde_json::Value>,
         out: &mut dyn std::io::Write,
-    ) -> Result<crate::Exported, Error> {
-        crate::store::export::export(self.tx, blobs, details, out)
+    ) -> Result<Exported, Error> {
+        crate::transfer::export::export(self.tx, blobs, details, out)
     }
 
     /// Returns the board's identity.

@@ -162,8 +162,7 @@ text_id!(
 impl Digest {
     pub(crate) fn of(hash: sha2::Sha256) -> Self {
         use sha2::Digest as _;
-        let halves = hash.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        Self(halves.filter_map(|half| char::from_digit(u32::from(half), 16)).collect())
+        Self(hex::encode(hash.finalize()))
     }
 }
 

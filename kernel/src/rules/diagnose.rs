@@ -145,7 +145,7 @@ impl Facts<'_> {
             serde_json::from_value::<Denied>(denied.clone()).ok()
         };
         let last = self.ending.as_ref().and_then(|event| Some((event, told(event)?)));
-        let Some((event, Denied { policy, act, line, text })) = last else { return None };
+        let (event, Denied { policy, act, line, text }) = last?;
         let (id, at) = (&suspect.id, event.created_at);
         Some(Diagnostic {
             kind: "sandbox_denied".to_owned(),

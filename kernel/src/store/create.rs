@@ -106,8 +106,10 @@ pub fn ensure_board(
 
 fn existing(path: &Path) -> Result<BoardId, OpenError> {
     let conn = reader(path)?;
-    let corrupt =
-        |error: crate::Error| OpenError::Corrupt { path: path.to_owned(), detail: error.to_string() };
+    let corrupt = |error: crate::model::error::Error| OpenError::Corrupt {
+        path: path.to_owned(),
+        detail: error.to_string(),
+    };
     let id = meta::board_id(&conn).map_err(corrupt)?;
     if read_marker(&marker_path(path))?.is_none() {
         let name = meta::board_name(&conn).map_err(corrupt)?;
@@ -117,7 +119,7 @@ fn existing(path: &Path) -> Result<BoardId, OpenError> {
 }
 
 /// Removes the draft and its companions.
-pub(super) fn clear(draft: &Path) -> Result<(), OpenError> {
+pub(crate) fn clear(draft: &Path) -> Result<(), OpenError> {
     for end in ["", "-wal", "-shm", "-journal"] {
         let mut leftover = draft.to_owned().into_os_string();
         leftover.push(end);
@@ -165,7 +167,7 @@ pub(super) fn build(draft: &Path, id: BoardId, name: &BoardName, now: Timestamp)
     conn.close().map_err(|(_, error)| fail(error))
 }
 
-pub(super) fn write_marker(path: &Path, board: BoardId, name: Option<&BoardName>) -> Result<(), OpenError> {
+pub(crate) fn write_marker(path: &Path, board: BoardId, name: Option<&BoardName>) -> Result<(), OpenError> {
     let marker = marker_path(path);
     let draft = marker.with_extension("json.new");
     let text = serde_json::json!({ "version": 1, "board": board, "name": name }).to_string();

@@ -1,23 +1,22 @@
-//! The `SQLite` file: the only place that knows SQL, one file per table.
+//! The `SQLite` file: the only place that knows SQL, one file per table. Every query is a method of [`tx::Tx`].
 
-pub(crate) mod adopt;
 pub(crate) mod attachments;
-pub(crate) mod backup;
-mod bundle;
-mod cells;
+pub(crate) mod bundled;
 pub(crate) mod check;
 pub(crate) mod checkpoint;
-mod chunks;
 pub(crate) mod comments;
 pub(crate) mod convert;
+pub(crate) mod copy;
 pub(crate) mod counts;
 pub(crate) mod create;
 pub(crate) mod delays;
 pub(crate) mod events;
-pub(crate) mod export;
 pub(crate) mod fields;
+pub(crate) mod files;
 pub(crate) mod folded;
+pub(crate) mod foreign;
 pub(crate) mod holds;
+mod imported;
 pub(crate) mod left;
 pub(crate) mod links;
 pub(crate) mod meta;
@@ -25,11 +24,11 @@ pub(crate) mod migrate;
 pub(crate) mod notify;
 pub(crate) mod open;
 pub(crate) mod pages;
-pub(crate) mod peer;
 pub(crate) mod presence;
 pub(crate) mod queue;
 pub(crate) mod repair;
 pub(crate) mod requests;
+mod rows;
 pub(crate) mod runs;
 mod sequence;
 pub(crate) mod suspects;

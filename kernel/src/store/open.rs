@@ -278,8 +278,10 @@ fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
 }
 
 fn identity(conn: &Connection, path: &Path) -> Result<(), OpenError> {
-    let corrupt =
-        |error: crate::Error| OpenError::Corrupt { path: path.to_owned(), detail: error.to_string() };
+    let corrupt = |error: crate::model::error::Error| OpenError::Corrupt {
+        path: path.to_owned(),
+        detail: error.to_string(),
+    };
     let found = meta::board_id(conn).map_err(corrupt)?;
     let marker = super::create::marker_path(path);
     match super::create::read_marker(&marker)? {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
-use super::backup::{draft_beside, put_aside, sync_dir, with_end};
+use super::files::{draft_beside, put_aside, sync_dir, with_end};
 use super::open::{self, OpenError, sqlite};
+use super::rows::{columns, tables};
 use super::{check, counts, create, migrate, sequence, usage};
 use crate::model::clock::Timestamp;
 use crate::model::id::{BoardId, BoardName};
@@ -143,23 +144,6 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
         None => Ok(losses),
         Some(fault) => Err(OpenError::Corrupt { path: path.to_owned(), detail: fault.clone() }),
     }
-}
-
-/// The tables with a board's rows. What triggers count is none: it follows from the rows.
-pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut statement = conn.prepare(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
-           ORDER BY rowid",
-    )?;
-    let rows = statement.query_map([], |row| row.get(0))?;
-    let tables = rows.collect::<rusqlite::Result<Vec<String>>>()?;
-    Ok(tables.into_iter().filter(|table| !counts::DERIVED.contains(&table.as_str())).collect())
-}
-
-pub(super) fn columns(conn: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
-    let mut statement = conn.prepare("SELECT name FROM pragma_table_info(?1) ORDER BY cid")?;
-    let rows = statement.query_map([table], |row| row.get(0))?;
-    rows.collect()
 }
 
 /// Copies the rows of a table from both ends, as far as they can be read. Returns what is lost, in words.

@@ -289,6 +289,29 @@ impl Tx<'_> {
     }
 }
 
+/// Where an imported task stands.
+pub(crate) struct Place<'a> {
+    pub(crate) state: State,
+    pub(crate) why: Option<&'a str>,
+    pub(crate) completed_at: Option<Timestamp>,
+    pub(crate) work_by: Option<&'a str>,
+}
+
+impl Tx<'_> {
+    /// Puts an imported task where it stands.
+    pub(crate) fn place_task(&self, id: &TaskId, place: &Place<'_>) -> Result<(), Error> {
+        let (kind, _) = columns(place.state);
+        self.conn
+            .execute(
+                "UPDATE tasks SET status = ?2, block_kind = ?3, block_reason = ?4, completed_at = ?5, work_by = ?6 \
+                 WHERE id = ?1",
+                params![id, place.state.status(), kind, place.why, place.completed_at, place.work_by],
+            )
+            .step("place the task")
+            .map(drop)
+    }
+}
+
 fn columns(state: State) -> (Option<BlockKind>, Option<Timestamp>) {
     match state {
         State::Blocked { kind } => (Some(kind), None),

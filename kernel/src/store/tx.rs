@@ -11,7 +11,7 @@ use crate::model::error::{COMMIT, Error};
 
 /// An open board. One transaction at a time.
 pub(crate) struct Database {
-    conn: Connection,
+    pub(super) conn: Connection,
 }
 
 impl Database {

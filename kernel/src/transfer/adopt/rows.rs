@@ -2,18 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::params;
-
-use crate::board::view::View;
+use super::insert;
+use super::words::{Known, Notes, moment, moment_or, number, object, owner, profile, text, word};
+use crate::model::cell::Cell;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{AttachmentId, TaskId};
 use crate::model::note::NewAttachment;
 use crate::model::outcome::Outcome;
-use crate::store::cells::{Notes, moment, moment_or, number, object, owner, profile, text, word};
-use crate::store::convert::Step as _;
-use crate::store::peer::PeerRow;
 use crate::store::tx::Tx;
+use crate::transfer::peer::PeerRow;
 
 /// The limit of a task's runs, or of a run.
 pub(super) fn runtime(row: &PeerRow, notes: &mut Notes) -> Option<i64> {
@@ -32,14 +30,7 @@ pub(super) fn runtime(row: &PeerRow, notes: &mut Notes) -> Option<i64> {
 /// Keeps the last sign of life of a task with its newest run, where that has none of its own.
 pub(super) fn heartbeat(tx: &Tx<'_>, task: &TaskId, row: &PeerRow, notes: &mut Notes) -> Result<(), Error> {
     let Some(at) = moment(row, "last_heartbeat_at") else { return Ok(()) };
-    let newest = "SELECT max(id) FROM task_runs WHERE task_id = ?1";
-    let kept = tx.conn
-        .prepare_cached(&format!(
-            "UPDATE task_runs SET last_heartbeat_at = max(ifnull(last_heartbeat_at, 0), ?2) WHERE id = ({newest})"
-        ))
-        .and_then(|mut statement| statement.execute(params![task, at]))
-        .step("record the heartbeat")?;
-    if kept == 0 {
+    if !tx.keep_heartbeat(task, at)? {
         notes.left(row, "tasks have a heartbeat and no run that it could belong to");
     }
     Ok(())
@@ -71,7 +62,7 @@ fn outcome(row: &PeerRow, notes: &mut Notes) -> (&'static str, Outcome, Option<S
 pub(super) fn run(
     tx: &Tx<'_>,
     row: &PeerRow,
-    known: &BTreeSet<TaskId>,
+    known: &Known,
     now: Timestamp,
     notes: &mut Notes,
 ) -> Result<bool, Error> {
@@ -86,43 +77,42 @@ pub(super) fn run(
         ("reclaimed", Outcome::Reclaimed, None)
     };
     let started = moment_or(row, "started_at", now, notes);
-    tx.conn.prepare_cached(
-        "INSERT INTO task_runs (id, task_id, tenant, profile, step_key, status, outcome, holder, summary, error, metadata, \
-           started_at, ended_at, last_heartbeat_at, max_runtime_us) \
-         SELECT ?1, id, tenant, ?3, ?4, ?5, ?6, 'hand', ?7, ?8, ?9, ?10, ?11, ?12, ?13 FROM tasks WHERE id = ?2",
-    )
-    .step("store the run")?
-    .execute(params![
-        id,
-        task,
-        profile(row, "profile", notes),
-        word(row, "step_key"),
-        status,
-        outcome,
-        text(row, "summary"),
-        text(row, "error").or(unknown),
-        object(row, "metadata", notes),
-        started,
-        moment(row, "ended_at").unwrap_or(now),
-        moment(row, "last_heartbeat_at"),
-        runtime(row, notes),
-    ])
-    .step("store the run")?;
+    let cells: Vec<(&str, Cell)> = vec![
+        ("id", id.into()),
+        ("task_id", (&task).into()),
+        ("tenant", tenant(known, &task)),
+        ("profile", profile(row, "profile", notes).into()),
+        ("step_key", word(row, "step_key").into()),
+        ("status", status.into()),
+        ("outcome", outcome.into()),
+        ("holder", "hand".into()),
+        ("summary", text(row, "summary").into()),
+        ("error", text(row, "error").or(unknown).into()),
+        ("metadata", object(row, "metadata", notes).into()),
+        ("started_at", started.into()),
+        ("ended_at", moment(row, "ended_at").unwrap_or(now).into()),
+        ("last_heartbeat_at", moment(row, "last_heartbeat_at").into()),
+        ("max_runtime_us", runtime(row, notes).into()),
+    ];
+    insert(tx, "task_runs", cells)?;
     Ok(true)
 }
 
+fn tenant(known: &Known, task: &TaskId) -> Cell {
+    known.get(task).map_or("", String::as_str).into()
+}
+
 pub(super) fn link(
-    view: &View<'_>,
     tx: &Tx<'_>,
     row: &PeerRow,
-    (known, given_up): (&BTreeSet<TaskId>, &BTreeSet<TaskId>),
+    (known, given_up): (&Known, &BTreeSet<TaskId>),
     notes: &mut Notes,
 ) -> Result<bool, Error> {
     let (Some(parent), Some(child)) = (owner(row, "parent_id", known), owner(row, "child_id", known)) else {
         notes.left(row, "links lead to a task that is not there");
         return Ok(false);
     };
-    if view.expect_task(&parent)?.tenant != view.expect_task(&child)?.tenant {
+    if known.get(&parent) != known.get(&child) {
         notes.left(row, "links join tasks of different tenants");
         return Ok(false);
     }
@@ -147,7 +137,7 @@ pub(super) fn link(
 pub(super) fn comment(
     tx: &Tx<'_>,
     row: &PeerRow,
-    known: &BTreeSet<TaskId>,
+    known: &Known,
     now: Timestamp,
     notes: &mut Notes,
 ) -> Result<bool, Error> {
@@ -161,28 +151,23 @@ pub(super) fn comment(
         notes
             .changed(row, "authors have control characters or backticks in their names: `?` stands for each");
     }
-    tx.conn.prepare_cached(
-        "INSERT INTO task_comments (id, task_id, author, author_kind, body, created_at) \
-         SELECT ?1, id, ?3, CASE WHEN ?3 = assignee OR ?3 IN (SELECT profile FROM task_runs WHERE task_id = ?2) \
-           THEN 'worker' ELSE 'person' END, ?4, ?5 FROM tasks WHERE id = ?2",
-    )
-    .and_then(|mut statement| {
-        statement.execute(params![
-            number(row, "id"),
-            task,
-            shown,
-            text(row, "body").unwrap_or_default(),
-            moment_or(row, "created_at", now, notes)
-        ])
-    })
-    .step("store the comment")?;
+    let kind = if tx.has_worker(&task, &shown)? { "worker" } else { "person" };
+    let cells: Vec<(&str, Cell)> = vec![
+        ("id", number(row, "id").into()),
+        ("task_id", (&task).into()),
+        ("author", shown.into()),
+        ("author_kind", kind.into()),
+        ("body", text(row, "body").unwrap_or_default().into()),
+        ("created_at", moment_or(row, "created_at", now, notes).into()),
+    ];
+    insert(tx, "task_comments", cells)?;
     Ok(true)
 }
 
 pub(super) fn event(
     tx: &Tx<'_>,
     row: &PeerRow,
-    known: &BTreeSet<TaskId>,
+    known: &Known,
     now: Timestamp,
     notes: &mut Notes,
 ) -> Result<bool, Error> {
@@ -190,29 +175,23 @@ pub(super) fn event(
         notes.left(row, "events belong to no task that was taken");
         return Ok(false);
     };
-    tx.conn
-        .prepare_cached(
-            "INSERT INTO task_events (id, task_id, run_id, tenant, kind, payload, created_at) \
-         SELECT ?1, id, ?3, tenant, ?4, ?5, ?6 FROM tasks WHERE id = ?2",
-        )
-        .and_then(|mut statement| {
-            statement.execute(params![
-                number(row, "id"),
-                task,
-                number(row, "run_id"),
-                kind,
-                object(row, "payload", notes),
-                moment_or(row, "created_at", now, notes)
-            ])
-        })
-        .step("store the event")?;
+    let cells: Vec<(&str, Cell)> = vec![
+        ("id", number(row, "id").into()),
+        ("task_id", (&task).into()),
+        ("run_id", number(row, "run_id").into()),
+        ("tenant", tenant(known, &task)),
+        ("kind", kind.into()),
+        ("payload", object(row, "payload", notes).into()),
+        ("created_at", moment_or(row, "created_at", now, notes).into()),
+    ];
+    insert(tx, "task_events", cells)?;
     Ok(true)
 }
 
 pub(super) fn attachment(
     tx: &Tx<'_>,
     row: &PeerRow,
-    (known, files): (&BTreeSet<TaskId>, &BTreeMap<AttachmentId, NewAttachment>),
+    (known, files): (&Known, &BTreeMap<AttachmentId, NewAttachment>),
     now: Timestamp,
     notes: &mut Notes,
 ) -> Result<bool, Error> {
@@ -224,28 +203,24 @@ pub(super) fn attachment(
     let Some((id, file)) = number(row, "id").and_then(|id| files.get_key_value(&AttachmentId(id))) else {
         return Ok(false);
     };
-    tx.conn.execute(
-        "INSERT INTO task_attachments (id, task_id, filename, content_type, size, uploaded_by, sha256, created_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![
-            id,
-            task,
-            file.filename,
-            file.content_type,
-            i64::try_from(file.size).unwrap_or(i64::MAX),
-            file.author,
-            file.sha256,
-            moment_or(row, "created_at", now, notes)
-        ],
-    )
-    .step("store the attachment")?;
+    let cells: Vec<(&str, Cell)> = vec![
+        ("id", (*id).into()),
+        ("task_id", (&task).into()),
+        ("filename", file.filename.as_str().into()),
+        ("content_type", file.content_type.as_deref().into()),
+        ("size", i64::try_from(file.size).unwrap_or(i64::MAX).into()),
+        ("uploaded_by", file.author.as_deref().into()),
+        ("sha256", file.sha256.as_str().into()),
+        ("created_at", moment_or(row, "created_at", now, notes).into()),
+    ];
+    insert(tx, "task_attachments", cells)?;
     Ok(true)
 }
 
 pub(super) fn subscription(
     tx: &Tx<'_>,
     row: &PeerRow,
-    known: &BTreeSet<TaskId>,
+    known: &Known,
     now: Timestamp,
     notes: &mut Notes,
 ) -> Result<bool, Error> {
@@ -255,25 +230,21 @@ pub(super) fn subscription(
         notes.left(row, "subscriptions belong to no task that was taken");
         return Ok(false);
     };
-    tx.conn.execute(
-        "INSERT OR IGNORE INTO notify_subs (task_id, platform, chat_id, thread_id, user_id, notifier_profile, created_at, \
-           last_event_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![
-            task,
-            platform,
-            chat,
-            text(row, "thread_id").unwrap_or_default(),
-            word(row, "user_id"),
-            word(row, "notifier_profile"),
-            moment_or(row, "created_at", now, notes),
-            number(row, "last_event_id").unwrap_or(0)
-        ],
-    )
-    .step("store the subscription")
-    .map(|rows| {
-        if rows == 0 {
-            notes.left(row, "subscriptions occur twice");
-        }
-        rows == 1
-    })
+    let (columns, cells): (Vec<&str>, Vec<Cell>) = [
+        ("task_id", (&task).into()),
+        ("platform", platform.into()),
+        ("chat_id", chat.into()),
+        ("thread_id", text(row, "thread_id").unwrap_or_default().into()),
+        ("user_id", word(row, "user_id").into()),
+        ("notifier_profile", word(row, "notifier_profile").into()),
+        ("created_at", moment_or(row, "created_at", now, notes).into()),
+        ("last_event_id", number(row, "last_event_id").unwrap_or(0).into()),
+    ]
+    .into_iter()
+    .unzip();
+    let new = tx.insert_new_row("notify_subs", &columns, &cells)?;
+    if !new {
+        notes.left(row, "subscriptions occur twice");
+    }
+    Ok(new)
 }

@@ -14,24 +14,19 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 
-use rusqlite::params_from_iter;
-use rusqlite::types::{Value as Sql, ValueRef};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::bundle;
 use super::chunks::{Incoming, Piece, Refused, pieces};
-use super::convert::Step as _;
-use super::repair::{columns, tables};
-use super::tx::Tx;
-use super::{bundle, migrate, open, usage};
 use crate::blobs::{Blobs, Lack};
+use crate::model::cell::Cell;
 use crate::model::error::{Error, StorageKind};
+use crate::store::migrate;
+use crate::store::tx::Tx;
 
 const FORMAT: &str = "supervisor-board";
 const VERSION: u32 = 1;
-/// The numbers that were given out last, so that none is given out twice.
-const SEQUENCES: &str = "sqlite_sequence";
-
 /// How many rows went through, by table.
 pub type Rows = BTreeMap<String, u64>;
 
@@ -104,24 +99,14 @@ pub(crate) fn export(
     };
     line(out, &header)?;
     let mut counts = Rows::new();
-    for table in exported(tx)? {
-        let names = columns(tx.conn, &table).step("read the schema")?;
-        let list = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-        let mut statement = tx
-            .conn
-            .prepare(&format!("SELECT {list} FROM \"{table}\" ORDER BY 1, 2"))
-            .or_else(|_| tx.conn.prepare(&format!("SELECT {list} FROM \"{table}\" ORDER BY 1")))
-            .step("export a table")?;
-        let mut rows = statement.query([]).step("export a table")?;
+    for (table, columns) in tx.tables()? {
         let mut count = 0;
-        while let Some(row) = rows.next().step("export a table")? {
-            let mut object = Map::new();
-            for (at, name) in names.iter().enumerate() {
-                object.insert(name.clone(), to_json(row.get_ref(at).step("export a table")?));
-            }
-            line(out, &json!({ "table": table, "row": object }))?;
+        tx.each_row(&table, &columns, |cells| {
+            let values = cells.into_iter().map(to_json);
+            let object: Map<String, Value> = columns.iter().cloned().zip(values).collect();
             count += 1;
-        }
+            line(out, &json!({ "table": table, "row": object }))
+        })?;
         counts.insert(table, count);
     }
     let mut flaws = BTreeMap::new();
@@ -137,7 +122,7 @@ pub(crate) fn export(
             Err(flaw) => drop(flaws.insert(digest, flaw)),
         }
     }
-    let lacks = bundle::lacking(tx.conn, &flaws)?;
+    let lacks = if flaws.is_empty() { Vec::new() } else { bundle::lacking(tx.all_attachments()?, &flaws) };
     line(out, &json!({ "end": counts, "files": files }))?;
     out.flush().map_err(|error| failed("write the export", error))?;
     Ok(Exported { rows: counts, files, lacks })
@@ -149,21 +134,16 @@ pub(crate) fn export(
 /// Files are stored before the rows are committed: of an import that fails they are nobody's. The caller keeps sweeps away
 /// until then.
 pub(crate) fn import(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<Imported, Error> {
-    open::cache(tx.conn, open::BULK_CACHE).step("begin the import")?;
+    tx.begin_import()?;
     let imported = import_lines(tx, blobs, lines);
-    open::cache(tx.conn, open::CACHE).step("end the import")?;
+    tx.end_import()?;
     imported
 }
 
 fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<Imported, Error> {
     require_empty(tx)?;
-    tx.conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")?;
-    let known = exported(tx)?;
-    let mut schemas = BTreeMap::new();
-    for table in known {
-        let names = columns(tx.conn, &table).step("read the schema")?;
-        schemas.insert(table, names);
-    }
+    tx.defer_references()?;
+    let schemas: BTreeMap<String, Vec<String>> = tx.tables()?.into_iter().collect();
     let mut counts: Rows = schemas.keys().map(|table| (table.clone(), 0)).collect();
     let mut incoming = Incoming::new(blobs);
     let (mut end, mut details) = (None, None);
@@ -209,21 +189,15 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
     if files != told_files {
         return Err(wrong(number, "its count is not that of the files"));
     }
-    forget_host(tx)?;
-    usage::recount(tx.conn).step("count what tenants keep")?;
+    tx.forget_host()?;
+    tx.recount_usage()?;
     refuse_orphans(tx)?;
     Ok(Imported { rows: counts, files, details })
 }
 
 /// Refuses a board with anything on it.
 pub(super) fn require_empty(tx: &Tx<'_>) -> Result<(), Error> {
-    let used: bool = tx
-        .conn
-        .query_row("SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM task_events)", [], |row| {
-            row.get(0)
-        })
-        .step("look at the board")?;
-    if used {
+    if !tx.is_empty()? {
         return Err(Error::conflict(
             "the board is not empty",
             "import into a new one: supervisor --board <name> import …",
@@ -234,10 +208,7 @@ pub(super) fn require_empty(tx: &Tx<'_>) -> Result<(), Error> {
 
 /// Refuses rows whose task is not there.
 pub(super) fn refuse_orphans(tx: &Tx<'_>) -> Result<(), Error> {
-    let orphans: i64 = tx
-        .conn
-        .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
-        .step("check the references")?;
+    let orphans = tx.count_orphans()?;
     if orphans > 0 {
         return Err(Error::invalid(
             "file",
@@ -246,23 +217,6 @@ pub(super) fn refuse_orphans(tx: &Tx<'_>) -> Result<(), Error> {
         ));
     }
     Ok(())
-}
-
-fn forget_host(tx: &Tx<'_>) -> Result<(), Error> {
-    tx.conn
-        .execute_batch(
-            "UPDATE tasks SET worker_uid = NULL WHERE worker_uid IS NOT NULL; \
-         UPDATE task_runs SET token_hash = NULL WHERE token_hash IS NOT NULL;",
-        )
-        .step("forget the former host")
-}
-
-/// The tables of an export: all but the identity of the file.
-fn exported(tx: &Tx<'_>) -> Result<Vec<String>, Error> {
-    let mut names = tables(tx.conn).step("read the schema")?;
-    names.retain(|name| name != "meta" && !bundle::is_of_copy(name));
-    names.push(SEQUENCES.to_owned());
-    Ok(names)
 }
 
 /// Returns what people say of the board.
@@ -286,56 +240,37 @@ fn insert(tx: &Tx<'_>, table: &str, known: &[String], row: Map<String, Value>) -
             return Err(format!("{table} has no column {name:?}"));
         }
         values.push(from_json(value).ok_or_else(|| format!("{table}.{name} has no value of a column"))?);
-        names.push(format!("\"{name}\""));
+        names.push(name);
     }
-    if table == SEQUENCES {
-        // The rows that were put in have left theirs.
-        tx.conn
-            .execute("DELETE FROM sqlite_sequence WHERE name = ?1", params_from_iter(values.first()))
-            .map_err(|error| format!("{table}: {error}"))?;
-    }
-    let (list, marks) = (names.join(", "), vec!["?"; names.len()].join(", "));
-    tx.conn
-        .prepare_cached(&format!("INSERT INTO \"{table}\" ({list}) VALUES ({marks})"))
-        .and_then(|mut statement| statement.execute(params_from_iter(values)))
-        .map(drop)
-        .map_err(|error| format!("{table}: {error}"))
-}
-
-fn to_json(value: ValueRef<'_>) -> Value {
-    match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => number.into(),
-        ValueRef::Real(number) => number.into(),
-        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned().into(),
-        ValueRef::Blob(bytes) => json!({ "hex": hex(bytes) }),
-    }
-}
-
-fn from_json(value: Value) -> Option<Sql> {
-    Some(match value {
-        Value::Null => Sql::Null,
-        Value::Number(number) => match number.as_i64() {
-            Some(whole) => Sql::Integer(whole),
-            None => Sql::Real(number.as_f64()?),
-        },
-        Value::String(text) => Sql::Text(text),
-        Value::Object(object) => Sql::Blob(unhex(object.get("hex")?.as_str()?)?),
-        Value::Bool(_) | Value::Array(_) => return None,
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    tx.insert_row(table, &names, &values).map_err(|error| {
+        let why =
+            if let Error::Storage { source, .. } = &error { source.to_string() } else { error.to_string() };
+        format!("{table}: {why}")
     })
 }
 
-/// Bytes as digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    halves.filter_map(|half| char::from_digit(u32::from(half), 16)).collect()
+fn to_json(cell: Cell) -> Value {
+    match cell {
+        Cell::Null => Value::Null,
+        Cell::Integer(number) => number.into(),
+        Cell::Real(number) => number.into(),
+        Cell::Text(text) => text.into(),
+        Cell::Blob(bytes) => json!({ "hex": hex::encode(bytes) }),
+    }
 }
 
-/// Digits as bytes.
-pub(super) fn unhex(digits: &str) -> Option<Vec<u8>> {
-    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
-    let half = |digit: u8| char::from(digit).to_digit(16).and_then(|half| u8::try_from(half).ok());
-    pairs.iter().map(|[high, low]| Some(half(*high)? << 4 | half(*low)?)).collect()
+fn from_json(value: Value) -> Option<Cell> {
+    Some(match value {
+        Value::Null => Cell::Null,
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Cell::Integer(whole),
+            None => Cell::Real(number.as_f64()?),
+        },
+        Value::String(text) => Cell::Text(text),
+        Value::Object(object) => Cell::Blob(hex::decode(object.get("hex")?.as_str()?).ok()?),
+        Value::Bool(_) | Value::Array(_) => return None,
+    })
 }
 
 fn line(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {

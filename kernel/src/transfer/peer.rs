@@ -5,17 +5,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 
-use super::backup::with_end;
-use super::cells::{number, text, word};
-use super::open::{self, OpenError, sqlite};
-use super::repair::{columns, tables};
+use super::adopt::words::{number, text, word};
 use crate::model::id::AttachmentId;
+use crate::store::files::with_end;
+use crate::store::foreign::{self, Foreign, ForeignRow};
+use crate::store::open::{self, OpenError};
 
-/// The tables that are read; older databases lack some.
+/// The tables that are read; older databases lack some, but never the first.
 const TABLES: [&str; 7] = [
     "tasks",
     "task_links",
@@ -27,7 +25,7 @@ const TABLES: [&str; 7] = [
 ];
 
 /// A row by its columns.
-pub(super) type PeerRow = BTreeMap<String, Value>;
+pub(super) type PeerRow = ForeignRow;
 
 /// Everything that the other board has.
 #[derive(Clone, Debug)]
@@ -101,46 +99,7 @@ impl PeerBoard {
                 }
             }
         }
-        let fail = |error| sqlite("read", path, error);
-        // Writable, so that the copied log is taken in.
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let conn = Connection::open_with_flags(&copy, flags).map_err(fail)?;
-        let sound: String = conn.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(fail)?;
-        if sound != "ok" {
-            return Err(OpenError::Corrupt { path: path.to_owned(), detail: sound });
-        }
-        let there = tables(&conn).map_err(fail)?;
-        if !there.iter().any(|name| name == "tasks") {
-            return Err(OpenError::NotABoard { path: path.to_owned(), application_id: 0 });
-        }
-        let mut rows = BTreeMap::new();
-        for table in TABLES.into_iter().filter(|table| there.iter().any(|name| name == table)) {
-            rows.insert(table.to_owned(), read_table(&conn, table).map_err(fail)?);
-        }
-        let unknown = there.into_iter().filter(|name| !TABLES.contains(&name.as_str())).collect();
+        let Foreign { rows, others: unknown } = foreign::read(&copy, path, &TABLES)?;
         Ok(PeerBoard { rows, unknown })
     }
-}
-
-fn read_table(conn: &Connection, table: &str) -> rusqlite::Result<Vec<PeerRow>> {
-    let names = columns(conn, table)?;
-    let mut statement = conn.prepare(&format!("SELECT * FROM \"{table}\" ORDER BY rowid"))?;
-    let mut rows = statement.query([])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let mut values = PeerRow::new();
-        for (at, name) in names.iter().enumerate() {
-            // Text that is not UTF-8 is made so: the other program writes whatever it is given.
-            let value = match row.get_ref(at)? {
-                ValueRef::Null => Value::Null,
-                ValueRef::Integer(number) => Value::Integer(number),
-                ValueRef::Real(number) => Value::Real(number),
-                ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-                ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
-            };
-            values.insert(name.clone(), value);
-        }
-        found.push(values);
-    }
-    Ok(found)
 }

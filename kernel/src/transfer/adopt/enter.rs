@@ -1,24 +1,23 @@
 //! Where a task stands: the changes that lead there, each an event from which its state can be replayed.
 
-use rusqlite::params;
 use serde_json::json;
 
-use crate::board::view::View;
+use super::words::{Notes, moment, number, text, word};
 use crate::model::actor::Actor;
+use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::outcome::{BlockKind, Outcome};
 use crate::model::status::{Change, Gate, Intake, State, Then, WasDone};
 use crate::rules::transition::next;
-use crate::store::cells::{Notes, moment, number, text, word};
-use crate::store::convert::Step as _;
 use crate::store::events::NewEvent;
-use crate::store::peer::PeerRow;
+use crate::store::tasks::Place;
 use crate::store::tx::Tx;
+use crate::transfer::peer::PeerRow;
 
 /// The way that leads to where a task stands, in this program's changes, and why it is blocked.
 fn way(
-    view: &View<'_>,
+    tx: &Tx<'_>,
     id: &TaskId,
     row: &PeerRow,
     notes: &mut Notes,
@@ -31,7 +30,7 @@ fn way(
             if status == "running" {
                 notes.changed(row, "tasks were running: they wait to be started again");
             }
-            let gate = if view.open_parents(id)?.is_empty() { Gate::Open } else { Gate::Parents };
+            let gate = if tx.open_parents(id)?.is_empty() { Gate::Open } else { Gate::Parents };
             if status == "todo" && gate == Gate::Open {
                 notes.changed(row, "tasks were todo and wait for no parent: they are ready");
             } else if status == "ready" && gate == Gate::Parents {
@@ -58,7 +57,7 @@ fn way(
             blocked(BlockKind::NeedsInput, "it was scheduled without a time")
         }
         "review" => {
-            if let Some(run) = view.runs(id)?.last().map(|run| run.id) {
+            if let Some(run) = tx.runs_of(id)?.last().map(|run| run.id) {
                 let ended = Change::Ended { run, outcome: Outcome::ReviewRequested, then: Then::Review };
                 (vec![open, Change::Started { run }, ended], None)
             } else {
@@ -89,15 +88,15 @@ pub(super) fn is_over(row: &PeerRow) -> bool {
 
 /// Moves a task to where it stands, and tells so in the log, from which its state can be replayed.
 pub(super) fn enter(
-    view: &View<'_>,
     tx: &Tx<'_>,
     id: &TaskId,
     row: &PeerRow,
     actor: &Actor,
+    now: Timestamp,
     notes: &mut Notes,
 ) -> Result<(), Error> {
-    let (changes, why) = way(view, id, row, notes)?;
-    let task = view.expect_task(id)?;
+    let (changes, why) = way(tx, id, row, notes)?;
+    let task = tx.find_task(id)?.ok_or_else(|| Error::missing("task", id))?;
     let tenant = task.tenant.as_ref().map_or("", Tenant::as_str);
     let mut state = None;
     for (at, change) in changes.iter().enumerate() {
@@ -117,24 +116,19 @@ pub(super) fn enter(
             payload,
             change: Some(*change),
             actor: &actor.label(),
-            now: view.now(),
+            now,
         })?;
     }
     let Some(state) = state else { return Ok(()) };
     let work_by = if state == State::Review {
         // Whoever had the last run, else whoever was to do it: the one who may not approve it.
-        let worker = view.runs(id)?.last().and_then(|run| run.profile.clone()).or(task.assignee);
+        let worker = tx.runs_of(id)?.last().and_then(|run| run.profile.clone()).or(task.assignee);
         Some(format!("worker:{}", worker.as_ref().map_or("unknown", |worker| worker.as_str())))
     } else {
         None
     };
-    let kind = if let State::Blocked { kind } = state { Some(kind) } else { None };
     let finished = matches!(state, State::Done | State::Archived { finished: WasDone::Yes });
-    let completed = finished.then(|| moment(row, "completed_at").unwrap_or(task.updated_at));
-    tx.conn.execute(
-        "UPDATE tasks SET status = ?2, block_kind = ?3, block_reason = ?4, completed_at = ?5, work_by = ?6 WHERE id = ?1",
-        params![id, state.status(), kind, why, completed, work_by],
-    )
-    .step("place the task")
-    .map(drop)
+    let completed_at = finished.then(|| moment(row, "completed_at").unwrap_or(task.updated_at));
+    let (why, work_by) = (why.as_deref(), work_by.as_deref());
+    tx.place_task(id, &Place { state, why, completed_at, work_by })
 }

@@ -1,9 +1,8 @@
 //! What becomes of each column of the other program's tables: taken, or left out with the reason.
 
-use rusqlite::types::Value;
-
-use crate::store::cells::Notes;
-use crate::store::peer::{PeerBoard, PeerRow};
+use super::words::Notes;
+use crate::model::cell::Cell;
+use crate::transfer::peer::{PeerBoard, PeerRow};
 
 /// What becomes of the values of a column.
 #[derive(Clone, Copy)]
@@ -97,11 +96,11 @@ pub(super) fn tell(peer: &PeerBoard, notes: &mut Notes) {
     }
     for (table, rows) in &peer.rows {
         for row in rows {
-            for (column, value) in row.iter().filter(|(_, value)| **value != Value::Null) {
+            for (column, value) in row.iter().filter(|(_, value)| **value != Cell::Null) {
                 if let Fate::Left(why) = fate(table, column) {
                     notes.left(row, &format!("values of {table}.{column}: {why}"));
                 }
-                if matches!(value, Value::Text(text) if text.contains(['\0', '\u{fffd}'])) {
+                if matches!(value, Cell::Text(text) if text.contains(['\0', '\u{fffd}'])) {
                     notes.changed(
                         row,
                         &format!(

@@ -1,14 +1,14 @@
 //! Single cells of another program's rows in this one's terms, and how often one had to be put right.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use rusqlite::types::Value as Sql;
 use serde_json::{Value, json};
 
-use super::peer::PeerRow;
+use crate::model::cell::Cell;
 use crate::model::clock::Timestamp;
 use crate::model::id::{Profile, TaskId};
 use crate::model::limits;
+use crate::transfer::peer::PeerRow;
 
 /// How many rows a note names.
 const NAMED: usize = 5;
@@ -70,27 +70,27 @@ pub(super) fn told(notes: BTreeMap<String, Note>) -> Vec<String> {
     notes.into_iter().map(line).collect()
 }
 
-pub(super) fn text(row: &PeerRow, column: &str) -> Option<String> {
+pub(in crate::transfer) fn text(row: &PeerRow, column: &str) -> Option<String> {
     match row.get(column)? {
-        Sql::Text(text) => Some(text.replace('\0', "\u{fffd}")),
-        Sql::Integer(number) => Some(number.to_string()),
-        Sql::Real(number) => Some(number.to_string()),
-        Sql::Null | Sql::Blob(_) => None,
+        Cell::Text(text) => Some(text.replace('\0', "\u{fffd}")),
+        Cell::Integer(number) => Some(number.to_string()),
+        Cell::Real(number) => Some(number.to_string()),
+        Cell::Null | Cell::Blob(_) => None,
     }
 }
 
 /// Text that is worth a column.
-pub(super) fn word(row: &PeerRow, column: &str) -> Option<String> {
+pub(in crate::transfer) fn word(row: &PeerRow, column: &str) -> Option<String> {
     text(row, column).filter(|text| !text.is_empty())
 }
 
-pub(super) fn number(row: &PeerRow, column: &str) -> Option<i64> {
+pub(in crate::transfer) fn number(row: &PeerRow, column: &str) -> Option<i64> {
     match row.get(column)? {
-        Sql::Integer(number) => Some(*number),
-        Sql::Text(text) => text.trim().parse().ok(),
+        Cell::Integer(number) => Some(*number),
+        Cell::Text(text) => text.trim().parse().ok(),
         #[expect(clippy::cast_possible_truncation, reason = "whole seconds are meant")]
-        Sql::Real(number) => Some(*number as i64),
-        Sql::Null | Sql::Blob(_) => None,
+        Cell::Real(number) => Some(*number as i64),
+        Cell::Null | Cell::Blob(_) => None,
     }
 }
 
@@ -122,7 +122,7 @@ pub(super) fn object(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<S
 /// A count, where it is one.
 pub(super) fn small(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<i64> {
     let count = number(row, column).filter(|number| (0..=i64::from(u32::MAX)).contains(number));
-    if count.is_none() && row.get(column).is_some_and(|value| *value != Sql::Null) {
+    if count.is_none() && row.get(column).is_some_and(|value| *value != Cell::Null) {
         notes.changed(row, &format!("values of {column} are no count: they are left out"));
     }
     count
@@ -142,9 +142,12 @@ pub(super) fn words(row: &PeerRow, column: &str, notes: &mut Notes) -> Vec<Strin
     Vec::new()
 }
 
+/// The tasks that were taken, each with its tenant.
+pub(super) type Known = BTreeMap<TaskId, String>;
+
 /// The task of a row that belongs to one.
-pub(super) fn owner(row: &PeerRow, column: &str, known: &BTreeSet<TaskId>) -> Option<TaskId> {
-    text(row, column)?.parse::<TaskId>().ok().filter(|id| known.contains(id))
+pub(super) fn owner(row: &PeerRow, column: &str, known: &Known) -> Option<TaskId> {
+    text(row, column)?.parse::<TaskId>().ok().filter(|id| known.contains_key(id))
 }
 
 pub(super) fn title(row: &PeerRow, notes: &mut Notes) -> String {

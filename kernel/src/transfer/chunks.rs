@@ -9,11 +9,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::export::{hex, unhex};
-use super::tx::Tx;
 use crate::blobs::{BlobError, Blobs, Draft};
 use crate::model::error::Error;
 use crate::model::id::Digest;
+use crate::store::tx::Tx;
 
 /// So many bytes are in a line, as twice as many digits.
 const PIECE: usize = 512 * 1024;
@@ -33,7 +32,7 @@ pub(super) fn pieces<'a>(digest: &'a Digest, bytes: &'a [u8]) -> impl Iterator<I
     (0..count).map(move |number| {
         let at = number * PIECE;
         let piece = bytes.get(at..bytes.len().min(at + PIECE)).unwrap_or_default();
-        Piece { sha256: digest.clone(), at: u64::try_from(at).unwrap_or(u64::MAX), hex: hex(piece) }
+        Piece { sha256: digest.clone(), at: u64::try_from(at).unwrap_or(u64::MAX), hex: hex::encode(piece) }
     })
 }
 
@@ -68,7 +67,7 @@ impl<'a> Incoming<'a> {
             return Err(format!("the file {digest} goes on at {} and not at {length}", piece.at).into());
         }
         let bytes =
-            unhex(&piece.hex).ok_or_else(|| format!("the file {digest} has no hexadecimal digits"))?;
+            hex::decode(&piece.hex).map_err(|_| format!("the file {digest} has no hexadecimal digits"))?;
         draft.write(&bytes)?;
         self.open = Some((digest, length + u64::try_from(bytes.len()).unwrap_or(u64::MAX), draft));
         Ok(())

@@ -6,46 +6,43 @@
 mod columns;
 mod enter;
 mod rows;
+pub(super) mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::params;
 use serde_json::json;
 
-use super::cells::{
-    Notes, moment, moment_or, number, owner, profile, small, text, title, told, truth, word, words, workspace,
+use self::words::{
+    Known, Notes, moment, moment_or, number, owner, profile, small, text, title, told, truth, word, words,
+    workspace,
 };
-use super::convert::Step as _;
 use super::export::{refuse_orphans, require_empty};
 use super::peer::{Adopted, PeerBoard, PeerRow};
-use super::tx::Tx;
-use crate::board::view::View;
 use crate::model::actor::Actor;
+use crate::model::cell::Cell;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{AttachmentId, TaskId, Tenant};
 use crate::model::note::NewAttachment;
+use crate::store::tx::Tx;
 
 pub(crate) fn adopt(
-    view: &View<'_>,
     tx: &Tx<'_>,
     peer: &PeerBoard,
     files: &BTreeMap<AttachmentId, NewAttachment>,
     actor: &Actor,
+    now: Timestamp,
 ) -> Result<Adopted, Error> {
     require_empty(tx)?;
-    tx.conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")?;
-    let now = view.now();
+    tx.defer_references()?;
     let mut notes = Notes::default();
     let mut taken = BTreeMap::new();
     let rows = |table: &str| peer.rows.get(table).map(Vec::as_slice).unwrap_or_default();
     columns::tell(peer, &mut notes);
-    let mut known = BTreeSet::new();
+    let mut known = Known::new();
     let mut keys = BTreeSet::new();
     for row in rows("tasks") {
-        if let Some(id) = task(tx, row, actor, now, &mut keys, &mut notes)? {
-            known.insert(id);
-        }
+        known.extend(task(tx, row, actor, now, &mut keys, &mut notes)?);
     }
     taken.insert("tasks".to_owned(), u64::try_from(known.len()).unwrap_or(0));
     let given_up: BTreeSet<TaskId> = rows("tasks")
@@ -64,7 +61,7 @@ pub(crate) fn adopt(
         Ok::<(), Error>(())
     };
     count("task_runs", &mut |row, notes| rows::run(tx, row, &known, now, notes))?;
-    count("task_links", &mut |row, notes| rows::link(view, tx, row, (&known, &given_up), notes))?;
+    count("task_links", &mut |row, notes| rows::link(tx, row, (&known, &given_up), notes))?;
     count("task_comments", &mut |row, notes| rows::comment(tx, row, &known, now, notes))?;
     count("task_events", &mut |row, notes| rows::event(tx, row, &known, now, notes))?;
     count("task_attachments", &mut |row, notes| rows::attachment(tx, row, (&known, files), now, notes))?;
@@ -78,7 +75,7 @@ pub(crate) fn adopt(
     let (over, open): (Vec<_>, Vec<_>) = rows("tasks").iter().partition(|row| enter::is_over(row));
     for row in over.into_iter().chain(open) {
         if let Some(id) = owner(row, "id", &known) {
-            enter::enter(view, tx, &id, row, actor, &mut notes)?;
+            enter::enter(tx, &id, row, actor, now, &mut notes)?;
         }
     }
     refuse_orphans(tx)?;
@@ -92,7 +89,7 @@ fn task(
     now: Timestamp,
     keys: &mut BTreeSet<(String, String)>,
     notes: &mut Notes,
-) -> Result<Option<TaskId>, Error> {
+) -> Result<Option<(TaskId, String)>, Error> {
     let Some(id) = text(row, "id").and_then(|id| id.parse::<TaskId>().ok()) else {
         notes.left(
             row,
@@ -121,45 +118,43 @@ fn task(
     let priority = number(row, "priority").unwrap_or(0);
     tx.reserve_task_id(&id)?;
     // It enters as the newest task that nobody has touched; `enter` moves it to where it stands.
-    tx.conn.prepare_cached(
-        "INSERT INTO tasks (id, title, body, assignee, status, priority, tenant, workspace, branch_name, project_id, \
-           created_by, creator_uid, created_at, updated_at, started_at, completed_at, result, skills, max_retries, \
-           max_runtime_us, session_id, workflow_template_id, current_step_key, model_override, idempotency_key, \
-           goal_mode, goal_max_turns, block_recurrences, consecutive_failures, last_failure_error) \
-         VALUES (?1, ?2, ?3, ?4, 'triage', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL, ?15, ?16, ?17, ?18, ?19, \
-           ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)",
-    )
-    .step("store the task")?
-    .execute(params![
-        id,
-        title(row, notes),
-        text(row, "body"),
-        profile(row, "assignee", notes),
-        priority,
-        tenant,
-        workspace(row, notes),
-        word(row, "branch_name"),
-        word(row, "project_id"),
-        word(row, "created_by"),
-        actor.uid,
-        created,
-        updated,
-        moment(row, "started_at"),
-        text(row, "result"),
-        json!(words(row, "skills", notes)).to_string(),
-        small(row, "max_retries", notes),
-        rows::runtime(row, notes),
-        word(row, "session_id"),
-        word(row, "workflow_template_id"),
-        word(row, "current_step_key"),
-        word(row, "model_override"),
-        key,
-        truth(row, "goal_mode"),
-        small(row, "goal_max_turns", notes),
-        small(row, "block_recurrences", notes).unwrap_or(0),
-        small(row, "consecutive_failures", notes).unwrap_or(0),
-        text(row, "last_failure_error"),
-    ])
-    .step("store the task")?;
-    Ok(Some(id))
+    let cells: Vec<(&str, Cell)> = vec![
+        ("id", (&id).into()),
+        ("title", title(row, notes).into()),
+        ("body", text(row, "body").into()),
+        ("assignee", profile(row, "assignee", notes).into()),
+        ("status", "triage".into()),
+        ("priority", priority.into()),
+        ("tenant", tenant.as_str().into()),
+        ("workspace", workspace(row, notes).into()),
+        ("branch_name", word(row, "branch_name").into()),
+        ("project_id", word(row, "project_id").into()),
+        ("created_by", word(row, "created_by").into()),
+        ("creator_uid", actor.uid.into()),
+        ("created_at", created.into()),
+        ("updated_at", updated.into()),
+        ("started_at", moment(row, "started_at").into()),
+        ("result", text(row, "result").into()),
+        ("skills", json!(words(row, "skills", notes)).to_string().into()),
+        ("max_retries", small(row, "max_retries", notes).into()),
+        ("max_runtime_us", rows::runtime(row, notes).into()),
+        ("session_id", word(row, "session_id").into()),
+        ("workflow_template_id", word(row, "workflow_template_id").into()),
+        ("current_step_key", word(row, "current_step_key").into()),
+        ("model_override", word(row, "model_override").into()),
+        ("idempotency_key", key.into()),
+        ("goal_mode", truth(row, "goal_mode").into()),
+        ("goal_max_turns", small(row, "goal_max_turns", notes).into()),
+        ("block_recurrences", small(row, "block_recurrences", notes).unwrap_or(0).into()),
+        ("consecutive_failures", small(row, "consecutive_failures", notes).unwrap_or(0).into()),
+        ("last_failure_error", text(row, "last_failure_error").into()),
+    ];
+    insert(tx, "tasks", cells)?;
+    Ok(Some((id, tenant)))
+}
+
+/// Puts a row into a table.
+fn insert(tx: &Tx<'_>, table: &str, cells: Vec<(&str, Cell)>) -> Result<(), Error> {
+    let (columns, cells): (Vec<&str>, Vec<Cell>) = cells.into_iter().unzip();
+    tx.insert_row(table, &columns, &cells)
 }

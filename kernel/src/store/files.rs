@@ -1,0 +1,59 @@
+//! The names that a board's files have beside it, and how they are moved.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::open::OpenError;
+use crate::model::clock::Timestamp;
+
+/// Moves a board's file away under a name that tells why and when. A crash on the way leaves a board that is refused as
+/// missing, never one without its log.
+pub(crate) fn put_aside(path: &Path, why: &str, now: Timestamp) -> Result<Option<PathBuf>, OpenError> {
+    let fail = |source| OpenError::Io { step: "move away", path: path.to_owned(), source };
+    let aside = with_end(path, &format!(".{why}-{}", now.as_micros()));
+    let mut moved = None;
+    for end in ["", "-wal", "-shm", "-journal"] {
+        match fs::rename(with_end(path, end), with_end(&aside, end)) {
+            Ok(()) if end.is_empty() => moved = Some(aside.clone()),
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(fail(error)),
+        }
+    }
+    sync_dir(path)?;
+    Ok(moved)
+}
+
+/// Makes a file durable. Returns its length.
+pub(crate) fn sync(file: &Path) -> Result<u64, OpenError> {
+    File::open(file)
+        .and_then(|file| file.sync_all().and_then(|()| file.metadata()))
+        .map(|meta| meta.len())
+        .map_err(|source| OpenError::Io { step: "write", path: file.to_owned(), source })
+}
+
+/// Makes the name of a file durable.
+pub(crate) fn sync_dir(file: &Path) -> Result<(), OpenError> {
+    let dir = match file.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        Some(_) | None => Path::new("."),
+    };
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(|source| OpenError::Io {
+        step: "write",
+        path: dir.to_owned(),
+        source,
+    })
+}
+
+/// Returns a path with more at its end.
+pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push(end);
+    name.into()
+}
+
+/// Returns a name for a file that is to take the place of another.
+pub(crate) fn draft_beside(path: &Path) -> PathBuf {
+    with_end(path, &format!(".new-{}", uuid::Uuid::new_v4().simple()))
+}

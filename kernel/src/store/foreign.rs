@@ -1,0 +1,56 @@
+//! The tables of another program's database, read from a copy of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::open::{OpenError, sqlite};
+use super::rows::{columns, tables};
+use crate::model::cell::Cell;
+
+/// A row by its columns.
+pub(crate) type ForeignRow = BTreeMap<String, Cell>;
+
+/// What a database of another program has.
+pub(crate) struct Foreign {
+    /// The rows of each table that was asked for and is there.
+    pub(crate) rows: BTreeMap<String, Vec<ForeignRow>>,
+    /// The tables that were not asked for.
+    pub(crate) others: Vec<String>,
+}
+
+/// Reads `wanted` tables of the database whose copy is at `copy`; messages name `path`. It has to have the first of them.
+pub(crate) fn read(copy: &Path, path: &Path, wanted: &[&str]) -> Result<Foreign, OpenError> {
+    let fail = |error| sqlite("read", path, error);
+    // Writable, so that the copied log is taken in.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(copy, flags).map_err(fail)?;
+    let sound: String = conn.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(fail)?;
+    if sound != "ok" {
+        return Err(OpenError::Corrupt { path: path.to_owned(), detail: sound });
+    }
+    let there = tables(&conn).map_err(fail)?;
+    let is_there = |table: &str| there.iter().any(|name| name == table);
+    if wanted.first().is_some_and(|first| !is_there(first)) {
+        return Err(OpenError::NotABoard { path: path.to_owned(), application_id: 0 });
+    }
+    let mut rows = BTreeMap::new();
+    for table in wanted.iter().filter(|table| is_there(table)) {
+        rows.insert((*table).to_owned(), read_table(&conn, table).map_err(fail)?);
+    }
+    let others = there.into_iter().filter(|name| !wanted.contains(&name.as_str())).collect();
+    Ok(Foreign { rows, others })
+}
+
+fn read_table(conn: &Connection, table: &str) -> rusqlite::Result<Vec<ForeignRow>> {
+    let names = columns(conn, table)?;
+    let mut statement = conn.prepare(&format!("SELECT * FROM \"{table}\" ORDER BY rowid"))?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let cells = names.iter().enumerate().map(|(at, name)| Ok((name.clone(), row.get_ref(at)?.into())));
+        found.push(cells.collect::<rusqlite::Result<_>>()?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,168 @@
+//! Rows of any table, as exports and imports see them: columns by name, values as they are stored.
+
+use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, params_from_iter};
+
+use super::convert::Step as _;
+use super::tx::Tx;
+use super::{bundled, counts, open, usage};
+use crate::model::cell::Cell;
+use crate::model::error::Error;
+
+/// The numbers that were given out last, so that none is given out twice.
+const SEQUENCES: &str = "sqlite_sequence";
+
+impl ToSql for Cell {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Cell::Null => ToSqlOutput::Owned(Value::Null),
+            Cell::Integer(number) => ToSqlOutput::Owned(Value::Integer(*number)),
+            Cell::Real(number) => ToSqlOutput::Owned(Value::Real(*number)),
+            Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Cell::Blob(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+        })
+    }
+}
+
+impl From<ValueRef<'_>> for Cell {
+    /// Text that is not UTF-8 is made so: another program may have written it.
+    fn from(value: ValueRef<'_>) -> Self {
+        match value {
+            ValueRef::Null => Cell::Null,
+            ValueRef::Integer(number) => Cell::Integer(number),
+            ValueRef::Real(number) => Cell::Real(number),
+            ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
+            ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+        }
+    }
+}
+
+/// The tables with a board's rows. What triggers count is none: it follows from the rows.
+pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = conn.prepare(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+           ORDER BY rowid",
+    )?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    let tables = rows.collect::<rusqlite::Result<Vec<String>>>()?;
+    Ok(tables.into_iter().filter(|table| !counts::DERIVED.contains(&table.as_str())).collect())
+}
+
+pub(super) fn columns(conn: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = conn.prepare("SELECT name FROM pragma_table_info(?1) ORDER BY cid")?;
+    let rows = statement.query_map([table], |row| row.get(0))?;
+    rows.collect()
+}
+
+impl Tx<'_> {
+    /// Lists the tables of an export, each with its columns: all but the identity of the file.
+    pub(crate) fn tables(&self) -> Result<Vec<(String, Vec<String>)>, Error> {
+        let mut names = tables(self.conn).step("read the schema")?;
+        names.retain(|name| name != "meta" && !bundled::is_of_copy(name));
+        names.push(SEQUENCES.to_owned());
+        let with_columns = |table: String| {
+            let columns = columns(self.conn, &table).step("read the schema")?;
+            Ok((table, columns))
+        };
+        names.into_iter().map(with_columns).collect()
+    }
+
+    /// Hands each row of a table to `each`, in the order of its key.
+    pub(crate) fn each_row(
+        &self,
+        table: &str,
+        columns: &[String],
+        mut each: impl FnMut(Vec<Cell>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let list = columns.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        let mut statement = self
+            .conn
+            .prepare(&format!("SELECT {list} FROM \"{table}\" ORDER BY 1, 2"))
+            .or_else(|_| self.conn.prepare(&format!("SELECT {list} FROM \"{table}\" ORDER BY 1")))
+            .step("export a table")?;
+        let mut rows = statement.query([]).step("export a table")?;
+        while let Some(row) = rows.next().step("export a table")? {
+            let cells = (0..columns.len()).map(|at| row.get_ref(at).map(Cell::from));
+            each(cells.collect::<rusqlite::Result<_>>().step("export a table")?)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a row into a table.
+    pub(crate) fn insert_row(&self, table: &str, columns: &[&str], cells: &[Cell]) -> Result<(), Error> {
+        if table == SEQUENCES {
+            // The rows that were put in have left theirs.
+            self.conn
+                .execute("DELETE FROM sqlite_sequence WHERE name = ?1", params_from_iter(cells.first()))
+                .step("import a row")?;
+        }
+        self.put_row("INSERT", table, columns, cells).map(|_| ())
+    }
+
+    /// Puts a row into a table unless one with its key is there. Returns whether it did.
+    pub(crate) fn insert_new_row(
+        &self,
+        table: &str,
+        columns: &[&str],
+        cells: &[Cell],
+    ) -> Result<bool, Error> {
+        self.put_row("INSERT OR IGNORE", table, columns, cells).map(|rows| rows == 1)
+    }
+
+    fn put_row(&self, insert: &str, table: &str, columns: &[&str], cells: &[Cell]) -> Result<usize, Error> {
+        let names = columns.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        let marks = vec!["?"; columns.len()].join(", ");
+        self.conn
+            .prepare_cached(&format!("{insert} INTO \"{table}\" ({names}) VALUES ({marks})"))
+            .and_then(|mut statement| statement.execute(params_from_iter(cells)))
+            .step("import a row")
+    }
+
+    /// Keeps more pages, for an import of many rows.
+    pub(crate) fn begin_import(&self) -> Result<(), Error> {
+        open::cache(self.conn, open::BULK_CACHE).step("begin the import")
+    }
+
+    /// Checks references when the transaction is committed, and not at each row.
+    pub(crate) fn defer_references(&self) -> Result<(), Error> {
+        self.conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")
+    }
+
+    /// Gives back what an import was given.
+    pub(crate) fn end_import(&self) -> Result<(), Error> {
+        open::cache(self.conn, open::CACHE).step("end the import")
+    }
+
+    /// Returns whether nothing was ever done on the board.
+    pub(crate) fn is_empty(&self) -> Result<bool, Error> {
+        self.conn
+            .query_row(
+                "SELECT NOT (EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM task_events))",
+                [],
+                |row| row.get(0),
+            )
+            .step("look at the board")
+    }
+
+    /// Counts the rows that refer to others which are not there.
+    pub(crate) fn count_orphans(&self) -> Result<i64, Error> {
+        self.conn
+            .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
+            .step("check the references")
+    }
+
+    /// Forgets what belongs to a host: users that were allocated to workers, and the tokens of runs.
+    pub(crate) fn forget_host(&self) -> Result<(), Error> {
+        self.conn
+            .execute_batch(
+                "UPDATE tasks SET worker_uid = NULL WHERE worker_uid IS NOT NULL; \
+                 UPDATE task_runs SET token_hash = NULL WHERE token_hash IS NOT NULL;",
+            )
+            .step("forget the former host")
+    }
+
+    /// Counts anew what tenants keep.
+    pub(crate) fn recount_usage(&self) -> Result<(), Error> {
+        usage::recount(self.conn).step("count what tenants keep")
+    }
+}

@@ -1,0 +1,79 @@
+//! What a board has beside its database, in the file of a backup: the bytes of attached files, and what people say of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::blobs::{BlobError, Blobs, Flaw, Lack};
+use crate::model::id::Digest;
+use crate::model::note::Attachment;
+use crate::store::bundled::Copy;
+use crate::store::open::OpenError;
+
+/// Puts everything into a copy. Returns how many files are in it, and which attachments it has no bytes for.
+pub(super) fn pack(copy: &Path, blobs: &Blobs, details: &str) -> Result<(u64, Vec<Lack>), OpenError> {
+    let copy = Copy::open(copy)?;
+    copy.begin(details)?;
+    let mut flaws = BTreeMap::new();
+    let mut files = 0;
+    for digest in copy.digests()? {
+        match blobs.read(&digest).map_err(|e| unkept(blobs, e))? {
+            Ok(bytes) => {
+                copy.put(&digest, &bytes)?;
+                files += 1;
+            }
+            Err(flaw) => drop(flaws.insert(digest, flaw)),
+        }
+    }
+    let lacks = if flaws.is_empty() { Vec::new() } else { lacking(copy.attachments()?, &flaws) };
+    copy.close()?;
+    Ok((files, lacks))
+}
+
+/// Stores the files of a copy and takes what is no board's out of it. Returns what people say of the board; none in
+/// copies that carry nothing. A file that is not what its name promises is left out: its attachment lacks it then.
+pub(super) fn unpack(copy: &Path, blobs: &Blobs) -> Result<Option<String>, OpenError> {
+    let copy = Copy::open(copy)?;
+    if !copy.is_bundled()? {
+        return Ok(None);
+    }
+    let details = copy.details()?;
+    let _unswept = blobs.private().and_then(|_| blobs.unswept()).map_err(|e| unkept(blobs, e))?;
+    for digest in copy.digests()? {
+        if let Some(bytes) = copy.bytes(&digest)? {
+            put_back(blobs, &digest, &bytes).map_err(|e| unkept(blobs, e))?;
+        }
+    }
+    copy.strip()?;
+    copy.close()?;
+    Ok(details)
+}
+
+fn put_back(blobs: &Blobs, digest: &Digest, bytes: &[u8]) -> Result<(), BlobError> {
+    if blobs.examine(digest).is_ok_and(|flaw| flaw.is_none()) {
+        return Ok(());
+    }
+    let mut draft = blobs.draft()?;
+    match draft.write(bytes) {
+        Ok(()) if draft.digest() == *digest => draft.publish().map(drop),
+        Ok(()) | Err(BlobError::TooLarge) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The attachments whose bytes have a flaw.
+pub(super) fn lacking(all: Vec<Attachment>, flaws: &BTreeMap<Digest, Flaw>) -> Vec<Lack> {
+    all.into_iter()
+        .filter_map(|file| flaws.get(&file.sha256).map(|flaw| Lack { flaw: *flaw, file }))
+        .collect()
+}
+
+pub(super) fn unkept(blobs: &Blobs, error: BlobError) -> OpenError {
+    match error {
+        BlobError::Io { step, path, source } => OpenError::Io { step, path, source },
+        other @ (BlobError::TooLarge | BlobError::Source(_)) => OpenError::Io {
+            step: "keep a file in",
+            path: blobs.directory().to_owned(),
+            source: std::io::Error::other(other),
+        },
+    }
+}

@@ -1,0 +1,8 @@
+//! Boards that leave and boards that come: exports, backups, and the board of the established program.
+
+pub(crate) mod adopt;
+pub(crate) mod backup;
+mod bundle;
+mod chunks;
+pub(crate) mod export;
+pub(crate) mod peer;
