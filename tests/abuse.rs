@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::doors::idle_worker;
+use crate::doors::{as_worker, idle_worker};
 use crate::harness::Fleet;
-use crate::siege::{all_is_well, as_worker, begin, connect, rest, sockets, upload};
+use crate::siege::{all_is_well, begin, connect, rest, sockets, upload};
 
 /// Longer than any step of a request may take, and shorter than a test waits for bytes.
 const CUT_OFF: Duration = Duration::from_secs(29);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::doors::{idle_worker, workers_door};
 use crate::harness::{Fleet, User};
 use crate::http::Http;
 
@@ -299,7 +300,8 @@ fn a_file_is_downloaded_as_it_came_and_a_browser_runs_nothing_of_it() {
     }
     let answer = door.get("/api/v1/attachments/1");
     assert_eq!((answer.status, answer.body.as_str()), (200, "<script>"));
-    let door = Http::at(fleet.root().join("run/worker/worker.sock"));
+    idle_worker(&fleet, &[]);
+    let door = workers_door(&fleet);
     assert_eq!(door.get("/api/v1/attachments/1").status, 403);
 }
 

@@ -85,9 +85,41 @@ pub(crate) fn operator(fleet: &Fleet) -> Http {
     Http::at(fleet.root().join("run/supervisor.sock")).with("x-supervisor-key", &key)
 }
 
-/// The workers' door, without a token.
+/// The sockets of all runs that live, by their numbers.
+pub(crate) fn run_sockets(fleet: &Fleet) -> BTreeMap<u64, PathBuf> {
+    let doors = fs::read_dir(fleet.root().join("run/doors")).unwrap().flatten();
+    let numbered = doors.map(|entry| {
+        let name = entry.file_name().into_string().unwrap();
+        (name.split('-').next().unwrap().parse().unwrap(), entry.path().join("sock"))
+    });
+    numbered.collect()
+}
+
+/// The socket of the oldest run that lives.
+pub(crate) fn first_socket(fleet: &Fleet) -> PathBuf {
+    run_sockets(fleet).into_values().next().expect("a run lives")
+}
+
+/// The door of the oldest run, without a token.
 pub(crate) fn workers_door(fleet: &Fleet) -> Http {
-    Http::at(fleet.root().join("run/worker/worker.sock"))
+    Http::at(first_socket(fleet))
+}
+
+/// The socket of the run that has a token.
+pub(crate) fn socket_of(fleet: &Fleet, token: &str) -> PathBuf {
+    let mut specs = run_sockets(fleet).into_iter().filter(|(run, _)| {
+        let boards = fs::read_dir(fleet.root().join("runs")).unwrap().flatten();
+        let specs = boards.map(|board| board.path().join(run.to_string()).join("spec.json"));
+        specs.filter_map(|spec| fs::read_to_string(spec).ok()).any(|spec| spec.contains(token))
+    });
+    let socket = specs.next().map(|(_, socket)| socket);
+    // A run's door goes with it. A token that is shown at the operator's means the run all the same.
+    socket.unwrap_or_else(|| fleet.root().join("run/supervisor.sock"))
+}
+
+/// The door of the run that has a token, with that token.
+pub(crate) fn as_worker(fleet: &Fleet, token: &str) -> Http {
+    Http::at(socket_of(fleet, token)).with("authorization", &format!("Bearer {token}"))
 }
 
 /// Starts a worker that does nothing, and returns its task and its token.
@@ -136,7 +168,7 @@ fn the_api_lists_the_verbs_that_its_caller_may_call() {
     };
 
     let operators = listed(&operator(&fleet));
-    let workers = listed(&workers_door(&fleet).with("authorization", &format!("Bearer {token}")));
+    let workers = listed(&as_worker(&fleet, &token));
 
     assert_eq!(operators.keys().cloned().collect::<BTreeSet<_>>(), verbs());
     assert!(operators["create"]["request"]["properties"]["title"].is_object(), "{}", operators["create"]);
@@ -218,15 +250,20 @@ fn who_is_not_known_learns_nothing_and_makes_nothing_on_any_path() {
     for user in User::all() {
         let fleet = Fleet::offline_as(user);
         // It asks as fast as it can, over a connection each.
-        fleet.configure("[api]\nconnections_per_second_per_worker = 100000");
+        fleet.configure(
+            "[api]\nconnections_per_second_per_worker = 100000\nrequests_per_second_per_run = 100000",
+        );
         fleet.start();
         fleet.cli(["boards", "create", "secret"]).ok();
         let task = fleet.create("x", "true", &["--triage"]);
+        idle_worker(&fleet, &[]);
+        let (_, foreign) = idle_worker(&fleet, &[]);
         let key = fs::read_to_string(fleet.root().join("operator.key")).unwrap();
         let strangers = [
             workers_door(&fleet),
             workers_door(&fleet).with("x-supervisor-key", &key),
             workers_door(&fleet).with("authorization", "Bearer 0123456789abcdef"),
+            workers_door(&fleet).with("authorization", &format!("Bearer {foreign}")),
         ];
         let mut others = routes();
         for (method, path) in [("GET", "/"), ("GET", "/api/v1/nowhere"), ("PUT", "/api/v1/board")] {
@@ -256,7 +293,7 @@ fn a_workers_token_names_its_board_and_no_other_is_spoken_of() {
     fleet.cli(["boards", "create", "secret"]).ok();
     fleet.cli(["boards", "create", "own"]).ok();
     let (task, token) = idle_worker(&fleet, &["--board", "own"]);
-    let door = workers_door(&fleet).with("authorization", &format!("Bearer {token}"));
+    let door = as_worker(&fleet, &token);
     let path = format!("/api/v1/tasks/{task}");
 
     assert_eq!(door.get(&path).json(200)["task"]["id"], json!(task), "without a name");

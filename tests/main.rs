@@ -43,6 +43,7 @@ mod processes;
 mod regressions;
 mod repeats;
 mod review;
+mod run_doors;
 mod shortages;
 mod siege;
 mod spine;

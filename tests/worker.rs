@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::doors::{as_worker, workers_door};
 use crate::harness::{Fleet, User};
 use crate::http::Http;
 
@@ -40,7 +41,7 @@ impl<'a> Worker<'a> {
 
     /// The workers' door, with this worker's token.
     pub(crate) fn door(&self) -> Http {
-        door(self.fleet).with("authorization", &format!("Bearer {}", self.token))
+        as_worker(self.fleet, &self.token)
     }
 
     /// Calls a verb with the token and returns status and body.
@@ -48,10 +49,6 @@ impl<'a> Worker<'a> {
         let answer = self.door().post(&format!("/api/v1/verbs/{verb}"), body);
         (answer.status, serde_json::from_str(&answer.body).unwrap())
     }
-}
-
-fn door(fleet: &Fleet) -> Http {
-    Http::at(fleet.root().join("run/worker/worker.sock"))
 }
 
 fn environment(file: &Path) -> BTreeMap<String, String> {
@@ -92,8 +89,7 @@ fn a_worker_is_told_who_it_is_and_nothing_of_what_the_operator_has() {
         }
         assert_eq!(told("SUPERVISOR_TOKEN").len(), 64);
         assert!(
-            told("SUPERVISOR_SOCKET").ends_with("worker.sock")
-                || told("SUPERVISOR_SOCKET").starts_with("tcp://")
+            told("SUPERVISOR_SOCKET").ends_with("/sock") || told("SUPERVISOR_SOCKET").starts_with("tcp://")
         );
         assert_eq!(told("HERMES_KANBAN_CLAIM_LOCK").split(':').count(), 3);
         assert!(workspace.starts_with(told("HERMES_KANBAN_WORKSPACES_ROOT")));
@@ -249,8 +245,8 @@ fn a_token_opens_the_board_as_long_as_its_run_lasts() {
         let worker = Worker::hold(&fleet, &[]);
         let show = json!({"task_id": worker.task});
         assert_eq!(worker.call("show", &show).0, 200);
-        assert_eq!(door(&fleet).post("/api/v1/verbs/show", &show).status, 403, "no token");
-        let wrong = door(&fleet).with("authorization", &format!("Bearer {}", "0".repeat(64)));
+        assert_eq!(workers_door(&fleet).post("/api/v1/verbs/show", &show).status, 403, "no token");
+        let wrong = workers_door(&fleet).with("authorization", &format!("Bearer {}", "0".repeat(64)));
         assert_eq!(wrong.post("/api/v1/verbs/show", &show).status, 403, "a wrong token");
         fleet.restart();
         assert_eq!(worker.call("show", &show).0, 200, "it survives a restart of the daemon");

@@ -24,6 +24,7 @@ mod moment;
 mod output;
 mod owner;
 mod paths;
+mod readiness;
 mod resources;
 mod rundir;
 mod sample;

@@ -3,12 +3,17 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, RunId, TaskId};
+use kernel::{BoardId, BoardName, RunId, TaskId};
 
 use crate::failure::Failure;
 
 /// The longest path that fits a `sockaddr_un` with its terminating zero (`unix(7)`).
 const SOCKET_PATH_LIMIT: usize = 107;
+
+/// What the socket in the directory of a run's door is called.
+pub(crate) const DOOR: &str = "sock";
+/// Runs are numbered from 1 on each board: a path is refused that is too long for a number with as many digits.
+const DIGITS: RunId = RunId(999_999_999);
 
 /// One root: the directory tree of one daemon, its boards and its workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,14 +198,22 @@ impl Root {
         self.runtime.join("supervisor.sock")
     }
 
-    /// The directory of the workers' socket, which policies grant: a new daemon's socket is a new file in it.
-    pub(crate) fn worker_socket_dir(&self) -> PathBuf {
-        self.runtime.join("worker")
+    /// The doors of all runs.
+    pub(crate) fn run_doors(&self) -> PathBuf {
+        self.runtime.join("doors")
     }
 
-    /// The workers' socket.
+    /// The socket of one run. Its directory is the run's alone, and what policies grant: a new daemon's socket is a new file
+    /// in it.
+    pub(crate) fn run_door(&self, board: BoardId, run: RunId) -> PathBuf {
+        // The runs of two boards whose ids begin alike would find each other's door, where their tokens are refused.
+        let board = board.to_string();
+        self.run_doors().join(format!("{run}-{}", board.get(..8).unwrap_or(&board))).join(DOOR)
+    }
+
+    /// The socket that the runs of an earlier release know.
     pub(crate) fn worker_socket(&self) -> PathBuf {
-        self.worker_socket_dir().join("worker.sock")
+        self.runtime.join("worker/worker.sock")
     }
 
     /// The datagram socket on which shims report.
@@ -216,7 +229,7 @@ impl Root {
                 make_dir(dir, 0o711)?;
             }
         }
-        make_dir(&self.worker_socket_dir(), 0o711)?;
+        make_dir(&self.run_doors(), 0o711)?;
         // What is not there cannot be hidden from workers. Where it may not be made, nobody's settings are in it either.
         if !self.config.is_dir() {
             drop(make_dir(&self.config, 0o755));
@@ -245,7 +258,7 @@ impl Root {
 
     /// Refuses a root that the system cannot serve: socket paths too long, or closed to workers of other uids.
     pub(crate) fn check_reachable(&self) -> Result<(), Failure> {
-        let socket = self.operator_socket();
+        let socket = self.run_door(BoardId(uuid::Uuid::nil()), DIGITS);
         let length = socket.as_os_str().len();
         if length > SOCKET_PATH_LIMIT {
             return Err(Failure::usage(format!(
@@ -313,7 +326,9 @@ mod tests {
             })
             .unwrap();
         assert_eq!(root.dir(), Path::new("/home/ann/.local/state/supervisor"));
-        assert_eq!(root.worker_socket(), Path::new("/run/user/7/supervisor/worker/worker.sock"));
+        let board = "6f1c0c4e-7a55-4f0e-9d51-0a8d3a6b1c02".parse().unwrap();
+        let door = root.run_door(board, RunId(12));
+        assert_eq!(door, Path::new("/run/user/7/supervisor/doors/12-6f1c0c4e/sock"));
         assert_eq!(root.lanes_dir(), Path::new("/home/ann/.config/supervisor/lanes.d"));
     }
 

@@ -26,8 +26,10 @@ pub(crate) const REQUEST_HEADER: &str = "x-request-id";
 pub(crate) enum Peer {
     /// The operator's socket, with the person behind the peer's uid.
     Operator(Arc<Actor>),
-    /// The workers' socket or port.
+    /// The workers' common socket or port.
     Worker,
+    /// The door of one run.
+    Run(BoardId, RunId),
     /// The command line itself, working without a daemon, with its uid.
     InProcess(u32),
 }
@@ -162,12 +164,12 @@ pub(super) async fn identify(
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     check_host(peer, header("host"))?;
     if let Some(shown) = headers.get("authorization") {
-        let caller = worker(service, bearer(shown)?).await?;
+        let caller = worker(service, peer, bearer(shown)?).await?;
         return same_board(caller, headers);
     }
     let person = match peer {
         Peer::InProcess(uid) => person(*uid),
-        Peer::Worker => {
+        Peer::Worker | Peer::Run(..) => {
             return Err(Failure::new(
                 Code::NotPermitted,
                 "this socket serves workers, and no run's token was shown",
@@ -212,10 +214,15 @@ pub(crate) fn person(uid: u32) -> Actor {
     Actor { kind: ActorKind::Person, name, uid: Some(uid), run: None, tenant: None }
 }
 
-/// The worker behind a token: the run that has it, on whichever board that is served.
-async fn worker(service: &Arc<Service>, token: &str) -> Result<Caller, Failure> {
+/// The worker behind a token: the run that has it, on whichever board that is served, or on the board of the door.
+async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Caller, Failure> {
     let hash = hash_token(token);
-    let boards = service.served();
+    let mut boards = service.served();
+    let owner = match peer {
+        Peer::Run(board, run) => Some((*board, *run)),
+        Peer::Operator(_) | Peer::Worker | Peer::InProcess(_) => None,
+    };
+    boards.retain(|board| owner.is_none_or(|(own, _)| board.id() == own));
     let found = tokio::task::spawn_blocking(move || {
         for board in boards {
             if let Some(who) = of_run(&board, &hash)? {
@@ -226,8 +233,11 @@ async fn worker(service: &Arc<Service>, token: &str) -> Result<Caller, Failure> 
     });
     let found =
         found.await.map_err(|panic| Failure::failed(format!("the token was not looked up: {panic}")))?;
-    if let Some(caller) = found? {
-        return Ok(caller);
+    match found? {
+        Some(caller) if owner.is_none() || caller.run() == owner => return Ok(caller),
+        // Not that there is such a run.
+        Some(_) => return Err(token_not_valid()),
+        None => {}
     }
     if service.refuses_any() {
         return Err(Failure::new(
@@ -278,7 +288,9 @@ fn same_board(caller: Caller, headers: &HeaderMap) -> Result<Caller, Failure> {
 fn check_host(peer: &Peer, host: Option<&str>) -> Result<(), Failure> {
     let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
     match (peer, name) {
-        (Peer::Worker, Some(name)) if !matches!(name, "localhost" | "127.0.0.1" | "supervisor") => {
+        (Peer::Worker | Peer::Run(..), Some(name))
+            if !matches!(name, "localhost" | "127.0.0.1" | "supervisor") =>
+        {
             Err(Failure::new(Code::NotPermitted, format!("this API is not served under the name {name}"))
                 .hint("call it as `localhost`"))
         }

@@ -9,7 +9,7 @@ use hyper::{Request, StatusCode};
 use tower::ServiceExt as _;
 
 use super::identity::Peer;
-use super::router::{Surface, router};
+use super::router::{Surface, front};
 use crate::failure::Failure;
 use crate::service::Service;
 
@@ -22,7 +22,7 @@ pub(crate) async fn answer(
     let (head, body) = request.into_parts();
     let mut request = Request::from_parts(head, Body::new(body));
     request.extensions_mut().insert(Peer::InProcess(nix::unistd::getuid().as_raw()));
-    let response = match router(service, None, surface).oneshot(request).await {
+    let response = match front(service, None, surface).router.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };

@@ -11,7 +11,9 @@ mod router;
 
 pub(crate) use ask::{Ask, Given, Id, written};
 pub(crate) use call::{ANSWERED, Audience, Call, Effect, Entry, OnBoard, Parcel, Verb};
-pub(crate) use doors::{Listeners, Pass, Sockets, Streamed, WorkersRuntime, raise_descriptors};
+pub(crate) use doors::{
+    Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, raise_descriptors,
+};
 pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, hex, person};
 pub(crate) use in_process::answer as in_process;
-pub(crate) use router::{Routes, Surface, mount_verb, router};
+pub(crate) use router::{Routes, Surface, front, mount_verb};

@@ -11,14 +11,11 @@ use axum::routing::post;
 
 use super::ask::{Ask, Given};
 use super::call::{Entry, Verb};
-use super::doors::{Bound, Busy, Gate, Intake, Outgoing, Pass, Seat};
+use super::doors::{Bound, Busy, Gate, Intake, Outgoing, Pass, REST, Seat};
 use super::identity::{OperatorKey, Peer, identify};
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::service::Service;
-
-/// When a caller that was refused for its rate may ask again, in seconds.
-const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// What every handler shares.
 #[derive(Clone, Debug)]
@@ -42,11 +39,20 @@ pub(crate) struct Surface {
 /// The paths of the API, without the service behind them.
 pub(crate) type Routes = Router<Shared>;
 
-/// The router over a service. Each request must carry a [`Peer`] extension.
-pub(crate) fn router(service: Arc<Service>, key: Option<OperatorKey>, surface: Surface) -> Router {
+/// What the doors lead to.
+#[derive(Clone, Debug)]
+pub(crate) struct Front {
+    /// Answers requests. Each must carry a [`Peer`] extension.
+    pub(super) router: Router,
+    /// What each run may ask for.
+    pub(super) gate: Arc<Gate>,
+}
+
+/// The API over a service.
+pub(crate) fn front(service: Arc<Service>, key: Option<OperatorKey>, surface: Surface) -> Front {
     let gate = Arc::new(Gate::new(Arc::clone(&service)));
-    let shared = Shared { service, key, gate, verbs: surface.verbs.into() };
-    surface
+    let shared = Shared { service, key, gate: Arc::clone(&gate), verbs: surface.verbs.into() };
+    let router = surface
         .routes
         .fallback(|| async {
             Failure::new(Code::NotFound, "there is no such path in this API")
@@ -58,7 +64,8 @@ pub(crate) fn router(service: Arc<Service>, key: Option<OperatorKey>, surface: S
         })
         // The outermost layer: nobody who is not known learns even which paths there are.
         .layer(middleware::from_fn_with_state(shared.clone(), know_caller))
-        .with_state(shared)
+        .with_state(shared);
+    Front { router, gate }
 }
 
 /// Finds out who calls and lets a request in, before a handler is looked for; then charges the reply to the caller.
@@ -84,7 +91,18 @@ async fn know_caller(
 type Known = (Request, Option<Arc<Pass>>, Option<Busy>);
 
 async fn known(shared: &Shared, peer: &Peer, mut request: Request) -> Result<Known, Failure> {
+    // What comes through a run's own door is the run's, whatever it shows.
+    let owner = match peer {
+        Peer::Run(board, run) => Some((*board, *run)),
+        Peer::Operator(_) | Peer::Worker | Peer::InProcess(_) => None,
+    };
+    if let Some(run) = owner {
+        shared.gate.knock(run)?;
+    }
     let caller = identify(&shared.service, shared.key.as_ref(), peer, request.headers()).await?;
+    if let Some(run) = caller.run().filter(|_| owner.is_none()) {
+        shared.gate.knock(run)?;
+    }
     let pass = shared.gate.enter(&caller)?.map(Arc::new);
     let busy = request.extensions().get::<Seat>().map(|seat| seat.busy(caller.run())).transpose();
     let busy = busy.map_err(|bound| crowded(pass.as_deref(), bound))?;
@@ -118,7 +136,7 @@ impl IntoResponse for Failure {
         let mut response =
             (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
         if self.code == Code::Throttled {
-            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(REST.as_secs()));
         }
         response
     }

@@ -27,7 +27,7 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
     taken.join(take_artifacts(context, board, key, run).await);
     let taken = Arc::new(taken);
     failpoint::pass("after-artifacts");
-    clean_places(context, board.name(), run.id).await;
+    clean_places(context, board, run.id).await;
     failpoint::pass("before-finish");
     let path = context.host.root.run_dir(board.name(), run.id);
     let (mut reported, mut pause) = (false, RETRY);
@@ -156,14 +156,17 @@ async fn take_artifacts(context: &Context, board: &BoardHandle, key: &TaskKey, r
     }
 }
 
-/// Removes the cgroup and the private places of a run of which nothing lives any more.
+/// Removes the cgroup, the door and the private places of a run of which nothing lives any more.
 ///
 /// They have names of the run's, so they are found even where no run directory tells of them.
-async fn clean_places(context: &Context, board: &kernel::BoardName, run: kernel::RunId) {
-    let private = context.host.root.run_home(board, run);
-    let run_dir = context.host.root.run_dir(board, run);
-    let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
+async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId) {
+    let (name, id) = (board.name(), board.id());
+    let private = context.host.root.run_home(name, run);
+    let run_dir = context.host.root.run_dir(name, run);
+    let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(name, run));
+    let doors = Arc::clone(&context.host.doors);
     let cleaned = tokio::task::spawn_blocking(move || {
+        doors.close((id, run));
         // A daemon that runs in another group than its predecessor knows that one's groups from the spec alone.
         let told = RunDir::open(&run_dir).ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
         for group in own.into_iter().chain(told) {

@@ -20,6 +20,7 @@ use super::live::{LiveRun, Phase};
 use super::place;
 use super::spare::{Spare, Spares};
 use super::survivors::ROOT_ID;
+use crate::api::RunDoors;
 use crate::config::Config;
 use crate::failpoint;
 use crate::failure::Failure;
@@ -37,6 +38,7 @@ pub(super) struct Host {
     pub(super) pid_namespace: Result<PidNamespace, String>,
     pub(super) spares: Spares,
     pub(super) port: Option<u16>,
+    pub(super) doors: Arc<RunDoors>,
     pub(super) hostname: String,
     pub(super) boot_id: String,
     /// Which directory the root is.
@@ -51,6 +53,16 @@ impl Host {
             PidNamespace::Privileged => true,
             PidNamespace::UserNamespace => policy.has_view(&self.support),
         })
+    }
+
+    /// Makes the way of a run to the board.
+    fn way(&self, order: &Order, identity: Option<Identity>) -> Result<BoardAccess, LaunchError> {
+        if let Some(port) = self.port {
+            return Ok(BoardAccess::Port(port));
+        }
+        let opened = self.doors.open((order.board_id, order.run.id), identity);
+        let refused = |e| LaunchError::refusal("make the run's socket", Environment::Root, e);
+        opened.map(BoardAccess::Socket).map_err(refused)
     }
 
     /// The cgroups that may be a run's: the one of its name, and the one in its spec, which has another name where the
@@ -189,9 +201,11 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
         ),
         (None, Err(_)) => None,
     };
-    let closed = closed_places(host, order, &workspace, &prepared, &home)
+    let board = host.way(order, identity)?;
+    let closed = closed_places(host, order, &workspace, (&prepared, &home, &board))
         .map_err(|e| LaunchError::refusal("find the other roots of this host", Environment::Root, e))?;
-    let surroundings = surroundings(host, order, &prepared, &private, identity, cgroup.as_deref(), closed);
+    let surroundings =
+        surroundings(host, order, &prepared, &private, identity, cgroup.as_deref(), (closed, board));
     let spec = run_spec(host, order, &prepared, &private, deadline_us, cgroup.as_deref(), surroundings);
     let path = host.root.run_dir(&order.board, order.run.id);
     if let Some(log_dir) = spec.log.parent() {
@@ -222,10 +236,12 @@ fn closed_places(
     host: &Host,
     order: &Order,
     spec: &WorkspaceSpec,
-    prepared: &Prepared,
-    home: &Path,
+    (prepared, home, board): (&Prepared, &Path, &BoardAccess),
 ) -> Result<policies::Closed, Failure> {
-    let mut own = vec![home.to_owned(), host.root.bin(), host.root.worker_socket_dir()];
+    let mut own = vec![home.to_owned(), host.root.bin()];
+    if let BoardAccess::Socket(socket) = board {
+        own.extend(socket.parent().map(Path::to_owned));
+    }
     if *spec == WorkspaceSpec::Scratch {
         own.push(prepared.path.clone());
     }
@@ -239,12 +255,8 @@ fn surroundings(
     private: &place::Private,
     identity: Option<Identity>,
     cgroup: Option<&Path>,
-    closed: policies::Closed,
+    (closed, board): (policies::Closed, BoardAccess),
 ) -> Surroundings {
-    let board = match host.port {
-        Some(port) => BoardAccess::Port(port),
-        None => BoardAccess::Socket(host.root.worker_socket()),
-    };
     let mut read = Vec::new();
     read.push(private.files.clone());
     match order.lane.prompt {
@@ -361,11 +373,11 @@ fn environment(
     put("SUPERVISOR_FILES", &private.files.display().to_string());
     put("SUPERVISOR_TOKEN", &order.token);
     put(ROOT_ID, &host.root_id);
-    let socket = match host.port {
-        Some(port) => format!("tcp://127.0.0.1:{port}"),
-        None => host.root.worker_socket().display().to_string(),
-    };
-    put("SUPERVISOR_SOCKET", &socket);
+    match &around.board {
+        BoardAccess::Port(port) => put("SUPERVISOR_SOCKET", &format!("tcp://127.0.0.1:{port}")),
+        BoardAccess::Socket(socket) => put("SUPERVISOR_SOCKET", &socket.display().to_string()),
+        BoardAccess::None => {}
+    }
     // The established names of the same contract. HERMES_KANBAN_DB stays unset: no worker sees the board's file.
     put("HERMES_KANBAN_TASK", order.task.id.as_str());
     put("HERMES_KANBAN_RUN_ID", &run);

@@ -38,7 +38,6 @@ mod neighbours;
 mod pass;
 mod place;
 mod pokes;
-mod readiness;
 mod recover;
 mod remains;
 mod room;

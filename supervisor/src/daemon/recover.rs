@@ -59,6 +59,12 @@ pub(super) fn recover(
         };
         tracing::info!(task = %key, run = %run.id, "recovering");
         take_over(context, board.name(), run);
+        if context.host.port.is_none()
+            && let Err(error) = context.host.doors.reopen((board.id(), run.id))
+        {
+            // Its worker asks in vain until the next daemon. It works on, and its end is seen.
+            tracing::error!(task = %key, run = %run.id, %error, "door_not_made");
+        }
         dispatcher.adopt(claim.prepared(), live);
         context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone(), terms));
     }

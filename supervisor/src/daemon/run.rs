@@ -27,7 +27,9 @@ use super::spare::Spares;
 use super::starts::Starts;
 use super::timer::{Expiry, WallTimer};
 use super::{Event, TaskKey, recover, sockets};
-use crate::api::{Listeners, OperatorKey, Sockets, Surface, WorkersRuntime, raise_descriptors, router};
+use crate::api::{
+    Doorway, Listeners, OperatorKey, RunDoors, Sockets, Surface, WorkersRuntime, front, raise_descriptors,
+};
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -91,9 +93,20 @@ pub(crate) async fn run(
         policies::BoardKind::Port => Sockets::Loopback,
     };
     let listeners = Listeners::bind(&root, sockets)?;
-    let tasks = TaskTracker::new();
+    let (tasks, served) = (TaskTracker::new(), TaskTracker::new());
+    let stop = CancellationToken::new();
+    let workers = WorkersRuntime::start()?;
+    let doorway = Doorway {
+        front: front(Arc::clone(&service), Some(key), surface),
+        service: Arc::clone(&service),
+        descriptors,
+        tasks: served.clone(),
+        stop: stop.clone(),
+    };
+    let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
     let spares = Spares::new(extent, cgroups.as_ref().ok());
-    let host = make_host(&root, support, cgroups, spares, listeners.port()).await?;
+    let ways = (listeners.port(), Arc::clone(&doors));
+    let host = make_host(&root, support, cgroups, spares, ways).await?;
     if let Some(why) = handed_gap {
         tracing::info!(%why, "limits_not_held");
     }
@@ -106,20 +119,17 @@ pub(crate) async fn run(
         tuning,
     });
     let mut dispatcher = Dispatcher::new(boards.clone(), extent.horizon(), service.config());
-    let stop = CancellationToken::new();
-    let doors = TaskTracker::new();
     // Before the look at what runs: what a shim reports after that look is heard.
-    listen_to_shims(&context, &root, &doors, &stop)?;
+    listen_to_shims(&context, &root, &served, &stop)?;
     let made = sockets::files(&root);
     recover_all(&context, &boards, &mut dispatcher)?;
     if let Err(error) = workspace::sweep_leases(&root.leases()) {
         tracing::warn!(%error, "leases_not_swept");
     }
     forget_old_requests(&context, &boards);
-    let workers = WorkersRuntime::start()?;
-    let router = router(Arc::clone(&service), Some(key), surface);
-    listeners.serve(&router, &service, descriptors, &workers, &doors, &stop)?;
-    listen_to_signals(&events, &doors, &stop)?;
+    listeners.serve(&doorway, &doors)?;
+    doors.begin();
+    listen_to_signals(&events, &served, &stop)?;
     for name in boards {
         // Nobody has closed the inbox: it is read below.
         drop(events.send(Event::BoardChanged(name)));
@@ -131,21 +141,23 @@ pub(crate) async fn run(
     ready();
     let open = || {
         Listeners::bind(&root, Sockets::Unix)?
-            .serve(&router, &service, descriptors, &workers, &doors, &stop)
-            .and_then(|()| listen_to_shims(&context, &root, &doors, &stop))
+            .serve(&doorway, &doors)
+            .and_then(|()| listen_to_shims(&context, &root, &served, &stop))
+            .and_then(|()| doors.put_back())
     };
     let outcome = tokio::select! {
         outcome = own(&context, &mut dispatcher, lanes, &mut inbox, &mut manager) => outcome,
         // It is dropped when the loop has ended: then the sockets go.
         never = sockets::keep(&root, made, open) => match never {},
+        never = doors.keep() => match never {},
     };
     let waiting = left_waiting(&context, &dispatcher, extent);
     manager.stopping();
     end_survivors(&context, dispatcher.survivors()).await;
     stop.cancel();
-    doors.close();
+    served.close();
     // Watchers may hang on to their connections; they see them closed when the process ends.
-    drop(tokio::time::timeout(FAREWELL, doors.wait()).await);
+    drop(tokio::time::timeout(FAREWELL, served.wait()).await);
     context.host.spares.close();
     if let Ok(cgroups) = &context.host.cgroups {
         cgroups.remove();
@@ -185,7 +197,7 @@ async fn make_host(
     support: policies::Support,
     cgroups: Result<Cgroups, String>,
     spares: Spares,
-    port: Option<u16>,
+    (port, doors): (Option<u16>, Arc<RunDoors>),
 ) -> Result<Host, Failure> {
     let pid_namespace = match &cgroups {
         Ok(_) => Err("runs have cgroups".to_owned()),
@@ -201,6 +213,7 @@ async fn make_host(
         cgroups,
         pid_namespace,
         port,
+        doors,
         hostname: hostname(),
         boot_id: crate::rundir::boot_id()
             .map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))?,
@@ -253,6 +266,9 @@ fn recover_all(
     {
         // The runs of a board that is not served cannot be told from those that are over.
         cgroups.sweep(&live);
+    }
+    if !service.refuses_any() {
+        context.host.doors.sweep();
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The sockets of a daemon: noticed when somebody takes their files away, and put back.
+//! The sockets of a daemon that are not one run's: noticed when somebody takes their files away, and put back.
 
 use std::convert::Infallible;
 use std::io;
@@ -10,17 +10,17 @@ use std::time::Duration;
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 use tokio::io::unix::AsyncFd;
 
-use super::readiness::readable;
 use crate::failure::Failure;
 use crate::paths::Root;
+use crate::readiness::readable;
 
 /// Between two tries where a socket cannot be put back: nothing tells when it can.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Which file each socket of a root is; none for one that is missing, or that has something else in its place.
-pub(super) type Made = [Option<(u64, u64)>; 3];
+pub(super) type Made = [Option<(u64, u64)>; 2];
 
-/// Keeps the sockets of a root where commands, workers and shims look for them, for ever. `made` are the files as they were
+/// Keeps the sockets of a root where commands and shims look for them, for ever. `made` are the files as they were
 /// bound, before anybody could know of them; `open` makes all of them anew.
 pub(super) async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), Failure>) -> Infallible {
     let mut known = made;
@@ -51,8 +51,8 @@ pub(super) async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), 
     }
 }
 
-fn paths(root: &Root) -> [PathBuf; 3] {
-    [root.operator_socket(), root.worker_socket(), root.poke_socket()]
+fn paths(root: &Root) -> [PathBuf; 2] {
+    [root.operator_socket(), root.poke_socket()]
 }
 
 /// Removes the sockets of a root that is served no longer.
@@ -134,7 +134,7 @@ mod tests {
         let (root, bind) = bound(dir.path());
         let (kept, made) = (root.clone(), files(&root));
         let keeper = tokio::spawn(async move { keep(&kept, made, bind).await });
-        for taken in [root.operator_socket(), root.worker_socket_dir(), dir.path().join("run")] {
+        for taken in [root.operator_socket(), dir.path().join("run")] {
             if taken.is_dir() { std::fs::remove_dir_all(&taken) } else { std::fs::remove_file(&taken) }
                 .unwrap();
             while files(&root).contains(&None) {

@@ -6,9 +6,8 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use tokio::io::unix::AsyncFd;
 
+use crate::readiness::readable;
 use kernel::Timestamp;
-
-use super::readiness::readable;
 
 /// The timer. Without it nothing wakes an idle daemon.
 #[derive(Debug)]

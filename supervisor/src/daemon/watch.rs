@@ -3,10 +3,9 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use crate::readiness::readable;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
-
-use super::readiness::readable;
 
 /// A process that is watched.
 #[derive(Debug)]

@@ -23,6 +23,8 @@ pub(super) struct Account {
     pub(super) uploads: usize,
     /// Bytes of bodies that are being worked on, and of replies that are not read.
     pub(super) bytes: usize,
+    /// Nothing more of it is looked at before.
+    pub(super) rests_until: Option<Instant>,
     /// When it was last told that it was throttled.
     pub(super) noted: Option<Instant>,
     /// Taken while a request is worked on.
@@ -70,21 +72,20 @@ impl Account {
             requests: 0,
             uploads: 0,
             bytes: 0,
+            rests_until: None,
             noted: None,
             turns: Arc::new(Semaphore::new(TURNS)),
             bucket: Bucket::full(rate, BURST, now),
         }
     }
 
-    /// Returns whether it may make another request now, at so many a second.
+    /// Takes one request out of its bucket. Returns whether there was one, at so many a second.
     pub(super) fn may_ask(&mut self, rate: u32, now: Instant) -> bool {
-        self.bucket.has_some(rate, now)
-    }
-
-    /// Counts a request that begins.
-    pub(super) fn begin(&mut self) {
-        self.requests += 1;
-        self.bucket.take();
+        let some = self.bucket.has_some(rate, now);
+        if some {
+            self.bucket.take();
+        }
+        some
     }
 
     /// Returns whether nothing is under way, and nothing was for a while.
@@ -105,7 +106,6 @@ mod tests {
         let take = |account: &mut Account, now| {
             let mut taken = 0;
             while account.may_ask(5, now) {
-                account.begin();
                 taken += 1;
             }
             taken

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use kernel::{BoardId, RunId};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
 
 use super::account::{BURST_OF_CONNECTIONS, Bucket, FORGOTTEN};
@@ -17,7 +19,7 @@ pub(crate) enum Group {
     User(u32),
     /// All of one process: a worker under the daemon's own uid, until it has shown its token.
     Process(i32),
-    /// All of one run, which have shown its token.
+    /// All of one run: they came through its door, or have shown its token.
     Run(BoardId, RunId),
     /// Those of whom nothing is known yet: they came over loopback.
     Anyone,
@@ -52,6 +54,8 @@ enum State {
 pub(super) struct Crowd {
     members: Mutex<Members>,
     next: AtomicU64,
+    /// Told when a connection has ended, or may give way again.
+    left: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -100,6 +104,17 @@ pub(crate) enum Bound {
     Rate(u32),
 }
 
+impl Bound {
+    /// Its name in an event of the run that has met it.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Bound::Each(_) => "connections_per_worker",
+            Bound::All(_) => "connections",
+            Bound::Rate(_) => "connections_per_second_per_worker",
+        }
+    }
+}
+
 impl std::fmt::Display for Bound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -111,6 +126,11 @@ impl std::fmt::Display for Bound {
 }
 
 impl Crowd {
+    /// Returns when a connection has ended or may give way, from this call on.
+    pub(super) fn left(&self) -> Notified<'_> {
+        self.left.notified()
+    }
+
     /// Receives a connection. A refusal costs next to nothing, so connections beyond those that are served are refused.
     pub(super) fn enter(self: &Arc<Self>, group: Group, bounds: Bounds, now: Instant) -> Entry {
         let mut members = self.lock();
@@ -174,12 +194,16 @@ impl Members {
     }
 
     fn may_open(&mut self, group: Group, rate: u32, now: Instant) -> bool {
+        // The door of a run has a budget of its own, and where nobody is told apart all would share one.
+        if matches!(group, Group::Run(..) | Group::Anyone) {
+            return true;
+        }
         if self.tidied.is_none_or(|at| now.duration_since(at) > FORGOTTEN) {
             self.tidied = Some(now);
             self.rates.retain(|_, bucket| !bucket.is_forgotten(now));
         }
         let bucket = self.rates.entry(group).or_insert_with(|| Bucket::full(rate, BURST_OF_CONNECTIONS, now));
-        let some = group == Group::Anyone || bucket.has_some(rate, now);
+        let some = bucket.has_some(rate, now);
         if some {
             bucket.take();
         }
@@ -277,6 +301,7 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.crowd.lock().remove(self.id);
+        self.crowd.left.notify_waiters();
     }
 }
 
@@ -289,6 +314,14 @@ impl Seat {
     /// Whether a request of a known caller is under way.
     pub(super) fn is_busy(&self) -> bool {
         self.place.crowd.lock().open.get(&self.place.id).is_some_and(|member| member.state == State::Busy)
+    }
+
+    /// The run whose it is, as far as that is known.
+    pub(super) fn run(&self) -> Option<(BoardId, RunId)> {
+        match self.place.crowd.lock().open.get(&self.place.id)?.group {
+            Group::Run(board, run) => Some((board, run)),
+            Group::User(_) | Group::Process(_) | Group::Anyone => None,
+        }
     }
 
     /// A request of a known caller is under way, until the return value is dropped. From now on the connection counts as
@@ -314,6 +347,7 @@ pub(crate) struct Busy(Arc<Place>);
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.crowd.lock().become_(self.0.id, State::Idle);
+        self.0.crowd.left.notify_waiters();
     }
 }
 

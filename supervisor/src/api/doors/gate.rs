@@ -15,6 +15,9 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
 
+/// How long a run rests that has made more requests than it may: neither its connections nor its door are looked at. It is
+/// also what the refusal says in `Retry-After`.
+pub(crate) const REST: Duration = Duration::from_secs(1);
 /// A throttled run leaves an event and a line in the log at most this often.
 const NOTED: Duration = Duration::from_mins(1);
 
@@ -67,7 +70,52 @@ impl Gate {
         Gate { service, books: Mutex::new(books) }
     }
 
-    /// Lets a request in. None for an operator, who is bounded by the number of connections alone.
+    /// Counts a request of a run, before anything else of it is looked at.
+    ///
+    /// # Errors
+    /// The run has made too many of them lately. It rests now.
+    pub(crate) fn knock(&self, run: RunKey) -> Result<(), Failure> {
+        let rate = self.service.config().api.requests_per_second_per_run;
+        let now = Instant::now();
+        let mut books = self.books();
+        books.tidy(now);
+        let account = books.runs.entry(run).or_insert_with(|| Account::new(rate, now));
+        if account.may_ask(rate, now) {
+            return Ok(());
+        }
+        account.rests_until = Some(now + REST);
+        drop(books);
+        let bound = Bound::rate(format!("run {}", run.1), rate, "requests_per_second_per_run");
+        let board = self.service.served().into_iter().find(|board| board.id() == run.0);
+        Err(self.refuse(board.as_deref(), run, bound))
+    }
+
+    /// Until when nothing of a run is looked at, where that is to come.
+    pub(super) fn rests_until(&self, run: RunKey) -> Option<Instant> {
+        let until = self.books().runs.get(&run)?.rests_until?;
+        (until > Instant::now()).then_some(until)
+    }
+
+    /// Refuses something, and notes it once in a while with the run: in its task's events, and in the log.
+    fn refuse(&self, board: Option<&BoardHandle>, run: RunKey, bound: Bound) -> Failure {
+        let Bound { whose, what, key } = bound;
+        let now = Instant::now();
+        let fresh = self.books().runs.get_mut(&run).is_some_and(|account| {
+            let fresh = account.noted.is_none_or(|at| now.duration_since(at) > NOTED);
+            if fresh {
+                account.noted = Some(now);
+            }
+            fresh
+        });
+        if fresh && let Some(board) = board {
+            tracing::warn!(board = %board.name(), run = %run.1, bound = key, "throttled");
+            note(board, run.1, key);
+        }
+        Failure::new(Code::Throttled, format!("{whose} {what}"))
+            .hint(format!("wait a moment and send it again; the bound is {key} in [api] of supervisor.toml"))
+    }
+
+    /// Lets a request in that has knocked. None for an operator, who is bounded by the number of connections alone.
     pub(crate) fn enter(self: &Arc<Self>, caller: &Caller) -> Result<Option<Pass>, Failure> {
         let Some(board) = &caller.board else { return Ok(None) };
         let Some(run) = caller.run() else { return Ok(None) };
@@ -92,20 +140,21 @@ impl Gate {
 }
 
 impl Books {
-    fn enter(&mut self, whose: &Whose, api: &ApiConfig, now: Instant) -> Result<(), Bound> {
+    /// Forgets those who have nothing under way and had nothing for a while.
+    fn tidy(&mut self, now: Instant) {
         if now.duration_since(self.tidied) > FORGOTTEN {
             self.tidied = now;
             self.runs.retain(|_, account| !account.is_over(now));
             self.tenants.retain(|_, account| !account.is_over(now));
         }
+    }
+
+    fn enter(&mut self, whose: &Whose, api: &ApiConfig, now: Instant) -> Result<(), Bound> {
         let rate = api.requests_per_second_per_run;
         let run = self.runs.entry(whose.run).or_insert_with(|| Account::new(rate, now));
         let most = api.requests_per_run;
         if run.requests >= most {
             return Err(Bound::at_once(whose.run(), most, "requests under way", "requests_per_run"));
-        }
-        if !run.may_ask(rate, now) {
-            return Err(Bound::rate(whose.run(), rate, "requests_per_second_per_run"));
         }
         let rate = api.requests_per_second_per_tenant;
         let tenant = self.tenants.entry(whose.tenant.clone()).or_insert_with(|| Account::new(rate, now));
@@ -114,10 +163,11 @@ impl Books {
             return Err(Bound::at_once(whose.tenant(), most, "requests under way", "requests_per_tenant"));
         }
         if !tenant.may_ask(rate, now) {
+            run.rests_until = Some(now + REST);
             return Err(Bound::rate(whose.tenant(), rate, "requests_per_second_per_tenant"));
         }
-        run.begin();
-        tenant.begin();
+        run.requests += 1;
+        tenant.requests += 1;
         Ok(())
     }
 
@@ -208,23 +258,8 @@ impl Bound {
 }
 
 impl Ticket {
-    /// Refuses something, and notes it once in a while with the run: in its task's events, and in the log.
     fn refuse(&self, bound: Bound) -> Failure {
-        let Bound { whose, what, key } = bound;
-        let now = Instant::now();
-        let fresh = self.gate.books().runs.get_mut(&self.whose.run).is_some_and(|account| {
-            let fresh = account.noted.is_none_or(|at| now.duration_since(at) > NOTED);
-            if fresh {
-                account.noted = Some(now);
-            }
-            fresh
-        });
-        if fresh {
-            tracing::warn!(board = %self.board.name(), run = %self.whose.run.1, bound = key, "throttled");
-            note(&self.board, self.whose.run.1, key);
-        }
-        Failure::new(Code::Throttled, format!("{whose} {what}"))
-            .hint(format!("wait a moment and send it again; the bound is {key} in [api] of supervisor.toml"))
+        self.gate.refuse(Some(&self.board), self.whose.run, bound)
     }
 }
 

@@ -1,17 +1,13 @@
 //! One door: it receives connections, bounded, and answers what comes over them, each step within its time.
 
 use std::collections::HashMap;
-use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::body::Body;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustix::net::SendFlags;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -19,8 +15,10 @@ use tower::ServiceExt as _;
 
 use super::crowd::{Bound, Bounds, Crowd, Entry, Group, Seat};
 use super::slow::Slow;
+use super::stream::{Listener, Stream};
 use super::whose;
 use crate::api::identity::{Peer, person};
+use crate::api::router::Front;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::service::Service;
@@ -32,7 +30,7 @@ const BUFFER: usize = 64 << 10;
 /// A request has at most so many header fields.
 const FIELDS: usize = 64;
 /// The pause of a door that cannot accept: descriptors run out, and come back when connections go.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// A group that meets a bound is noted at most this often.
 const NOTED: Duration = Duration::from_mins(1);
 
@@ -48,130 +46,48 @@ pub(super) enum Side {
 /// A door.
 #[derive(Debug)]
 pub(super) struct Door {
-    pub(super) side: Side,
-    pub(super) router: Router,
-    pub(super) service: Arc<Service>,
-    pub(super) descriptors: u64,
+    side: Side,
+    pub(super) shared: Doorway,
     /// Where connections are served that were let in.
     rooms: Handle,
-    crowd: Arc<Crowd>,
+    pub(super) crowd: Arc<Crowd>,
     noted: Mutex<HashMap<Group, Instant>>,
     /// What those hear that are refused: written once, because they may come as fast as they can.
     refusals: Mutex<HashMap<Bound, Arc<str>>>,
 }
 
-/// What a door accepts connections from.
-pub(super) trait Listener: Send + 'static {
-    /// A connection.
-    type Stream: Stream;
-    /// Waits for the next one.
-    fn accept(&self) -> impl Future<Output = std::io::Result<Self::Stream>> + Send;
-}
-
-/// A connection.
-pub(super) trait Stream:
-    tokio::io::AsyncRead + tokio::io::AsyncWrite + Sized + Unpin + Send + 'static
-{
-    /// Whose it is, and the uid of the peer.
-    fn group(&self) -> (Group, u32);
-    /// Writes what fits at once.
-    fn say(&self, bytes: &[u8]);
-    /// The same connection on no runtime.
-    type Homeless: Send + 'static;
-    /// Leaves the runtime that has received it.
-    fn leave(self) -> std::io::Result<Self::Homeless>;
-    /// Enters the runtime that this is called on.
-    fn enter(homeless: Self::Homeless) -> std::io::Result<Self>;
-}
-
-impl Listener for UnixListener {
-    type Stream = UnixStream;
-
-    async fn accept(&self) -> std::io::Result<UnixStream> {
-        UnixListener::accept(self).await.map(|(stream, _)| stream)
-    }
-}
-
-impl Stream for UnixStream {
-    fn group(&self) -> (Group, u32) {
-        // A peer whose credentials cannot be read is nobody: the key or a token must speak for it.
-        let Ok(peer) = self.peer_cred() else { return (Group::Anyone, u32::MAX) };
-        let own = nix::unistd::geteuid().as_raw();
-        let group = match peer.pid() {
-            // All workers, and the operator, may have this uid: the process tells them apart.
-            Some(pid) if peer.uid() == own => Group::Process(pid),
-            Some(_) | None => Group::User(peer.uid()),
-        };
-        (group, peer.uid())
-    }
-
-    fn say(&self, bytes: &[u8]) {
-        say(self, bytes);
-    }
-
-    type Homeless = std::os::unix::net::UnixStream;
-
-    fn leave(self) -> std::io::Result<Self::Homeless> {
-        self.into_std()
-    }
-
-    fn enter(homeless: Self::Homeless) -> std::io::Result<Self> {
-        UnixStream::from_std(homeless)
-    }
-}
-
-/// Writes at once, also where the runtime has not seen yet that this can be done.
-fn say(stream: &impl AsFd, bytes: &[u8]) {
-    // A peer that does not read hears nothing.
-    rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).ok();
-}
-
-impl Listener for TcpListener {
-    type Stream = TcpStream;
-
-    async fn accept(&self) -> std::io::Result<TcpStream> {
-        TcpListener::accept(self).await.map(|(stream, _)| stream)
-    }
-}
-
-impl Stream for TcpStream {
-    fn group(&self) -> (Group, u32) {
-        (Group::Anyone, u32::MAX)
-    }
-
-    fn say(&self, bytes: &[u8]) {
-        say(self, bytes);
-    }
-
-    type Homeless = std::net::TcpStream;
-
-    fn leave(self) -> std::io::Result<Self::Homeless> {
-        self.into_std()
-    }
-
-    fn enter(homeless: Self::Homeless) -> std::io::Result<Self> {
-        TcpStream::from_std(homeless)
-    }
+/// What all doors share.
+#[derive(Clone, Debug)]
+pub(crate) struct Doorway {
+    /// What is behind them.
+    pub(crate) front: Front,
+    /// The boards and the configuration.
+    pub(crate) service: Arc<Service>,
+    /// How many descriptors this process may have.
+    pub(crate) descriptors: u64,
+    /// The connections that are served.
+    pub(crate) tasks: TaskTracker,
+    /// Ends the service: requests that are under way are answered first.
+    pub(crate) stop: CancellationToken,
 }
 
 impl Door {
     /// A door without connections.
-    pub(super) fn new(
-        side: Side,
-        router: Router,
-        service: Arc<Service>,
-        descriptors: u64,
-        rooms: Handle,
-    ) -> Self {
+    pub(super) fn new(side: Side, shared: &Doorway, rooms: Handle) -> Self {
         let (crowd, noted, refusals) = (Arc::default(), Mutex::default(), Mutex::default());
-        Door { side, router, service, descriptors, rooms, crowd, noted, refusals }
+        Door { side, shared: shared.clone(), rooms, crowd, noted, refusals }
+    }
+
+    /// The connections that one run may open in a second.
+    pub(super) fn rate(&self) -> u32 {
+        self.shared.service.config().api.connections_per_second_per_worker
     }
 
     /// How many connections there may be. Whatever the configuration says, most descriptors are kept for the boards, for
     /// runs, and for the operator.
-    fn bounds(&self, group: Group) -> Bounds {
-        let config = self.service.config();
-        let share = |part: u64| usize::try_from(self.descriptors / part).unwrap_or(usize::MAX);
+    pub(super) fn bounds(&self, group: Group) -> Bounds {
+        let config = self.shared.service.config();
+        let share = |part: u64| usize::try_from(self.shared.descriptors / part).unwrap_or(usize::MAX);
         let api = &config.api;
         let (all, each, rate) = match self.side {
             Side::Operator => (api.operator_connections.min(share(8)), usize::MAX, u32::MAX),
@@ -188,12 +104,7 @@ impl Door {
     }
 
     /// Receives connections until it is told to stop; requests that are under way are answered first.
-    pub(super) async fn attend(
-        self: Arc<Self>,
-        listener: impl Listener,
-        tasks: TaskTracker,
-        stop: CancellationToken,
-    ) {
+    pub(super) async fn attend(self: Arc<Self>, listener: impl Listener, stop: CancellationToken) {
         loop {
             let accepted = tokio::select! {
                 // Cancel-safe: a connection that is not accepted stays in the backlog.
@@ -201,7 +112,7 @@ impl Door {
                 () = stop.cancelled() => return,
             };
             match accepted {
-                Ok(stream) => self.receive(stream, &tasks, &stop),
+                Ok(stream) => self.receive(stream),
                 Err(error) => {
                     tracing::warn!(%error, door = ?self.side, "not_accepted");
                     tokio::time::sleep(PAUSE).await;
@@ -210,7 +121,7 @@ impl Door {
         }
     }
 
-    fn receive<S: Stream>(self: &Arc<Self>, stream: S, tasks: &TaskTracker, stop: &CancellationToken) {
+    fn receive<S: Stream>(&self, stream: S) {
         let (group, uid) = stream.group();
         let (seat, met) = match self.crowd.enter(group, self.bounds(group), Instant::now()) {
             Entry::In(seat, met) => (seat, met),
@@ -227,15 +138,20 @@ impl Door {
             Side::Operator => Peer::Operator(Arc::new(person(uid))),
             Side::Worker => Peer::Worker,
         };
+        self.serve(stream, seat, peer);
+    }
+
+    /// Serves a connection that has been let in.
+    pub(super) fn serve<S: Stream>(&self, stream: S, seat: Seat, peer: Peer) {
         // A connection that cannot change the runtime has gone.
         let Ok(stream) = stream.leave() else { return };
-        let (router, stop) = (self.router.clone(), stop.clone());
+        let (front, stop) = (self.shared.front.clone(), self.shared.stop.clone());
         let served = async move {
             if let Ok(stream) = S::enter(stream) {
-                converse(stream, seat, peer, router, stop).await;
+                converse(stream, seat, peer, front, stop).await;
             }
         };
-        tasks.spawn_on(served, &self.rooms);
+        self.shared.tasks.spawn_on(served, &self.rooms);
     }
 
     fn refusal(&self, bound: Bound) -> Arc<str> {
@@ -244,8 +160,8 @@ impl Door {
         Arc::clone(refusals.entry(bound).or_insert_with(|| refusal(&bound.to_string()).into()))
     }
 
-    /// Notes that a bound was met: in the log, and with the runs whose uid it is.
-    fn note(&self, group: Group, bound: Bound) {
+    /// Notes that a bound was met: in the log, and with the runs whose it is.
+    pub(super) fn note(&self, group: Group, bound: Bound) {
         let now = Instant::now();
         {
             let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -258,13 +174,18 @@ impl Door {
         if self.side == Side::Operator {
             return;
         }
-        let boards = self.service.served();
+        let boards = self.shared.service.served();
+        if let Group::Run(id, run) = group {
+            let board = boards.iter().find(|board| board.id() == id);
+            board.into_iter().for_each(|board| super::gate::note(board, run, bound.key()));
+            return;
+        }
         // Tracked by nobody: it reads and submits, and is done.
         drop(tokio::task::spawn_blocking(move || {
             for board in boards {
                 let runs = board.readers().with(|view| view.open_runs()).unwrap_or_default();
                 for run in runs.into_iter().filter(|run| whose::is_of(group, run)) {
-                    super::gate::note(&board, run.id, "connections_per_worker");
+                    super::gate::note(&board, run.id, bound.key());
                 }
             }
         }));
@@ -272,13 +193,20 @@ impl Door {
 }
 
 /// Answers what comes over a connection until it ends, has to give way, or is cut off.
-async fn converse(stream: impl Stream, seat: Seat, peer: Peer, router: Router, stop: CancellationToken) {
+async fn converse(stream: impl Stream, seat: Seat, peer: Peer, front: Front, stop: CancellationToken) {
     let handed = seat.clone();
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(peer.clone());
         request.extensions_mut().insert(handed.clone());
-        router.clone().oneshot(request)
+        let (seat, front) = (handed.clone(), front.clone());
+        async move {
+            // Until then nothing more is read from this connection either.
+            if let Some(until) = seat.run().and_then(|run| front.gate.rests_until(run)) {
+                tokio::time::sleep_until(until.into()).await;
+            }
+            front.router.oneshot(request).await
+        }
     });
     let mut connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

@@ -11,6 +11,6 @@ use tokio::io::unix::AsyncFd;
     deprecated,
     reason = "its successor is an unsafe function because a generic inner type may change its descriptor; an OwnedFd cannot"
 )]
-pub(super) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, Interest::READABLE)
 }

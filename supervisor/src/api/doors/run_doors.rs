@@ -1,0 +1,288 @@
+//! The doors of all runs: made before a run begins, kept where its worker looks for them, and gone with it.
+//!
+//! Each run has a directory of its own, which its view shows to nobody else; where workers have no view, its mode closes it
+//! to others as far as they have other users. A socket that is made anew in the directory is reached by a worker that
+//! was there before: so a run keeps its door when another daemon takes it over.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kernel::{BoardId, RunId};
+use policies::Identity;
+use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init, remove_watch};
+use tokio::io::unix::AsyncFd;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use super::listen::bind_unix;
+use super::runtime::WorkersRuntime;
+use super::serve::{Door, Doorway, Side};
+use crate::failure::Failure;
+use crate::paths::{DOOR, Root, make_dir};
+use crate::readiness::readable;
+
+/// How many connections of a run wait to be received. More of them see that there is no room (`EAGAIN` of connect(2)), or
+/// wait in connect(2).
+const BACKLOG: i32 = 128;
+/// Between two tries where a socket cannot be put back.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Of one daemon.
+#[derive(Debug)]
+pub(crate) struct RunDoors {
+    root: Root,
+    door: Arc<Door>,
+    porter: Handle,
+    /// Nobody is received before.
+    begun: CancellationToken,
+    stands: Mutex<HashMap<Key, Stand>>,
+    watch: Option<AsyncFd<OwnedFd>>,
+}
+
+/// Whose a door is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    /// One run's.
+    Run(BoardId, RunId),
+    /// That of the runs that an earlier release has started: they know no other.
+    Common,
+}
+
+/// A door that is open.
+#[derive(Debug)]
+struct Stand {
+    place: Place,
+    file: (u64, u64),
+    watched: Option<i32>,
+    close: CancellationToken,
+}
+
+/// Where a door is, and who may go there.
+#[derive(Clone, Debug)]
+struct Place {
+    socket: PathBuf,
+    mode: u32,
+    group: Option<u32>,
+}
+
+impl RunDoors {
+    /// No doors yet. Those that are made receive nobody until [`RunDoors::begin`].
+    pub(crate) fn new(root: &Root, shared: &Doorway, workers: &WorkersRuntime) -> Result<Self, Failure> {
+        let Some((porter, rooms)) = workers.handles() else {
+            return Err(Failure::failed("the threads of the workers' doors have ended"));
+        };
+        let door = Arc::new(Door::new(Side::Worker, shared, rooms.clone()));
+        let watch = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(io::Error::from);
+        let watch = watch.and_then(readable).inspect_err(|error| tracing::warn!(%error, "doors_not_watched"));
+        Ok(RunDoors {
+            root: root.clone(),
+            door,
+            porter: porter.clone(),
+            begun: CancellationToken::new(),
+            stands: Mutex::default(),
+            watch: watch.ok(),
+        })
+    }
+
+    /// Attends a loopback port, where the runs of this host are told apart by their tokens alone.
+    pub(super) fn attend_loopback(&self, listener: std::net::TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let _entered = self.porter.enter();
+        let (listener, stop) = (TcpListener::from_std(listener)?, self.door.shared.stop.clone());
+        let attended = Arc::clone(&self.door).attend(listener, stop);
+        self.door.shared.tasks.spawn_on(attended, &self.porter);
+        Ok(())
+    }
+
+    /// Receives whoever comes from now on.
+    pub(crate) fn begin(&self) {
+        self.begun.cancel();
+    }
+
+    /// Makes the door of a run, for a worker with this user, and returns where its socket is. Blocking.
+    pub(crate) fn open(
+        &self,
+        (board, run): (BoardId, RunId),
+        identity: Option<Identity>,
+    ) -> Result<PathBuf, Failure> {
+        let socket = self.root.run_door(board, run);
+        // The directory stays the daemon's: what is made or changed in it is not at the mercy of the worker.
+        let (mode, group) = match identity {
+            Some(identity) => (0o710, Some(identity.gid)),
+            None => (0o700, None),
+        };
+        make_dir(&self.root.run_doors(), 0o711)?;
+        self.stand(Key::Run(board, run), Place { socket: socket.clone(), mode, group })?;
+        Ok(socket)
+    }
+
+    /// Makes the door of a run anew that an earlier daemon has left: its own, or where it has none the common one. Blocking.
+    pub(crate) fn reopen(&self, (board, run): (BoardId, RunId)) -> Result<(), Failure> {
+        let socket = self.root.run_door(board, run);
+        if let Some(meta) = socket.parent().and_then(|dir| std::fs::metadata(dir).ok()) {
+            let (mode, group) = (meta.permissions().mode() & 0o777, Some(meta.gid()));
+            return self.stand(Key::Run(board, run), Place { socket, mode, group });
+        }
+        if self.stands().contains_key(&Key::Common) {
+            return Ok(());
+        }
+        self.stand(Key::Common, Place { socket: self.root.worker_socket(), mode: 0o711, group: None })
+    }
+
+    /// Removes the door of a run of which nothing lives any more. Blocking.
+    pub(crate) fn close(&self, (board, run): (BoardId, RunId)) {
+        let stand = self.stands().remove(&Key::Run(board, run));
+        if let Some(stand) = stand {
+            stand.close.cancel();
+            self.unwatch(&stand);
+        }
+        remove(&self.root.run_door(board, run));
+    }
+
+    /// Removes what runs that are over have left. Blocking.
+    pub(crate) fn sweep(&self) {
+        let stands = self.stands();
+        let kept: Vec<&Path> = stands.values().filter_map(|stand| stand.place.socket.parent()).collect();
+        let Ok(entries) = std::fs::read_dir(self.root.run_doors()) else { return };
+        for entry in entries.flatten().filter(|entry| !kept.contains(&entry.path().as_path())) {
+            remove(&entry.path().join(DOOR));
+        }
+    }
+
+    /// Puts sockets back that somebody has taken away, for ever.
+    pub(crate) async fn keep(&self) -> Infallible {
+        let mut told = String::new();
+        loop {
+            match self.put_back() {
+                Ok(()) => {
+                    told.clear();
+                    self.changed().await;
+                    continue;
+                }
+                Err(error) if error.to_string() == told => {}
+                Err(error) => {
+                    tracing::error!(%error, "doors_not_put_back");
+                    told = error.to_string();
+                }
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    /// Makes every socket anew that is not the one that was made.
+    pub(crate) fn put_back(&self) -> Result<(), Failure> {
+        let lost: Vec<(Key, Place)> = {
+            let stands = self.stands();
+            let lost = stands.iter().filter(|(_, stand)| file(&stand.place.socket) != Some(stand.file));
+            lost.map(|(key, stand)| (*key, stand.place.clone())).collect()
+        };
+        for (key, place) in lost {
+            tracing::warn!(socket = %place.socket.display(), "door_put_back");
+            make_dir(&self.root.run_doors(), 0o711)?;
+            self.stand(key, place)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a door and attends it, in the place of one that was there.
+    fn stand(&self, key: Key, place: Place) -> Result<(), Failure> {
+        let dir = place.socket.parent().unwrap_or(&place.socket);
+        make_dir(dir, place.mode)?;
+        if place.group.is_some() {
+            std::os::unix::fs::lchown(dir, None, place.group)
+                .map_err(|e| Failure::file("give the group", dir, &e))?;
+        }
+        let mode = std::fs::Permissions::from_mode(place.mode);
+        std::fs::set_permissions(dir, mode).map_err(|e| Failure::file("set the mode of", dir, &e))?;
+        let watched = self.watch.as_ref().and_then(|watch| {
+            let what = WatchFlags::DELETE
+                | WatchFlags::MOVED_FROM
+                | WatchFlags::MOVED_TO
+                | WatchFlags::DELETE_SELF
+                | WatchFlags::MOVE_SELF;
+            let added = add_watch(watch, dir, what);
+            added.inspect_err(|error| tracing::warn!(%error, dir = %dir.display(), "door_not_watched")).ok()
+        });
+        let failed = |e: io::Error| Failure::file("serve the socket", &place.socket, &e);
+        let listener = bind_unix(&place.socket, 0o666)?;
+        rustix::net::listen(&listener, BACKLOG).map_err(|e| failed(e.into()))?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let file = file(&place.socket).unwrap_or_default();
+        let close = self.door.shared.stop.child_token();
+        {
+            let _entered = self.porter.enter();
+            let listener = UnixListener::from_std(listener).map_err(failed)?;
+            let (door, begun, stop) = (Arc::clone(&self.door), self.begun.clone(), close.clone());
+            let attended = async move {
+                tokio::select! {
+                    () = begun.cancelled() => {}
+                    () = stop.cancelled() => return,
+                }
+                match key {
+                    Key::Run(board, run) => door.attend_run(listener, (board, run), stop).await,
+                    Key::Common => door.attend(listener, stop).await,
+                }
+            };
+            self.door.shared.tasks.spawn_on(attended, &self.porter);
+        }
+        let former = self.stands().insert(key, Stand { place, file, watched, close });
+        if let Some(former) = former {
+            former.close.cancel();
+        }
+        Ok(())
+    }
+
+    /// Returns when something was taken from the directory of a door, or put into one.
+    async fn changed(&self) {
+        let Some(watch) = &self.watch else { return std::future::pending().await };
+        match watch.readable().await {
+            Ok(mut guard) => {
+                let mut events = [0_u8; 4096];
+                // What they say does not matter: every socket is looked at.
+                while rustix::io::read(watch, &mut events).is_ok_and(|length| length > 0) {}
+                guard.clear_ready();
+            }
+            Err(error) => {
+                tracing::warn!(%error, "doors_not_watched");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+
+    fn unwatch(&self, stand: &Stand) {
+        if let (Some(watch), Some(watched)) = (&self.watch, stand.watched) {
+            // Its directory may have gone, and the watch with it.
+            remove_watch(watch, watched).ok();
+        }
+    }
+
+    fn stands(&self) -> MutexGuard<'_, HashMap<Key, Stand>> {
+        self.stands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes a socket and the directory that is its own.
+fn remove(socket: &Path) {
+    let dir = socket.parent().unwrap_or(socket);
+    for removed in [std::fs::remove_file(socket), std::fs::remove_dir(dir)] {
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(dir = %dir.display(), %error, "door_not_removed");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Which file a socket is.
+fn file(socket: &Path) -> Option<(u64, u64)> {
+    let meta = std::fs::symlink_metadata(socket).ok()?;
+    Some((meta.dev(), meta.ino()))
+}

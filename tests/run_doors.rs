@@ -1,0 +1,179 @@
+//! Each run has a door of its own: no other run reaches it, what is too much waits there, and it outlives a daemon.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::doors::{as_worker, idle_worker, run_sockets};
+use crate::harness::{Fleet, User};
+use crate::http::Http;
+use crate::siege::{all_is_well, begin, bounds_met, connect, rest, upload};
+
+/// How long a run rests that asks too often.
+const REST: Duration = Duration::from_secs(1);
+
+/// A request of a run that is known by its token, on a connection that ends with it.
+fn ask(task: &str, token: &str) -> String {
+    format!(
+        "GET /api/v1/tasks/{task} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+         connection: close\r\n\r\n"
+    )
+}
+
+#[test]
+fn a_run_sees_its_own_door_and_no_other() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let (_, foreign) = idle_worker(&fleet, &["--tenant", "neighbour"]);
+        let neighbours = run_sockets(&fleet).into_values().next().unwrap();
+        let script = format!(
+            "supervisor heartbeat > /dev/null && echo served; ls {}; test -e {} || echo hidden",
+            fleet.root().join("run/doors").display(),
+            neighbours.display()
+        );
+        let task = fleet.create("looks", &script, &[]);
+        fleet.wait_for(&task, "done");
+        let said = fleet.cli(["log", &task]).stdout;
+        assert!(said.contains("served") && said.contains("hidden"), "{said}");
+        assert!(!said.contains(&name_of(&neighbours)), "{said}");
+
+        // Another run's token is no better at a door than none.
+        let (own, token) = idle_worker(&fleet, &[]);
+        let door = run_sockets(&fleet).into_values().next_back().unwrap();
+        let at = |token: &str| Http::at(&door).with("authorization", &format!("Bearer {token}"));
+        let path = format!("/api/v1/tasks/{own}");
+        at(&token).get(&path).json(200);
+        let [foreign, wrong] = [foreign.as_str(), "00"].map(|token| at(token).get(&path));
+        assert_eq!((foreign.status, &foreign.body), (403, &wrong.body));
+    }
+}
+
+/// What the directory of a door is called.
+fn name_of(socket: &Path) -> String {
+    socket.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_door_goes_with_its_run() {
+    let fleet = Fleet::boot();
+    let task = fleet.create("goes", "true", &[]);
+    fleet.wait_for(&task, "done");
+    assert!(run_sockets(&fleet).is_empty());
+    // What a daemon leaves that is killed goes when the next one starts.
+    let left = fleet.root().join("run/doors/77-00000000");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("sock"), "").unwrap();
+    fleet.kill_daemon();
+    fleet.start();
+    assert!(!left.exists());
+}
+
+#[test]
+fn a_run_that_connects_too_often_waits_and_none_of_its_connections_is_refused() {
+    let fleet = Fleet::offline();
+    fleet.configure("[api]\nconnections_per_second_per_worker = 5");
+    fleet.start();
+    let (task, token) = idle_worker(&fleet, &["--tenant", "hostile"]);
+    let start = Instant::now();
+    let all: Vec<UnixStream> = (0..20).map(|_| begin(&fleet, &ask(&task, &token))).collect();
+    for stream in all {
+        let said = rest(stream);
+        assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    }
+    // Two seconds' worth at once, and five in each second after that.
+    assert!(start.elapsed() >= Duration::from_millis(1800), "{:?}", start.elapsed());
+    assert_eq!(bounds_met(&fleet, &task), ["connections_per_second_per_worker"]);
+    all_is_well(&fleet);
+}
+
+#[test]
+fn a_run_whose_connections_are_all_busy_waits_for_one_of_them() {
+    let fleet = Fleet::offline();
+    fleet.configure("[api]\nconnections_per_worker = 2");
+    fleet.start();
+    let (task, token) = idle_worker(&fleet, &["--tenant", "hostile"]);
+    let slow = ["one", "two"].map(|name| begin(&fleet, &(upload(&task, &token, name, 1000) + "x")));
+    let drafts = || fs::read_dir(fleet.root().join("boards/default/attachments")).ok().map(Iterator::count);
+    fleet.eventually("two files are on their way in", || (drafts() == Some(2)).then_some(()));
+    let waits = begin(&fleet, &ask(&task, &token));
+
+    fleet.eventually("it waits", || (bounds_met(&fleet, &task) == ["connections_per_worker"]).then_some(()));
+    let [one, _two] = slow;
+    drop(one);
+
+    let said = rest(waits);
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    all_is_well(&fleet);
+}
+
+#[test]
+fn a_run_that_asks_too_often_rests_and_costs_nothing_meanwhile() {
+    const MANY: usize = 8;
+    let fleet = Fleet::offline();
+    fleet.configure("[api]\nrequests_per_second_per_run = 1");
+    fleet.start();
+    let (task, token) = idle_worker(&fleet, &["--tenant", "hostile"]);
+    let mut stream = connect(&fleet);
+    // It does not wait for an answer, nor does it do what the answers say.
+    let one = ask(&task, &token).replace("connection: close\r\n", "");
+    let start = Instant::now();
+    stream.write_all((one.repeat(10 + MANY) + &ask(&task, &token)).as_bytes()).unwrap();
+    let said = rest(stream);
+    let refused = said.matches("HTTP/1.1 429 ").count();
+    assert!(refused >= 2, "{refused}");
+    let rests = u32::try_from(refused - 1).unwrap();
+    assert!(start.elapsed() >= REST * rests, "{refused} refusals in {:?}", start.elapsed());
+    assert_eq!(bounds_met(&fleet, &task), ["requests_per_second_per_run"]);
+    all_is_well(&fleet);
+}
+
+#[test]
+fn a_worker_is_served_at_its_door_by_the_next_daemon_and_after_somebody_removed_the_socket() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let script = "touch up; while [ ! -e go ]; do sleep 0.02; done
+            supervisor heartbeat > /dev/null && echo again; rm go; touch beat
+            while [ ! -e go ]; do sleep 0.02; done; supervisor complete --summary 'at the same door'";
+        let task = fleet.create("stays", script, &[]);
+        let workspace = fleet.eventually("the worker is up", || {
+            let path = PathBuf::from(fleet.show(&task)["runs"][0]["workspace_path"].as_str()?);
+            path.join("up").exists().then_some(path)
+        });
+        let go = || fs::write(workspace.join("go"), "").unwrap();
+        fleet.kill_daemon();
+        fleet.start();
+        go();
+        fleet.eventually("it has reported", || workspace.join("beat").exists().then_some(()));
+
+        let socket = run_sockets(&fleet).into_values().next().unwrap();
+        fs::remove_file(&socket).unwrap();
+        fleet.eventually("the socket is put back", || socket.exists().then_some(()));
+        go();
+
+        assert_eq!(fleet.wait_for(&task, "done")["latest_summary"], "at the same door");
+    }
+}
+
+#[test]
+fn a_run_of_an_earlier_release_is_served_at_the_common_door() {
+    let fleet = Fleet::boot();
+    let (task, token) = idle_worker(&fleet, &[]);
+    fleet.kill_daemon();
+    // Such a run has no door of its own.
+    fs::remove_dir_all(fleet.root().join("run/doors")).unwrap();
+    fleet.start();
+    let door = Http::at(fleet.root().join("run/worker/worker.sock"));
+    let door = door.with("authorization", &format!("Bearer {token}"));
+    let path = format!("/api/v1/tasks/{task}");
+    assert_eq!(door.get(&path).json(200)["task"]["id"], json!(task));
+    // Where no such run lives there is no such door.
+    let other = Fleet::boot();
+    assert!(!other.root().join("run/worker").exists());
+    let (own, token) = idle_worker(&other, &[]);
+    let shown: Value = as_worker(&other, &token).get(&format!("/api/v1/tasks/{own}")).json(200);
+    assert_eq!(shown["task"]["id"], json!(own));
+}
