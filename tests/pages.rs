@@ -104,3 +104,42 @@ fn a_page_of_long_texts_is_shorter_than_one_of_short_ones() {
     assert!((1..20).contains(&count) && first["next"].is_string(), "{count} tasks of 1 MiB");
     assert_eq!(ids(&fleet.json(["list"])).len(), 20);
 }
+
+#[test]
+fn assignees_come_in_pages_and_stats_say_that_there_are_more() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    for at in 0..ROWS + 5 {
+        let task = json!({"title": "x", "triage": true, "assignee": format!("nobody-{at:04}")});
+        api.post("/api/v1/tasks", &task).json(201);
+    }
+    let stats = api.get("/api/v1/stats").json(200);
+    assert_eq!(stats["by_status"]["triage"], json!(ROWS + 5), "all are counted");
+    assert_eq!(stats["by_assignee"].as_object().unwrap().len(), ROWS);
+    assert_eq!(stats["more"], json!(["by_assignee"]));
+    assert!(fleet.cli(["stats"]).ok().stdout.contains("supervisor assignees"));
+
+    let names = |page: &Value| -> BTreeSet<String> {
+        let lines = page.as_array().unwrap().iter();
+        lines.map(|line| line["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let ask = |body: Value| api.post("/api/v1/verbs/assignees", &body).json(200);
+    let first = ask(json!({}));
+    assert_eq!(names(&first["assignees"]).len(), ROWS, "an array would look like all of them");
+    let second = ask(json!({"cursor": first["next"]}));
+    assert_eq!(second["next"], Value::Null);
+    let all = names(&fleet.json(["assignees"]));
+    assert!(all.contains("shell") && all.contains("nobody-0000") && all.contains("nobody-1004"));
+    assert_eq!(
+        names(&first["assignees"]).union(&names(&second["assignees"])).cloned().collect::<BTreeSet<_>>(),
+        all
+    );
+    assert_eq!(names(&fleet.json(["assignees", "--limit", "3"])).len(), 3);
+    let next = fleet.json(["assignees", "--limit", "3", "--page"])["next"].as_str().unwrap().to_owned();
+    let page = fleet.json(["assignees", "--limit", "3", "--cursor", &next]);
+    assert_eq!(
+        names(&page["assignees"]),
+        ["nobody-0003", "nobody-0004", "nobody-0005"].map(str::to_owned).into()
+    );
+    fleet.cli(["assignees", "--cursor", "zz"]).refused(2, "without --cursor");
+}

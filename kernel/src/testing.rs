@@ -127,12 +127,8 @@ impl Bench {
         self.readers.with(|view| view.runs_to_stop()).unwrap()
     }
 
-    #[expect(
-        clippy::redundant_closure_for_method_calls,
-        reason = "the bare path is not general over lifetimes"
-    )]
     pub(crate) fn stats(&self) -> crate::Stats {
-        self.readers.with(|view| view.stats()).unwrap()
+        self.readers.with(|view| view.stats(None)).unwrap()
     }
 
     /// The candidates that are offered first, where each is taken.

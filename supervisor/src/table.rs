@@ -27,7 +27,7 @@ macro_rules! table {
                     Edit => edit::run,
                     Assign,
                     Reassign,
-                    Assignees,
+                    Assignees => pages::run,
                     Promote,
                     Schedule,
                     Link,

@@ -343,6 +343,17 @@ pub(super) const TABLE: &[Row] = &[
     ("request-review", "result", Lines("request-review {ready}", "request-review {ready} --result r")),
     ("request-review", "reviewer", Lines("request-review {ready}", "request-review {ready} --reviewer ann")),
     ("request-review", "summary", Lines("request-review {ready}", "request-review {ready} --summary s")),
+    (
+        "assignees",
+        "cursor",
+        Test("tests/pages.rs", "assignees_come_in_pages_and_stats_say_that_there_are_more"),
+    ),
+    (
+        "assignees",
+        "limit",
+        Test("tests/pages.rs", "assignees_come_in_pages_and_stats_say_that_there_are_more"),
+    ),
+    ("assignees", "page", Lines("assignees --json", "assignees --json --page")),
     ("runs", "cursor", Test("tests/pages.rs", "the_runs_of_a_task_come_in_pages")),
     ("runs", "limit", Test("tests/pages.rs", "the_runs_of_a_task_come_in_pages")),
     ("runs", "page", Lines("runs {done} --json", "runs {done} --json --page")),

@@ -41,8 +41,11 @@ impl fmt::Debug for View<'_> {
 pub struct Stats {
     /// By status; absent means none.
     pub by_status: BTreeMap<String, i64>,
-    /// By assignee and status.
+    /// By assignee and status: the first [`limits::REPLY_ROWS`] names.
     pub by_assignee: BTreeMap<String, BTreeMap<String, i64>>,
+    /// What is not all here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<String>,
     /// How long the oldest ready task has not changed.
     pub oldest_ready_age_seconds: Option<i64>,
     /// The time of this answer.
@@ -305,38 +308,48 @@ impl View<'_> {
         Ok(due.into_iter().chain(expiry).chain(review).chain(hold).chain(delay).min())
     }
 
-    /// Returns how many tasks there are.
-    pub fn stats(&self) -> Result<Stats, Error> {
-        Ok(self.summed(self.tx.count_tasks()?, self.tx.oldest_ready()?))
-    }
-
-    /// Returns how many tasks a tenant has. Reads each of them.
-    pub fn stats_of(&self, tenant: &Tenant) -> Result<Stats, Error> {
-        Ok(self.summed(self.tx.count_tasks_of(tenant)?, self.tx.oldest_ready_of(tenant)?))
-    }
-
-    fn summed(&self, counts: Vec<(Option<String>, String, i64)>, oldest_ready: Option<Timestamp>) -> Stats {
+    /// Returns how many tasks there are, of a tenant where one is named. Reads each of a tenant's.
+    pub fn stats(&self, tenant: Option<&Tenant>) -> Result<Stats, Error> {
         let now = self.clock.now();
-        let mut stats = Stats {
-            by_status: BTreeMap::new(),
-            by_assignee: BTreeMap::new(),
+        let oldest_ready = match tenant {
+            Some(tenant) => self.tx.oldest_ready_of(tenant)?,
+            None => self.tx.oldest_ready()?,
+        };
+        let most = usize::try_from(limits::REPLY_ROWS).unwrap_or(usize::MAX);
+        let mut named = self.assignees_of(tenant, "", most.saturating_add(1))?;
+        let more = named.len() > most;
+        named.truncate(most);
+        Ok(Stats {
+            by_status: self.tasks_by_status(tenant)?,
+            by_assignee: named.into_iter().map(|line| (line.name, line.counts)).collect(),
+            more: more.then(|| "by_assignee".to_owned()).into_iter().collect(),
             oldest_ready_age_seconds: oldest_ready
                 .map(|at| i64::try_from(now.since(at).as_secs()).unwrap_or(i64::MAX)),
             now,
-        };
-        for (assignee, status, count) in counts {
-            *stats.by_status.entry(status.clone()).or_default() += count;
-            if let Some(assignee) = assignee {
-                *stats.by_assignee.entry(assignee).or_default().entry(status).or_default() += count;
-            }
-        }
-        stats
+        })
     }
 
-    /// Returns the names that tasks are assigned to.
-    pub fn assignees(&self) -> Result<Vec<Assignee>, Error> {
-        let by_assignee = self.stats()?.by_assignee;
-        Ok(by_assignee.into_iter().map(|(name, counts)| Assignee { name, counts }).collect())
+    /// Returns how many tasks there are by status, of a tenant where one is named; absent means none.
+    pub fn tasks_by_status(&self, tenant: Option<&Tenant>) -> Result<BTreeMap<String, i64>, Error> {
+        Ok(self.tx.count_by_status(tenant)?.into_iter().collect())
+    }
+
+    /// Returns so many of the names that tasks are assigned to, in their order, those that come after a name.
+    pub fn assignees(&self, after: &str, names: usize) -> Result<Vec<Assignee>, Error> {
+        self.assignees_of(None, after, names)
+    }
+
+    fn assignees_of(
+        &self,
+        tenant: Option<&Tenant>,
+        after: &str,
+        names: usize,
+    ) -> Result<Vec<Assignee>, Error> {
+        let mut by_name: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
+        for (name, status, count) in self.tx.count_by_assignee(tenant, after, names)? {
+            *by_name.entry(name).or_default().entry(status).or_default() += count;
+        }
+        Ok(by_name.into_iter().map(|(name, counts)| Assignee { name, counts }).collect())
     }
 
     /// Returns the files that a run of a task may read: those attached to it, and what its parents have handed over.

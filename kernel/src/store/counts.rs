@@ -1,7 +1,7 @@
 //! What triggers keep of the tasks, so that it costs the same however many there are: their numbers, and the first ready
 //! task of each line.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::convert::Step as _;
 use super::tx::Tx;
@@ -32,29 +32,51 @@ impl Tx<'_> {
             .map(|count| u64::try_from(count).unwrap_or_default())
     }
 
-    /// Returns the number of tasks by assignee and status.
-    pub(crate) fn count_tasks(&self) -> Result<Vec<(Option<String>, String, i64)>, Error> {
+    /// Returns the number of tasks by status, of all or of one tenant. Reads each of a tenant's.
+    pub(crate) fn count_by_status(&self, tenant: Option<&Tenant>) -> Result<Vec<(String, i64)>, Error> {
+        let sql = match tenant {
+            None => "SELECT status, sum(tasks) FROM task_counts WHERE tasks <> 0 GROUP BY 1",
+            Some(_) => "SELECT status, count(*) FROM tasks WHERE tenant = ?1 GROUP BY 1",
+        };
         self.conn
-            .prepare_cached("SELECT nullif(assignee, ''), status, tasks FROM task_counts WHERE tasks <> 0")
+            .prepare_cached(sql)
             .and_then(|mut statement| {
-                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+                let tenant = params_from_iter(tenant.map(Tenant::as_str));
+                statement.query_map(tenant, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
             })
-            .step("count tasks")
+            .step("count tasks by status")
     }
 
-    /// Returns the number of a tenant's tasks by assignee and status.
-    pub(crate) fn count_tasks_of(
+    /// Returns the number of tasks of so many assignees by name and status, those whose names come after a name. Reads each of a
+    /// tenant's.
+    pub(crate) fn count_by_assignee(
         &self,
-        tenant: &Tenant,
-    ) -> Result<Vec<(Option<String>, String, i64)>, Error> {
+        tenant: Option<&Tenant>,
+        after: &str,
+        names: usize,
+    ) -> Result<Vec<(String, String, i64)>, Error> {
+        let sql = match tenant {
+            None => {
+                "SELECT assignee, status, tasks FROM task_counts WHERE tasks <> 0 AND assignee IN (\
+                 SELECT DISTINCT assignee FROM task_counts WHERE tasks <> 0 AND assignee > ?1 ORDER BY 1 LIMIT ?2)"
+            }
+            Some(_) => {
+                "SELECT assignee, status, count(*) FROM tasks WHERE tenant = ?3 AND assignee IN (\
+                 SELECT DISTINCT assignee FROM tasks WHERE tenant = ?3 AND assignee > ?1 ORDER BY 1 LIMIT ?2) \
+                 GROUP BY 1, 2"
+            }
+        };
+        let names = i64::try_from(names).unwrap_or(i64::MAX);
         self.conn
-            .prepare_cached("SELECT assignee, status, count(*) FROM tasks WHERE tenant = ?1 GROUP BY 1, 2")
+            .prepare_cached(sql)
             .and_then(|mut statement| {
-                statement
-                    .query_map([tenant.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-                    .collect()
+                let mut asked: Vec<&dyn ToSql> = vec![&after, &names];
+                let tenant = tenant.map(Tenant::as_str);
+                asked.extend(tenant.as_ref().map(|tenant| -> &dyn ToSql { tenant }));
+                let rows = statement.query_map(&*asked, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                rows.collect()
             })
-            .step("count a tenant's tasks")
+            .step("count tasks by assignee")
     }
 }
 

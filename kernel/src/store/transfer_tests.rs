@@ -309,7 +309,7 @@ fn an_import_takes_all_or_nothing_and_says_which_line_is_wrong() {
         let error = import(&to, &text).unwrap_err();
         assert!(error.to_string().contains(expected), "{expected}: {error}");
         assert!(error.hint().is_some(), "{error}");
-        assert_eq!(to.readers.with(|view| view.stats()).unwrap().by_status.len(), 0, "{expected}");
+        assert_eq!(to.readers.with(|view| view.stats(None)).unwrap().by_status.len(), 0, "{expected}");
         to.create(titled("the board is usable"));
     }
     let used = full();

@@ -223,7 +223,7 @@ fn line(dir: &Path, slug: &str, is_current: bool, archived: bool) -> Line {
     let db_path = dir.join("board.db");
     let stats = Readers::open(&db_path, Arc::new(SystemClock))
         .map_err(Failure::from)
-        .and_then(|readers| readers.with(|view| Ok(view.stats()?.by_status)).map_err(Failure::from));
+        .and_then(|readers| readers.with(|view| view.tasks_by_status(None)).map_err(Failure::from));
     let (counts, error) = match stats {
         Ok(counts) => (counts, None),
         Err(failure) => (BTreeMap::new(), Some(failure.message)),

@@ -87,22 +87,15 @@ pub(crate) async fn run(
     let lanes = service.lanes();
     report(&service);
     let boards = open_boards(&service, extent)?;
-    let key = OperatorKey::ensure(&root)?;
+    let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+    let workers = WorkersRuntime::start()?;
+    let doorway = doorway(&service, surface, descriptors, &stop)?;
+    let served = doorway.tasks.clone();
     let sockets = match support.board_access_kind() {
         policies::BoardKind::Socket => Sockets::Unix,
         policies::BoardKind::Port => Sockets::Loopback,
     };
     let listeners = Listeners::bind(&root, sockets)?;
-    let (tasks, served) = (TaskTracker::new(), TaskTracker::new());
-    let stop = CancellationToken::new();
-    let workers = WorkersRuntime::start()?;
-    let doorway = Doorway {
-        front: front(Arc::clone(&service), Some(key), surface),
-        service: Arc::clone(&service),
-        descriptors,
-        tasks: served.clone(),
-        stop: stop.clone(),
-    };
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
     let spares = Spares::new(extent, cgroups.as_ref().ok());
     let ways = (listeners.port(), Arc::clone(&doors));
@@ -175,12 +168,31 @@ pub(crate) async fn run(
     // the lock: another daemon must not look at the runs before.
     std::mem::forget(lock);
     match (extent, outcome) {
-        (Extent::UntilIdle(_), Ok(())) => {
-            Err(Failure::new(Code::TryAgain, "the pass was ended before its runs were")
-                .hint("they go on; the next daemon or pass takes them over"))
-        }
+        (Extent::UntilIdle(_), Ok(())) => Err(cut_short()),
         (_, outcome) => outcome.map(|()| waiting),
     }
+}
+
+fn cut_short() -> Failure {
+    Failure::new(Code::TryAgain, "the pass was ended before its runs were")
+        .hint("they go on; the next daemon or pass takes them over")
+}
+
+/// What the doors lead to.
+fn doorway(
+    service: &Arc<Service>,
+    surface: Surface,
+    descriptors: u64,
+    stop: &CancellationToken,
+) -> Result<Doorway, Failure> {
+    let key = OperatorKey::ensure(service.root())?;
+    Ok(Doorway {
+        front: front(Arc::clone(service), Some(key), surface),
+        service: Arc::clone(service),
+        descriptors,
+        tasks: TaskTracker::new(),
+        stop: stop.clone(),
+    })
 }
 
 /// The groups of the root's runs, and what is handed on to them.

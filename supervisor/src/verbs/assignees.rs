@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cursor;
+use super::pages::{self, Pages, Wanted};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -16,8 +18,22 @@ use crate::terminal::Screen;
 #[command(after_help = "\
 Examples:
   supervisor assignees
-  supervisor assignees --json")]
-pub(crate) struct Assignees {}
+  supervisor assignees --json
+  supervisor assignees --limit 100 --page --json
+
+JSON is an array of names, and with --page or --cursor an object with a page of them:
+{\"assignees\": […], \"next\": \"…\"}, where `next` is the cursor of the next page, or null.")]
+pub(crate) struct Assignees {
+    /// At most this many [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+    /// Say where the next page starts
+    #[arg(long)]
+    pub(crate) page: bool,
+    /// Go on where a page ended: its `next`
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
+}
 
 /// One name.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,42 +46,90 @@ pub(crate) struct AssigneeLine {
     pub(crate) counts: BTreeMap<String, i64>,
 }
 
+/// Names, with or without the place where the next ones are.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Known {
+    /// As scripts of the established board expect them.
+    Assignees(Vec<AssigneeLine>),
+    /// A page.
+    Page {
+        /// The names, in their order.
+        assignees: Vec<AssigneeLine>,
+        /// Where the next page starts; none when this is the last.
+        next: Option<String>,
+    },
+}
+
+impl Pages for Assignees {
+    type Row = AssigneeLine;
+
+    fn asks_for_pages(&self) -> bool {
+        self.page || self.cursor.is_some()
+    }
+
+    fn part(self, limit: Option<u32>, cursor: Option<String>) -> Self {
+        Assignees { page: true, limit, cursor: cursor.or(self.cursor) }
+    }
+
+    fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    fn split(reply: Known) -> (Vec<AssigneeLine>, Option<String>) {
+        match reply {
+            Known::Assignees(assignees) => (assignees, None),
+            Known::Page { assignees, next } => (assignees, next),
+        }
+    }
+
+    fn joined(assignees: Vec<AssigneeLine>, next: Option<String>) -> Known {
+        Known::Page { assignees, next }
+    }
+
+    fn whole(assignees: Vec<AssigneeLine>) -> Known {
+        Known::Assignees(assignees)
+    }
+}
+
 impl Verb for Assignees {
     const NAME: &'static str = "assignees";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Read;
-    type Reply = Vec<AssigneeLine>;
+    type Reply = Known;
 
-    async fn run(self, call: Call) -> Result<Vec<AssigneeLine>, Failure> {
+    async fn run(self, call: Call) -> Result<Known, Failure> {
+        let wanted = Wanted::by(&self);
+        let after = self.cursor.as_deref().map(cursor::opened).transpose()?.unwrap_or_default();
+        let limit = usize::try_from(pages::limit(self.limit)?).unwrap_or(usize::MAX);
         let lanes = call.service.lanes();
-        let worker = call.actor.kind == kernel::ActorKind::Worker;
-        let loads = call.read(|view| view.assignees()).await?;
-        let mut named: BTreeMap<String, AssigneeLine> = lanes
-            .names()
-            .into_iter()
-            .map(|name| {
-                (
-                    name.to_owned(),
-                    AssigneeLine { name: name.to_owned(), on_disk: true, counts: BTreeMap::new() },
-                )
-            })
-            .collect();
+        let line =
+            |name: &str, on_disk| AssigneeLine { name: name.to_owned(), on_disk, counts: BTreeMap::new() };
+        let here = lanes.names().into_iter().map(|name| (name.to_owned(), line(name, true)));
+        let mut named: BTreeMap<String, AssigneeLine> = here.collect();
         // A worker sees who there is; how much each has to do belongs to all tenants together.
-        for known in loads.into_iter().filter(|_| !worker) {
-            let line = named.entry(known.name.clone()).or_insert_with(|| AssigneeLine {
-                name: known.name,
-                on_disk: false,
-                counts: BTreeMap::new(),
-            });
-            line.counts = known.counts;
+        if call.actor.kind != kernel::ActorKind::Worker {
+            let from = after.clone();
+            for known in call.read(move |view| view.assignees(&from, limit.saturating_add(1))).await? {
+                let line = named.entry(known.name.clone()).or_insert_with(|| line(&known.name, false));
+                line.counts = known.counts;
+            }
         }
-        Ok(named.into_values().collect())
+        let mut rest = named.split_off(&after).into_values().skip_while(|line| line.name == after);
+        let rows: Vec<AssigneeLine> = rest.by_ref().take(limit).collect();
+        let last = rows.last().map(|line| line.name.as_str()).unwrap_or_default();
+        let next = rest.next().map(|_| cursor::sealed(last));
+        Ok(wanted.reply::<Assignees>(rows, next))
     }
 }
 
 impl Command for Assignees {
-    fn show(reply: &Vec<AssigneeLine>, screen: &mut Screen) {
-        let rows: Vec<[String; 3]> = reply
+    fn show(reply: &Known, screen: &mut Screen) {
+        let (lines, next) = match reply {
+            Known::Assignees(assignees) => (assignees, None),
+            Known::Page { assignees, next } => (assignees, next.as_deref()),
+        };
+        let rows: Vec<[String; 3]> = lines
             .iter()
             .map(|line| {
                 let counts: Vec<String> =
@@ -75,5 +139,6 @@ impl Command for Assignees {
             })
             .collect();
         screen.table(["NAME", "RUNS HERE", "TASKS"], rows);
+        pages::show_next(next, screen);
     }
 }

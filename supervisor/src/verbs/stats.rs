@@ -30,11 +30,7 @@ impl Verb for Stats {
     type Reply = BoardStats;
 
     async fn run(self, call: Call) -> Result<BoardStats, Failure> {
-        call.read(move |view| match &self.tenant {
-            Some(tenant) => view.stats_of(tenant),
-            None => view.stats(),
-        })
-        .await
+        call.read(move |view| view.stats(self.tenant.as_ref())).await
     }
 }
 
@@ -54,6 +50,9 @@ impl Command for Stats {
         if !rows.is_empty() {
             screen.heading("By assignee");
             screen.table(["ASSIGNEE", "STATUS", "TASKS"], rows);
+            if !reply.more.is_empty() {
+                screen.line("There are more: supervisor assignees lists all.");
+            }
         }
         if let Some(age) = reply.oldest_ready_age_seconds {
             let age = brief(std::time::Duration::from_secs(age.max(0).unsigned_abs()));

@@ -145,7 +145,7 @@ impl Verb for Status {
         let read = call
             .read(move |view| {
                 let tenant = tenant.as_ref();
-                let counts = tenant.map_or_else(|| view.stats(), |tenant| view.stats_of(tenant))?.by_status;
+                let counts = view.tasks_by_status(tenant)?;
                 Ok((counts, view.open_runs()?, view.waiting_tasks(tenant, TOLD)?))
             })
             .await;

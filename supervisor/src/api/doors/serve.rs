@@ -177,7 +177,9 @@ impl Door {
         let boards = self.shared.service.served();
         if let Group::Run(id, run) = group {
             let board = boards.iter().find(|board| board.id() == id);
-            board.into_iter().for_each(|board| super::gate::note(board, run, bound.key()));
+            if let Some(board) = board {
+                super::gate::note(board, run, bound.key());
+            }
             return;
         }
         // Tracked by nobody: it reads and submits, and is done.
