@@ -38,12 +38,13 @@ impl Board<'_> {
         token_hash: Option<[u8; 32]>,
         actor: &Actor,
     ) -> Result<Claimed, Error> {
-        let task = self.admit(id, actor)?;
+        self.live_run(actor)?;
+        let (task, from) = self.stands(id)?;
+        authority::may_see(actor, &task)?;
         authority::person(actor, "claim a task")?;
         if ttl.is_zero() || ttl > Duration::from_hours(30 * 24) {
             return Err(Error::invalid("ttl", "it is not between 1 second and 30 days", "use seconds"));
         }
-        let from = self.standing(id)?;
         let placeholder = Change::Started { run: RunId(0) };
         crate::rules::transition::next(Some(from.state), placeholder)
             .map_err(|_| claim_refused(&task, &from.state))?;

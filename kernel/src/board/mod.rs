@@ -117,6 +117,11 @@ impl<'a> Board<'a> {
         self.tx.standing(id)?.ok_or_else(|| Error::missing("task", id))
     }
 
+    /// Returns a task and where it stands, in one read.
+    fn stands(&self, id: &TaskId) -> Result<(Task, Standing), Error> {
+        self.tx.find_task_standing(id)?.ok_or_else(|| Error::missing("task", id))
+    }
+
     /// Returns a task that the caller may see; refuses a worker whose run has ended.
     fn admit(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
         self.task_for(id, actor)

@@ -55,8 +55,7 @@ impl Board<'_> {
     /// Opens a run of the supervisor's: the task must be ready (or in review) and have no open run.
     #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn start_run(&mut self, id: &TaskId, start: Start) -> Result<Run, Error> {
-        let task = self.expect_task(id)?;
-        let from = self.standing(id)?;
+        let (task, from) = self.stands(id)?;
         let open = self.open_parents(id)?;
         if from.state == State::Ready && !open.is_empty() {
             return Err(Error::conflict(

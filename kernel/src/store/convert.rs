@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, Row, RowIndex};
@@ -117,6 +118,14 @@ impl<'r, 's> Columns<'r, 's> {
         T::Err: std::error::Error + Send + Sync + 'static,
     {
         text_or_none(self.row, self.advance(name))
+    }
+
+    /// Reads the next column, which has this name, as whole seconds of microseconds.
+    pub(crate) fn seconds(&self, name: &'static str) -> rusqlite::Result<Option<u64>> {
+        let micros: Option<i64> = self.get(name)?;
+        Ok(micros
+            .and_then(|micros| u64::try_from(micros).ok())
+            .map(|micros| Duration::from_micros(micros).as_secs()))
     }
 
     fn advance(&self, name: &'static str) -> usize {

@@ -4,6 +4,7 @@ pub(crate) mod attachments;
 pub(crate) mod bundled;
 pub(crate) mod check;
 pub(crate) mod checkpoint;
+mod columns;
 pub(crate) mod comments;
 pub(crate) mod convert;
 pub(crate) mod copy;

@@ -7,7 +7,7 @@ use rusqlite::{Rows, params_from_iter};
 use serde_json::Value;
 
 use super::convert::Step as _;
-use super::tasks::{TASK, read};
+use super::tasks::{COLUMNS, FROM, read};
 use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::filter::{Archived, Filter, Part as Found, Sort};
@@ -106,7 +106,7 @@ fn query(part: Part, filter: &Filter, limit: u32) -> Result<(String, Vec<Sql>), 
         }
         Part::In(status) => (format!("t.status = '{status}'"), "t.assignee"),
     };
-    let mut sql = format!("{TASK} WHERE {condition}");
+    let mut sql = format!("SELECT {COLUMNS} {FROM} WHERE {condition}");
     let mut values: Vec<Sql> = Vec::new();
     let mut equal = |column: &str, value: Option<&str>| {
         if let Some(value) = value {

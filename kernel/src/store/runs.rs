@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 use serde_json::Value;
 
-use super::convert::{Columns, Step as _, json, to_json, to_json_or_null};
+use super::columns::{self, columns};
+use super::convert::{Step as _, json, to_json, to_json_or_null};
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -16,67 +17,55 @@ use crate::model::outcome::{Finished, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, Run, RunStatus};
 use crate::model::verdict::Verdict;
 
-/// The columns in the order in which `read` reads them.
-const RUN: &str = "SELECT max_runtime_us, id, task_id, profile, purpose, step_key, status, outcome, summary, error, \
-    metadata, worker_pid, started_at, spawned_at, ended_at, claim_lock, claim_expires, \
-    last_heartbeat_at, exit_code, signal, log_path, workspace_path, sandbox, usage, verdict, \
-    ending_since, stop_reason, holder, nonce, policy, tenant, branch_name, worker_uid, boot_id, \
-    stderr_tail, account, tries FROM task_runs";
-
-fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
-    let row = Columns::of(row);
-    let limit: Option<i64> = row.get("max_runtime_us")?;
-    Ok(Run {
-        id: row.get("id")?,
-        task_id: row.get("task_id")?,
-        profile: row.get("profile")?,
-        purpose: row.get("purpose")?,
-        step_key: row.get("step_key")?,
-        status: row.get("status")?,
-        outcome: row.get("outcome")?,
-        summary: row.get("summary")?,
-        error: row.get("error")?,
-        metadata: row.json("metadata")?,
-        worker_pid: row.get("worker_pid")?,
-        started_at: row.get("started_at")?,
-        spawned_at: row.get("spawned_at")?,
-        ended_at: row.get("ended_at")?,
-        claim_lock: row.get("claim_lock")?,
-        claim_expires: row.get("claim_expires")?,
-        last_heartbeat_at: row.get("last_heartbeat_at")?,
-        max_runtime_seconds: limit
-            .and_then(|micros| u64::try_from(micros).ok())
-            .map(|micros| Duration::from_micros(micros).as_secs()),
-        exit_code: row.get("exit_code")?,
-        signal: row.get("signal")?,
-        log_path: row.get("log_path")?,
-        workspace_path: row.get("workspace_path")?,
-        sandbox: row.json("sandbox")?,
-        usage: row.json("usage")?,
-        verdict: row.json("verdict")?,
-        ending_since: row.get("ending_since")?,
-        stop_reason: row.get("stop_reason")?,
-        hand: row.get("holder")?,
-        nonce: row.get("nonce")?,
-        policy: row.get("policy")?,
-        tenant: row.text_or_none("tenant")?,
-        branch_name: row.get("branch_name")?,
-        worker_uid: row.get("worker_uid")?,
-        boot_id: row.get("boot_id")?,
-        stderr_tail: row.get("stderr_tail")?,
-        account: row.get("account")?,
-        tries: row.get("tries")?,
-    })
+columns! {
+    COLUMNS, read -> Run from "";
+    id: id,
+    task_id: "" task_id,
+    profile: "" profile,
+    purpose: "" purpose,
+    step_key: "" step_key,
+    status: "" status,
+    outcome: "" outcome,
+    summary: "" summary,
+    error: "" error,
+    metadata: "" metadata as json,
+    worker_pid: "" worker_pid,
+    started_at: "" started_at,
+    spawned_at: "" spawned_at,
+    ended_at: "" ended_at,
+    claim_lock: "" claim_lock,
+    claim_expires: "" claim_expires,
+    last_heartbeat_at: "" last_heartbeat_at,
+    max_runtime_seconds: "" max_runtime_us as seconds,
+    exit_code: "" exit_code,
+    signal: "" signal,
+    log_path: "" log_path,
+    workspace_path: "" workspace_path,
+    sandbox: "" sandbox as json,
+    usage: "" usage as json,
+    verdict: "" verdict as json,
+    ending_since: "" ending_since,
+    stop_reason: "" stop_reason,
+    hand: "" holder,
+    nonce: "" nonce,
+    policy: "" policy,
+    tenant: "" tenant as optional,
+    branch_name: "" branch_name,
+    worker_uid: "" worker_uid,
+    boot_id: "" boot_id,
+    stderr_tail: "" stderr_tail,
+    account: "" account,
+    tries: "" tries,;
 }
 
 fn query(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {
-    conn.prepare_cached(&format!("{RUN} {rest}"))
+    conn.prepare_cached(&format!("SELECT {COLUMNS} FROM task_runs {rest}"))
         .and_then(|mut statement| statement.query_map(params, read)?.collect())
         .step("read runs")
 }
 
 fn one(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Option<Run>, Error> {
-    conn.prepare_cached(&format!("{RUN} {rest}"))
+    conn.prepare_cached(&format!("SELECT {COLUMNS} FROM task_runs {rest}"))
         .and_then(|mut statement| statement.query_row(params, read).optional())
         .step("read the run")
 }
@@ -118,7 +107,7 @@ fn within(
     limit: u32,
 ) -> Result<Part<Run>, Error> {
     let found: Vec<Run> = conn
-        .prepare_cached(&format!("{RUN} WHERE task_id = ?1 {rest}"))
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM task_runs WHERE task_id = ?1 {rest}"))
         .and_then(|mut statement| {
             let bare = statement.query_map(params, |row| {
                 let run = read(row)?;
@@ -155,7 +144,7 @@ impl Tx<'_> {
     /// Reads every run, for what cannot be read.
     pub(crate) fn read_all_runs(&self) -> Result<(), Error> {
         self.conn
-            .prepare(RUN)
+            .prepare(&format!("SELECT {COLUMNS} FROM task_runs"))
             .and_then(|mut statement| statement.query_map([], read)?.try_for_each(|run| run.map(drop)))
             .step("read all runs")
     }
@@ -260,37 +249,29 @@ fn micros(duration: Duration) -> i64 {
 
 impl Tx<'_> {
     pub(crate) fn insert_run(&self, run: &NewRun<'_>) -> Result<RunId, Error> {
-        self.conn.prepare_cached(
-        "INSERT INTO task_runs (task_id, tenant, profile, step_key, status, holder, purpose, claim_lock, \
-           claim_expires, claim_expires_boottime_us, claim_ttl_us, token_hash, nonce, log_path, max_runtime_us, \
-           boot_id, deadline_boottime_us, started_at, policy, account) \
-         VALUES (?1, ?2, ?3, ?4, 'running', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
-    )
-    .and_then(|mut statement| {
-        statement.execute(params![
-            run.task,
-            run.tenant,
-            run.profile,
-            run.step_key,
-            run.holder,
-            run.purpose,
-            run.claim_lock,
-            run.claim.map(|lease| lease.expires),
-            run.claim.map(|lease| micros(lease.expires_boottime)),
-            run.claim.map(|lease| micros(lease.ttl)),
-            run.token_hash.map(|hash| hash.to_vec()),
-            run.nonce,
-            run.log_path,
-            run.max_runtime.map(micros),
-            run.boot_id,
-            run.deadline_boottime.map(micros),
-            run.now,
-            run.policy,
-            run.account,
-        ])
-    })
-    .step("open the run")?;
-        Ok(RunId(self.conn.last_insert_rowid()))
+        let row: [(&str, &dyn ToSql); 20] = [
+            ("task_id", run.task),
+            ("tenant", &run.tenant),
+            ("profile", &run.profile),
+            ("step_key", &run.step_key),
+            ("status", &RunStatus::Running),
+            ("holder", &run.holder),
+            ("purpose", &run.purpose),
+            ("claim_lock", &run.claim_lock),
+            ("claim_expires", &run.claim.map(|lease| lease.expires)),
+            ("claim_expires_boottime_us", &run.claim.map(|lease| micros(lease.expires_boottime))),
+            ("claim_ttl_us", &run.claim.map(|lease| micros(lease.ttl))),
+            ("token_hash", &run.token_hash.map(|hash| hash.to_vec())),
+            ("nonce", &run.nonce),
+            ("log_path", &run.log_path),
+            ("max_runtime_us", &run.max_runtime.map(micros)),
+            ("boot_id", &run.boot_id),
+            ("deadline_boottime_us", &run.deadline_boottime.map(micros)),
+            ("started_at", &run.now),
+            ("policy", &run.policy),
+            ("account", &run.account),
+        ];
+        columns::insert(self.conn, "task_runs", &row, "open the run").map(RunId)
     }
 
     /// Records what was decided about an open run. Returns whether it was open.

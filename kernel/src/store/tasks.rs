@@ -1,11 +1,11 @@
 //! The tasks.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{OptionalExtension as _, Row, ToSql, params};
 
-use super::convert::{Columns, Step as _, json, to_json};
+use super::columns::{self, columns};
+use super::convert::{Step as _, json, to_json};
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -15,84 +15,73 @@ use crate::model::status::{State, Status, WasDone};
 use crate::model::task::{NewTask, Task};
 use crate::model::verdict::{Blocking, Question, Verdict};
 
-/// The columns in the order in which `read` reads them.
-pub(crate) const TASK: &str = "SELECT t.workspace, t.id, t.title, t.body, t.assignee, t.reviewer, t.work_by, t.status, t.priority, \
-    t.tenant, t.workspace_path, t.branch_name, t.project_id, t.created_by, t.created_at, \
-    t.started_at, t.completed_at, t.result, t.skills, t.max_retries, t.session_id, \
-    t.workflow_template_id, t.current_step_key, t.block_kind, t.block_reason, t.question, \
-    t.consecutive_failures, t.last_failure_error, t.max_runtime_us, t.current_run_id, r.claim_lock, \
-    r.claim_expires, r.worker_pid, r.last_heartbeat_at, t.not_before, t.idempotency_key, \
-    t.updated_at, t.policy, t.creator_uid, t.worker_uid, t.creator_task, t.mission, t.depth, \
-    t.notes, t.artifacts, t.approval_class, t.approver, t.approval, t.budget_usd_micros, \
-    t.model_override, t.goal_mode, t.goal_max_turns \
-    FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id";
-
-fn seconds(row: &Columns<'_, '_>, column: &'static str) -> rusqlite::Result<Option<u64>> {
-    let micros: Option<i64> = row.get(column)?;
-    Ok(micros
-        .and_then(|micros| u64::try_from(micros).ok())
-        .map(|micros| Duration::from_micros(micros).as_secs()))
+columns! {
+    COLUMNS, read_columns -> Task from "t.";
+    id: id,
+    workspace: "t." workspace,
+    title: "t." title,
+    body: "t." body,
+    assignee: "t." assignee,
+    reviewer: "t." reviewer,
+    work_by: "t." work_by,
+    status: "t." status,
+    priority: "t." priority,
+    tenant: "t." tenant as optional,
+    workspace_path: "t." workspace_path,
+    branch_name: "t." branch_name,
+    project_id: "t." project_id,
+    created_by: "t." created_by,
+    created_at: "t." created_at,
+    started_at: "t." started_at,
+    completed_at: "t." completed_at,
+    result: "t." result,
+    skills: "t." skills as list,
+    max_retries: "t." max_retries,
+    session_id: "t." session_id,
+    workflow_template_id: "t." workflow_template_id,
+    current_step_key: "t." current_step_key,
+    block_kind: "t." block_kind,
+    block_reason: "t." block_reason,
+    question: "t." question as json,
+    consecutive_failures: "t." consecutive_failures,
+    last_failure_error: "t." last_failure_error,
+    max_runtime_seconds: "t." max_runtime_us as seconds,
+    current_run_id: "t." current_run_id,
+    claim_lock: "r." claim_lock,
+    claim_expires: "r." claim_expires,
+    worker_pid: "r." worker_pid,
+    last_heartbeat_at: "r." last_heartbeat_at,
+    not_before: "t." not_before,
+    idempotency_key: "t." idempotency_key,
+    updated_at: "t." updated_at,
+    policy: "t." policy,
+    creator_uid: "t." creator_uid,
+    worker_uid: "t." worker_uid,
+    creator_task: "t." creator_task,
+    mission: "t." mission,
+    depth: "t." depth,
+    notes: "t." notes,
+    artifacts: "t." artifacts as list,
+    approval_class: "t." approval_class,
+    approver: "t." approver,
+    approval: "t." approval,
+    budget_usd_micros: "t." budget_usd_micros,
+    model_override: "t." model_override,
+    goal_mode: "t." goal_mode,
+    goal_max_turns: "t." goal_max_turns,;
+    workspace_kind: String::new(),
+    why: None,
 }
 
-pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
-    let row = Columns::of(row);
-    let workspace: String = row.get("workspace")?;
-    Ok(Task {
-        id: row.get("id")?,
-        title: row.get("title")?,
-        body: row.get("body")?,
-        assignee: row.get("assignee")?,
-        reviewer: row.get("reviewer")?,
-        work_by: row.get("work_by")?,
-        status: row.get("status")?,
-        priority: row.get("priority")?,
-        tenant: row.text_or_none("tenant")?,
-        workspace_kind: workspace.split(':').next().unwrap_or_default().to_owned(),
-        workspace_path: row.get::<Option<String>>("workspace_path")?.or_else(|| named_directory(&workspace)),
-        branch_name: row.get("branch_name")?,
-        project_id: row.get("project_id")?,
-        created_by: row.get("created_by")?,
-        created_at: row.get("created_at")?,
-        started_at: row.get("started_at")?,
-        completed_at: row.get("completed_at")?,
-        result: row.get("result")?,
-        skills: row.json("skills")?.unwrap_or_default(),
-        max_retries: row.get("max_retries")?,
-        session_id: row.get("session_id")?,
-        workflow_template_id: row.get("workflow_template_id")?,
-        current_step_key: row.get("current_step_key")?,
-        workspace,
-        block_kind: row.get("block_kind")?,
-        block_reason: row.get("block_reason")?,
-        question: row.json("question")?,
-        consecutive_failures: row.get("consecutive_failures")?,
-        last_failure_error: row.get("last_failure_error")?,
-        max_runtime_seconds: seconds(&row, "max_runtime_us")?,
-        current_run_id: row.get("current_run_id")?,
-        claim_lock: row.get("claim_lock")?,
-        claim_expires: row.get("claim_expires")?,
-        worker_pid: row.get("worker_pid")?,
-        last_heartbeat_at: row.get("last_heartbeat_at")?,
-        not_before: row.get("not_before")?,
-        idempotency_key: row.get("idempotency_key")?,
-        updated_at: row.get("updated_at")?,
-        policy: row.get("policy")?,
-        creator_uid: row.get("creator_uid")?,
-        worker_uid: row.get("worker_uid")?,
-        creator_task: row.get("creator_task")?,
-        mission: row.get("mission")?,
-        depth: row.get("depth")?,
-        notes: row.get("notes")?,
-        artifacts: row.json("artifacts")?.unwrap_or_default(),
-        approval_class: row.get("approval_class")?,
-        approver: row.get("approver")?,
-        approval: row.get("approval")?,
-        budget_usd_micros: row.get("budget_usd_micros")?,
-        model_override: row.get("model_override")?,
-        goal_mode: row.get("goal_mode")?,
-        goal_max_turns: row.get("goal_max_turns")?,
-        why: None,
-    })
+/// Where the columns come from.
+pub(super) const FROM: &str = "FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id";
+
+/// Reads a row that begins with the columns of a task.
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
+    let mut task = read_columns(row)?;
+    task.workspace_kind = task.workspace.split(':').next().unwrap_or_default().to_owned();
+    task.workspace_path = task.workspace_path.or_else(|| named_directory(&task.workspace));
+    Ok(task)
 }
 
 /// The directory that a workspace names itself, which is known before anything runs in it.
@@ -103,14 +92,16 @@ fn named_directory(workspace: &str) -> Option<String> {
 impl Tx<'_> {
     pub(crate) fn find_task(&self, id: &TaskId) -> Result<Option<Task>, Error> {
         self.conn
-            .prepare_cached(&format!("{TASK} WHERE t.id = ?1"))
+            .prepare_cached(&format!("SELECT {COLUMNS} {FROM} WHERE t.id = ?1"))
             .and_then(|mut statement| statement.query_row([id], read).optional())
             .step("read the task")
     }
 
     pub(crate) fn find_task_by_key(&self, tenant: &str, key: &str) -> Result<Option<Task>, Error> {
         self.conn
-            .prepare_cached(&format!("{TASK} WHERE t.tenant = ?1 AND t.idempotency_key = ?2"))
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} {FROM} WHERE t.tenant = ?1 AND t.idempotency_key = ?2"
+            ))
             .and_then(|mut statement| statement.query_row(params![tenant, key], read).optional())
             .step("look up the idempotency key")
     }
@@ -131,28 +122,38 @@ impl Tx<'_> {
     /// Reads where a task stands.
     pub(crate) fn standing(&self, id: &TaskId) -> Result<Option<Standing>, Error> {
         self.conn
-            .prepare_cached(
-                "SELECT t.status, t.tenant, t.not_before, t.completed_at, t.current_run_id, t.block_kind, \
-           t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, r.verdict \
-         FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id WHERE t.id = ?1",
-            )
-            .and_then(|mut statement| {
-                statement
-                    .query_row([id], |row| {
-                        Ok(Standing {
-                            state: state(row)?,
-                            tenant: row.get("tenant")?,
-                            not_before: row.get("not_before")?,
-                            failures: row.get("consecutive_failures")?,
-                            max_retries: row.get("max_retries")?,
-                            last_block_kind: row.get("last_block_kind")?,
-                            block_recurrences: row.get("block_recurrences")?,
-                        })
-                    })
-                    .optional()
-            })
+            .prepare_cached(&format!("SELECT {STANDING} {FROM} WHERE t.id = ?1"))
+            .and_then(|mut statement| statement.query_row([id], read_standing).optional())
             .step("read where the task stands")
     }
+
+    /// Reads a task and where it stands.
+    pub(crate) fn find_task_standing(&self, id: &TaskId) -> Result<Option<(Task, Standing)>, Error> {
+        self.conn
+            .prepare_cached(&format!("SELECT {COLUMNS}, {STANDING_BESIDE} {FROM} WHERE t.id = ?1"))
+            .and_then(|mut statement| {
+                statement.query_row([id], |row| Ok((read(row)?, read_standing(row)?))).optional()
+            })
+            .step("read the task")
+    }
+}
+
+/// What a standing is read from.
+const STANDING: &str = "t.status, t.tenant, t.not_before, t.completed_at, t.current_run_id, t.block_kind, \
+    t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, r.verdict";
+/// What of it is no column of a task.
+const STANDING_BESIDE: &str = "t.last_block_kind, t.block_recurrences, r.verdict";
+
+fn read_standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
+    Ok(Standing {
+        state: state(row)?,
+        tenant: row.get("tenant")?,
+        not_before: row.get("not_before")?,
+        failures: row.get("consecutive_failures")?,
+        max_retries: row.get("max_retries")?,
+        last_block_kind: row.get("last_block_kind")?,
+        block_recurrences: row.get("block_recurrences")?,
+    })
 }
 
 fn state(row: &Row<'_>) -> rusqlite::Result<State> {
@@ -179,7 +180,7 @@ impl Tx<'_> {
     /// Reads every task, for what cannot be read.
     pub(crate) fn read_all_tasks(&self) -> Result<(), Error> {
         self.conn
-            .prepare(TASK)
+            .prepare(&format!("SELECT {COLUMNS} {FROM}"))
             .and_then(|mut statement| statement.query_map([], read)?.try_for_each(|task| task.map(drop)))
             .step("read all tasks")
     }
@@ -233,59 +234,50 @@ impl Tx<'_> {
     }
 
     pub(crate) fn insert_task(&self, task: &NewTask, birth: &Birth<'_>) -> Result<(), Error> {
-        let (kind, until) = columns(birth.state);
+        let (kind, until) = columns_of(birth.state);
         let max_runtime = task.max_runtime.map(|limit| i64::try_from(limit.as_micros()).unwrap_or(i64::MAX));
-        self.conn.prepare_cached(
-        "INSERT INTO tasks (id, title, body, assignee, status, priority, tenant, workspace, branch_name, \
-           project_id, created_by, creator_uid, creator_task, creator_run, created_at, updated_at, skills, \
-           max_retries, max_runtime_us, session_id, workflow_template_id, current_step_key, model_override, \
-           idempotency_key, goal_mode, goal_max_turns, mission, depth, notes, artifacts, approval_class, approver, \
-           budget_usd_micros, policy, not_before, block_kind, block_reason, approval) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?15, ?16, ?17, ?18, ?19, ?20, \
-           ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)",
-    )
-    .step("store the task")?
-    .execute(params![
-        birth.id,
-        task.title,
-        task.body,
-        task.assignee,
-        birth.state.status(),
-        task.priority,
-        birth.tenant,
-        task.workspace,
-        task.branch,
-        task.project_id,
-        birth.created_by,
-        birth.creator_uid,
-        birth.creator_task,
-        birth.creator_run,
-        birth.now,
-        to_json(&task.skills)?,
-        task.max_retries,
-        max_runtime,
-        task.session_id,
-        task.workflow_template_id,
-        task.current_step_key,
-        task.model_override,
-        task.idempotency_key,
-        task.goal_mode,
-        task.goal_max_turns,
-        task.mission,
-        task.depth,
-        task.notes,
-        to_json(&task.artifacts)?,
-        task.approval_class,
-        task.approver,
-        task.budget_usd_micros,
-        task.policy,
-        until.or(task.not_before),
-        kind,
-        kind.map(|_| "held at creation"),
-        task.require_approval.then_some(Approval::Required),
-    ])
-    .step("store the task")
-    .map(|_| ())
+        let (skills, artifacts) = (to_json(&task.skills)?, to_json(&task.artifacts)?);
+        let row: [(&str, &dyn ToSql); 38] = [
+            ("id", birth.id),
+            ("title", &task.title),
+            ("body", &task.body),
+            ("assignee", &task.assignee),
+            ("status", &birth.state.status()),
+            ("priority", &task.priority),
+            ("tenant", &birth.tenant),
+            ("workspace", &task.workspace),
+            ("branch_name", &task.branch),
+            ("project_id", &task.project_id),
+            ("created_by", &birth.created_by),
+            ("creator_uid", &birth.creator_uid),
+            ("creator_task", &birth.creator_task),
+            ("creator_run", &birth.creator_run),
+            ("created_at", &birth.now),
+            ("updated_at", &birth.now),
+            ("skills", &skills),
+            ("max_retries", &task.max_retries),
+            ("max_runtime_us", &max_runtime),
+            ("session_id", &task.session_id),
+            ("workflow_template_id", &task.workflow_template_id),
+            ("current_step_key", &task.current_step_key),
+            ("model_override", &task.model_override),
+            ("idempotency_key", &task.idempotency_key),
+            ("goal_mode", &task.goal_mode),
+            ("goal_max_turns", &task.goal_max_turns),
+            ("mission", &task.mission),
+            ("depth", &task.depth),
+            ("notes", &task.notes),
+            ("artifacts", &artifacts),
+            ("approval_class", &task.approval_class),
+            ("approver", &task.approver),
+            ("budget_usd_micros", &task.budget_usd_micros),
+            ("policy", &task.policy),
+            ("not_before", &until.or(task.not_before)),
+            ("block_kind", &kind),
+            ("block_reason", &kind.map(|_| "held at creation")),
+            ("approval", &task.require_approval.then_some(Approval::Required)),
+        ];
+        columns::insert(self.conn, "tasks", &row, "store the task").map(drop)
     }
 }
 
@@ -300,7 +292,7 @@ pub(crate) struct Place<'a> {
 impl Tx<'_> {
     /// Puts an imported task where it stands.
     pub(crate) fn place_task(&self, id: &TaskId, place: &Place<'_>) -> Result<(), Error> {
-        let (kind, _) = columns(place.state);
+        let (kind, _) = columns_of(place.state);
         self.conn
             .execute(
                 "UPDATE tasks SET status = ?2, block_kind = ?3, block_reason = ?4, completed_at = ?5, work_by = ?6 \
@@ -312,7 +304,7 @@ impl Tx<'_> {
     }
 }
 
-fn columns(state: State) -> (Option<BlockKind>, Option<Timestamp>) {
+fn columns_of(state: State) -> (Option<BlockKind>, Option<Timestamp>) {
     match state {
         State::Blocked { kind } => (Some(kind), None),
         State::Scheduled { until } => (None, Some(until)),
@@ -336,7 +328,7 @@ impl Tx<'_> {
         blocking: Option<&Blocking>,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        let (kind, until) = columns(to);
+        let (kind, until) = columns_of(to);
         let run = |state: State| if let State::Running { run, .. } = state { Some(run) } else { None };
         let blocking = blocking.filter(|_| kind.is_some());
         let question = blocking.and_then(|blocking| blocking.question.as_ref()).map(to_json).transpose()?;
@@ -446,7 +438,7 @@ impl Tx<'_> {
 
     pub(crate) fn archived_worktrees(&self, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
         self.conn.prepare_cached(&format!(
-        "{TASK} WHERE t.status = 'archived' AND t.workspace GLOB 'worktree:*' AND t.id > ?1 ORDER BY t.id LIMIT ?2"
+        "SELECT {COLUMNS} {FROM} WHERE t.status = 'archived' AND t.workspace GLOB 'worktree:*' AND t.id > ?1 ORDER BY t.id LIMIT ?2"
     ))
     .and_then(|mut statement| statement.query_map(params![after, limit], read)?.collect())
     .step("list the worktrees of archived tasks")

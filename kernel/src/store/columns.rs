@@ -1,0 +1,68 @@
+//! One list of columns for each noun: the statement that selects them, the reading of a row, and the row that is put in.
+
+use rusqlite::{Connection, ToSql, params_from_iter};
+
+use super::convert::Step as _;
+use crate::model::error::Error;
+
+/// Declares which columns a noun is read from: a constant with the list, and a function that reads a row which begins with it.
+///
+/// A column is read as it is, or as `json`, as a `list` in JSON, as `optional` text whose empty form stands for none, or
+/// as whole `seconds` of microseconds. What stands after the semicolon is given and not read.
+macro_rules! columns {
+    (
+        $list:ident, $read:ident -> $noun:ident from $first:literal;
+        id: $id:ident,
+        $($field:ident: $table:literal $column:ident $(as $how:ident)?,)+;
+        $($given:ident: $value:expr,)*
+    ) => {
+        /// The columns in the order in which they are read.
+        pub(super) const $list: &str =
+            concat!($first, stringify!($id) $(, ", ", $table, stringify!($column))+);
+
+        fn $read(row: &rusqlite::Row<'_>) -> rusqlite::Result<$noun> {
+            let row = super::convert::Columns::of(row);
+            Ok($noun {
+                id: row.get(stringify!($id))?,
+                $($field: super::columns::column!(row, $column $(, $how)?),)+
+                $($given: $value,)*
+            })
+        }
+    };
+}
+
+/// Reads one column.
+macro_rules! column {
+    ($row:ident, $column:ident) => {
+        $row.get(stringify!($column))?
+    };
+    ($row:ident, $column:ident, json) => {
+        $row.json(stringify!($column))?
+    };
+    ($row:ident, $column:ident, list) => {
+        $row.json(stringify!($column))?.unwrap_or_default()
+    };
+    ($row:ident, $column:ident, optional) => {
+        $row.text_or_none(stringify!($column))?
+    };
+    ($row:ident, $column:ident, seconds) => {
+        $row.seconds(stringify!($column))?
+    };
+}
+
+pub(super) use {column, columns};
+
+/// Puts a row into a table: each column beside its value.
+pub(super) fn insert(
+    conn: &Connection,
+    table: &str,
+    row: &[(&str, &dyn ToSql)],
+    step: &'static str,
+) -> Result<i64, Error> {
+    let names: Vec<&str> = row.iter().map(|(name, _)| *name).collect();
+    let marks = vec!["?"; names.len()].join(", ");
+    conn.prepare_cached(&format!("INSERT INTO {table} ({}) VALUES ({marks})", names.join(", ")))
+        .and_then(|mut statement| statement.execute(params_from_iter(row.iter().map(|(_, value)| value))))
+        .step(step)?;
+    Ok(conn.last_insert_rowid())
+}
