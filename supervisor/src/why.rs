@@ -49,7 +49,7 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
         .collect();
     let answers = match call.service.daemon() {
         Some(events) => {
-            ask_why(events, call.board.name(), open, (Arc::clone(&lanes), Arc::clone(&config))).await
+            ask_why(events, call.board()?.name(), open, (Arc::clone(&lanes), Arc::clone(&config))).await
         }
         None => None,
     };

@@ -106,8 +106,9 @@ impl<Q> Ask<Q> {
         let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
         self.permit::<V>(actor)?;
         let board = match &self.caller.board {
-            Some(board) => Arc::clone(board),
-            None => self.operators_board::<V>().await?,
+            _ if V::ON == OnBoard::None => None,
+            Some(board) => Some(Arc::clone(board)),
+            None => Some(self.operators_board::<V>().await?),
         };
         let service = Arc::clone(&self.shared.service);
         Ok(Call::new(service, board, actor.clone(), self.request_id()?))

@@ -58,6 +58,8 @@ pub(crate) enum OnBoard {
     Made,
     /// Any that is served, where the one that is named is not: it is about the daemon.
     Any,
+    /// None: it is about the root.
+    None,
 }
 
 /// A verb as it goes over the wire: its request is the body of the API and the arguments of the command line; its reply is
@@ -131,8 +133,8 @@ pub(crate) struct Parcel {
 pub(crate) struct Call {
     /// The boards and the configuration.
     pub(crate) service: Arc<Service>,
-    /// The board that the call is for.
-    pub(crate) board: Arc<BoardHandle>,
+    /// The board that the call is for; none for a verb that is about the root.
+    board: Option<Arc<BoardHandle>>,
     /// Who calls.
     pub(crate) actor: Actor,
     /// The id of the request, where the caller may repeat it.
@@ -145,11 +147,16 @@ impl Call {
     /// A call of somebody who may act.
     pub(crate) fn new(
         service: Arc<Service>,
-        board: Arc<BoardHandle>,
+        board: Option<Arc<BoardHandle>>,
         actor: Actor,
         id: Option<RequestId>,
     ) -> Self {
         Call { service, board, actor, id, request: None }
+    }
+
+    /// The board that the call is for.
+    pub(crate) fn board(&self) -> Result<&Arc<BoardHandle>, Failure> {
+        self.board.as_ref().ok_or_else(|| Failure::failed("this request is about no board"))
     }
 
     /// Runs a verb.
@@ -165,7 +172,7 @@ impl Call {
         &self,
         f: impl FnOnce(&View<'_>) -> Result<T, kernel::Error> + Send + 'static,
     ) -> Result<T, Failure> {
-        let board = Arc::clone(&self.board);
+        let board = Arc::clone(self.board()?);
         let read = tokio::task::spawn_blocking(move || board.readers().with(f));
         match read.await {
             Ok(result) => result.map_err(Failure::from),
@@ -174,16 +181,16 @@ impl Call {
     }
 
     /// Tells where the caller finds a file.
-    pub(crate) fn place_of(&self) -> impl Fn(&Attachment) -> Option<String> + use<> {
-        let board = Arc::clone(&self.board);
+    pub(crate) fn place_of(&self) -> Result<impl Fn(&Attachment) -> Option<String> + use<>, Failure> {
+        let board = Arc::clone(self.board()?);
         let own = self.actor.run.as_ref().map(|run| self.service.root().run_files(board.name(), run.run));
-        move |file| {
+        Ok(move |file: &Attachment| {
             let path = match &own {
                 Some(own) => Some(daemon::place_of(own, file)).filter(|path| path.exists()),
                 None => Some(board.blobs().path(&file.sha256)),
             };
             path.map(|path| path.display().to_string())
-        }
+        })
     }
 
     /// Gives the caller's run the files that came to its task after it had begun. Does nothing for anybody else.
@@ -196,7 +203,7 @@ impl Call {
                 view.files_of_run(&id)
             })
             .await?;
-        let (root, board) = (self.service.root().clone(), Arc::clone(&self.board));
+        let (root, board) = (self.service.root().clone(), Arc::clone(self.board()?));
         let placed = tokio::task::spawn_blocking(move || {
             daemon::provide(&root, board.name(), own.run, &files, board.blobs())
         });
@@ -205,7 +212,7 @@ impl Call {
 
     /// Finds the bytes of attachments that no task has any more.
     pub(crate) async fn sweep_blobs(&self, extent: Extent, sweep: Sweep) -> Result<Swept, Failure> {
-        let board = Arc::clone(&self.board);
+        let board = Arc::clone(self.board()?);
         let swept = tokio::task::spawn_blocking(move || board.sweep_blobs(&extent, sweep));
         swept.await.map_err(|panic| Failure::failed(format!("the sweep did not finish: {panic}")))?
     }
@@ -241,7 +248,7 @@ impl Call {
         job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
     ) -> Result<T, Failure> {
         let Some(request) = self.request.clone() else { return self.write_further(job).await };
-        let writer = self.board.writer()?;
+        let writer = self.board()?.writer()?;
         let actor = self.actor.clone();
         let (done, reply) = tokio::sync::oneshot::channel();
         let job = move |board: &mut Board<'_>| job(board, &actor);
@@ -254,7 +261,7 @@ impl Call {
         &self,
         job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
     ) -> Result<T, Failure> {
-        let writer = self.board.writer()?;
+        let writer = self.board()?.writer()?;
         let actor = self.actor.clone();
         let (done, reply) = tokio::sync::oneshot::channel();
         // The receiver lives in this function: a failed send means that the caller has gone, and the write stands.

@@ -49,7 +49,7 @@ async fn upload(ask: Ask<verbs::Attach>, id: Id<TaskId>, body: Body) -> Result<R
         return Err(verbs::too_large(name, length));
     }
     let slot = ask.pass().map(Pass::upload).transpose()?;
-    let sealed = receive(&call.board, body).await?;
+    let sealed = receive(call.board()?, body).await?;
     let kept = call.make(attach.with(sealed)).await?;
     drop(slot);
     written(StatusCode::CREATED, kept).await
@@ -129,7 +129,7 @@ async fn download(ask: Ask, Id(id): Id<AttachmentId>) -> Result<Response, Failur
 }
 
 async fn open(call: &Call, file: &Attachment) -> Result<tokio::fs::File, Failure> {
-    let board = Arc::clone(&call.board);
+    let board = Arc::clone(call.board()?);
     let digest = file.sha256.clone();
     let opened = tokio::task::spawn_blocking(move || {
         let file = board.blobs().open(&digest)?;

@@ -74,7 +74,7 @@ impl Verb for Archive {
         let archived = match self.task_ids {
             ids if ids.is_empty() => Vec::new(),
             ids => {
-                let (board, actor) = (Arc::clone(&call.board), call.actor.clone());
+                let (board, actor) = (Arc::clone(call.board()?), call.actor.clone());
                 let written = tokio::task::spawn_blocking(move || {
                     Ok::<_, Failure>(board.writer()?.call(move |board| archive(board, &actor, ids, detach))?)
                 });
@@ -147,7 +147,7 @@ fn archive(
 /// Removes the scratch workspaces of tasks that are archived now, and says where one stays. One that fails for another
 /// reason is found by `gc`. The workspace of a task with a worker goes when that has ended.
 async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
-    let (service, board) = (Arc::clone(&call.service), Arc::clone(&call.board));
+    let (service, board) = (Arc::clone(&call.service), Arc::clone(call.board()?));
     let cleared = tokio::task::spawn_blocking(move || {
         let over = |one: &&mut One| one.ok && one.status == Some(kernel::Status::Archived);
         for one in bulk.results.iter_mut().filter(over) {
@@ -202,7 +202,7 @@ async fn remove_workspaces(
             Ok((tasks, view.directories_in_use()?))
         })
         .await?;
-    let (service, board) = (Arc::clone(&call.service), call.board.name().clone());
+    let (service, board) = (Arc::clone(&call.service), call.board()?.name().clone());
     let collected = tokio::task::spawn_blocking(move || {
         let root: &Root = service.root();
         let needed: BTreeSet<PathBuf> = needed.into_iter().map(PathBuf::from).collect();
@@ -228,7 +228,8 @@ async fn remove_logs(call: &Call, ids: Vec<TaskId>) {
     if ids.is_empty() {
         return;
     }
-    let (service, board) = (Arc::clone(&call.service), call.board.name().clone());
+    let Ok(board) = call.board().map(|board| board.name().clone()) else { return };
+    let service = Arc::clone(&call.service);
     let removed = tokio::task::spawn_blocking(move || {
         for id in ids {
             if let Err(failure) = gc::remove_logs(service.root(), &board, &id) {

@@ -143,7 +143,7 @@ impl Verb for Attach {
             })
             .await?;
         drop(published);
-        Ok(Kept::of(attached, &call.place_of()))
+        Ok(Kept::of(attached, &call.place_of()?))
     }
 }
 

@@ -63,7 +63,7 @@ impl Verb for Attachments {
             })
             .await?;
         call.provide_files(&task).await?;
-        let place = call.place_of();
+        let place = call.place_of()?;
         Ok(Kept::all(files, &place))
     }
 }

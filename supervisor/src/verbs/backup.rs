@@ -65,7 +65,7 @@ impl Verb for Backup {
     }
 
     async fn run(self, call: Call) -> Result<BackedUp, Failure> {
-        let board = call.board.name().clone();
+        let board = call.board()?.name().clone();
         let from = call.service.root().board(&board);
         let boards = call.service.root().boards();
         let Backup { file, force } = self;

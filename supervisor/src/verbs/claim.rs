@@ -60,7 +60,7 @@ impl Verb for Claim {
     type Reply = Claimed;
 
     async fn run(self, call: Call) -> Result<Claimed, Failure> {
-        let (service, handle) = (Arc::clone(&call.service), Arc::clone(&call.board));
+        let (service, handle) = (Arc::clone(&call.service), Arc::clone(call.board()?));
         let uids = blocking(move || WorkerUids::of(&service, &handle)).await?;
         let claimed = call
             .write(move |board, actor| {
@@ -97,7 +97,7 @@ impl Command for Claim {
 /// Makes the workspace of a task that was just claimed; where that fails, the claim is given back.
 async fn provide(call: &Call, claimed: Claimed) -> Result<Claimed, Failure> {
     let Claimed { task, run } = claimed;
-    let (service, handle) = (Arc::clone(&call.service), Arc::clone(&call.board));
+    let (service, handle) = (Arc::clone(&call.service), Arc::clone(call.board()?));
     let made = blocking(move || provide_by_hand(&service, &handle, &task)).await;
     let run = run.id;
     let placement = match made {

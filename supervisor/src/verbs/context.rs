@@ -45,7 +45,7 @@ impl Verb for Context {
         let actor = call.actor.clone();
         // What was attached since the run began is put where the context says it is.
         call.provide_files(&id).await?;
-        let place = call.place_of();
+        let place = call.place_of()?;
         call.read(move |view| {
             view.task_for(&id, &actor)?;
             let context = view.context(&id, ContextLimits::default(), &place)?;

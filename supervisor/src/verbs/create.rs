@@ -205,7 +205,7 @@ impl Verb for Create {
         if call.actor.kind == ActorKind::Worker {
             self.created_by = None;
         } else if let Some(said) = &self.workspace {
-            let place = details::workspace(call.service.root(), call.board.name(), said);
+            let place = details::workspace(call.service.root(), call.board()?.name(), said);
             self.workspace = place.or(self.workspace);
         }
         let place = self.place()?;
@@ -279,7 +279,7 @@ pub(super) fn localized(here: &Invocation, text: &str) -> Result<String, Failure
 
 /// A workspace that a person names for a task which is there already, where that person may have it.
 pub(super) fn place(call: &Call, said: &str) -> Result<String, Failure> {
-    let text = details::workspace(call.service.root(), call.board.name(), said);
+    let text = details::workspace(call.service.root(), call.board()?.name(), said);
     let create = Create { workspace: Some(text.unwrap_or_else(|| said.to_owned())), ..Create::default() };
     let place = create.place()?;
     check(call, &place)?;

@@ -39,7 +39,7 @@ impl Verb for Diagnostics {
     type Reply = Vec<Diagnosed>;
 
     async fn run(self, call: Call) -> Result<Vec<Diagnosed>, Failure> {
-        let board = call.board.name().clone();
+        let board = call.board()?.name().clone();
         let named = self.task.clone();
         let (task, found) = call
             .read(move |view| {

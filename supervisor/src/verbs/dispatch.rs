@@ -121,9 +121,10 @@ impl Verb for Dispatch {
         let (reply, answer) = tokio::sync::oneshot::channel();
         events.send(Event::Look(reply)).map_err(|_| stopping())?;
         let live = answer.await.map_err(|_| stopping())?.live;
+        let board = call.board()?.name();
         let spawned = live
             .into_iter()
-            .filter(|run| &run.board == call.board.name())
+            .filter(|run| run.board == *board)
             .map(|run| Spawned {
                 task_id: run.task,
                 assignee: run.profile.map(|profile| profile.to_string()),
@@ -183,7 +184,7 @@ async fn room(call: &Call) -> Result<Room, Failure> {
         events.send(Event::Room(reply)).map_err(|_| stopping())?;
         return answer.await.map_err(|_| stopping());
     }
-    let board = call.board.name().clone();
+    let board = call.board()?.name().clone();
     let (lanes, config) = (call.service.lanes(), call.service.config());
     let running = call
         .read(move |view| {
@@ -205,7 +206,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
     let lanes = call.service.lanes();
     let config = call.service.config();
     let mut room = room(call).await?.limited(max);
-    let board = call.board.name().clone();
+    let board = call.board()?.name().clone();
     call.read(move |view| {
         let looked = look(view, &board, &mut room, &lanes)?;
         let mut plan = Dispatched::default();

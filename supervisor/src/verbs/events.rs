@@ -100,7 +100,7 @@ impl Verb for Events {
         let wait = Duration::from_secs(self.wait).min(LONGEST_WAIT);
         let until = tokio::time::Instant::now() + wait;
         // Subscribed before the first look, so that nothing falls between.
-        let mut news = call.board.changes();
+        let mut news = call.board()?.changes();
         let mut version = None;
         loop {
             news.mark_unchanged();
@@ -109,7 +109,7 @@ impl Verb for Events {
                 .read(move |view| Ok((view.some_events(&filter)?, view.last_event()?, view.horizon()?)))
                 .await?;
             let kernel::Part { rows: events, more } = events;
-            if !events.is_empty() || call.board.is_closing() || tokio::time::Instant::now() >= until {
+            if !events.is_empty() || call.board()?.is_closing() || tokio::time::Instant::now() >= until {
                 // An exhausted filter has seen everything up to the last event of the board.
                 let cursor = match events.last() {
                     Some(event) if more => event.id,
@@ -127,7 +127,7 @@ impl Verb for Events {
             } else {
                 // Without a daemon other processes write: SQLite's own counter tells of them.
                 loop {
-                    let now = call.board.readers().data_version()?;
+                    let now = call.board()?.readers().data_version()?;
                     if version.replace(now).is_some_and(|seen| seen != now)
                         || tokio::time::Instant::now() >= until
                     {

@@ -102,7 +102,7 @@ impl Verb for Gc {
         let days = |days: u32| before(now, DAY.saturating_mul(days));
         let sweep = Sweep {
             service: Arc::clone(&call.service),
-            board: Arc::clone(&call.board),
+            board: Arc::clone(call.board()?),
             deed: if self.dry_run { Deed::Look } else { Deed::Remove },
             ages: Ages {
                 logs: days(self.log_retention_days),

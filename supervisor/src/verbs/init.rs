@@ -40,7 +40,7 @@ impl Verb for Init {
 
     async fn run(self, call: Call) -> Result<Initialised, Failure> {
         let board_id = call.read(|view| view.board_id()).await?;
-        let board = call.board.name().clone();
+        let board = call.board()?.name().clone();
         let path = call.service.root().board(&board);
         Ok(Initialised { board, board_id, path, daemon: call.service.daemon().is_some() })
     }

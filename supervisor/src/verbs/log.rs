@@ -107,7 +107,7 @@ impl Verb for Log {
             },
         };
         // The path is derived, never taken from a request.
-        let path = call.service.root().log(call.board.name(), &task_id, run.id);
+        let path = call.service.root().log(call.board()?.name(), &task_id, run.id);
         let ended = run.ended_at.is_some();
         let (offset, bytes) = read_piece(&path, self.offset, self.tail)?;
         Ok(Logged {

@@ -1,4 +1,4 @@
-//! `boards rm` where a daemon runs: it closes the board, when no run of it is open, and takes it away.
+//! `remove-board`: closes a board that has no open run, and takes it away.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use kernel::{BoardName, Clock as _, Readers, SystemClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb};
 use crate::command::Command;
 use crate::daemon::Event;
 use crate::exit::Code;
@@ -45,13 +45,12 @@ pub(crate) struct Removed {
 impl Verb for RemoveBoard {
     const NAME: &'static str = "remove-board";
     const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Daemon;
+    const EFFECT: Effect = Effect::Write;
+    const ON: OnBoard = OnBoard::None;
     type Reply = Removed;
 
     async fn run(self, call: Call) -> Result<Removed, Failure> {
-        let Call { service, board, .. } = call;
-        // This call would keep open what it is to close.
-        drop(board);
+        let service = call.service;
         self.refuse_default()?;
         let slug = self.slug.clone();
         let being = Failure::new(Code::NotFound, format!("the board `{slug}` is being removed"))

@@ -138,7 +138,7 @@ impl Verb for Status {
             }
             None => None,
         };
-        let board = call.board.name().clone();
+        let board = call.board()?.name().clone();
         let board_troubles = troubles(&call);
         let board_trouble = board_troubles.get(&board).cloned();
         let tenant = self.tenant.clone();
@@ -152,7 +152,7 @@ impl Verb for Status {
         // What is wrong with the board is told; what the daemon knows is told all the same.
         let (counts, open, told) = unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();
-        let commits = call.board.commits();
+        let commits = call.board()?.commits();
         let limits = call.service.config().limits.clone();
         let slots = match &self.tenant {
             Some(tenant) => limits.of_tenant(tenant).map_or(limits.total(), |cap| cap.min(limits.total())),
@@ -270,7 +270,7 @@ fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String
 /// Why nothing is written to boards that are open here, where nothing is.
 fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
     let mut open = call.service.served();
-    open.push(std::sync::Arc::clone(&call.board));
+    open.extend(call.board().ok().cloned());
     let trouble = |board: &crate::service::BoardHandle| {
         let error = board.readers().require_present().err()?;
         Some((board.name().clone(), format!("{error} ({})", error.hint().unwrap_or_default())))

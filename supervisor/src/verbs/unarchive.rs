@@ -36,7 +36,7 @@ impl Verb for Unarchive {
     type Reply = Bulk;
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
-        let (service, handle) = (Arc::clone(&call.service), Arc::clone(&call.board));
+        let (service, handle) = (Arc::clone(&call.service), Arc::clone(call.board()?));
         call.write(move |board, actor| {
             Bulk::each(board, self.task_ids, |board, id| {
                 let task = board.unarchive(id, actor)?;
