@@ -221,3 +221,76 @@ fn the_workers_socket_serves_nobody_without_a_token() {
         assert_eq!(fleet.json(["list"]).as_array().unwrap().len(), 1, "nothing was made");
     }
 }
+
+#[test]
+fn boards_are_made_changed_moved_and_removed_through_the_api() {
+    let fleet = Fleet::boot();
+    let api = operator(&fleet);
+    let slugs = |api: &Http, path: &str| -> Vec<String> {
+        let boards = api.get(path).json(200);
+        boards.as_array().unwrap().iter().map(|board| board["slug"].as_str().unwrap().to_owned()).collect()
+    };
+
+    let made = api.post("/api/v1/boards", &json!({"slug": "two", "details": {"name": "Second"}})).json(201);
+    assert_eq!((&made["slug"], &made["name"]), (&json!("two"), &json!("Second")));
+    problem(&api.post("/api/v1/boards", &json!({"slug": "two"})), 409, "conflict");
+    problem(&api.post("/api/v1/boards", &json!({"slug": "No Name"})), 422, "usage");
+    let edited = api.send("PATCH", "/api/v1/boards/two", br#"{"description": "for tests"}"#).json(200);
+    assert_eq!((&edited["name"], &edited["description"]), (&json!("Second"), &json!("for tests")));
+    let cleared = api.send("PATCH", "/api/v1/boards/two", br#"{"name": ""}"#).json(200);
+    assert_eq!((&cleared["name"], &cleared["description"]), (&json!("two"), &json!("for tests")));
+    problem(&api.send("PATCH", "/api/v1/boards/none", b"{}"), 404, "not_found");
+    problem(&api.send("PATCH", "/api/v1/boards/two", br#"{"default_workdir": "a/b"}"#), 422, "usage");
+    assert_eq!(slugs(&api, "/api/v1/boards"), ["default", "two"]);
+
+    let two = api.with("x-supervisor-board", "two");
+    two.post("/api/v1/tasks", &json!({"title": "kept", "triage": true})).json(201);
+    let export = two.get("/api/v1/export");
+    assert_eq!(export.status, 200);
+    assert_eq!(export.body, fleet.cli(["--board", "two", "export"]).ok().stdout);
+    let file = fleet.home().join("two.jsonl");
+    let wrote = two.post("/api/v1/verbs/export", &json!({"file": file})).json(200);
+    assert_eq!(wrote["rows"]["tasks"], 1);
+    problem(&two.post("/api/v1/verbs/export", &json!({"file": "two.jsonl"})), 422, "usage");
+    let third = api.with("x-supervisor-board", "three");
+    let none = fleet.home().join("none.jsonl");
+    problem(&third.post("/api/v1/verbs/import", &json!({"file": none})), 404, "not_found");
+    assert_eq!(
+        slugs(&api, "/api/v1/boards"),
+        ["default", "two"],
+        "nothing is made for a file that is not there"
+    );
+    let read = third.post("/api/v1/verbs/import", &json!({"file": file})).json(200);
+    assert_eq!((&read["board"], &read["rows"]), (&json!("three"), &wrote["rows"]));
+    assert_eq!(third.get("/api/v1/tasks").json(200)[0]["title"], "kept");
+
+    let gone = api.send("DELETE", "/api/v1/boards/three?delete=true", b"").json(200);
+    assert_eq!(gone["deleted"], true);
+    problem(&third.get("/api/v1/tasks"), 404, "not_found");
+    problem(&api.send("DELETE", "/api/v1/boards/default", b""), 409, "conflict");
+    assert_eq!(slugs(&api, "/api/v1/boards"), ["default", "two"]);
+}
+
+#[test]
+fn the_daemon_examines_its_own_root_and_says_what_the_command_line_says() {
+    let fleet = Fleet::boot();
+    let examined = operator(&fleet).get("/api/v1/doctor?replay=true").json(200);
+    let told = fleet.cli(["doctor", "--replay", "--json"]);
+    let said = |report: &Value| -> Vec<(String, String)> {
+        let checks = report["checks"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        checks.map(|check| (text(&check["check"]), text(&check["verdict"]))).collect()
+    };
+    assert_eq!(said(&examined), said(&told.json()));
+    assert!(said(&examined).contains(&("replay default".to_owned(), "ok".to_owned())), "{examined:#}");
+}
+
+#[test]
+fn an_export_with_an_open_run_is_not_imported_beside_a_daemon() {
+    let fleet = Fleet::boot();
+    let task = fleet.create("long", "sleep 1000", &[]);
+    fleet.wait_for(&task, "running");
+    fleet.cli(["export", "--file", "board.jsonl"]).ok();
+    fleet.cli(["--board", "copy", "import", "board.jsonl"]).refused(4, "still open");
+    assert_eq!(fleet.json(["--board", "copy", "list"]), json!([]));
+}

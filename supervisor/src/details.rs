@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use kernel::BoardName;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -14,7 +15,7 @@ use crate::rundir::write_json;
 const FILE: &str = "details.json";
 
 /// What people say of a board. Readers ignore unknown fields.
-#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Details {
     /// Its title
@@ -43,6 +44,25 @@ impl Details {
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default()
+    }
+
+    /// What is said after a change: what the change leaves out stays, and what it gives as empty is no longer said.
+    pub(crate) fn changed(self, change: Details) -> Self {
+        fn one<T>(old: Option<T>, new: Option<T>, is_empty: impl Fn(&T) -> bool) -> Option<T> {
+            match new {
+                None => old,
+                Some(new) => Some(new).filter(|new| !is_empty(new)),
+            }
+        }
+        Details {
+            name: one(self.name, change.name, String::is_empty),
+            description: one(self.description, change.description, String::is_empty),
+            icon: one(self.icon, change.icon, String::is_empty),
+            colour: one(self.colour, change.colour, String::is_empty),
+            default_workdir: one(self.default_workdir, change.default_workdir, |path| {
+                path.as_os_str().is_empty()
+            }),
+        }
     }
 
     /// Keeps it for the board in a directory.

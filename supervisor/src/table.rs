@@ -73,11 +73,11 @@ macro_rules! table {
                 commands {
                     Boards(boards::Boards) => boards::run,
                     Restore(restore::Restore) => restore::run,
-                    Export(transfer::Export) => transfer::export,
-                    Import(transfer::Import) => transfer::import,
                 }
                 verbs {
                     Backup,
+                    Export => transfer::export,
+                    Import => transfer::import,
                     Gc => gc::run,
                     NotifySubscribe,
                     NotifyList,
@@ -85,12 +85,9 @@ macro_rules! table {
                 }
             }
             "Operations" {
-                commands {
-                    Doctor(doctor::Doctor) => doctor::run,
-                    Completions(manual::Completions) => manual::completions,
-                    Man(manual::Man) => manual::man,
-                }
+                commands {}
                 verbs {
+                    Doctor => doctor::run,
                     Diagnostics,
                     Stats,
                     Events,
@@ -100,8 +97,18 @@ macro_rules! table {
                     Stop => stop::run,
                 }
             }
+            "Reference" {
+                commands {
+                    Completions(manual::Completions) => manual::completions,
+                    Man(manual::Man) => manual::man,
+                }
+                verbs {}
+            }
             api {
                 Patch,
+                ListBoards,
+                CreateBoard,
+                EditBoard,
                 RemoveBoard,
             }
         }

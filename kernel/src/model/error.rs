@@ -201,7 +201,8 @@ impl Error {
         Error::NotFound { what, id: id.to_string() }
     }
 
-    pub(crate) fn conflict(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    /// Returns a refusal for the state that something is in.
+    pub fn conflict(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Error::Conflict { message: message.into(), hint: Some(hint.into()) }
     }
 

@@ -105,13 +105,17 @@ impl<Q> Ask<Q> {
     pub(crate) async fn admit<V: Verb>(&self) -> Result<Call, Failure> {
         let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
         self.permit::<V>(actor)?;
-        let board = match &self.caller.board {
-            _ if V::ON == OnBoard::None => None,
-            Some(board) => Some(Arc::clone(board)),
-            None => Some(self.operators_board::<V>().await?),
+        let (name, board) = if let Some(board) = &self.caller.board {
+            (board.name().clone(), Some(Arc::clone(board)))
+        } else {
+            let name = self.operators_choice()?;
+            let is_about_the_root = V::ON == OnBoard::None;
+            let board =
+                if is_about_the_root { None } else { Some(self.operators_board::<V>(name.clone()).await?) };
+            (name, board)
         };
         let service = Arc::clone(&self.shared.service);
-        Ok(Call::new(service, board, actor.clone(), self.request_id()?))
+        Ok(Call::new(service, name, board, actor.clone(), self.request_id()?))
     }
 
     fn request_id(&self) -> Result<Option<RequestId>, Failure> {
@@ -119,12 +123,16 @@ impl<Q> Ask<Q> {
         id.map_err(|e: kernel::ParseError| Failure::usage(format!("the request's id: {e}")))
     }
 
-    /// The board that an operator names, as the verb needs it.
-    async fn operators_board<V: Verb>(&self) -> Result<Arc<BoardHandle>, Failure> {
-        let name: BoardName = match self.text(BOARD_HEADER) {
-            Some(name) => name.parse().map_err(|e| Failure::usage(format!("the board's name: {e}")))?,
-            None => BoardName::default(),
-        };
+    /// The name of the board that an operator means.
+    fn operators_choice(&self) -> Result<BoardName, Failure> {
+        match self.text(BOARD_HEADER) {
+            Some(name) => name.parse().map_err(|e| Failure::usage(format!("the board's name: {e}"))),
+            None => Ok(BoardName::default()),
+        }
+    }
+
+    /// The board of this name, as the verb needs it.
+    async fn operators_board<V: Verb>(&self, name: BoardName) -> Result<Arc<BoardHandle>, Failure> {
         let service = Arc::clone(&self.shared.service);
         let opened = tokio::task::spawn_blocking(move || {
             if V::ON == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use kernel::{
-    Actor, ActorKind, Attachment, Board, Caller, Extent, Holder, Request, RequestId, Sweep, Swept, TaskId,
-    View,
+    Actor, ActorKind, Attachment, Board, BoardName, Caller, Extent, Holder, Request, RequestId, Sweep, Swept,
+    TaskId, View,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -133,7 +133,9 @@ pub(crate) struct Parcel {
 pub(crate) struct Call {
     /// The boards and the configuration.
     pub(crate) service: Arc<Service>,
-    /// The board that the call is for; none for a verb that is about the root.
+    /// The name of the board that the caller means.
+    name: BoardName,
+    /// That board; none for a verb that is about the root.
     board: Option<Arc<BoardHandle>>,
     /// Who calls.
     pub(crate) actor: Actor,
@@ -147,11 +149,17 @@ impl Call {
     /// A call of somebody who may act.
     pub(crate) fn new(
         service: Arc<Service>,
+        name: BoardName,
         board: Option<Arc<BoardHandle>>,
         actor: Actor,
         id: Option<RequestId>,
     ) -> Self {
-        Call { service, board, actor, id, request: None }
+        Call { service, name, board, actor, id, request: None }
+    }
+
+    /// The name of the board that the caller means. A verb that is about the root may find no board of that name.
+    pub(crate) fn board_name(&self) -> &BoardName {
+        &self.name
     }
 
     /// The board that the call is for.

@@ -1,23 +1,20 @@
 //! `boards` at the command line: which boards there are, what they are called, and which one is meant by default.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use kernel::{BoardName, Readers, SystemClock};
-use serde::Serialize;
+use kernel::BoardName;
 
-use super::CommandLine;
-use super::restore::{lock, refuse_worker};
+use super::restore::refuse_worker;
+use super::{CommandLine, call};
 use crate::client::Client;
 use crate::details::Details;
-use crate::exit::Code;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::owner::OwnerLock;
 use crate::paths::Root;
-use crate::terminal::{Cell, Screen};
-use crate::verbs::{Init, RemoveBoard};
+use crate::verbs::{
+    BoardLine, CreateBoard, EditBoard, ListBoards, RemoveBoard, board_line, require_board as require,
+    tell_board,
+};
 
 /// List, create, rename, switch and remove boards
 #[derive(Clone, Debug, clap::Args)]
@@ -96,25 +93,6 @@ enum Verb {
     },
 }
 
-/// One board.
-#[derive(Debug, Serialize)]
-struct Line {
-    slug: String,
-    name: String,
-    description: String,
-    icon: String,
-    color: String,
-    default_workdir: Option<PathBuf>,
-    created_at: Option<i64>,
-    archived: bool,
-    db_path: PathBuf,
-    is_current: bool,
-    counts: BTreeMap<String, i64>,
-    total: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
 /// The board that commands mean: what is said, else what was chosen with `switch`, else the default one.
 pub(super) fn current(root: &Root, said: Option<BoardName>) -> Result<BoardName, Failure> {
     if let Some(board) = said {
@@ -134,181 +112,54 @@ pub(super) async fn run(line: &CommandLine, verb: Boards) -> Result<u8, Failure>
     refuse_worker(client)?;
     let root = client.root();
     match verb.verb {
-        Verb::List { all } => {
-            let lines = list(root, client.board(), all)?;
-            if output.json() {
-                output.value(&lines)?;
-            } else {
-                let mut screen = output.screen();
-                table(&lines, &mut screen);
-                output.text(&screen.into_text())?;
-            }
-            Ok(0)
-        }
+        Verb::List { all } => call(client, ListBoards { all }, output).await,
         Verb::Create { slug, details, switch } => {
-            if root.board(&slug).symlink_metadata().is_ok() {
-                return Err(Failure::new(Code::Conflict, format!("there is a board `{slug}` already"))
-                    .hint(format!("use it with --board {slug}, or choose another name")));
-            }
-            check(&details)?;
-            let there = Client::new(root.clone(), slug.clone(), None);
-            there.call(&Init::default()).await?;
-            details.write(&dir(root, &slug))?;
+            let mut created = client.call(&CreateBoard { slug: slug.clone(), details }).await?;
             if switch {
                 choose(root, &slug)?;
+                created.is_current = true;
             }
-            told(client, root, &slug, "Created", output)
+            output.reply::<CreateBoard>(&created)
         }
         Verb::Rm { slug, delete } => remove(client, slug, delete, output).await,
         Verb::Delete { slug, .. } => remove(client, slug, true, output).await,
         Verb::Switch { slug } => {
             require(root, &slug)?;
             choose(root, &slug)?;
-            told(&Client::new(root.clone(), slug.clone(), None), root, &slug, "Switched to", output)
+            told("Switched to", &board_line(root, &slug, &slug), output)
         }
-        Verb::Show => told(client, root, client.board(), "The current one is", output),
+        Verb::Show => told("The current one is", &board_line(root, client.board(), client.board()), output),
         Verb::Rename { slug, name } => {
             if name.trim().is_empty() || name.chars().any(char::is_control) {
                 return Err(
                     Failure::usage("the title is empty or has control characters").hint("use one line")
                 );
             }
-            change(root, &slug, |details| details.name = Some(name))?;
-            told(client, root, &slug, "Renamed", output)
+            let details = Details { name: Some(name), ..Details::default() };
+            let renamed = client.call(&EditBoard { slug, details }).await?;
+            told("Renamed", &renamed, output)
         }
         Verb::SetDefaultWorkdir { slug, path } => {
-            check(&Details { default_workdir: path.clone(), ..Details::default() })?;
-            change(root, &slug, |details| details.default_workdir = path)?;
-            told(client, root, &slug, "Changed", output)
+            let details = Details { default_workdir: Some(path.unwrap_or_default()), ..Details::default() };
+            call(client, EditBoard { slug, details }, output).await
         }
     }
 }
 
-fn told(client: &Client, root: &Root, slug: &BoardName, what: &str, output: Output) -> Result<u8, Failure> {
-    let line = line(&dir(root, slug), slug.as_str(), client.board() == slug, false);
+fn told(done: &str, board: &BoardLine, output: Output) -> Result<u8, Failure> {
     if output.json() {
-        output.value(&line)?;
+        output.value(board)?;
     } else {
-        output.text(&format!("{what} board {} ({}): {}\n", line.slug, line.name, line.db_path.display()))?;
+        let mut screen = output.screen();
+        tell_board(done, board, &mut screen);
+        output.text(&screen.into_text())?;
     }
     Ok(0)
 }
 
-fn list(root: &Root, current: &BoardName, all: bool) -> Result<Vec<Line>, Failure> {
-    let mut lines = Vec::new();
-    for (base, archived) in [(root.boards(), false), (root.removed_boards(), true)] {
-        if archived && !all {
-            continue;
-        }
-        let entries = match std::fs::read_dir(&base) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(e) => return Err(Failure::file("list the boards in", &base, &e)),
-        };
-        let mut names: Vec<String> =
-            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.retain(|name| archived || name.parse::<BoardName>().is_ok());
-        names.sort();
-        lines.extend(
-            names
-                .iter()
-                .map(|name| line(&base.join(name), name, !archived && name == current.as_str(), archived)),
-        );
-    }
-    Ok(lines)
-}
-
-fn line(dir: &Path, slug: &str, is_current: bool, archived: bool) -> Line {
-    let details = Details::read(dir);
-    let db_path = dir.join("board.db");
-    let stats = Readers::open(&db_path, Arc::new(SystemClock))
-        .map_err(Failure::from)
-        .and_then(|readers| readers.with(|view| view.tasks_by_status(None)).map_err(Failure::from));
-    let (counts, error) = match stats {
-        Ok(counts) => (counts, None),
-        Err(failure) => (BTreeMap::new(), Some(failure.message)),
-    };
-    let marker = std::fs::metadata(dir.join("board.json")).and_then(|meta| meta.modified()).ok();
-    let created = marker.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-    Line {
-        slug: slug.to_owned(),
-        name: details.name.unwrap_or_else(|| slug.to_owned()),
-        description: details.description.unwrap_or_default(),
-        icon: details.icon.unwrap_or_default(),
-        color: details.colour.unwrap_or_default(),
-        default_workdir: details.default_workdir,
-        created_at: created.and_then(|since| i64::try_from(since.as_secs()).ok()),
-        archived,
-        db_path,
-        is_current,
-        total: counts.values().sum(),
-        counts,
-        error,
-    }
-}
-
-fn table(lines: &[Line], screen: &mut Screen) {
-    if lines.is_empty() {
-        screen.line("No boards. Any command makes the default one: supervisor init");
-        return;
-    }
-    let rows = lines.iter().map(|line| {
-        let mark = if line.is_current {
-            "*"
-        } else if line.archived {
-            "removed"
-        } else {
-            ""
-        };
-        [
-            Cell::from(line.slug.clone()),
-            Cell::from(mark.to_owned()),
-            Cell::from(line.error.as_ref().map_or_else(|| line.total.to_string(), |_| "damaged".to_owned())),
-            Cell::from(line.name.clone()),
-        ]
-    });
-    screen.list(["BOARD", "CURRENT", "TASKS", "NAME"], rows);
-}
-
-/// Takes a board away: the daemon does it, or this process where none runs.
 async fn remove(client: &Client, slug: BoardName, delete: bool, output: Output) -> Result<u8, Failure> {
-    let root = client.root();
-    require(root, &slug)?;
-    let verb = RemoveBoard { slug, delete };
-    if OwnerLock::holder(root).is_some() {
-        let there = Client::new(root.clone(), BoardName::default(), None);
-        let removed = there.call(&verb).await?;
-        return output.reply::<RemoveBoard>(&removed);
-    }
-    let _lock = lock(root)?;
-    let removed = verb.take_away(root)?;
-    output.reply::<RemoveBoard>(&removed)
-}
-
-fn require(root: &Root, slug: &BoardName) -> Result<(), Failure> {
-    if dir(root, slug).is_dir() {
-        return Ok(());
-    }
-    Err(Failure::new(Code::NotFound, format!("there is no board `{slug}`"))
-        .hint(format!("supervisor boards list shows them; make it with: supervisor boards create {slug}")))
-}
-
-fn check(details: &Details) -> Result<(), Failure> {
-    match &details.default_workdir {
-        Some(path) if !path.is_absolute() => {
-            Err(Failure::usage(format!("{} is not an absolute directory", path.display()))
-                .hint("write it from / on"))
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-fn change(root: &Root, slug: &BoardName, change: impl FnOnce(&mut Details)) -> Result<(), Failure> {
-    require(root, slug)?;
-    let dir = dir(root, slug);
-    let mut details = Details::read(&dir);
-    change(&mut details);
-    details.write(&dir)
+    require(client.root(), &slug)?;
+    call(client, RemoveBoard { slug, delete }, output).await
 }
 
 fn choose(root: &Root, slug: &BoardName) -> Result<(), Failure> {
@@ -317,8 +168,4 @@ fn choose(root: &Root, slug: &BoardName) -> Result<(), Failure> {
     let draft = tempfile::NamedTempFile::new_in(root.dir()).map_err(fail)?;
     std::fs::write(draft.path(), slug.as_str()).map_err(fail)?;
     draft.persist(&path).map(drop).map_err(|e| fail(e.error))
-}
-
-fn dir(root: &Root, slug: &BoardName) -> PathBuf {
-    root.boards().join(slug.as_str())
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use kernel::{BoardName, Clock as _, RunId, SystemClock};
 use serde::Serialize;
 
-use super::{CommandLine, attached};
+use super::CommandLine;
+use crate::attached;
 use crate::client::Client;
 use crate::details::Details;
 use crate::exit::Code;

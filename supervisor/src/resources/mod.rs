@@ -1,5 +1,6 @@
 //! The resources of the API: each one is a verb under a path that a client would guess.
 
+mod boards;
 mod files;
 mod paths;
 
@@ -10,5 +11,8 @@ use crate::verbs;
 
 /// The whole API: a path per verb, and the resources that map onto them.
 pub(crate) fn surface() -> Surface {
-    Surface { routes: files::mount(paths::mount(verbs::mount(Router::new()))), verbs: verbs::entries() }
+    Surface {
+        routes: boards::mount(files::mount(paths::mount(verbs::mount(Router::new())))),
+        verbs: verbs::entries(),
+    }
 }

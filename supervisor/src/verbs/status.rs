@@ -268,7 +268,7 @@ fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String
 }
 
 /// Why nothing is written to boards that are open here, where nothing is.
-fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
+pub(super) fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
     let mut open = call.service.served();
     open.extend(call.board().ok().cloned());
     let trouble = |board: &crate::service::BoardHandle| {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use kernel::{Blobs, BoardName, Digest, Flaw, Lack, Readers, SystemClock};
 
-use super::doctor::{Check, Verdict};
 use crate::failure::Failure;
 use crate::paths::Root;
 
@@ -13,7 +12,7 @@ use crate::paths::Root;
 const TOLD: usize = 10;
 
 /// What is wrong with the attachments of a board: each file in words. Reads every byte of them.
-pub(super) fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String>), Failure> {
+pub(crate) fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String>), Failure> {
     let path = root.board(board);
     let readers = Readers::open(&path, Arc::new(SystemClock))?;
     let files = readers.with(|view| view.all_attachments())?;
@@ -32,23 +31,8 @@ pub(super) fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String
 }
 
 /// Flaws in one line.
-pub(super) fn listed(flaws: &[String]) -> String {
+pub(crate) fn listed(flaws: &[String]) -> String {
     let more = flaws.len().saturating_sub(TOLD);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("{}{more}", flaws.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join("; "))
-}
-
-/// The check of `doctor`.
-pub(super) fn check(root: &Root, board: &BoardName) -> Check {
-    let subject = format!("attachments {board}");
-    match flaws(root, board) {
-        Ok((count, flaws)) if flaws.is_empty() => {
-            Check::new(subject, Verdict::Ok, format!("{count}, each with the bytes that were attached"))
-        }
-        Ok((_, flaws)) => Check::new(subject, Verdict::Error, listed(&flaws)).hint(
-            "attach the same files again, which mends them, put boards/<board>/attachments back from a copy, or \
-             `supervisor attach-rm`",
-        ),
-        Err(failure) => Check::failed(subject, failure),
-    }
 }

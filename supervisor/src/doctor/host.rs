@@ -1,6 +1,6 @@
 //! What `doctor` finds out about the configuration and about this host.
 
-use super::doctor::{Check, Verdict};
+use super::{Check, Verdict};
 use crate::config::Config;
 use crate::daemon;
 use crate::lanes::Lanes;

@@ -1,0 +1,97 @@
+//! What `doctor` looks at: the root, its boards, the configuration and this host. Blocking.
+
+mod boards;
+mod host;
+
+use std::collections::BTreeMap;
+
+use kernel::BoardName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::owner::OwnerLock;
+use crate::paths::Root;
+
+/// How one check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    Ok,
+    Warning,
+    Error,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Check {
+    #[serde(rename = "check")]
+    pub(crate) subject: String,
+    pub(crate) verdict: Verdict,
+    pub(crate) detail: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+}
+
+impl Check {
+    pub(crate) fn new(subject: impl Into<String>, verdict: Verdict, detail: impl Into<String>) -> Self {
+        Check { subject: subject.into(), verdict, detail: detail.into(), hint: None }
+    }
+
+    pub(crate) fn failed(subject: impl Into<String>, failure: Failure) -> Self {
+        Check { hint: failure.hint, ..Check::new(subject, Verdict::Error, failure.message) }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Check { hint: Some(hint.into()), ..self }
+    }
+}
+
+/// All that was looked at.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// Whether nothing is wrong, warnings aside.
+    pub(crate) ok: bool,
+    pub(crate) checks: Vec<Check>,
+}
+
+/// What to do beside looking.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Examination {
+    /// Whether each board's event log is played again.
+    pub(crate) replay: bool,
+    /// Whether damaged boards are mended; the caller holds the root's lock.
+    pub(crate) repair: bool,
+}
+
+/// Why nothing is written to some boards of a daemon that runs.
+pub(crate) type Troubles = BTreeMap<BoardName, String>;
+
+/// Looks at a root and at this host.
+pub(crate) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Result<Report, Failure> {
+    let mut checks = vec![reachable(root), served(root)];
+    checks.extend(boards::examine(root, asked, troubles)?);
+    checks.extend(host::configuration(root));
+    checks.extend(host::host(root));
+    Ok(Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks })
+}
+
+fn reachable(root: &Root) -> Check {
+    let dir = root.dir();
+    if !dir.is_dir() {
+        return Check::new("root", Verdict::Warning, format!("{} does not exist yet", dir.display()))
+            .hint("supervisor init makes it");
+    }
+    match root.check_reachable() {
+        Ok(()) => Check::new("root", Verdict::Ok, format!("{} can be served", dir.display())),
+        Err(failure) => Check::failed("root", failure),
+    }
+}
+
+fn served(root: &Root) -> Check {
+    match OwnerLock::holder(root) {
+        Some(holder) => Check::new("daemon", Verdict::Ok, holder),
+        None => Check::new("daemon", Verdict::Warning, "none is running, so nothing is started")
+            .hint("supervisor daemon"),
+    }
+}

@@ -1,0 +1,89 @@
+//! The paths of boards as wholes, and of the root that they lie in.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek as _};
+
+use axum::body::Body;
+use axum::extract::Extension;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, patch};
+use kernel::BoardName;
+use tokio_util::io::ReaderStream;
+
+use crate::api::{Ask, Given, Id, Routes, Streamed, written};
+use crate::details::Details;
+use crate::failure::Failure;
+use crate::transfer;
+use crate::verbs;
+
+/// How much of an export is read at a time.
+const READ: usize = 64 << 10;
+
+/// Adds the resources.
+pub(super) fn mount(router: Routes) -> Routes {
+    router
+        .route("/api/v1/boards", get(list).post(create))
+        .route("/api/v1/boards/{slug}", patch(edit).delete(remove))
+        .route("/api/v1/doctor", get(doctor))
+        .route("/api/v1/export", get(export))
+}
+
+type Reply = Result<Response, Failure>;
+
+async fn list(ask: Ask<verbs::ListBoards>) -> Reply {
+    let (ask, list) = ask.split();
+    ask.answer(list).await
+}
+
+async fn create(ask: Ask, Given(create): Given<verbs::CreateBoard>) -> Reply {
+    written(StatusCode::CREATED, ask.dispatch(create).await?).await
+}
+
+async fn edit(ask: Ask, Id(slug): Id<BoardName>, Given(details): Given<Details>) -> Reply {
+    ask.answer(verbs::EditBoard { slug, details }).await
+}
+
+/// The parameters of a removal.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Removal {
+    #[serde(default)]
+    delete: bool,
+}
+
+async fn remove(ask: Ask<Removal>, Id(slug): Id<BoardName>) -> Reply {
+    let (ask, Removal { delete }) = ask.split();
+    ask.answer(verbs::RemoveBoard { slug, delete }).await
+}
+
+async fn doctor(ask: Ask<verbs::Doctor>) -> Reply {
+    let (ask, doctor) = ask.split();
+    ask.answer(doctor).await
+}
+
+/// Sends the board as JSON Lines. It is written to a file without a name first, so that a slow client holds no snapshot.
+async fn export(ask: Ask) -> Reply {
+    let call = ask.admit::<verbs::Export>().await?;
+    let board = call.board()?.name().clone();
+    let written = tokio::task::spawn_blocking(move || {
+        let root = call.service.root();
+        let fail = |e: std::io::Error| Failure::file("write a file in", root.dir(), &e);
+        let mut file = tempfile::tempfile_in(root.dir()).map_err(fail)?;
+        let mut out = BufWriter::new(&mut file);
+        transfer::to_stream(root, &board, &mut out)?;
+        std::io::Write::flush(&mut out).map_err(fail)?;
+        drop(out);
+        let length = file.stream_position().map_err(fail)?;
+        file.rewind().map_err(fail)?;
+        Ok::<(File, u64), Failure>((file, length))
+    });
+    let (file, length) =
+        written.await.map_err(|e| Failure::failed(format!("the export did not finish: {e}")))??;
+    let headers = [
+        (header::CONTENT_TYPE, "application/jsonl".to_owned()),
+        (header::CONTENT_LENGTH, length.to_string()),
+    ];
+    let body = Body::from_stream(ReaderStream::with_capacity(tokio::fs::File::from_std(file), READ));
+    Ok((headers, Extension(Streamed), body).into_response())
+}

@@ -1,0 +1,64 @@
+//! A board as JSON Lines.
+
+use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kernel::{Blobs, BoardName, Existing, Readers, SystemClock};
+use serde::{Deserialize, Serialize};
+
+use crate::details::Details;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::paths::Root;
+
+/// What was written.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Exported {
+    pub(crate) board: BoardName,
+    /// None where it went to a stream.
+    pub(crate) file: Option<PathBuf>,
+    /// How many rows of each table.
+    pub(crate) rows: BTreeMap<String, u64>,
+    /// How many attached files.
+    pub(crate) files: u64,
+    /// The attached files whose bytes are not in it, each with the reason.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Writes a board, which may be in use, as of one moment.
+pub(crate) fn to_stream(root: &Root, board: &BoardName, out: &mut dyn Write) -> Result<Exported, Failure> {
+    let path = root.board(board);
+    let readers = Readers::open(&path, Arc::new(SystemClock))?;
+    let blobs = Blobs::beside(&path);
+    let details = Details::read(path.parent().unwrap_or(&path)).as_value()?;
+    let kernel::Exported { rows, files, lacks } =
+        readers.with(|view| view.export(&blobs, Some(details), out))?;
+    let missing = lacks.iter().map(ToString::to_string).collect();
+    Ok(Exported { board: board.clone(), file: None, rows, files, missing })
+}
+
+/// Writes a board into a file, which is there when all of it is durable.
+pub(crate) fn to_file(
+    root: &Root,
+    board: &BoardName,
+    file: &Path,
+    existing: Existing,
+) -> Result<Exported, Failure> {
+    if existing == Existing::Keep && file.symlink_metadata().is_ok() {
+        return Err(Failure::new(Code::Conflict, format!("{} exists already", file.display()))
+            .hint("choose another name, or replace it with --force"));
+    }
+    let fail = |e: &std::io::Error| Failure::file("write", file, e);
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut draft = tempfile::NamedTempFile::new_in(dir).map_err(|e| fail(&e))?;
+    let exported = to_stream(root, board, &mut BufWriter::new(draft.as_file_mut()))?;
+    draft.as_file_mut().flush().and_then(|()| draft.as_file().sync_all()).map_err(|e| fail(&e))?;
+    let persisted = match existing {
+        Existing::Replace => draft.persist(file),
+        Existing::Keep => draft.persist_noclobber(file),
+    };
+    persisted.map_err(|e| fail(&e.error))?;
+    Ok(Exported { file: Some(file.to_owned()), ..exported })
+}

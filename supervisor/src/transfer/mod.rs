@@ -1,0 +1,8 @@
+//! A board on its way out and in: as JSON Lines, and from elsewhere. Blocking.
+
+mod export;
+mod import;
+mod peer_files;
+
+pub(crate) use export::{Exported, to_file, to_stream};
+pub(crate) use import::{Imported, Source, read};

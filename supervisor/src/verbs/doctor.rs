@@ -1,0 +1,74 @@
+//! `doctor`: looks at the root, its boards and this host, and says what is wrong.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::status;
+use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::command::Command;
+use crate::doctor::{self, Examination, Report, Verdict};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::terminal::{Ink, Screen, printable};
+
+/// Check the root, its boards and what this host can enforce
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Exit code: 0 if nothing is wrong (warnings aside), else 1.
+
+--repair needs the daemon stopped. It rebuilds the indices and, if that is not
+enough, copies every readable row into a new file. The damaged file is always kept
+beside the board.
+
+Examples:
+  supervisor doctor
+  supervisor doctor --replay --json
+  supervisor stop --wait && supervisor doctor --repair")]
+pub(crate) struct Doctor {
+    /// Replay each board's event log and compare the result with the board
+    #[arg(long)]
+    pub(crate) replay: bool,
+    /// Repair damaged boards
+    #[arg(long)]
+    #[serde(skip)]
+    pub(crate) repair: bool,
+}
+
+impl Verb for Doctor {
+    const NAME: &'static str = "doctor";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Report;
+
+    async fn run(self, call: Call) -> Result<Report, Failure> {
+        let troubles = status::troubles(&call);
+        let asked = Examination { replay: self.replay, repair: false };
+        let examined =
+            tokio::task::spawn_blocking(move || doctor::examine(call.service.root(), asked, troubles));
+        examined.await.map_err(|e| Failure::failed(format!("the examination did not finish: {e}")))?
+    }
+}
+
+impl Command for Doctor {
+    fn show(reply: &Report, screen: &mut Screen) {
+        for check in &reply.checks {
+            let (ink, word) = match check.verdict {
+                Verdict::Ok => (Ink::Green, "ok"),
+                Verdict::Warning => (Ink::Yellow, "warning"),
+                Verdict::Error => (Ink::Red, "error"),
+            };
+            let label = screen.paint(ink, word);
+            let gap = " ".repeat(8 - word.len());
+            screen.hanging(&format!("{label}{gap}{}: ", check.subject), &printable(&check.detail));
+            if let Some(hint) = &check.hint {
+                screen.hanging("        ", &printable(hint));
+            }
+        }
+    }
+
+    fn verdict(reply: &Report) -> u8 {
+        if reply.ok { 0 } else { Code::Failed.exit() }
+    }
+}

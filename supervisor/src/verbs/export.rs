@@ -1,0 +1,83 @@
+//! `export`: the whole board as JSON Lines, in a file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kernel::Existing;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::attached;
+use crate::command::Command;
+use crate::failure::Failure;
+use crate::terminal::{Screen, printable};
+use crate::transfer::{self, Exported};
+
+/// Export the whole board as JSON Lines
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+The export holds every row as of one moment, the attached files and the board's
+details; the board may be in use. `import` reads it into an empty board. A missing or
+altered attachment is reported and left out.
+
+Examples:
+  supervisor export > board.jsonl
+  supervisor --board releases export --file releases.jsonl")]
+pub(crate) struct Export {
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "file")]
+    #[serde(default)]
+    pub(crate) force: bool,
+}
+
+impl Export {
+    /// Whether a file that exists is replaced.
+    pub(crate) fn existing(&self) -> Existing {
+        if self.force { Existing::Replace } else { Existing::Keep }
+    }
+}
+
+impl Verb for Export {
+    const NAME: &'static str = "export";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Exported;
+
+    fn answered_within(&self) -> Duration {
+        Duration::from_hours(24)
+    }
+
+    async fn run(self, call: Call) -> Result<Exported, Failure> {
+        let existing = self.existing();
+        let Some(file) = self.file.filter(|file| file.is_absolute()) else {
+            return Err(Failure::usage("export needs the absolute path of a file")
+                .hint("GET /api/v1/export sends the board itself"));
+        };
+        let board = call.board()?.name().clone();
+        let written = tokio::task::spawn_blocking(move || {
+            transfer::to_file(call.service.root(), &board, &file, existing)
+        });
+        written.await.map_err(|e| Failure::failed(format!("the export did not finish: {e}")))?
+    }
+}
+
+impl Command for Export {
+    fn show(reply: &Exported, screen: &mut Screen) {
+        let total: u64 = reply.rows.values().sum();
+        let to = reply.file.as_deref().map(|file| printable(&file.display().to_string()));
+        screen.line(format!(
+            "Exported board {} to {} ({total} rows, {} attached files)",
+            reply.board,
+            to.as_deref().unwrap_or("standard output"),
+            reply.files
+        ));
+        if !reply.missing.is_empty() {
+            screen.line(format!("warning: {}", attached::listed(&reply.missing)));
+        }
+    }
+}
