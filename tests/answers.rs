@@ -30,7 +30,7 @@ fn a_worker_asks_with_choices_and_goes_on_with_the_answer() {
         assert_eq!(answered["answer"], "SQLite");
         let shown = fleet.wait_for(&task, "done");
         assert_eq!(shown["comments"][0]["body"], "which database?\nAnswer: SQLite");
-        fleet.cli(["answer", &task, "2"]).refused(4, "asks nothing");
+        fleet.cli(["answer", &task, "2"]).refused(4, "has no open question");
     }
 }
 
@@ -111,7 +111,7 @@ fn a_task_that_needs_an_approval_parks_after_its_parents_and_only_its_approver_l
         assert_eq!(shown["why"]["text"], "waits for the approval of a person (spend)");
         assert_eq!(shown["task"]["question"]["results"][0]["summary"], "it costs 5");
         assert!(fleet.cli(["show", &task]).ok().stdout.contains("it costs 5"));
-        fleet.cli(["answer", &task, "yes"]).refused(4, "asks nothing");
+        fleet.cli(["answer", &task, "yes"]).refused(4, "has no open question");
         fleet.wait_for(&named, "blocked");
         for verb in [&["approve", &named][..], &["unblock", &named], &["deny", &named, "--reason", "no"]] {
             fleet.cli(verb).refused(77, "may not decide");

@@ -52,7 +52,7 @@ fn a_created_task_is_listed_and_shown_and_create_says_what_keeps_it_from_running
         assert!(!output.stdout.contains("warning"), "{}", output.stdout);
         output.stdout + &output.stderr
     };
-    assert_snapshot!(fleet.cli(["list"]).ok().stdout, @"No tasks. Put one on the board with: supervisor create '<title>' --assignee shell --body '<script>'");
+    assert_snapshot!(fleet.cli(["list"]).ok().stdout, @"No tasks. Create one with: supervisor create '<title>' --assignee shell --body '<script>'");
     assert_snapshot!(said(&["create", "count", "--assignee", "shell", "--body", "ls\nwc -l"]), @r"
     Created t_[id]  count (ready)
     warning: no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch

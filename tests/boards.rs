@@ -146,7 +146,7 @@ fn a_board_with_a_worker_is_not_removed() {
     fleet.eventually("its command runs", || (!fleet.processes_with("sleep").is_empty()).then_some(()));
     fleet.stop(&["--leave", "--wait"]);
 
-    fleet.cli(["boards", "rm", "busy"]).refused(4, "still going on");
+    fleet.cli(["boards", "rm", "busy"]).refused(4, "has not ended");
 
     fleet.start();
     fleet.cli(["archive", &id]).ok();

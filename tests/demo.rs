@@ -80,7 +80,10 @@ fn everything_that_the_demo_shows_comes_true_and_the_repository_is_as_it_was() {
 #[test]
 fn a_demo_that_is_interrupted_cleans_up_and_says_so() {
     let (fleet, report, root) = interrupted(&["demo"]);
-    assert!(report.starts_with("Ended by Ctrl-C") && report.contains("is gone again"), "{report}");
+    assert!(
+        report.starts_with("Ended by Ctrl-C") && report.contains("nothing that the demo started is left"),
+        "{report}"
+    );
     assert!(!Path::new(&root).exists(), "{root}");
     drop(fleet);
 }

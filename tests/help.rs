@@ -127,7 +127,7 @@ fn a_refusal_is_one_error_and_one_hint() {
     hint: see `supervisor list`
     ");
     assert_snapshot!(fleet.cli(["create", "x", "--workspace", "dir:here"]).stderr, @r#"
-    error: the path "here" of dir is relative: what it means would depend on the working directory of the daemon
+    error: the path "here" of dir is relative: its meaning would depend on the working directory of the daemon
     hint: write the absolute path, such as dir:/path/to/here
     "#);
     assert_snapshot!(fleet.cli(["list", "--status", "lost"]).stderr, @r"

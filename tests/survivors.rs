@@ -318,7 +318,7 @@ fn a_daemon_whose_socket_cannot_be_put_back_is_named_by_status() {
         fleet.log().contains("is in the way").then_some(())
     });
     let status = fleet.cli(["status"]);
-    let pid = format!("a daemon, pid {} holds this root", fleet.daemon_pid());
+    let pid = format!("a daemon, pid {} owns this root", fleet.daemon_pid());
     assert!(status.code == 69 && status.stdout.contains(&pid), "{status:?}");
     fs::remove_file(&socket).unwrap();
     fleet.eventually("it serves again", || (fleet.cli(["status"]).code == 0).then_some(()));

@@ -156,7 +156,7 @@ INSERT INTO task_links VALUES ('t_0000000a', 't_0000000b'), ('t_0000000b', 't_00
     let taken = fleet.json(["import", "--from-hermes", "kanban.db"]);
 
     assert_eq!(taken["rows"]["tasks"], 2);
-    assert_eq!(taken["left"], json!(["1 links close a circle (t_0000000b → t_0000000a)"]));
+    assert_eq!(taken["left"], json!(["1 links close a cycle (t_0000000b → t_0000000a)"]));
     assert_eq!(fs::read(&theirs).unwrap(), before);
     fleet.cli(["--board", "b", "import", "--from-hermes", "none.db"]).refused(3, "missing");
     fs::write(

@@ -128,7 +128,7 @@ fn a_refused_command_line_gives_advice_that_works() {
     fleet.give(&text);
     let refused = fleet.cli(["restore", text.to_str().unwrap()]);
     assert!(
-        refused.stderr.contains("hint: name a file that `supervisor backup` has written"),
+        refused.stderr.contains("hint: name a file written by `supervisor backup`"),
         "{}",
         refused.stderr
     );

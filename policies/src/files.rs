@@ -147,7 +147,7 @@ impl TryFrom<String> for GrantPath {
         let word = path.iter().next().unwrap_or_default().to_string_lossy().into_owned();
         let inside: PathBuf = path.iter().skip(1).collect();
         if !is_plain(&Path::new("/").join(&inside)) {
-            return Err(format!("`{text}` holds `..`"));
+            return Err(format!("`{text}` contains `..`"));
         }
         match word.as_str() {
             "{workspace}" => Ok(Self::Workspace(inside)),

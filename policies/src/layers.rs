@@ -40,7 +40,7 @@ impl Policy {
             gaps.push("files can be truncated below Landlock ABI 3".to_owned());
         }
         if abi < 5 {
-            gaps.push("device controls are not ruled below Landlock ABI 5".to_owned());
+            gaps.push("device controls are not restricted below Landlock ABI 5".to_owned());
         }
         let files = match (abi, view) {
             (0, true) if self.leads_out(abi).is_some() => LayerReport::absent(

@@ -24,7 +24,7 @@ pub enum PlanError {
     },
     /// Landlock is too old for the policy.
     #[error(
-        "rule files: the policy {policy} needs Landlock ABI {needed} and this host has {found}; a newer kernel, or \
+        "restrict files: the policy {policy} needs Landlock ABI {needed} and this host has {found}; a newer kernel, or \
          compatibility = \"best_effort\" in the policy"
     )]
     Abi {
@@ -57,7 +57,7 @@ pub enum PlanError {
         path: PathBuf,
     },
     /// The kernel's tables of mounts and sockets cannot be read.
-    #[error("look for what must stay closed: {0}")]
+    #[error("find what must stay closed: {0}")]
     Mounts(#[source] std::io::Error),
     /// A granted path is the supervisor's own.
     #[error(
@@ -101,7 +101,7 @@ pub enum PlanError {
     },
     /// The files would not be confined.
     #[error(
-        "rule files: this host has no Landlock, and {why}; a newer kernel{hint}, or accept = [\"files\"] in the \
+        "restrict files: this host has no Landlock, and {why}; a newer kernel{hint}, or accept = [\"files\"] in the \
          policy {policy} to run it with every file of its user open"
     )]
     Files {
@@ -114,7 +114,7 @@ pub enum PlanError {
     },
     /// The network would not be confined.
     #[error(
-        "rule the network: {why}; a newer kernel, or accept = [\"network\"] in the policy {policy} to run it with an \
+        "restrict the network: {why}; a newer kernel, or accept = [\"network\"] in the policy {policy} to run it with an \
          open network"
     )]
     Network {

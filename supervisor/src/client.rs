@@ -88,7 +88,7 @@ impl Client {
         if answer.status.is_success() {
             return serde_json::from_slice(&answer.body).map_err(|e| {
                 Failure::failed(format!("the reply to `{}` cannot be read: {e}", V::NAME))
-                    .hint("is the daemon of another version? restart it with this binary")
+                    .hint("the daemon may have another version: restart it with this binary")
             });
         }
         Err(match serde_json::from_slice::<Problem>(&answer.body) {
@@ -162,9 +162,9 @@ impl Client {
             if let Some(pid) = holder.as_deref().and_then(stopped) {
                 return Err(Failure::new(
                     Code::TryAgain,
-                    format!("the daemon (pid {pid}) is stopped and answers nobody"),
+                    format!("the daemon (pid {pid}) is stopped and does not answer"),
                 )
-                .hint(format!("let it go on with: kill -CONT {pid}; then it may still do what was asked")));
+                .hint(format!("continue it with: kill -CONT {pid}; it may still carry out the request")));
             }
             if start.elapsed() >= within {
                 let holder = holder.map(|holder| format!(" ({holder})")).unwrap_or_default();
@@ -172,7 +172,7 @@ impl Client {
                     Code::TryAgain,
                     format!("the daemon{holder} has not answered within {}", brief(within)),
                 )
-                .hint("it is not known whether a change was made: look before you send it again"));
+                .hint("the change may have been made: check before you repeat it"));
             }
         }
     }
@@ -186,7 +186,7 @@ impl Client {
         match OwnerLock::holder(self.root()) {
             Some(holder) => Failure::new(
                 Code::TryAgain,
-                format!("another process works on {}: {holder}", self.root().dir().display()),
+                format!("another process is using {}: {holder}", self.root().dir().display()),
             )
             .hint("try again in a moment"),
             None => Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))

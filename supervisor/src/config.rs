@@ -291,7 +291,7 @@ impl Config {
         }
         if let Some(name) = config.api.shut() {
             return Err(Failure::usage(format!(
-                "{}: api.{name} is 0, so nobody would ever be let in",
+                "{}: api.{name} is 0, so every caller would be refused",
                 path.display()
             ))
             .hint("set it to 1 or more, or leave it out"));
@@ -299,7 +299,7 @@ impl Config {
         let end = u64::from(config.worker.first_uid) + u64::from(config.worker.uid_count);
         if config.worker.first_uid < 1000 || config.worker.uid_count < 64 || end > u64::from(u32::MAX) {
             return Err(Failure::usage(format!(
-                "{}: worker.first_uid = {} and worker.uid_count = {} are no usable range of uids",
+                "{}: worker.first_uid = {} and worker.uid_count = {} are not a usable range of uids",
                 path.display(),
                 config.worker.first_uid,
                 config.worker.uid_count

@@ -56,7 +56,7 @@ impl Failure {
             Code::NotPermitted => failure
                 .hint("run the command as the user that owns the root, or choose another with --root DIR"),
             Code::TryAgain => failure.hint(
-                "the host lacks space, descriptors or memory, or its disk fails; mend that and try again",
+                "the host lacks space, descriptors or memory, or its disk fails; fix that and try again",
             ),
             _ => failure,
         }

@@ -69,7 +69,7 @@ pub(crate) enum WhenError {
     Unknown(String),
     /// A number that may be a date, and may be seconds.
     #[error(
-        "`{0}` is not clear: write seconds with a unit, such as {0}s, or a date with dashes, such as 2026-11-23"
+        "`{0}` is ambiguous: write seconds with a unit, such as {0}s, or a date with dashes, such as 2026-11-23"
     )]
     Unclear(String),
     /// A local time where the zone is not known.

@@ -52,7 +52,7 @@ fn work_on_a_board_is_where_the_board_says() {
     desk.fleet.dress(&mut git);
     assert!(git.args(["init", "--quiet"]).arg(&repository).status().unwrap().success());
     let place = repository.display();
-    desk.run("create x --workspace worktree").refused(2, "no git repository is around");
+    desk.run("create x --workspace worktree").refused(2, "is not in a git repository");
     desk.ok("init");
     desk.ok(&format!("boards set-default-workdir default {place}"));
 

@@ -98,7 +98,7 @@ fn waits(desk: &Desk) {
         assert_eq!(desk.status(task), "scheduled");
         assert_eq!(desk.comments(task).last().unwrap(), "SCHEDULED: after the release");
         let why = desk.json(&format!("show {task}"))["why"]["text"].clone();
-        assert_eq!(why, format!("waits until somebody lets it go on: `supervisor unblock {task}`"));
+        assert_eq!(why, format!("waits until somebody unblocks it: `supervisor unblock {task}`"));
     }
     desk.ok(&format!("unblock {a}"));
     assert_has(&desk.now(&a), &json!({"status": "ready", "not_before": null}));

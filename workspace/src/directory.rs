@@ -36,7 +36,7 @@ impl DirectoryError {
         match self {
             Self::Open { source, .. } => source.hint(),
             Self::Make { path, .. } => {
-                Some(format!("make it for the user that works in it: `mkdir -p {}`", path.display()))
+                Some(format!("create it for the user that works in it: `mkdir -p {}`", path.display()))
             }
         }
     }

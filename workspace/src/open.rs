@@ -10,7 +10,7 @@ use rustix::io::Errno;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The path does not start with a slash.
-    #[error("{path} is relative: what it means would depend on the working directory of the daemon")]
+    #[error("{path} is relative: its meaning would depend on the working directory of the daemon")]
     Relative {
         /// The path given.
         path: PathBuf,

@@ -45,7 +45,7 @@ pub enum SpecError {
     },
     /// The path does not start with a slash.
     #[error(
-        "the path {path:?} of {kind} is relative: what it means would depend on the working directory of the daemon"
+        "the path {path:?} of {kind} is relative: its meaning would depend on the working directory of the daemon"
     )]
     Relative {
         /// The kind asked for.

@@ -34,7 +34,7 @@ impl Board<'_> {
             } else {
                 format!("comment on it: `supervisor comment {id} '…'`")
             };
-            return Err(Error::conflict(format!("{id} asks nothing: {what}"), hint));
+            return Err(Error::conflict(format!("{id} has no open question: {what}"), hint));
         }
         let question = task.question.clone().unwrap_or_else(|| Question {
             text: task.block_reason.clone().unwrap_or_default(),

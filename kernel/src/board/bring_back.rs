@@ -158,7 +158,7 @@ impl Board<'_> {
             (Then::Blocked(kind), Some(Blocking { kind, reason, question }))
         };
         let Some(former) = former else {
-            let reason = "it was archived unfinished, and the log does not say any more where it stood";
+            let reason = "it was archived unfinished, and the log no longer tells its state";
             return Ok(held(BlockKind::NeedsInput, Some(reason.to_owned()), None));
         };
         Ok(match former.from {

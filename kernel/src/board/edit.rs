@@ -116,8 +116,8 @@ impl Board<'_> {
         if edit.is_empty() {
             return Err(Error::invalid(
                 "edit",
-                format!("nothing of {id} is to be changed"),
-                "name what is to be changed, such as `--title` or `--body`",
+                format!("nothing to change in {id} is named"),
+                "name what to change, such as `--title` or `--body`",
             ));
         }
         let mut fields: Vec<&str> = Vec::new();

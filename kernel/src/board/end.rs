@@ -90,7 +90,7 @@ impl Board<'_> {
     fn end_bare(&mut self, id: RunId, ending: &Ending, refusal: &Error) -> Result<Finished, Error> {
         let run = self.expect_run(id)?;
         let from = self.standing(&run.task_id)?;
-        let error = format!("its end could not be recorded as it was told: {refusal}");
+        let error = format!("its end could not be recorded as reported: {refusal}");
         let decision = Decision {
             outcome: Outcome::Lost,
             then: Then::Blocked(BlockKind::GaveUp),

@@ -36,7 +36,7 @@ impl Board<'_> {
                 Step::Deleted => None,
                 Step::Moved(change) => Some(next(from, change).map_err(|error| {
                     Error::conflict(
-                        format!("event {} of {task} makes no sense: {error}", event.id),
+                        format!("event {} of {task} is invalid: {error}", event.id),
                         "it was not folded; `supervisor doctor --replay` says where log and board differ",
                     )
                 })?),

@@ -46,11 +46,9 @@ impl Board<'_> {
     /// Refuses values that satisfy the schema and mean nothing: each task is read as everyone will.
     fn require_readable(&self) -> Result<(), Error> {
         let readable = |error: Error| match error {
-            Error::Storage { source, .. } => Error::invalid(
-                "file",
-                format!("it has a value that means nothing: {source}"),
-                "nothing was imported",
-            ),
+            Error::Storage { source, .. } => {
+                Error::invalid("file", format!("it has an invalid value: {source}"), "nothing was imported")
+            }
             other @ (Error::NotFound { .. }
             | Error::Conflict { .. }
             | Error::Illegal { .. }

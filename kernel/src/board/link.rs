@@ -60,7 +60,7 @@ impl Board<'_> {
         }
         if self.tx.is_above(child, parent)? {
             return Err(Error::conflict(
-                format!("{child} stands above {parent} already: the link would close a circle"),
+                format!("{child} is already above {parent}: the link would close a cycle"),
                 format!("unlink one of the links between them first: `supervisor show {child}`"),
             ));
         }
@@ -105,7 +105,7 @@ impl Board<'_> {
         if !self.tx.has_children(parent, limits::CHILDREN)? {
             return Ok(());
         }
-        let message = format!("{parent} has {} children, the most that there may be", limits::CHILDREN);
+        let message = format!("{parent} has {} children, which is the limit", limits::CHILDREN);
         Err(Error::invalid(
             "parents",
             message,
@@ -120,7 +120,7 @@ impl Board<'_> {
         }
         Err(Error::conflict(
             format!("{} was archived without being done", parent.id),
-            "nothing can wait for it, for it will never be done; leave it out, or create a new task",
+            "it will never be done, so nothing can wait for it; leave it out, or create a new task",
         ))
     }
 
@@ -137,20 +137,20 @@ impl Board<'_> {
         match below.status {
             Status::Archived => {
                 return Err(Error::conflict(
-                    format!("{child} is archived: it waits for nothing any more"),
+                    format!("{child} is archived and can no longer wait"),
                     "create a new task",
                 ));
             }
             Status::Done if above.is_done() || at_work == AtWork::TakeBack => return Ok(None),
             Status::Done => {
                 return Err(Error::conflict(
-                    format!("{child} is done: it waits for nothing any more"),
-                    format!("to have it done again, after {}: {take_back}", above.id),
+                    format!("{child} is done and can no longer wait"),
+                    format!("to run it again after {}: {take_back}", above.id),
                 ));
             }
             Status::Review if !above.is_done() => {
                 return Err(Error::conflict(
-                    format!("the work on {child} is under review: it waits for nothing any more"),
+                    format!("the work on {child} is under review and can no longer wait"),
                     format!("send it back first: `supervisor request-changes {child} '<what>'`"),
                 ));
             }

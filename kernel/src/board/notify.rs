@@ -87,7 +87,10 @@ impl Board<'_> {
         let news = self.news(key, limit)?;
         if !self.tx.advance_subscription(key, seen, news.cursor)? {
             return Err(Error::conflict(
-                format!("somebody else has told {} {} of {}", key.platform, key.chat_id, key.task_id),
+                format!(
+                    "another notifier already delivered to {} {} the events of {}",
+                    key.platform, key.chat_id, key.task_id
+                ),
                 "nothing was taken; read the subscription again",
             ));
         }

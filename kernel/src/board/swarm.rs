@@ -97,7 +97,7 @@ impl Board<'_> {
             .and_then(|entry: serde_json::Value| serde_json::from_value(entry.get("value")?.clone()).ok())
             .ok_or_else(|| {
                 Error::conflict(
-                    format!("the idempotency key names {root}, which is no swarm"),
+                    format!("the idempotency key names {root}, which is not a swarm"),
                     "use another key",
                 )
             })
@@ -238,7 +238,7 @@ mod tests {
 
         let refused = make(&bench, new(Some("k"))).unwrap_err();
 
-        assert!(refused.to_string().contains("no swarm"), "{refused}");
+        assert!(refused.to_string().contains("not a swarm"), "{refused}");
     }
 
     #[test]

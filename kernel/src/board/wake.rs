@@ -65,7 +65,7 @@ impl Board<'_> {
         if low == 0 || low > high {
             return Err(Error::invalid(
                 "uid range",
-                format!("{low}-{high} is no range of worker uids"),
+                format!("{low}-{high} is not a valid range of worker uids"),
                 "fix it",
             ));
         }

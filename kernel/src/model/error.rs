@@ -172,7 +172,7 @@ impl Error {
                 }
                 // What could not be made durable stands in the log all the same: a crash before the next write finds it.
                 StorageKind::Io if *step == COMMIT => Some(
-                    "it is not known whether this write is kept: look before you repeat it, or repeat it with its request \
+                    "this write may have been kept: check before you repeat it, or repeat it with its request \
                      id; the kernel log has the disk's errors"
                         .to_owned(),
                 ),
@@ -182,7 +182,7 @@ impl Error {
                 StorageKind::Busy => Some("another program holds the board's lock; try again".to_owned()),
                 StorageKind::Displaced => Some(
                     "nothing more is acknowledged: move the same file back and it goes on by itself; else stop the supervisor, \
-                     put a backup back with `supervisor restore <file>`, and start it again"
+                     restore a backup with `supervisor restore <file>`, and start it again"
                         .to_owned(),
                 ),
                 StorageKind::ReadOnly => {

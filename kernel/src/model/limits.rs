@@ -68,7 +68,7 @@ impl Room {
 
 /// What stands in place of a text that does not fit into a reply.
 pub(crate) fn left_out(size: usize) -> String {
-    format!("[left out: {size} bytes, and newer ones fill this reply]")
+    format!("[left out: {size} bytes; newer texts fill this reply]")
 }
 
 pub(crate) fn title(text: &str) -> Result<(), Error> {

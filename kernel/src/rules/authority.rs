@@ -35,7 +35,7 @@ pub(crate) fn live(reference: &RunRef, run: Option<Run>) -> Result<Run, Error> {
             Some(StopReason::Verdict | StopReason::Preempted | StopReason::Stalled) | None => Ok(run),
         },
         Some(_) | None => Err(Error::forbidden(
-            format!("run {} of {} has ended: its token is good for nothing", reference.run, reference.task),
+            format!("run {} of {} has ended: its token is no longer valid", reference.run, reference.task),
             "stop working; what was not reported before the end is kept in the log",
         )),
     }

@@ -152,7 +152,10 @@ impl Facts<'_> {
             severity: Severity::Error,
             title: format!("its sandbox denied {act}"),
             detail: text,
-            actions: suggest(vec![command("see what its last run said", &format!("supervisor log {id}"))]),
+            actions: suggest(vec![command(
+                "see the output of its last run",
+                &format!("supervisor log {id}"),
+            )]),
             first_seen_at: at,
             last_seen_at: at,
             count: suspect.failures,
@@ -173,7 +176,7 @@ impl Facts<'_> {
         let (last, first) = (failed.first(), failed.last());
         let id = &suspect.id;
         let gave_up = suspect.status == Status::Blocked;
-        let mut actions = vec![command("see what its last run said", &format!("supervisor log {id}"))];
+        let mut actions = vec![command("see the output of its last run", &format!("supervisor log {id}"))];
         if gave_up {
             actions.push(command("try it again", &format!("supervisor unblock {id}")));
         }
@@ -212,7 +215,7 @@ impl Facts<'_> {
             detail: last.error.clone().unwrap_or_default(),
             actions: suggest(vec![
                 command("compare its runs", &format!("supervisor runs {id}")),
-                command("see what the last one said", &format!("supervisor log {id}")),
+                command("see the output of the last one", &format!("supervisor log {id}")),
             ]),
             first_seen_at: first.ended_at.unwrap_or(first.started_at),
             last_seen_at: last.ended_at.unwrap_or(last.started_at),
@@ -235,7 +238,7 @@ impl Facts<'_> {
             detail: suspect.block_reason.clone().unwrap_or_default(),
             actions: suggest(vec![
                 command("see what it waits for", &format!("supervisor show {id}")),
-                command("let it go on", &format!("supervisor unblock {id}")),
+                command("unblock it", &format!("supervisor unblock {id}")),
             ]),
             ..self.lasting("stuck_in_blocked", json!({ "age_seconds": age.as_secs() }))
         })
@@ -253,7 +256,7 @@ impl Facts<'_> {
             kind: "block_unblock_cycling".to_owned(),
             severity: Severity::Warning,
             title: format!("unblocked {} times", events.len()),
-            detail: "letting it go on does not help it; it may need another text, or another assignee"
+            detail: "unblocking it does not help; it may need a better description, or another assignee"
                 .to_owned(),
             actions: suggest(vec![command("read its history", &format!("supervisor show {id}"))]),
             first_seen_at: first.created_at,
@@ -297,7 +300,7 @@ impl Facts<'_> {
         }
         Some(Diagnostic {
             severity,
-            title: format!("ready for {} min, and nobody takes it", age.as_secs() / 60),
+            title: format!("ready for {} min, but not started", age.as_secs() / 60),
             detail,
             actions: suggest(actions),
             ..self.lasting("stranded_in_ready", json!({ "age_seconds": age.as_secs() }))
@@ -314,7 +317,7 @@ impl Facts<'_> {
         Some(Diagnostic {
             severity: Severity::Error,
             title: format!("its time came {} min ago", late.as_secs() / 60),
-            detail: "a daemon wakes what is due; none does".to_owned(),
+            detail: "a daemon starts due tasks; none does".to_owned(),
             actions: suggest(vec![command("see whether one runs", "supervisor status")]),
             first_seen_at: at,
             ..self.lasting("overdue", json!({ "late_seconds": late.as_secs() }))

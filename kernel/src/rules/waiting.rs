@@ -106,7 +106,7 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
 fn scheduled(task: &Task, now: Timestamp) -> Waiting {
     let Some(at) = task.not_before else { return Waiting::new(WaitingCode::Time, "waits for its time") };
     if at >= Timestamp::OPEN_END {
-        let text = format!("waits until somebody lets it go on: `supervisor unblock {}`", task.id);
+        let text = format!("waits until somebody unblocks it: `supervisor unblock {}`", task.id);
         return Waiting::new(WaitingCode::Time, text);
     }
     let wait = brief(at.since(now).as_secs());

@@ -25,8 +25,7 @@ fn a_run_whose_end_the_schema_refuses_ends_all_the_same_and_its_task_waits_for_a
     assert_eq!((finished.status, finished.outcome), (Status::Blocked, Outcome::Lost));
     let reason = bench.task(&task).block_reason.unwrap();
     assert!(
-        reason.starts_with("its end could not be recorded as it was told")
-            && reason.contains("no such event")
+        reason.starts_with("its end could not be recorded as reported") && reason.contains("no such event")
     );
     let ended = bench.readers.with(|view| view.expect_run(run)).unwrap();
     assert_eq!((ended.exit_code, ended.error), (Some(3), Some(reason)));

@@ -105,7 +105,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The board exists already.
-    #[error("the board {} exists already", path.display())]
+    #[error("the board {} already exists", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -128,14 +128,14 @@ impl OpenError {
         match self {
             OpenError::Missing { path } | OpenError::Empty { path } | OpenError::Truncated { path, .. } => {
                 Some(format!(
-                    "put a backup back with `supervisor restore <file>` in the place of {}; to begin anew, remove its whole directory {}",
+                    "restore a backup with `supervisor restore <file>` in place of {}; to start over, remove its whole directory {}",
                     path.display(),
                     path.parent().unwrap_or(path).display()
                 ))
             }
             OpenError::Corrupt { .. } => Some(
                 "with the daemon stopped: `supervisor doctor --repair` mends it and keeps the damaged file, \
-                 `supervisor restore <file>` puts a backup back"
+                 `supervisor restore <file>` restores a backup"
                     .to_owned(),
             ),
             OpenError::NotABoard { path, .. } | OpenError::NotAFile { path } => {

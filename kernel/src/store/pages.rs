@@ -194,8 +194,7 @@ fn order(sort: Sort) -> &'static [Key] {
 
 /// Continues after the row that the cursor names.
 fn keyset(sql: &mut String, values: &mut Vec<Sql>, order: &[Key], cursor: &str) -> Result<(), Error> {
-    let bad =
-        || Error::invalid("cursor", "it is not one that a list returned", "start again without a cursor");
+    let bad = || Error::invalid("cursor", "it is not valid", "start again without a cursor");
     let last: Vec<Value> = serde_json::from_str(cursor).map_err(|_| bad())?;
     if last.len() != order.len() {
         return Err(bad());

@@ -31,7 +31,7 @@ impl Tx<'_> {
             Some(_) => Err(Error::invalid(
                 "request id",
                 format!("{id} was used for another `{verb}` before"),
-                "draw a new id for each request; repeat a request with the body that it had",
+                "use a new id for each request; repeat a request with the same body",
             )),
             None => Ok(None),
         }

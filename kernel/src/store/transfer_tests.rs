@@ -293,7 +293,7 @@ fn an_import_takes_all_or_nothing_and_says_which_line_is_wrong() {
     };
     let cases = [
         (String::new(), "empty"),
-        ("{}".to_owned(), "line 1: this is no exported board"),
+        ("{}".to_owned(), "line 1: this is not an exported board"),
         (text.replacen("supervisor-board", "others", 1), "format"),
         (text.replacen("\"version\":1", "\"version\":2", 1), "newer"),
         (cut, "cut off"),
@@ -301,7 +301,7 @@ fn an_import_takes_all_or_nothing_and_says_which_line_is_wrong() {
         (text.replacen("\"table\":\"tasks\"", "\"table\":\"taskz\"", 1), "no table"),
         (text.replacen("\"title\":", "\"titel\":", 1), "no column"),
         (text.replacen("\"status\":\"todo\"", "\"status\":\"bogus\"", 1), "line"),
-        (text.replacen("\"assignee\":\"bob\"", "\"assignee\":\"not a name!\"", 1), "means nothing"),
+        (text.replacen("\"assignee\":\"bob\"", "\"assignee\":\"not a name!\"", 1), "invalid value"),
         (format!("{text}{}\n", lines[1]), "follows"),
     ];
     for (text, expected) in cases {

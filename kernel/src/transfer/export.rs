@@ -222,7 +222,7 @@ pub(super) fn refuse_orphans(tx: &Tx<'_>) -> Result<(), Error> {
 /// Returns what people say of the board.
 fn check_header(text: &str) -> Result<Option<Value>, Error> {
     let header: Header = serde_json::from_str(text)
-        .map_err(|error| wrong(1, format!("this is no exported board: {error}")))?;
+        .map_err(|error| wrong(1, format!("this is not an exported board: {error}")))?;
     if header.format != FORMAT {
         return Err(wrong(1, format!("the format is {:?}, not {FORMAT:?}", header.format)));
     }

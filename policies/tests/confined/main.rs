@@ -253,7 +253,7 @@ fn lower_abis_are_refused_or_degrade_in_the_report() {
         let output = lab.command("default", &lab.around(), r#","abi":5"#, &["/bin/true"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(
-            text.starts_with("error: failed to rule files: the policy default needs Landlock ABI 6"),
+            text.starts_with("error: failed to restrict files: the policy default needs Landlock ABI 6"),
             "{text}"
         );
         let board = BoardAccess::Socket(lab.path("board/board.sock").into());

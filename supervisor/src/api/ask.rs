@@ -50,7 +50,7 @@ impl<Q: DeserializeOwned> FromRequestParts<Shared> for Ask<Q> {
         let caller = parts.extensions.get::<Caller>().cloned();
         let caller = caller.ok_or_else(|| Failure::failed("the caller of this request is not known"))?;
         let Query(query) = Query::try_from_uri(&parts.uri).map_err(|rejection| {
-            Failure::usage(format!("the parameters do not fit: {}", rejection.body_text()))
+            Failure::usage(format!("invalid parameters: {}", rejection.body_text()))
                 .hint("the parameters of each path are listed in docs/api.md")
         })?;
         let pass = parts.extensions.get::<Arc<Pass>>().cloned();
@@ -209,7 +209,7 @@ impl<T: PartialEq> Id<T> {
     /// The id, where the rest of the request names no other.
     pub(crate) fn unless_other(self, named: Option<&T>) -> Result<T, Failure> {
         if named.is_some_and(|named| *named != self.0) {
-            return Err(Failure::usage("the path names one thing and the request another")
+            return Err(Failure::usage("the path and the request name different ids")
                 .hint("leave the id out of the body and the parameters"));
         }
         Ok(self.0)
@@ -236,7 +236,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
         let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
         // Whoever sends nothing need not say of which type it is.
         if !is_json(&parts.headers) && *bytes != *b"{}" {
-            return Err(Failure::new(Code::MediaType, "the body is not said to be JSON")
+            return Err(Failure::new(Code::MediaType, "the body is not declared as JSON")
                 .hint("send the header `Content-Type: application/json`"));
         }
         // A sequence would fill a record's fields in their order, which nobody means.
@@ -252,7 +252,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
 
 /// Reads a JSON object as a record; what does not fit is named with its field.
 fn record<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
-    let unfit = |error: &dyn std::fmt::Display| Failure::usage(format!("the body does not fit: {error}"));
+    let unfit = |error: &dyn std::fmt::Display| Failure::usage(format!("invalid body: {error}"));
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let record = serde_path_to_error::deserialize(&mut json).map_err(|e| unfit(&e))?;
     json.end().map_err(|e| unfit(&e))?;

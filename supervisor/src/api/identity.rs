@@ -150,7 +150,7 @@ pub(super) fn token_not_valid() -> Failure {
         Code::NotPermitted,
         "this run's token is not valid: the run has ended, was taken back, or belongs to another root",
     )
-    .hint("nothing was changed; stop working, the task is in other hands now")
+    .hint("nothing was changed; stop working: the task is no longer yours")
 }
 
 /// Decides who a caller is, before anything else of a request counts: no board is opened, made or named for anybody
@@ -172,7 +172,7 @@ pub(super) async fn identify(
         Peer::Worker | Peer::Run(..) => {
             return Err(Failure::new(
                 Code::NotPermitted,
-                "this socket serves workers, and no run's token was shown",
+                "this socket serves workers, and the request carries no run's token",
             )
             .hint("operators use the operator's socket; workers find their token in SUPERVISOR_TOKEN"));
         }
@@ -182,7 +182,7 @@ pub(super) async fn identify(
             if shared && !key.is_some_and(|key| key.opens(header(KEY_HEADER))) {
                 return Err(Failure::new(
                     Code::NotPermitted,
-                    "workers run under this uid too, so the operator's socket asks for the operator's key",
+                    "workers run under this uid too, so the operator's socket requires the operator's key",
                 )
                 .hint("use the command line with the same --root: it reads the key from operator.key"));
             }
@@ -242,7 +242,7 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
     if service.refuses_any() {
         return Err(Failure::new(
             Code::TryAgain,
-            "no board that is served knows this run's token, and not every board is served now",
+            "this run's token is unknown, and not every board is being served",
         )
         .hint("try again in a moment"));
     }
@@ -277,7 +277,7 @@ fn same_board(caller: Caller, headers: &HeaderMap) -> Result<Caller, Failure> {
     let own = caller.board.as_ref().map(|board| board.name().as_str().as_bytes());
     match headers.get(BOARD_HEADER) {
         Some(named) if Some(named.as_bytes()) != own => {
-            Err(Failure::new(Code::NotPermitted, "a run's token is good for the run's own board only")
+            Err(Failure::new(Code::NotPermitted, "a run's token is valid only for the run's own board")
                 .hint(format!("leave {BOARD_HEADER} and --board out: the token names the board")))
         }
         Some(_) | None => Ok(caller),

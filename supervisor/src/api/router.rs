@@ -55,12 +55,12 @@ pub(crate) fn front(service: Arc<Service>, key: Option<OperatorKey>, surface: Su
     let router = surface
         .routes
         .fallback(|| async {
-            Failure::new(Code::NotFound, "there is no such path in this API")
+            Failure::new(Code::NotFound, "no such path in this API")
                 .hint("the paths are listed in docs/api.md")
         })
         .method_not_allowed_fallback(|| async {
-            Failure::new(Code::Method, "this path is not for this method")
-                .hint("the header `Allow` names the methods that it is for")
+            Failure::new(Code::Method, "this path does not support this method")
+                .hint("the header `Allow` names the methods that it supports")
         })
         // The outermost layer: nobody who is not known learns even which paths there are.
         .layer(middleware::from_fn_with_state(shared.clone(), know_caller))

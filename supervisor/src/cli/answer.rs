@@ -29,8 +29,11 @@ async fn ask(client: &Client, verb: &Answer) -> Result<String, Failure> {
     let task = shown.task;
     if task.block_kind != Some(BlockKind::NeedsInput) {
         let why = shown.why.map_or_else(|| task.status.to_string(), |why| why.text);
-        return Err(Failure::new(crate::exit::Code::Conflict, format!("{} asks nothing: {why}", task.id))
-            .hint(format!("supervisor show {}", task.id)));
+        return Err(Failure::new(
+            crate::exit::Code::Conflict,
+            format!("{} has no open question: {why}", task.id),
+        )
+        .hint(format!("supervisor show {}", task.id)));
     }
     let question = task.question.unwrap_or_else(|| Question {
         text: task.block_reason.unwrap_or_else(|| task.title.clone()),

@@ -34,7 +34,7 @@ async fn pass(client: &Client, verb: Dispatch) -> Result<Dispatched, Failure> {
         return be_the_daemon(client, &verb).await;
     }
     if verb.failure_limit.is_some() {
-        complain("warning: the daemon that runs keeps its own limit of failures: worker.failure_limit");
+        complain("warning: the running daemon keeps its own failure limit: worker.failure_limit");
     }
     let before = newest(client).await?;
     let mut dispatched = client.call(&verb).await?;

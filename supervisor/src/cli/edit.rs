@@ -16,7 +16,7 @@ pub(super) async fn run(client: &Client, mut verb: Edit, output: Output) -> Resu
         let before = format!("{}\n\n{}\n", task.title, task.body.as_deref().unwrap_or_default().trim_end());
         let text = before.clone();
         let edited = tokio::task::spawn_blocking(move || edited(&text)).await;
-        let after = edited.map_err(|e| Failure::failed(format!("the editor was not waited for: {e}")))??;
+        let after = edited.map_err(|e| Failure::failed(format!("failed to wait for the editor: {e}")))??;
         if after == before {
             return Err(Failure::usage("nothing was changed").hint("the task is as it was"));
         }

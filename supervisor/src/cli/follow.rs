@@ -69,7 +69,7 @@ pub(super) async fn watch(line: &CommandLine, watch: Watch) -> Result<u8, Failur
         ..Events::default()
     };
     if !output.json() {
-        crate::terminal::complain("Watching for events; Ctrl-C ends it.");
+        crate::terminal::complain("Watching for events; press Ctrl-C to stop.");
     }
     stream(client, events, output).await
 }
@@ -107,7 +107,7 @@ async fn first_run(client: &Client, log: &Log) -> Result<(), Failure> {
     let mut events = Events { task: log.task_id.clone(), limit: 1000, ..Events::default() };
     while client.call(&runs).await?.into_runs().is_empty() {
         if events.wait == 0 {
-            crate::terminal::complain("It has not been started yet; waiting for it. Ctrl-C ends this.");
+            crate::terminal::complain("The task has not started yet; waiting. Press Ctrl-C to stop.");
         }
         // The cursor is taken before the next look, so that a start in between cuts the wait short.
         events.since = client.call(&events).await?.cursor;
@@ -148,8 +148,8 @@ pub(super) async fn status(client: &Client, status: Status, output: Output) -> R
         return super::call(client, status, output).await;
     }
     let interval = Duration::try_from_secs_f64(status.interval).map_err(|_| {
-        Failure::usage(format!("{} is no number of seconds to wait", status.interval))
-            .hint("give a positive number, such as 0.5")
+        Failure::usage(format!("{} is not a valid interval", status.interval))
+            .hint("use a positive number of seconds, such as 0.5")
     })?;
     loop {
         let report = client.call(&status).await?;

@@ -6,7 +6,7 @@ use clap::parser::ValueSource;
 /// The verb, the flag, and why nothing depends on it.
 const INERT: [(&[&str], &str, &str); 5] = [
     (&["boards", "delete"], "delete", "the board is deleted for good either way"),
-    (&["daemon"], "force", "a daemon of one's own is the ordinary case"),
+    (&["daemon"], "force", "a daemon in the foreground is the normal case"),
     (&["daemon"], "interval", "what is ready starts at once"),
     (&["tail"], "interval", "events are shown as they happen"),
     (&["watch"], "interval", "events are shown as they happen"),

@@ -71,7 +71,7 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
                 drop(std::fs::remove_dir(dir));
             }
             let failure = Failure::from(error);
-            if no_backup { failure.hint("name a file that `supervisor backup` has written") } else { failure }
+            if no_backup { failure.hint("name a file written by `supervisor backup`") } else { failure }
         })?;
     let details = restored.details.as_deref().and_then(Details::told);
     if let (Some(details), Some(dir)) = (details, path.parent()) {
@@ -92,7 +92,7 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
     let mut text =
         format!("Restored board {} from {}\n", restored.board, printable(&verb.file.display().to_string()));
     if let Some(replaced) = &restored.replaced {
-        text.push_str("The former one is kept as ");
+        text.push_str("The replaced board is kept as ");
         text.push_str(&printable(&replaced.display().to_string()));
         text.push('\n');
     }
@@ -121,7 +121,7 @@ pub(super) fn lock(root: &Root) -> Result<OwnerLock, Failure> {
         let holder = OwnerLock::holder(root).unwrap_or_else(|| "another process".to_owned());
         Failure::new(Code::Conflict, format!("the boards of {} are in use: {holder}", root.dir().display()))
             .hint(
-                "stop the daemon first: supervisor stop --wait (or --leave --wait, which lets workers go on)",
+                "stop the daemon first: supervisor stop --wait (or --leave --wait, which keeps the workers running)",
             )
     })
 }

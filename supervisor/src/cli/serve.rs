@@ -38,7 +38,7 @@ pub(super) struct Daemon {
     /// Not needed: what is ready starts at once
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub(super) interval: Option<f64>,
-    /// Not needed: a daemon of one's own is the ordinary case
+    /// Not needed: a daemon in the foreground is the normal case
     #[arg(long, hide = true)]
     pub(super) force: bool,
 }

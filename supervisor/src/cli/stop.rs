@@ -26,7 +26,7 @@ pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u
         Ok(left) => left,
         // The daemon has gone all the same.
         Err(failure) => {
-            complain(&format!("what its last runs have left is not known: {failure}"));
+            complain(&format!("it is not known what its last runs left: {failure}"));
             return Ok(code);
         }
     };

@@ -82,5 +82,5 @@ fn refused(error: &LaunchError) -> Failure {
         Fault::Task | Fault::Environment(_) => Code::Conflict,
     };
     Failure::new(code, format!("failed to {}: {}", error.step, error.error))
-        .hint("the task is back in the queue: mend that, then claim it again")
+        .hint("the task is back in the queue: fix that, then claim it again")
 }

@@ -32,7 +32,7 @@ pub(super) fn install_binary(root: &Root) -> Result<(), Failure> {
 
 pub(super) async fn detect_support() -> Result<policies::Support, Failure> {
     let probed = tokio::task::spawn_blocking(probed_support);
-    probed.await.map_err(|e| Failure::failed(format!("the host could not be examined: {e}")))
+    probed.await.map_err(|e| Failure::failed(format!("failed to examine the host: {e}")))
 }
 
 fn probed_support() -> policies::Support {
@@ -50,7 +50,7 @@ pub(super) async fn detect_pid_namespace(
     let namespace = policies::PidNamespace::of(&support.view)
         .ok_or_else(|| "this host permits no namespaces".to_owned())?;
     let probed = tokio::task::spawn_blocking(move || helper::probe_pid_namespace(namespace));
-    probed.await.map_err(|e| format!("the host could not be examined: {e}"))?.map(|()| namespace)
+    probed.await.map_err(|e| format!("failed to examine the host: {e}"))?.map(|()| namespace)
 }
 
 pub(super) fn hostname() -> String {

@@ -111,8 +111,8 @@ pub(crate) fn check(
         WorkspaceSpec::Directory(path) => (path, "directory"),
         WorkspaceSpec::Worktree { repository: Some(path) } => (path, "repository"),
         WorkspaceSpec::Worktree { repository: None } => {
-            return Err(Failure::usage("the worktree is of no repository")
-                .hint("write worktree:/path/of/the/repository, or stand in one when you create the task"));
+            return Err(Failure::usage("no repository is given for the worktree")
+                .hint("use worktree:/path/to/repository, or create the task from inside a repository"));
         }
     };
     let ground = ground_of(spec, path).map_err(|e| {
@@ -154,7 +154,7 @@ pub(crate) fn check(
                 owner.uid
             ),
         )
-        .hint("only root or that user may put such a task on the board")),
+        .hint("only root or that user can create such a task")),
     }
 }
 
@@ -168,9 +168,9 @@ fn may_make(presence: Presence, path: &Path, ground: &Ground) -> Result<(), Fail
     let (missing, above) = (path.display(), ground.path.display());
     Err(Failure::new(
         Code::NotFound,
-        format!("{missing} does not exist, and this user may not make it in {above}"),
+        format!("{missing} does not exist, and this user cannot create it in {above}"),
     )
-    .hint(format!("name a directory of yours, or have somebody make it: mkdir -p {missing}")))
+    .hint(format!("use a directory of your own, or have it created: mkdir -p {missing}")))
 }
 
 /// Makes the workspace of a task ready, unless it is given up before.

@@ -128,7 +128,7 @@ fn refuse_unmapped(config: &WorkerConfig, map: &UidMap) -> Result<(), Failure> {
             u64::from(whole.first) + u64::from(whole.count) - 1
         ),
     )
-    .hint("take uids of /proc/self/uid_map, or leave both out: then a range is taken that fits"))
+    .hint("use uids from /proc/self/uid_map, or leave both out to get a range that fits"))
 }
 
 /// Finds the range of a board, or gives it one. Pure but for the look at what has vanished.

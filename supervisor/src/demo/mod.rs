@@ -131,7 +131,7 @@ const POLICY: &str = "default";
 /// Refuses a host that cannot hold the policy of the demo's workers, none of which would ever start.
 async fn refuse_weak_host() -> Result<(), Failure> {
     let looked = tokio::task::spawn_blocking(|| daemon::examine_host(None));
-    let host = looked.await.map_err(|e| Failure::failed(format!("the host could not be examined: {e}")))?;
+    let host = looked.await.map_err(|e| Failure::failed(format!("failed to examine the host: {e}")))?;
     let held = policies::Policy::builtin(POLICY).map_or(Ok(()), |policy| policy.check_host(&host.support));
     held.map_err(|why| {
         Failure::failed(format!(
@@ -281,12 +281,12 @@ fn kept(dir: &Path, played: &Played) -> Vec<Further> {
     }
     if let Some(pipeline) = &played.pipeline {
         let last = &pipeline.last;
-        add(format!("supervisor --root {at} context {last}"), "what the last stage was told");
+        add(format!("supervisor --root {at} context {last}"), "the context of the last stage");
         add(format!("git -c safe.directory='*' -C {base}/clone show task/{last}"), "the report");
     }
-    add(format!("less {at}/daemon.log"), "what the daemon said");
+    add(format!("less {at}/daemon.log"), "the daemon's log");
     add(format!("supervisor --root {at} daemon"), "serve this board again");
-    add(format!("rm -r {base}"), "when you have seen enough");
+    add(format!("rm -r {base}"), "remove all of it");
     further
 }
 

@@ -27,8 +27,8 @@ impl Place {
             .filter_map(|dir| dir.canonicalize().ok())
             .find(|dir| fits(dir))
             .ok_or_else(|| {
-                Failure::failed("no directory for temporary files is fit for the demo")
-                    .hint("it has to be writable, to allow programs to run, and as root to be open to other users: set TMPDIR")
+                Failure::failed("no temporary directory suits the demo")
+                    .hint("set TMPDIR to a directory that is writable, allows programs to run and, as root, is open to other users")
             })?;
         let fail = |e: std::io::Error| Failure::file("make a directory in", &base, &e);
         let dir = tempfile::Builder::new().prefix("supervisor-demo-").tempdir_in(&base).map_err(fail)?;

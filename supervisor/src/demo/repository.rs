@@ -46,7 +46,9 @@ pub(super) fn choose(named: Option<&Path>) -> Result<Source, Failure> {
     if let Some(path) = named {
         let none = |why: String| {
             Failure::new(Code::NotFound, format!("there is no git repository at {}{why}", path.display()))
-                .hint("name the directory of one, or leave --repo out where none is around: then a sample is made")
+                .hint(
+                    "name a repository, or leave --repo out: outside a repository the demo creates a sample",
+                )
         };
         let real = path.canonicalize().map_err(|e| none(format!(": {e}")))?;
         let path = around(&real).ok_or_else(|| none(String::new()))?;

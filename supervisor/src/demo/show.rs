@@ -53,7 +53,7 @@ impl Report {
         let skipped = self.checks.iter().filter(|check| check.skipped).count();
         let counted = self.checks.len() - skipped;
         let end = match failed {
-            0 => screen.paint(Ink::Green, &format!("All {counted} expectations came true.")),
+            0 => screen.paint(Ink::Green, &format!("All {counted} expectations were met.")),
             n => screen.paint(Ink::Red, &format!("{n} of {counted} expectations FAILED.")),
         };
         let end = match skipped {
@@ -67,12 +67,12 @@ impl Report {
         let clean =
             self.checks.iter().filter(|check| check.part == Part::Afterwards).all(|check| !check.failed());
         if clean {
-            screen.line(format!("Ended by {signal}: everything that the demo had started is gone again."));
+            screen.line(format!("Ended by {signal}: nothing that the demo started is left."));
             if let Some(root) = &self.root {
                 screen.line(format!("Its root is kept: {}", root.display()));
             }
         } else {
-            screen.line(format!("Ended by {signal}, and not all is gone:"));
+            screen.line(format!("Ended by {signal}, but something is left:"));
             self.show_part(Part::Afterwards, screen);
         }
     }

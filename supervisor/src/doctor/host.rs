@@ -18,7 +18,7 @@ pub(super) fn configuration(root: &Root) -> Vec<Check> {
         checks.push(Check::new("configuration", Verdict::Error, text).hint(defect.hint()));
     }
     if checks.is_empty() {
-        checks.push(Check::new("configuration", Verdict::Ok, "every file can be used"));
+        checks.push(Check::new("configuration", Verdict::Ok, "every file is valid"));
     }
     checks
 }
@@ -44,25 +44,25 @@ pub(super) fn host(root: &Root) -> Vec<Check> {
         0 => Check::new(
             "files",
             Verdict::Error,
-            "this kernel has no Landlock: workers cannot be kept to their files",
+            "this kernel has no Landlock: workers cannot be confined to their files",
         )
         .hint("boot with lsm=landlock,… on Linux 6.12 or newer"),
         1..4 => Check::new(
             "files",
             Verdict::Warning,
-            format!("workers are kept to their files; TCP is not ruled (Landlock ABI {abi})"),
+            format!("workers are confined to their files; TCP is not restricted (Landlock ABI {abi})"),
         ),
         4..6 => Check::new(
             "files",
             Verdict::Warning,
             format!(
-                "workers are kept to their files and ports; signals and abstract sockets are not ruled (Landlock ABI {abi})"
+                "workers are confined to their files and ports; signals and abstract sockets are not restricted (Landlock ABI {abi})"
             ),
         ),
         _ => Check::new(
             "files",
             Verdict::Ok,
-            format!("workers are kept to their files, ports and signals (Landlock ABI {abi})"),
+            format!("workers are confined to their files, ports and signals (Landlock ABI {abi})"),
         ),
     };
     let seccomp = if host.support.seccomp {
@@ -103,7 +103,7 @@ pub(super) fn host(root: &Root) -> Vec<Check> {
             "cgroups",
             Verdict::Warning,
             format!(
-                "each run has a group of its own and is ended as a whole; limits are not all held: {why}"
+                "each run has a group of its own and is ended as a whole; not all limits are enforced: {why}"
             ),
         )
         .hint("a policy that limits memory or cpu is refused here, unless its compatibility is best_effort"),
@@ -120,7 +120,7 @@ pub(super) fn host(root: &Root) -> Vec<Check> {
             "users",
             Verdict::Warning,
             format!(
-                "workers run as your own user (uid {}): the sandbox alone keeps them from your files",
+                "workers run as your own user (uid {}): only the sandbox keeps them from your files",
                 host.support.uid
             ),
         )

@@ -39,7 +39,7 @@ impl Owner {
             Owner::Uid(uid) if *uid == found => None,
             Owner::Uid(uid) => Some(format!("it belongs to uid {found}, and its task's worker is uid {uid}")),
             Owner::Former(range) if range.contains(&found) => None,
-            Owner::Former(_) => Some(format!("it belongs to uid {found}, who is no former worker's")),
+            Owner::Former(_) => Some(format!("it belongs to uid {found}, which is not a former worker's")),
             Owner::Nobody => Some(format!("it belongs to uid {found}, and its task never had a worker")),
         }
     }
@@ -116,7 +116,7 @@ pub(crate) fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> 
         handed.filter(|artifact| !is_kept(artifact)).find(|name| path.join(name).symlink_metadata().is_ok())
     {
         return Ok(Fate::Stuck(format!(
-            "its artifact {artifact} is in it alone: keep it with `supervisor attach {id} {}`, then `supervisor gc`",
+            "its artifact {artifact} exists only there: keep it with `supervisor attach {id} {}`, then `supervisor gc`",
             path.join(artifact).display()
         )));
     }

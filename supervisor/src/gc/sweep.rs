@@ -50,7 +50,7 @@ impl std::str::FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, Failure> {
         let wrong =
-            || Failure::usage(format!("{text:?} is no cursor of gc")).hint("leave it out to begin anew");
+            || Failure::usage(format!("{text:?} is not a valid cursor")).hint("leave it out to start over");
         let (stage, after) = text.split_once(':').ok_or_else(wrong)?;
         let stage = stage.parse().ok().filter(|stage| *stage < STAGES.len()).ok_or_else(wrong)?;
         Ok(Cursor { stage, after: after.to_owned() })

@@ -97,7 +97,7 @@ fn with_way_out(failure: Failure, board: &BoardName, task: &Name) -> Failure {
     }
     let board = if *board == BoardName::default() { String::new() } else { format!("--board {board} ") };
     let give_up = format!(
-        "to give the work up with its task: supervisor {board}archive --rm {} --discard-work",
+        "to discard the work with its task: supervisor {board}archive --rm {} --discard-work",
         task.as_str()
     );
     let hint = failure.hint.map_or_else(|| give_up.clone(), |hint| format!("{hint}; {give_up}"));

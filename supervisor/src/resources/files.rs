@@ -143,7 +143,7 @@ async fn open(call: &Call, file: &Attachment) -> Result<tokio::fs::File, Failure
             "attachment {} is damaged: it has {length} bytes instead of {}",
             file.id, file.size
         ))
-        .hint("supervisor doctor tells what else is"));
+        .hint("supervisor doctor shows other damage"));
     }
     Ok(tokio::fs::File::from_std(bytes))
 }

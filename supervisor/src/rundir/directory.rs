@@ -45,7 +45,7 @@ pub(crate) enum RunDirError {
         source: io::Error,
     },
     /// The directory is a copy: what it names belongs to the run of another one.
-    #[error("use the run directory {path}: it is a copy, and what it names is another root's")]
+    #[error("use the run directory {path}: it is a copy and belongs to another root")]
     Copied {
         /// The directory.
         path: PathBuf,
@@ -69,7 +69,7 @@ pub(crate) enum RunDirError {
         source: io::Error,
     },
     /// A record is not what this release understands.
-    #[error("understand {path}")]
+    #[error("parse {path}")]
     Parse {
         /// The record.
         path: PathBuf,

@@ -93,13 +93,13 @@ impl Verb for Archive {
                     if let Some(Fate::Stuck(why)) = kept.get(id) {
                         return Err(kernel::Error::Conflict {
                             message: format!("the workspace of {id} cannot be removed: {why}"),
-                            hint: Some("nothing was deleted; see to it and try again".to_owned()),
+                            hint: Some("nothing was deleted; fix that and try again".to_owned()),
                         });
                     }
                     board.delete(id, actor)?;
                     let note = match kept.get(id) {
                         Some(Fate::Foreign(why)) => {
-                            Some(format!("what is in the place of its workspace stays: {why}"))
+                            Some(format!("what is in place of its workspace is kept: {why}"))
                         }
                         _ => None,
                     };
@@ -154,7 +154,7 @@ async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
             match gc::remove_archived(service.root(), &board, &one.id) {
                 Ok(Fate::Absent | Fate::Gone(_)) => {}
                 Ok(Fate::Foreign(why) | Fate::Stuck(why)) => {
-                    one.note = Some(format!("its workspace stays: {why}"));
+                    one.note = Some(format!("its workspace is kept: {why}"));
                 }
                 Err(failure) => tracing::warn!(task = %one.id, error = %failure, "workspace_not_removed"),
             }

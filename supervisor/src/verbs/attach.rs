@@ -169,7 +169,7 @@ impl Command for Attach {
         if self.filename.is_none() {
             let name = path.file_name().and_then(|name| name.to_str());
             self.filename = Some(name.map(str::to_owned).ok_or_else(|| {
-                Failure::usage(format!("{} has no name that is text", path.display()))
+                Failure::usage(format!("the name of {} is not valid text", path.display()))
                     .hint("give one with --name")
             })?);
         }
@@ -196,7 +196,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         match e.kind() {
             std::io::ErrorKind::NotFound => Failure::usage(failure.message).hint("name a file that exists"),
             std::io::ErrorKind::PermissionDenied => {
-                Failure { hint: Some("attach what this user may read".to_owned()), ..failure }
+                Failure { hint: Some("attach a file that this user can read".to_owned()), ..failure }
             }
             _ => failure,
         }
@@ -226,7 +226,7 @@ pub(crate) fn too_large(name: &str, size: u64) -> Failure {
     Failure::new(
         Code::TooLarge,
         format!(
-            "{name} has {size} bytes, and an attachment may have up to {ATTACHMENT} ({} MiB)",
+            "{name} has {size} bytes; the limit of an attachment is {ATTACHMENT} ({} MiB)",
             ATTACHMENT >> 20
         ),
     )

@@ -115,14 +115,14 @@ fn refuse_place(file: &std::path::Path, boards: &std::path::Path) -> Result<(), 
     let real = dir.canonicalize().map_err(|e| {
         let failure = Failure::file("find the directory", dir, &e);
         if e.kind() == std::io::ErrorKind::NotFound {
-            Failure { code: Code::NotFound, ..failure }.hint("make it first")
+            Failure { code: Code::NotFound, ..failure }.hint("create it first")
         } else {
             failure
         }
     })?;
     if boards.canonicalize().is_ok_and(|boards| real.starts_with(boards)) {
-        return Err(Failure::usage(format!("{} is among the boards of this root", file.display()))
-            .hint("write the backup elsewhere, best on another disk"));
+        return Err(Failure::usage(format!("{} lies in the boards directory of this root", file.display()))
+            .hint("write the backup elsewhere, preferably to another disk"));
     }
     if file.is_dir() {
         return Err(Failure::usage(format!("{} is a directory", file.display())).hint("name a file in it"));

@@ -71,7 +71,7 @@ impl Verb for Block {
                 ..Question::default()
             }),
             None if asks => {
-                return Err(Failure::usage("there are answers, and no question")
+                return Err(Failure::usage("answers are given, but no question")
                     .hint("supervisor block <task> --question '<question>' --choice A --choice B"));
             }
             None => None,
@@ -131,7 +131,7 @@ impl Command for Block {
 /// What the reader should know of a task that waits for another one, which nobody has named.
 fn waits_for_a_person(id: &TaskId) -> String {
     format!(
-        "no open parent is linked, so it waits for a person: `supervisor link <parent> {id}` names what it waits for, \
-         `supervisor unblock {id}` lets it go on"
+        "no open parent is linked, so it waits for a person: `supervisor link <parent> {id}` adds a parent, \
+         `supervisor unblock {id}` unblocks it"
     )
 }

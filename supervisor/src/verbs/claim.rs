@@ -86,7 +86,7 @@ impl Command for Claim {
         ));
         if let Some(expires) = reply.run.claim_expires {
             screen.line(format!(
-                "The claim holds until {}; renew it with: supervisor heartbeat {}",
+                "The claim lasts until {}; renew it with: supervisor heartbeat {}",
                 crate::moment::local(expires),
                 reply.task.id
             ));

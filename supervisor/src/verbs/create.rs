@@ -229,7 +229,7 @@ impl Verb for Create {
             let text = place.to_string();
             let path = text.strip_prefix("dir:").unwrap_or(&text);
             warnings
-                .push(format!("{path} does not exist yet: it is made when the task starts or is claimed"));
+                .push(format!("{path} does not exist yet: it is created when the task starts or is claimed"));
         }
         if self.branch.is_some() && !matches!(place, workspace::WorkspaceSpec::Worktree { .. }) {
             warnings.push(NO_BRANCH.to_owned());
@@ -313,7 +313,7 @@ fn unreachable_approver(approver: Option<&str>, call: &Call) -> Option<String> {
         return None;
     }
     Some(format!(
-        "the approver `{approver}` cannot reach this board, which is {own}'s, and no lane has that name: release the \
+        "the approver `{approver}` cannot reach this board, which belongs to {own}, and no lane has that name: approve the \
          task with `supervisor approve <id> --override`"
     ))
 }

@@ -31,7 +31,7 @@ pub(super) fn after(word: Option<&str>) -> Result<RunId, Failure> {
 }
 
 fn not_a_cursor() -> Failure {
-    Failure::usage("the cursor is not one that a list returned").hint("start again without --cursor")
+    Failure::usage("the cursor is not valid").hint("start again without --cursor")
 }
 
 #[cfg(test)]

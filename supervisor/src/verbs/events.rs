@@ -94,8 +94,8 @@ impl Verb for Events {
 
     async fn run(self, call: Call) -> Result<EventPage, Failure> {
         if !(1..=LONGEST_PAGE).contains(&self.limit) {
-            return Err(Failure::usage(format!("{} is no size of a page of events", self.limit))
-                .hint(format!("give a limit from 1 to {LONGEST_PAGE}, and go on with --since")));
+            return Err(Failure::usage(format!("the limit {} is out of range", self.limit))
+                .hint(format!("use 1 to {LONGEST_PAGE}, and continue with --since")));
         }
         let wait = Duration::from_secs(self.wait).min(LONGEST_WAIT);
         let until = tokio::time::Instant::now() + wait;

@@ -84,9 +84,8 @@ impl Verb for Hold {
             return Err(Failure::usage("nothing to hold is named")
                 .hint("name tasks, or --profile, --tenant or --account"));
         }
-        let until = until.ok_or_else(|| {
-            Failure::usage("it is not said until when").hint("add --until, such as --until 15m")
-        })?;
+        let until = until
+            .ok_or_else(|| Failure::usage("the hold has no end").hint("add --until, such as --until 15m"))?;
         call.write(move |board, actor| Ok(vec![board.hold_own(&new.reason, until, actor)?])).await
     }
 }

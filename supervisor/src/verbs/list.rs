@@ -169,7 +169,9 @@ impl Command for List {
     fn show(reply: &Listed, screen: &mut Screen) {
         let (tasks, next) = reply.parts();
         if tasks.is_empty() {
-            screen.line("No tasks. Put one on the board with: supervisor create '<title>' --assignee shell --body '<script>'");
+            screen.line(
+                "No tasks. Create one with: supervisor create '<title>' --assignee shell --body '<script>'",
+            );
             return;
         }
         if tasks.iter().any(|task| task.why.is_some()) {

@@ -58,7 +58,7 @@ impl Wanted {
 pub(super) fn limit(wanted: Option<u32>) -> Result<u32, Failure> {
     match wanted {
         Some(0) => {
-            Err(Failure::usage("a list of no rows says nothing").hint("leave the limit out to see all"))
+            Err(Failure::usage("a limit of 0 would list nothing").hint("leave the limit out to see all"))
         }
         wanted => Ok(wanted.unwrap_or(REPLY_ROWS).min(REPLY_ROWS)),
     }
@@ -67,6 +67,6 @@ pub(super) fn limit(wanted: Option<u32>) -> Result<u32, Failure> {
 /// Tells a person that there is more.
 pub(super) fn show_next(next: Option<&str>, screen: &mut Screen) {
     if let Some(next) = next {
-        screen.line(format!("There are more: the same command with --cursor {next}"));
+        screen.line(format!("There are more: repeat the command with --cursor {next}"));
     }
 }

@@ -112,15 +112,15 @@ impl Verb for Patch {
         let warnings = edit.warnings();
         if edit.is_empty() && self.status.is_none() && self.assignee.is_none() {
             return Err(Failure::usage(if self.reason.is_some() {
-                "a reason goes with a status"
+                "a reason needs a status"
             } else {
-                "nothing is to be changed"
+                "nothing to change is named"
             })
-            .hint("name what is to be changed, such as {\"title\": \"…\"} or {\"status\": \"done\"}"));
+            .hint("name what to change, such as {\"title\": \"…\"} or {\"status\": \"done\"}"));
         }
         if self.reason.is_some() && !matches!(self.status.as_deref(), Some("blocked" | "ready" | "todo")) {
-            return Err(Failure::usage("a reason goes with the status blocked, ready or todo")
-                .hint("say more in a comment: POST /api/v1/tasks/{id}/comments"));
+            return Err(Failure::usage("a reason is kept only with the status blocked, ready or todo")
+                .hint("add a comment instead: POST /api/v1/tasks/{id}/comments"));
         }
         let edit = if edit.is_empty() { None } else { Some(edit.change(&call)?) };
         let assignee = match self.assignee.as_deref() {
@@ -202,14 +202,14 @@ fn queue(
         |message: String, hint: &str| kernel::Error::Conflict { message, hint: Some(hint.to_owned()) };
     let before = board.expect_task(id)?.status;
     if before.as_str() == asked {
-        return Err(refuse(format!("{id} is {before} already"), "nothing was changed"));
+        return Err(refuse(format!("{id} is already {before}"), "nothing was changed"));
     }
     let now = match before {
         Status::Blocked | Status::Scheduled => board.unblock(id, reason, actor)?.status,
         _ if reason.is_some() => {
             return Err(refuse(
                 format!(
-                    "{id} is {before}, and a reason is kept only where a blocked or scheduled task goes on"
+                    "{id} is {before}, and a reason is kept only when a blocked or scheduled task continues"
                 ),
                 "leave the reason out, and say it in a comment",
             ));
@@ -227,6 +227,6 @@ fn queue(
     }
     Err(refuse(
         format!("{id} cannot be {asked}: it would be {now}"),
-        "parents that are not done make it todo, nothing else does; its time makes it scheduled",
+        "only open parents make a task todo, and only a start time makes it scheduled",
     ))
 }

@@ -71,7 +71,7 @@ impl Verb for RemoveBoard {
         let closed = match (forgotten, withdrawn.as_mut()) {
             (Ok(()), Some(withdrawn)) => {
                 tokio::time::timeout(PATIENCE, withdrawn.closed()).await.map_err(|_| {
-                    Failure::new(Code::TryAgain, format!("somebody still reads the board `{slug}`"))
+                    Failure::new(Code::TryAgain, format!("the board `{slug}` is still being read"))
                         .hint("try again in a moment")
                 })
             }
@@ -109,9 +109,8 @@ impl Command for RemoveBoard {
 impl RemoveBoard {
     fn refuse_default(&self) -> Result<(), Failure> {
         if self.slug == BoardName::default() {
-            return Err(
-                Failure::new(Code::Conflict, "the default board stays").hint("archive its tasks instead")
-            );
+            return Err(Failure::new(Code::Conflict, "the default board cannot be removed")
+                .hint("archive its tasks instead"));
         }
         Ok(())
     }
@@ -150,7 +149,7 @@ fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
         let run = entry.file_name();
         return Err(Failure::new(
             Code::Conflict,
-            format!("run {} of board `{slug}` is still going on", run.display()),
+            format!("run {} of board `{slug}` has not ended", run.display()),
         )
         .hint("start a daemon, and reclaim or complete the task"));
     }

@@ -60,5 +60,6 @@ impl Command for Reopen {
 /// What the reader should know of children that do not wait any more.
 fn begun(reopened: &Reopened) -> Option<String> {
     let children: Vec<String> = reopened.begun.iter().map(ToString::to_string).collect();
-    (!children.is_empty()).then(|| format!("{} have begun with its result, and go on", children.join(", ")))
+    (!children.is_empty())
+        .then(|| format!("{} already started with its result and continue", children.join(", ")))
 }

@@ -46,7 +46,7 @@ impl Verb for RequestChanges {
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let id = texts::named(self.task_id)?;
         let reason = self.reason.ok_or_else(|| {
-            Failure::usage("it says nothing about what has to change")
+            Failure::usage("it does not say what has to change")
                 .hint("supervisor request-changes <task> '<what has to change>'")
         })?;
         call.refuse_live_without_daemon(std::slice::from_ref(&id)).await?;

@@ -143,7 +143,7 @@ impl RunState {
         };
         if !words.contains(&name.as_str()) && !FOREIGN.contains(&name.as_str()) {
             let what = if kind == StateType::Status { "status" } else { "outcome" };
-            return Err(Failure::usage(format!("no run has the {what} `{name}`"))
+            return Err(Failure::usage(format!("unknown {what} `{name}`"))
                 .hint(format!("it is one of {}", words.join(", "))));
         }
         Ok(Some(RunState { kind, name }))

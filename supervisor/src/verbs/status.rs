@@ -356,8 +356,8 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
         let dot = screen.paint(Ink::Red, "○");
         screen.line(match &reply.holder {
             Some(holder) => format!(
-                "{dot} {holder} holds this root and does not answer on its socket; it puts a socket back that is gone, \
-                 so look again in a moment"
+                "{dot} {holder} owns this root and does not answer on its socket; it restores a missing socket, \
+                 so try again in a moment"
             ),
             None => format!("{dot} no daemon is running; start one with: supervisor daemon"),
         });

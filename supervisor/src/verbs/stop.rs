@@ -54,7 +54,7 @@ impl Verb for Stop {
             (true, _, _) => StopMode::Preempt,
             (false, false, false) => StopMode::Drain,
         };
-        let gone = || Failure::new(Code::TryAgain, "the daemon is stopping already");
+        let gone = || Failure::new(Code::TryAgain, "the daemon is already stopping");
         let events = call.service.daemon().ok_or_else(gone)?;
         let (reply, plan) = tokio::sync::oneshot::channel();
         events.send(Event::Stop(mode, reply)).map_err(|_| gone())?;

@@ -48,7 +48,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     }
     String::from_utf8(bytes).map_err(|e| {
         Failure::usage(format!(
-            "{} is not UTF-8 text: byte {} is wrong",
+            "{} is not UTF-8 text: byte {} is invalid",
             path.display(),
             e.utf8_error().valid_up_to()
         ))
@@ -66,8 +66,8 @@ pub(super) fn localized_workspace(workspace: &str) -> Result<String, Failure> {
     let job = workspace::Job::Discover { path: here.clone() };
     match crate::daemon::work_as(None, Vec::new(), Vec::new(), job)? {
         workspace::Outcome::Discovered(Some(repository)) => Ok(format!("worktree:{}", repository.display())),
-        _ => Err(Failure::usage(format!("no git repository is around {}", here.display()))
-            .hint("change into one, or name it: --workspace worktree:/path/to/repository")),
+        _ => Err(Failure::usage(format!("{} is not in a git repository", here.display()))
+            .hint("change to one, or name it: --workspace worktree:/path/to/repository")),
     }
 }
 
@@ -165,6 +165,6 @@ pub(super) fn named(task: Option<TaskId>) -> Result<TaskId, Failure> {
 pub(super) fn own_task(named: Option<TaskId>, here: &Invocation) -> Result<TaskId, Failure> {
     named.or_else(|| here.worker().map(|worker| worker.task.clone())).ok_or_else(|| {
         Failure::usage("no task is named")
-            .hint("name one, such as t_0123abcd; only inside a run it may be left out")
+            .hint("name one, such as t_0123abcd; it may be left out only inside a run")
     })
 }

@@ -236,7 +236,7 @@ impl WorktreeError {
                     .to_owned(),
             ),
             Self::Planted { .. } => {
-                Some("nothing is to be done: it was removed, and the branch is as it was".to_owned())
+                Some("nothing to do: it was removed, and the branch is unchanged".to_owned())
             }
             Self::Moved { branch, kept } => Some(format!("merge both: git merge {kept} on {branch}")),
             Self::CreateDirectory { .. }

@@ -13,7 +13,7 @@ enum Fate {
     Left(&'static str),
 }
 
-const CLAIM: Fate = Fate::Left("a claim of the other program holds nothing here");
+const CLAIM: Fate = Fate::Left("a claim of the other program is not valid here");
 const PROCESS: Fate = Fate::Left("a process of the other program is not watched here");
 
 /// Returns what becomes of a column.

@@ -61,8 +61,8 @@ fn way(
                 let ended = Change::Ended { run, outcome: Outcome::ReviewRequested, then: Then::Review };
                 (vec![open, Change::Started { run }, ended], None)
             } else {
-                let what = "tasks were in review without a run: whoever they are assigned to counts as the one who did \
-                            the work";
+                let what =
+                    "tasks were in review without a run: the assignee counts as the one who did the work";
                 notes.changed(row, what);
                 (vec![open, Change::ReviewRequested], None)
             }

@@ -19,10 +19,7 @@ pub(super) fn runtime(row: &PeerRow, notes: &mut Notes) -> Option<i64> {
     let limit =
         Some(seconds).filter(|seconds| *seconds > 0).and_then(|seconds| seconds.checked_mul(1_000_000));
     if limit.is_none() {
-        notes.changed(
-            row,
-            "limits of the runtime are no positive number of seconds: they have none of their own",
-        );
+        notes.changed(row, "runtime limits are not positive numbers of seconds: their tasks use the default");
     }
     limit
 }
@@ -51,7 +48,7 @@ fn outcome(row: &PeerRow, notes: &mut Notes) -> (&'static str, Outcome, Option<S
         _ => {
             notes.changed(
                 row,
-                "runs ended in a way that has no word here: they are lost ones, with the word as the error",
+                "runs ended with an unknown outcome: they are lost, with that outcome as the error",
             );
             return ("lost", Outcome::Lost, Some(said));
         }
@@ -119,12 +116,12 @@ pub(super) fn link(
     if given_up.contains(&parent) {
         notes.left(
             row,
-            "links lead from a task that was archived unfinished: its children would wait for ever",
+            "links lead from a task that was archived unfinished: its children would wait forever",
         );
         return Ok(false);
     }
     if tx.is_above(&child, &parent)? {
-        notes.left(row, "links close a circle");
+        notes.left(row, "links close a cycle");
         return Ok(false);
     }
     let new = tx.insert_link(&parent, &child)?;

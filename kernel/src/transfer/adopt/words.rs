@@ -102,7 +102,7 @@ pub(super) fn moment(row: &PeerRow, column: &str) -> Option<Timestamp> {
 
 pub(super) fn moment_or(row: &PeerRow, column: &str, now: Timestamp, notes: &mut Notes) -> Timestamp {
     moment(row, column).unwrap_or_else(|| {
-        notes.changed(row, "times made no sense: the time of the import stands for them");
+        notes.changed(row, "times were invalid: the time of the import replaces them");
         now
     })
 }
@@ -123,7 +123,7 @@ pub(super) fn object(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<S
 pub(super) fn small(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<i64> {
     let count = number(row, column).filter(|number| (0..=i64::from(u32::MAX)).contains(number));
     if count.is_none() && row.get(column).is_some_and(|value| *value != Cell::Null) {
-        notes.changed(row, &format!("values of {column} are no count: they are left out"));
+        notes.changed(row, &format!("values of {column} are not counts and are left out"));
     }
     count
 }
@@ -138,7 +138,7 @@ pub(super) fn words(row: &PeerRow, column: &str, notes: &mut Notes) -> Vec<Strin
     if let Ok(words) = serde_json::from_str::<Option<Vec<String>>>(&text) {
         return words.unwrap_or_default();
     }
-    notes.changed(row, &format!("values of {column} are no list of words: they are left out"));
+    notes.changed(row, &format!("values of {column} are not lists of words and are left out"));
     Vec::new()
 }
 

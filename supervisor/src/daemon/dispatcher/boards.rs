@@ -44,7 +44,7 @@ impl Dispatcher {
                 format!("{} of board `{board}` has a worker", key.task),
             )
             .hint(format!(
-                "wait for its end, or take it back: supervisor --board {board} reclaim {}",
+                "wait until it ends, or take it back: supervisor --board {board} reclaim {}",
                 key.task
             )));
         }
