@@ -174,8 +174,8 @@ pub(crate) async fn run(
 }
 
 fn cut_short() -> Failure {
-    Failure::new(Code::TryAgain, "the pass was ended before its runs were")
-        .hint("they go on; the next daemon or pass takes them over")
+    Failure::new(Code::TryAgain, "dispatch was interrupted before its runs ended")
+        .hint("the runs continue; the next daemon or dispatch takes them over")
 }
 
 /// What the doors lead to.
