@@ -171,5 +171,5 @@ fn names_that_mean_nothing_are_refused() {
     fleet.cli(["boards", "rename", "a", " "]).refused(2, "title");
     fleet.cli(["boards", "rm", "default"]).refused(3, "no board `default`");
     fleet.cli(["init", "--board", "default"]).ok();
-    fleet.cli(["boards", "rm", "default"]).refused(4, "stays");
+    fleet.cli(["boards", "rm", "default"]).refused(4, "cannot be removed");
 }

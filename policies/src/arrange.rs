@@ -70,7 +70,6 @@ pub(crate) enum Arranged {
 }
 
 impl Arrangement {
-    /// Opens what the steps show.
     pub(crate) fn open(&self) -> Result<Vec<Arranged>, PathError> {
         let bind = |at: &Path, source: &Path, access| {
             Ok(Arranged::Bind { at: at.to_owned(), source: Opened::real(source)?, access })

@@ -265,7 +265,6 @@ impl Access {
     }
 }
 
-/// The granted paths, opened.
 #[derive(Debug, Default)]
 pub(crate) struct Granted {
     pub(crate) paths: Vec<(Opened, Access)>,

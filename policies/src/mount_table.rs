@@ -16,14 +16,12 @@ pub(crate) struct MountTable {
     mounts: Vec<Mount>,
 }
 
-/// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mount {
     id: u64,
     device: String,
     /// Which directory of the file system is mounted.
     root: PathBuf,
-    /// Where.
     at: PathBuf,
 }
 
@@ -35,7 +33,6 @@ pub(crate) struct Spot {
 }
 
 impl MountTable {
-    /// Reads the kernel's table.
     pub(crate) fn read() -> io::Result<Self> {
         let text = std::fs::read(TABLE)?;
         Ok(Self::parse(&text))

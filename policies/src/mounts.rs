@@ -19,7 +19,6 @@ use crate::user_names::Replaced;
 
 /// Where the new root is mounted before it becomes the root; it exists on every host (hier(7)).
 const STAGE: &str = "/tmp";
-/// Where the processes are shown.
 const PROC: &str = "/proc";
 
 /// A view cannot be had here.
@@ -99,7 +98,6 @@ impl Step {
     }
 }
 
-/// One bound path.
 #[derive(Debug)]
 struct Place {
     opened: Opened,

@@ -142,7 +142,6 @@ impl Opened {
         Self::at(&self.fd, inside, &whole, ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH)
     }
 
-    /// Opens this directory once more.
     pub(crate) fn again(&self) -> Result<Self, PathError> {
         let fd = self.fd.try_clone().map_err(|error| PathError::Open {
             path: self.path.clone(),

@@ -128,7 +128,6 @@ impl Rules {
         Ok(Self { created, abi: number })
     }
 
-    /// Grants an open path.
     pub(crate) fn grant(mut self, opened: &Opened, access: Access) -> Result<Self, RulesetError> {
         let rights = rights(access, opened.kind, self.abi);
         if !rights.is_empty() {

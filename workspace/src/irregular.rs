@@ -71,7 +71,6 @@ pub(crate) fn planted(top: &Path) -> Option<Irregular> {
     }
 }
 
-/// Removes every such thing.
 pub(crate) fn remove_planted(top: &Path) -> Result<(), (PathBuf, std::io::Error)> {
     let removed = every_planted(top, &mut |found| match fs_err::remove_file(&found.path) {
         Ok(()) => ControlFlow::Continue(()),

@@ -36,7 +36,6 @@ pub enum LinkError {
 /// The two ends of one worktree.
 #[derive(Debug)]
 pub(crate) struct Links {
-    /// The working tree.
     pub(crate) tree: PathBuf,
     /// Its metadata, `.git/worktrees/<id>`.
     pub(crate) metadata: PathBuf,

@@ -122,7 +122,6 @@ pub(crate) fn is_empty(held: &OwnedFd) -> std::io::Result<bool> {
     Ok(true)
 }
 
-/// One removal in progress.
 struct Sweep {
     top: OwnedFd,
     path: PathBuf,

@@ -222,7 +222,6 @@ pub(crate) fn show_own_processes() -> Result<(), MountError> {
     mount_proc()
 }
 
-/// Makes a mount read-only.
 pub(crate) fn seal(path: &Path) -> Result<(), MountError> {
     let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
     let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;

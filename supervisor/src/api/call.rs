@@ -111,7 +111,6 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The entry of a verb.
     pub(crate) fn of<V: Verb>() -> Self {
         Entry { name: V::NAME, audience: V::AUDIENCE, effect: V::EFFECT, request: || schema_for!(V) }
     }
@@ -124,7 +123,6 @@ pub(crate) struct Parcel {
     pub(crate) path: String,
     /// The type of the body.
     pub(crate) content_type: &'static str,
-    /// The body.
     pub(crate) body: Bytes,
 }
 

@@ -113,7 +113,6 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// A caller that is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// Who it is.
     pub(super) who: Who,
     /// The board of a worker's run, the only one that it has. An operator names one with each request.
     pub(super) board: Option<Arc<BoardHandle>>,
@@ -137,7 +136,6 @@ pub(super) enum Who {
     Live(Actor),
     /// The worker of a run that has ended: it gets the replies that it was given before, and nothing else.
     Ended {
-        /// The run.
         run: RunId,
         /// The tenant that it counts for still.
         tenant: Option<Tenant>,

@@ -32,7 +32,6 @@ pub(crate) struct Shared {
 pub(crate) struct Surface {
     /// The paths.
     pub(crate) routes: Routes,
-    /// The verbs.
     pub(crate) verbs: Vec<Entry>,
 }
 

@@ -85,7 +85,6 @@ macro_rules! of_the_command_line {
             &[$(($group, [$(stringify!($command),)* $(stringify!($verb),)*].len()),)*];
 
         impl Word {
-            /// Runs the command.
             pub(super) async fn run(self, line: &CommandLine) -> Result<u8, Failure> {
                 match self {
                     $($(Word::$command(arguments) => $run(line, *arguments).await,)*

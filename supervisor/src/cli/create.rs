@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::verbs::Create;
 
-/// Creates a task.
 pub(super) async fn run(client: &Client, mut create: Create, output: Output) -> Result<u8, Failure> {
     if !create.quiet {
         return super::call(client, create, output).await;

@@ -84,7 +84,6 @@ async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<(), Failure>
     }
 }
 
-/// The last event there is.
 async fn newest(client: &Client) -> Result<EventId, Failure> {
     let newest = Events { since: EventId(i64::MAX), limit: 1, ..Events::default() };
     Ok(client.call(&newest).await?.last_event)

@@ -80,7 +80,6 @@ struct CommandLine {
 }
 
 impl CommandLine {
-    /// The root that is meant.
     fn root(&self) -> Result<Root, Failure> {
         self.global.root.clone().resolve(|name| environment::variable(name).map(Into::into))
     }

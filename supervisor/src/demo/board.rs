@@ -31,12 +31,10 @@ impl Board {
         Board { client: Client::new(root.clone(), BoardName::default(), None), cursor: EventId(0) }
     }
 
-    /// The client.
     pub(super) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Calls a verb.
     pub(super) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
         self.client.call(verb).await
     }
@@ -47,7 +45,6 @@ impl Board {
         Ok(self.call(&create).await?.task.id)
     }
 
-    /// A task with its runs.
     pub(super) async fn show(&self, id: &TaskId) -> Result<<Show as Verb>::Reply, Failure> {
         self.call(&Show { task_id: Some(id.clone()), ..Show::default() }).await
     }
@@ -80,7 +77,6 @@ impl Board {
     }
 }
 
-/// The task with an id.
 pub(super) fn find<'a>(tasks: &'a [Task], id: &TaskId) -> Option<&'a Task> {
     tasks.iter().find(|task| task.id == *id)
 }

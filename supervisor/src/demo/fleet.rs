@@ -22,7 +22,6 @@ const PART: Part = Part::Fleet;
 /// The limit of the one that never ends.
 const LIMIT: &str = "2s";
 
-/// One tenant with its task.
 #[derive(Debug)]
 struct Member {
     place: TenantPlace,
@@ -47,7 +46,6 @@ pub(super) struct Fleet {
     pub(super) overruns: TaskId,
 }
 
-/// Plays the story.
 pub(super) async fn play(
     board: &mut Board,
     root: &Root,

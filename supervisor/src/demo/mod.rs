@@ -64,7 +64,6 @@ const WHOLE: Part = Part::Afterwards;
 /// The root, in the directory of the demo.
 const ROOT: &str = "root";
 
-/// Runs the demo.
 pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let progress = Progress::new(output);
     let mut interrupt = Interrupt::listen()?;
@@ -151,7 +150,6 @@ struct Played {
     after_clone: Option<workspace::repository::Standing>,
 }
 
-/// Where the stories are played.
 struct Scene<'a> {
     root: &'a Root,
     source: &'a Source,

@@ -23,7 +23,6 @@ const FINDINGS: [(&str, &str, &str); 3] = [
 /// The tasks of the story, for those who look further.
 #[derive(Debug)]
 pub(super) struct Pipeline {
-    /// The last one.
     pub(super) last: TaskId,
     /// Those that worked in worktrees of the clone.
     pub(super) worktrees: Vec<TaskId>,
@@ -33,7 +32,6 @@ pub(super) struct Pipeline {
 
 type Shown = <Show as Verb>::Reply;
 
-/// Plays the story.
 pub(super) async fn play(
     board: &mut Board,
     clone: &Clone,

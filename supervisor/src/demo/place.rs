@@ -37,7 +37,6 @@ impl Place {
         Ok(Place { dir })
     }
 
-    /// The directory.
     pub(super) fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -48,7 +47,6 @@ impl Place {
         self.dir.close().map_err(|e| Failure::file("remove", &path, &e))
     }
 
-    /// Leaves it where it is.
     pub(super) fn leave(self) -> PathBuf {
         self.dir.keep()
     }
@@ -96,7 +94,6 @@ impl Owners {
         self.first.map(|first| (first, ALLOCATED))
     }
 
-    /// The owner of the clone.
     pub(super) fn of_clone(self) -> Option<Identity> {
         self.of_tenant(0)
     }

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::terminal::{complain, print};
 
-/// What is tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// To read a file.
@@ -26,7 +25,6 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// The path that is opened.
     pub(super) fn path(&self) -> PathBuf {
         match self {
             Target::File(path) => path.clone(),
@@ -62,7 +60,6 @@ impl FromStr for Target {
     }
 }
 
-/// What came of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Attempt {
     /// What was tried, as [`Target`] writes it.
@@ -121,7 +118,6 @@ fn read_memory(pid: i32) -> io::Result<usize> {
     memory.read_at(&mut [0_u8; 64], start)
 }
 
-/// Runs a probe.
 pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let verb = arguments.next().unwrap_or_default();
     let done = match verb.to_str() {

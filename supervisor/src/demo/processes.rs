@@ -8,9 +8,7 @@ use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 /// A process, told apart from any later one with its pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Its pid.
     pub(super) pid: i32,
-    /// Its session.
     pub(super) session: i32,
     start_ticks: u64,
 }
@@ -34,12 +32,9 @@ impl Seen {
     }
 }
 
-/// A look at all processes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Census {
-    /// How many were looked at.
     pub(super) checked: usize,
-    /// Those that were looked for.
     pub(super) found: Vec<Seen>,
 }
 

@@ -54,7 +54,6 @@ impl Progress {
         }
     }
 
-    /// Says what has happened.
     pub(super) fn done(&self, text: &str) {
         let line = format!("{:5.1} s  {text}", self.elapsed().as_secs_f64());
         match &self.form {
@@ -64,7 +63,6 @@ impl Progress {
         }
     }
 
-    /// Clears the live line.
     pub(super) fn finish(&self) {
         if let Form::Live(bar) = &self.form {
             bar.finish_and_clear();

@@ -8,13 +8,10 @@ use serde::Serialize;
 use super::place;
 use super::repository::Clone;
 
-/// A part of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Part {
-    /// The first story.
     Pipeline,
-    /// The second story.
     Fleet,
     /// What one of the fleet tried.
     Theft,
@@ -25,24 +22,18 @@ pub(super) enum Part {
 /// A command to go on with.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Further {
-    /// The command.
     pub(super) command: String,
     /// What it is good for.
     pub(super) why: &'static str,
 }
 
-/// One expectation.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Check {
     /// The part of the demo that it belongs to.
     pub(super) part: Part,
-    /// What was to come true.
     pub(super) name: String,
-    /// What was expected.
     pub(super) expected: String,
-    /// What was seen.
     pub(super) seen: String,
-    /// Whether it came true.
     pub(super) ok: bool,
     /// Whether this host cannot show it; then it counts neither way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -52,24 +43,18 @@ pub(super) struct Check {
 /// Something that was tried and must be refused.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Denial {
-    /// What was tried.
     pub(super) what: &'static str,
-    /// The path that was opened.
     pub(super) path: PathBuf,
     /// What came of it outside the sandbox.
     pub(super) outside: String,
-    /// What came of it inside.
     pub(super) inside: String,
     /// Why, in a few words.
     pub(super) why: &'static str,
 }
 
-/// How long a part took.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Took {
-    /// The part.
     pub(super) part: &'static str,
-    /// The time, in seconds.
     pub(super) seconds: f64,
 }
 
@@ -90,19 +75,14 @@ pub(super) struct Report {
     pub(super) repository: Option<Clone>,
     /// What the sandbox enforced, in a line.
     pub(super) sandbox: String,
-    /// The checks.
     pub(super) checks: Vec<Check>,
-    /// What the kernel refused.
     pub(super) denials: Vec<Denial>,
     /// How many processes were looked at in the search for survivors.
     pub(super) processes_checked: usize,
-    /// How many were left.
     pub(super) survivors: usize,
-    /// How long each part took.
     pub(super) times: Vec<Took>,
     /// The root, where it was kept.
     pub(super) root: Option<PathBuf>,
-    /// Commands that show more.
     pub(super) further: Vec<Further>,
 }
 
@@ -156,12 +136,9 @@ impl Report {
     }
 }
 
-/// Whether an expectation came true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It did.
     Ok,
-    /// It did not.
     Failed,
     /// This host cannot show it.
     Skipped,

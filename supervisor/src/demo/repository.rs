@@ -14,12 +14,10 @@ use crate::daemon;
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// Where the clone comes from.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     /// A repository that is left as it is.
     Repository {
-        /// The repository.
         path: PathBuf,
         /// Where it stood before.
         before: Standing,
@@ -28,10 +26,8 @@ pub(super) enum Source {
     Sample(String),
 }
 
-/// The clone.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Clone {
-    /// The directory.
     pub(super) path: PathBuf,
     /// The repository it was made from; none where it is a sample.
     pub(super) source: Option<PathBuf>,
@@ -90,7 +86,6 @@ fn around(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().find(|dir| is_one(dir)).map(Path::to_owned)
 }
 
-/// Reads where a repository stands.
 pub(super) fn standing(path: &Path) -> Result<Standing, Failure> {
     let job = Job::ExamineRepository { path: path.to_owned() };
     match work(place::owner_for_root(path)?, vec!["/".into()], Vec::new(), job)? {

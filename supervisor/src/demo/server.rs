@@ -28,11 +28,9 @@ grace = \"1s\"
 verdict_grace = \"5s\"
 ";
 
-/// A running daemon.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
-    /// Its pid.
     pub(super) pid: i32,
 }
 

@@ -15,7 +15,6 @@ impl Part {
 }
 
 impl Report {
-    /// Shows it to a person.
     pub(super) fn show(&self, screen: &mut Screen) {
         if let Some(signal) = &self.interrupted {
             self.show_interrupted(signal, screen);

@@ -9,7 +9,6 @@ use kernel::Tenant;
 use super::place::{self, Owners};
 use crate::failure::Failure;
 
-/// How many tenants there are.
 pub(super) const COUNT: u32 = 50;
 
 const GATE: &str = include_str!("scripts/gate.sh");
@@ -34,16 +33,12 @@ pub(super) enum Role {
     Steals,
 }
 
-/// One tenant.
 #[derive(Debug)]
 pub(super) struct TenantPlace {
-    /// Its number, from 1.
     pub(super) number: u32,
-    /// Its name.
     pub(super) name: Tenant,
     /// What becomes of its worker.
     pub(super) role: Role,
-    /// Its directory.
     pub(super) dir: PathBuf,
     /// Both ends of the gate: it can be opened before anybody waits, and closes with this process.
     gate: File,
@@ -88,7 +83,6 @@ impl TenantPlace {
         }
     }
 
-    /// The title of its task.
     pub(super) fn title(&self) -> String {
         let what = match self.role {
             Role::Works => "add up the ledger",

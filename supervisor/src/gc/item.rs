@@ -15,7 +15,6 @@ pub(crate) enum Deed {
     Remove,
 }
 
-/// What becomes of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// There is nothing.
@@ -32,9 +31,7 @@ pub(crate) enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// A scratch workspace.
     Workspace,
-    /// A git worktree.
     Worktree,
     /// The log of a run, or all logs of a task that is gone.
     Log,
@@ -46,7 +43,6 @@ pub(crate) enum Kind {
     Attachment,
     /// Stored replies to requests that nobody repeats any more.
     Replies,
-    /// Events, folded into a snapshot.
     Events,
 }
 
@@ -74,16 +70,12 @@ impl Kind {
 /// One thing that goes, or that stays for a reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Item {
-    /// What it is.
     pub(crate) kind: Kind,
     /// Where it is; for rows of the board, what they are.
     pub(crate) path: String,
-    /// The task it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<TaskId>,
-    /// Bytes that it has.
     pub(crate) bytes: u64,
-    /// How many files, or rows.
     pub(crate) entries: u64,
     /// Why it stays; none for what goes.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -22,7 +22,6 @@ pub(super) fn directory(path: &Path) -> Result<Metadata, Fate> {
     }
 }
 
-/// The user of this process.
 pub(super) fn own_uid() -> u32 {
     nix::unistd::geteuid().as_raw()
 }

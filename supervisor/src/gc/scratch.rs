@@ -45,14 +45,10 @@ impl Owner {
     }
 }
 
-/// One scratch workspace.
 #[derive(Debug)]
 pub(crate) struct Scratch<'a> {
-    /// The root.
     pub(crate) root: &'a Root,
-    /// The board.
     pub(crate) board: &'a BoardName,
-    /// The task.
     pub(crate) task: &'a TaskId,
     /// Whose it should be.
     pub(crate) owner: Owner,

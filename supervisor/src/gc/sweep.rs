@@ -21,7 +21,6 @@ const REPLIES: u32 = 1000;
 /// So many tasks are read at once.
 const TASKS: u32 = 100;
 
-/// From when on things stay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ages {
     /// Logs of runs that ended before it go.
@@ -32,7 +31,6 @@ pub(crate) struct Ages {
     pub(crate) events: Option<Timestamp>,
 }
 
-/// Where a sweep goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cursor {
     stage: usize,
@@ -69,7 +67,6 @@ const STAGES: [Kind; 8] = [
     Kind::Events,
 ];
 
-/// A piece of a sweep.
 #[derive(Debug)]
 pub(crate) struct Part {
     /// What goes, and what stays for a reason.
@@ -78,18 +75,13 @@ pub(crate) struct Part {
     pub(crate) next: Option<Cursor>,
 }
 
-/// A sweep over one board.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    /// The service.
     pub(crate) service: Arc<Service>,
-    /// The board.
     pub(crate) board: Arc<BoardHandle>,
-    /// Whether anything is changed.
     pub(crate) deed: Deed,
     /// How old things have to be.
     pub(crate) ages: Ages,
-    /// When to stop and tell.
     pub(crate) until: Instant,
 }
 

@@ -23,7 +23,6 @@ const PIECE: usize = 256 << 10;
 /// So much of a file is read at a time.
 const READ: usize = 64 << 10;
 
-/// Adds the resources.
 pub(super) fn mount(router: Routes) -> Routes {
     router
         .route("/api/v1/tasks/{id}/attachments", get(list).post(upload))

@@ -14,7 +14,6 @@ use crate::api::{Ask, Audience, Effect, Given, Id, Routes, written};
 use crate::failure::Failure;
 use crate::verbs;
 
-/// Adds the resources.
 pub(super) fn mount(router: Routes) -> Routes {
     router
         .route("/api/v1/board", get(board))
@@ -101,7 +100,6 @@ async fn create(ask: Ask, Given(create): Given<verbs::Create>) -> Reply {
     written(status, created).await
 }
 
-/// The parameters of one task.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TaskQuery {

@@ -134,7 +134,6 @@ impl Place {
     }
 }
 
-/// One run's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunDir {
     path: PathBuf,
@@ -179,12 +178,10 @@ impl RunDir {
         removed.map_err(|source| RunDirError::Remove { path: self.path, source })
     }
 
-    /// Returns where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the whole spec.
     pub(crate) fn spec(&self) -> Result<RunSpec, RunDirError> {
         self.read_present(SPEC)
     }

@@ -15,7 +15,6 @@ const ERROR_BYTES: usize = 2048;
 /// A step on the way to the command that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FailedStart {
-    /// The step.
     pub(crate) step: Step,
     /// What went wrong, with its causes.
     pub(crate) error: String,
@@ -41,25 +40,18 @@ pub(crate) enum Step {
     Namespace,
     /// Writing who the shim is.
     Pid,
-    /// Leasing the workspace.
     Lease,
-    /// Opening the log.
     Log,
     /// Making the timer of the deadline.
     Timer,
-    /// Starting `confine`.
     Spawn,
     /// The start of `confine`, or its end without a word.
     Confine,
-    /// Checking the policy.
     Plan,
-    /// Applying the policy.
     Apply,
-    /// Entering the workspace.
     Cwd,
     /// Reporting what is enforced.
     Report,
-    /// Executing the command.
     Exec,
     /// A step that another release has.
     #[serde(other)]

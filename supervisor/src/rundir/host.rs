@@ -16,7 +16,6 @@ const PIDFS_MAGIC: i64 = 0x5049_4446;
 /// A process as others can recognise it: by its id alone it would be mistaken for a later one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessIdentity {
-    /// The process id.
     pub(crate) pid: i32,
     /// The start time, in clock ticks since boot.
     pub(crate) start_ticks: u64,
@@ -44,7 +43,6 @@ pub(crate) fn identity_of(pid: i32) -> io::Result<ProcessIdentity> {
     Ok(ProcessIdentity { pid, start_ticks, pidfs_inode: Pid::from_raw(pid).and_then(pidfs_inode) })
 }
 
-/// Describes the calling process.
 pub(crate) fn own_identity() -> io::Result<ProcessIdentity> {
     identity_of(getpid().as_raw_nonzero().get())
 }

@@ -7,7 +7,6 @@ use super::{FailedStart, ProcessIdentity};
 /// `pid`: the run has begun, and this process is its shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PidRecord {
-    /// The version of this record.
     pub(crate) version: u32,
     /// The boot in which the numbers below mean anything.
     pub(crate) boot_id: String,
@@ -15,7 +14,6 @@ pub(crate) struct PidRecord {
     pub(crate) board: String,
     /// The nonce of the claim.
     pub(crate) nonce: String,
-    /// The shim.
     #[serde(flatten)]
     pub(crate) shim: ProcessIdentity,
     /// The first process of the run's pid namespace, where it has one: when it is gone, so is the run.
@@ -26,9 +24,7 @@ pub(crate) struct PidRecord {
 /// `started`: the policy was applied and the command exec'ed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StartedRecord {
-    /// The version of this record.
     pub(crate) version: u32,
-    /// The worker's process id.
     pub(crate) pid: i32,
     /// The worker's start time, in clock ticks since boot.
     pub(crate) start_ticks: u64,
@@ -57,9 +53,7 @@ pub(crate) enum StopReason {
 /// `stop`: how a run is to be ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StopRequest {
-    /// The version of this record.
     pub(crate) version: u32,
-    /// Why.
     pub(crate) reason: StopReason,
     /// How long the worker may still end by itself before it gets TERM, in milliseconds.
     pub(crate) quiet_ms: u64,
@@ -76,10 +70,7 @@ pub(crate) enum Cause {
     /// The shim ended it at its deadline.
     Deadline,
     /// The shim ended it on request.
-    Stopped {
-        /// Why the daemon asked.
-        reason: StopReason,
-    },
+    Stopped { reason: StopReason },
     /// The command was never exec'ed.
     SpawnFailed(FailedStart),
 }
@@ -98,7 +89,6 @@ pub(crate) struct Usage {
 /// `exit`: how the run ended. It is there only when nothing of the run is left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExitRecord {
-    /// The version of this record.
     pub(crate) version: u32,
     /// How the run came to its end.
     pub(crate) cause: Cause,
@@ -134,9 +124,7 @@ pub(crate) struct ExitRecord {
 /// A process that outlives SIGKILL, mostly in an uninterruptible wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Straggler {
-    /// Its process id.
     pub(crate) pid: i32,
-    /// Its command name.
     pub(crate) name: String,
     /// Its state as `/proc/<pid>/stat` has it: `D`, `R`, …
     pub(crate) state: char,
@@ -145,10 +133,8 @@ pub(crate) struct Straggler {
 /// `unkillable`: what the shim still waits for; the run's claim stays as long as it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnkillableRecord {
-    /// The version of this record.
     pub(crate) version: u32,
     /// When it was last looked at, in microseconds of `CLOCK_BOOTTIME`.
     pub(crate) at_us: u64,
-    /// The processes that are left.
     pub(crate) processes: Vec<Straggler>,
 }

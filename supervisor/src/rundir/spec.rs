@@ -19,13 +19,10 @@ pub(crate) enum Stdin {
 /// One run, complete: `spec.json` in its run directory.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct RunSpec {
-    /// The version of this record.
     pub(crate) version: u32,
     /// The board's UUID.
     pub(crate) board: String,
-    /// The board's name.
     pub(crate) board_name: String,
-    /// The task's id.
     pub(crate) task: String,
     /// The run's number on its board.
     pub(crate) run: i64,
@@ -33,11 +30,9 @@ pub(crate) struct RunSpec {
     pub(crate) nonce: String,
     /// The command; a first word without a slash is looked up in the `PATH` of `env`.
     pub(crate) argv: Vec<String>,
-    /// The worker's whole environment.
     pub(crate) env: BTreeMap<String, String>,
     /// The directory in which the command starts.
     pub(crate) cwd: PathBuf,
-    /// The worker's standard input.
     pub(crate) stdin: Stdin,
     /// The file that collects the worker's output.
     pub(crate) log: PathBuf,
@@ -70,7 +65,6 @@ pub(crate) struct LeaseSpec {
     pub(crate) dir: PathBuf,
     /// The workspace, for messages.
     pub(crate) workspace: PathBuf,
-    /// The workspace's device and inode.
     pub(crate) place: workspace::Place,
     /// Who holds it, for messages.
     pub(crate) holder: workspace::LeaseHolder,
@@ -96,7 +90,6 @@ impl fmt::Debug for RunSpec {
 /// a recorded failure of `confine` instead of a shim that cannot start.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ShimSpec {
-    /// The version of the record.
     pub(crate) version: u32,
     /// The board's UUID.
     pub(crate) board: String,
@@ -104,7 +97,6 @@ pub(crate) struct ShimSpec {
     pub(crate) run: i64,
     /// The nonce of the claim that this run belongs to.
     pub(crate) nonce: String,
-    /// The worker's standard input.
     pub(crate) stdin: Stdin,
     /// The file that collects the worker's output.
     pub(crate) log: PathBuf,
@@ -116,7 +108,6 @@ pub(crate) struct ShimSpec {
     pub(crate) grace_ms: u64,
     /// Whose ids the worker gets.
     pub(crate) surroundings: ShimSurroundings,
-    /// The run's cgroup directory.
     pub(crate) cgroup: Option<PathBuf>,
     /// The daemon's datagram socket.
     pub(crate) poke: PathBuf,

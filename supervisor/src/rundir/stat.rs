@@ -7,7 +7,6 @@ use std::path::Path;
 /// The fields of one `stat` line that matter here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
-    /// The command name.
     pub(crate) name: String,
     /// The state: `R`, `S`, `D`, `T`, `Z`, …
     pub(crate) state: char,

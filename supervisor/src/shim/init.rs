@@ -36,7 +36,6 @@ pub(super) enum InitError {
 /// The first process of the namespace that the caller's next children are born in. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Init {
-    /// Who it is.
     pub(super) identity: ProcessIdentity,
     _life: Option<ChildStdin>,
 }
@@ -62,7 +61,6 @@ impl Init {
         Ok(Self { identity, _life: life })
     }
 
-    /// Its process id.
     pub(super) fn pid(&self) -> Option<Pid> {
         Pid::from_raw(self.identity.pid)
     }

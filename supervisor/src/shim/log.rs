@@ -13,7 +13,6 @@ use std::path::Path;
 const SMALLEST_SPLIT: u64 = 1024;
 const CHUNK: usize = 16 * 1024;
 
-/// An open log.
 #[derive(Debug)]
 pub(super) struct CappedLog {
     file: File,

@@ -31,7 +31,6 @@ pub(crate) enum Word {
 pub(super) enum Start {
     /// The command was exec'ed.
     Executed(Box<policies::Report>),
-    /// A step failed.
     Failed(FailedStart),
     /// `confine` has begun, and ended without another word.
     Silent,

@@ -141,7 +141,6 @@ impl Tree {
         self.cgroup_value("memory.events", "oom_kill")
     }
 
-    /// Describes what is still alive.
     pub(super) fn stragglers(&self) -> Vec<Straggler> {
         self.members()
             .into_iter()
@@ -234,7 +233,6 @@ impl Children {
     }
 }
 
-/// Enters a cgroup.
 pub(super) fn join_cgroup(directory: &Path) -> io::Result<()> {
     fs::write(directory.join("cgroup.procs"), "0")
 }

@@ -45,11 +45,8 @@ pub(super) struct Worker {
     pub(super) pid: i32,
     /// Its start time, in clock ticks since boot.
     pub(super) start_ticks: u64,
-    /// Its standard output.
     pub(super) stdout: ChildStdout,
-    /// Its standard error.
     pub(super) stderr: ChildStderr,
-    /// What `confine` reports.
     pub(super) report: PipeReader,
 }
 

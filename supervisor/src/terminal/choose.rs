@@ -7,12 +7,10 @@ use kernel::Question;
 
 use super::printable;
 
-/// What a key means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The mark stands there.
     At(usize),
-    /// This one.
     Take(usize),
     /// None of them.
     Leave,

@@ -24,7 +24,6 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A cell in an ink.
     pub(crate) fn inked(ink: Ink, text: impl Into<String>) -> Self {
         Cell { ink: Some(ink), ..Cell::from(text.into()) }
     }

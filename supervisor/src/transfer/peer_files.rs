@@ -12,7 +12,6 @@ use kernel::{AttachmentId, Blobs, NewAttachment, PeerBoard, PeerFile, Published}
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-/// What was stored.
 pub(super) type Stored = BTreeMap<AttachmentId, NewAttachment>;
 
 /// Stores the files of a board, while the caller keeps sweeps away. Returns those, and what was not taken, in words.

@@ -38,10 +38,8 @@ pub(crate) struct Answer {
 /// The reply: the answer in words, and the task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Answered {
-    /// The task.
     #[serde(flatten)]
     pub(crate) task: Task,
-    /// The answer.
     pub(crate) answer: String,
 }
 

@@ -35,14 +35,11 @@ pub(crate) struct Assignees {
     pub(crate) cursor: Option<String>,
 }
 
-/// One name.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AssigneeLine {
-    /// The name.
     pub(crate) name: String,
     /// Whether a lane or profile of this name exists here.
     pub(crate) on_disk: bool,
-    /// Its tasks by status.
     pub(crate) counts: BTreeMap<String, i64>,
 }
 

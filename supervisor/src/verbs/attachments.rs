@@ -28,7 +28,6 @@ pub(crate) struct Attachments {
 /// A file of a task, and where the caller finds it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// The file.
     #[serde(flatten)]
     pub(crate) file: Attachment,
     /// Where it is; none where the caller has no way to it but the API.
@@ -36,12 +35,10 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// A file with its place.
     pub(super) fn of(file: Attachment, place: &kernel::PlaceOf<'_>) -> Self {
         Kept { stored_path: place(&file), file }
     }
 
-    /// Files with their places.
     pub(super) fn all(files: Vec<Attachment>, place: &kernel::PlaceOf<'_>) -> Vec<Self> {
         files.into_iter().map(|file| Kept::of(file, place)).collect()
     }
@@ -83,7 +80,6 @@ impl Command for Attachments {
     }
 }
 
-/// The table of files.
 pub(super) fn table(files: &[Kept], screen: &mut Screen) {
     let rows = files.iter().map(|kept| {
         let file = &kept.file;

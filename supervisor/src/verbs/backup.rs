@@ -42,11 +42,8 @@ pub(crate) struct Backup {
 /// The backup that is there now.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BackedUp {
-    /// The board.
     pub(crate) board: kernel::BoardName,
-    /// The file.
     pub(crate) file: PathBuf,
-    /// Its length in bytes.
     pub(crate) bytes: u64,
     /// How many attached files are in it.
     pub(crate) files: u64,

@@ -7,12 +7,9 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen};
 
-/// What became of one task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct One {
-    /// The task.
     pub(crate) id: TaskId,
-    /// Whether it was done.
     pub(crate) ok: bool,
     /// Its status now, where it was done.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -20,19 +17,15 @@ pub(crate) struct One {
     /// What else the reader should know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
-    /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
-    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-    /// The class of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<Code>,
 }
 
 impl One {
-    /// Shows it on a line.
     pub(crate) fn show(&self, verb: &str, screen: &mut Screen) {
         if let Some(error) = &self.error {
             let label = screen.paint(Ink::Red, "failed:");
@@ -51,7 +44,6 @@ impl One {
 /// The status that a task has now, with what its reader should know; or why nothing was done.
 pub(crate) type Attempt = Result<(kernel::Status, Option<String>), kernel::Error>;
 
-/// What became of all.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Bulk {
     /// One entry per task, in the order given.
@@ -100,7 +92,6 @@ impl Bulk {
         Ok(Bulk { results: collected })
     }
 
-    /// Shows one line per task.
     pub(crate) fn show(&self, verb: &str, screen: &mut Screen) {
         for one in &self.results {
             one.show(verb, screen);

@@ -44,12 +44,9 @@ fn lease() -> Span {
     LEASE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
 }
 
-/// The claim.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Claimed {
-    /// The task.
     pub(crate) task: Task,
-    /// The run that was opened.
     pub(crate) run: Run,
 }
 

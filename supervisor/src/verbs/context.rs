@@ -26,11 +26,8 @@ pub(crate) struct Context {
 /// The text, and what did not fit.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Contextual {
-    /// The task.
     pub(crate) task_id: TaskId,
-    /// The text.
     pub(crate) text: String,
-    /// What was left out.
     pub(crate) omitted: Vec<String>,
 }
 

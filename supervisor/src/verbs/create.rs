@@ -138,7 +138,6 @@ pub(crate) struct Create {
 /// The reply: the task, and what its creator should know.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Created {
-    /// The task.
     #[serde(flatten)]
     pub(crate) task: Task,
     /// Whether the idempotency key named a task that was there already.

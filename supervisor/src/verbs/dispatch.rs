@@ -40,17 +40,12 @@ pub(crate) struct Dispatch {
 /// A task that was or would be started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Spawned {
-    /// The task.
     pub(crate) task_id: TaskId,
-    /// Its profile.
     pub(crate) assignee: Option<String>,
-    /// Its workspace.
     pub(crate) workspace: String,
     /// The run; none in a dry run.
     pub(crate) run_id: Option<RunId>,
-    /// Where the task stands now.
     pub(crate) status: Option<Status>,
-    /// How the run ended.
     pub(crate) outcome: Option<kernel::Outcome>,
     /// Why the run failed, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,15 +55,12 @@ pub(crate) struct Spawned {
 /// A task that waits for its profile.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Capped {
-    /// The task.
     pub(crate) task_id: TaskId,
-    /// Its profile.
     pub(crate) assignee: String,
     /// How many of the profile's tasks run.
     pub(crate) current: usize,
 }
 
-/// What a pass did.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Dispatched {
     /// How many claims were taken back.
@@ -83,7 +75,6 @@ pub(crate) struct Dispatched {
     /// Tasks with a run that got nowhere.
     #[serde(default)]
     pub(crate) stale: Vec<TaskId>,
-    /// Tasks that were given up.
     #[serde(default)]
     pub(crate) auto_blocked: Vec<TaskId>,
     /// How many tasks became ready.

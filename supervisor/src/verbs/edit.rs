@@ -88,7 +88,6 @@ pub(crate) struct Edit {
 /// The task as it is now, and what the editor should know.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Edited {
-    /// The task.
     #[serde(flatten)]
     pub(crate) task: Task,
     /// What was changed and has no effect.

@@ -54,7 +54,6 @@ fn page() -> u32 {
     1000
 }
 
-/// A page of the log.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct EventPage {
     /// The events, oldest first.
@@ -160,7 +159,6 @@ pub(crate) fn starts_later(horizon: &Horizon) -> String {
     )
 }
 
-/// One event on one line.
 pub(crate) fn line(event: &Event, screen: &mut Screen) {
     let ink = match event.kind.as_str() {
         "completed" => Ink::Green,

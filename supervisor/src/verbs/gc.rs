@@ -57,13 +57,9 @@ fn month() -> u32 {
 /// What went, or would go, and what stays for a reason.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Collected {
-    /// Whether nothing was changed.
     pub(crate) dry_run: bool,
-    /// What went.
     pub(crate) removed: Vec<Item>,
-    /// What stays.
     pub(crate) kept: Vec<Item>,
-    /// Bytes of what went.
     pub(crate) freed_bytes: u64,
     /// What to pass as `cursor` to go on; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]

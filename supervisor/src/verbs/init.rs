@@ -21,13 +21,9 @@ pub(crate) struct Init {}
 /// The board that is there now.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Initialised {
-    /// Its name.
     pub(crate) board: kernel::BoardName,
-    /// Its identity.
     pub(crate) board_id: kernel::BoardId,
-    /// Its file.
     pub(crate) path: std::path::PathBuf,
-    /// Whether a daemon serves it.
     pub(crate) daemon: bool,
 }
 

@@ -46,11 +46,8 @@ pub(crate) struct Unlink {
 /// The child as it stands now.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Linked {
-    /// The parent.
     pub(crate) parent_id: TaskId,
-    /// The child.
     pub(crate) child_id: TaskId,
-    /// The child's status now.
     pub(crate) status: kernel::Status,
     /// The run of the child that was taken back for it.
     #[serde(default)]

@@ -76,12 +76,10 @@ pub(crate) struct List {
 pub(crate) enum Listed {
     /// As scripts of the established board expect them.
     Tasks(Vec<Task>),
-    /// A page.
     Page(Page),
 }
 
 impl Listed {
-    /// The tasks.
     pub(crate) fn into_tasks(self) -> Vec<Task> {
         match self {
             Listed::Tasks(tasks) | Listed::Page(Page { tasks, .. }) => tasks,
@@ -183,7 +181,6 @@ impl Command for List {
     }
 }
 
-/// The tasks, a line each.
 fn show_plain(tasks: &[Task], screen: &mut Screen) {
     let rows = tasks.iter().map(|task| {
         [
@@ -227,7 +224,6 @@ fn show_why(tasks: &[Task], screen: &mut Screen) {
     screen.list_with_details(["ID", "STATUS", "ASSIGNEE", "TITLE"], rows.collect());
 }
 
-/// The colour of a status.
 pub(super) fn ink(status: Status) -> Ink {
     match status {
         Status::Done => Ink::Green,

@@ -49,11 +49,9 @@ pub(crate) struct Log {
 /// A piece of a run's log.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Logged {
-    /// The task.
     pub(crate) task_id: TaskId,
     /// The run; none where the task has not been run yet.
     pub(crate) run_id: Option<RunId>,
-    /// The file.
     pub(crate) path: Option<String>,
     /// Where this piece starts, in bytes.
     pub(crate) offset: u64,

@@ -10,7 +10,6 @@ use crate::terminal::Screen;
 /// A verb with pages. Where no page is asked for, its reply is the rows alone, as scripts of the established board expect
 /// them, but for more rows than a page has: then it is the first page.
 pub(crate) trait Pages: Command {
-    /// A row.
     type Row;
 
     /// Whether the caller wants to know where the next page starts.
@@ -25,7 +24,6 @@ pub(crate) trait Pages: Command {
     /// The rows of a reply, and the cursor of the next page.
     fn split(reply: Self::Reply) -> (Vec<Self::Row>, Option<String>);
 
-    /// A page.
     fn joined(rows: Vec<Self::Row>, next: Option<String>) -> Self::Reply;
 
     /// Rows alone.

@@ -41,7 +41,6 @@ pub(crate) struct Promote {
     pub(crate) dry_run: bool,
 }
 
-/// What became of one task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Promotion {
     task_id: TaskId,
@@ -52,14 +51,10 @@ pub(crate) struct Promotion {
     /// Its status now, or as it would be.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<kernel::Status>,
-    /// The reason that was given.
     reason: Option<String>,
-    /// Why not.
     error: Option<String>,
-    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
-    /// The class of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<Code>,
 }

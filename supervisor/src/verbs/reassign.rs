@@ -32,14 +32,10 @@ pub(crate) struct Reassign {
     pub(crate) reason: Option<String>,
 }
 
-/// What became of it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Reassigned {
-    /// The task.
     pub(crate) task_id: TaskId,
-    /// Who has it now.
     pub(crate) assignee: Option<kernel::Profile>,
-    /// Its status now.
     pub(crate) status: kernel::Status,
     /// What is still to come.
     pub(crate) note: Option<String>,

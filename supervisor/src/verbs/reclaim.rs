@@ -29,14 +29,10 @@ pub(crate) struct Reclaim {
     pub(crate) reason: Option<String>,
 }
 
-/// What became of it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Reclaimed {
-    /// The task.
     pub(crate) task_id: TaskId,
-    /// Its status now.
     pub(crate) status: kernel::Status,
-    /// What is still to come.
     pub(crate) note: Option<String>,
 }
 

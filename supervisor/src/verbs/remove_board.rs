@@ -31,14 +31,11 @@ pub(crate) struct RemoveBoard {
     pub(crate) delete: bool,
 }
 
-/// A board that is gone.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Removed {
-    /// The board.
     pub(crate) slug: BoardName,
     /// Whether nothing of it is kept.
     pub(crate) deleted: bool,
-    /// Where it is kept.
     pub(crate) kept: Option<PathBuf>,
 }
 

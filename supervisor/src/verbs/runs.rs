@@ -53,7 +53,6 @@ pub(crate) struct Runs {
 pub(crate) enum History {
     /// As scripts of the established board expect them.
     Runs(Vec<Run>),
-    /// A page.
     Page {
         /// The runs, oldest first.
         runs: Vec<Run>,
@@ -63,7 +62,6 @@ pub(crate) enum History {
 }
 
 impl History {
-    /// The runs.
     pub(crate) fn into_runs(self) -> Vec<Run> {
         match self {
             History::Runs(runs) | History::Page { runs, .. } => runs,

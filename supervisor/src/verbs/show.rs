@@ -14,7 +14,6 @@ use crate::invocation::Invocation;
 use crate::moment;
 use crate::terminal::{Ink, Screen, printable, printable_lines};
 
-/// How many events `show` carries.
 const EVENTS: u32 = 50;
 
 /// Show a task, its runs, files and comments, and why it waits
@@ -44,9 +43,7 @@ pub(crate) struct Show {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum More {
-    /// Parents.
     Parents,
-    /// Children.
     Children,
     /// Older comments.
     Comments,
@@ -59,15 +56,12 @@ pub(crate) enum More {
 /// A task with all that belongs to it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Shown {
-    /// The task.
     pub(crate) task: Task,
     /// Why it is not running, as far as it is not.
     pub(crate) why: Option<Waiting>,
     /// The summary of its last run that had one.
     pub(crate) latest_summary: Option<String>,
-    /// What it depends on.
     pub(crate) parents: Vec<TaskId>,
-    /// What depends on it.
     pub(crate) children: Vec<TaskId>,
     /// The latest of the thread, oldest first.
     pub(crate) comments: Vec<Comment>,
@@ -77,7 +71,6 @@ pub(crate) struct Shown {
     pub(crate) events: Vec<Event>,
     /// The latest attempts, oldest first.
     pub(crate) runs: Vec<Run>,
-    /// What there is more of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) more: Vec<More>,
 }

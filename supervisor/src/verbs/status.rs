@@ -46,12 +46,9 @@ pub(crate) struct Status {
     pub(crate) interval: f64,
 }
 
-/// The daemon at a glance.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DaemonLine {
-    /// Its pid.
     pub(crate) pid: u32,
-    /// Its version.
     pub(crate) version: String,
     /// How long it has run, in seconds.
     pub(crate) uptime_seconds: u64,
@@ -69,21 +66,17 @@ pub(crate) struct DaemonLine {
     pub(crate) commits: u64,
 }
 
-/// A live worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerLine {
-    /// The run.
     #[serde(flatten)]
     pub(crate) run: LiveRun,
     /// How long ago it was claimed, in seconds.
     pub(crate) age_seconds: u64,
     /// Until its deadline, in seconds.
     pub(crate) left_seconds: Option<u64>,
-    /// What its processes use.
     pub(crate) usage: Option<Usage>,
 }
 
-/// Everything that `status` tells.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StatusReport {
     /// The daemon; none where none runs.
@@ -91,7 +84,6 @@ pub(crate) struct StatusReport {
     /// Who holds the root where no daemon answers: one whose socket is gone, or that is starting or ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holder: Option<String>,
-    /// The root that it serves.
     pub(crate) root: std::path::PathBuf,
     /// The board that was asked about.
     pub(crate) board: kernel::BoardName,
@@ -104,7 +96,6 @@ pub(crate) struct StatusReport {
     /// The same of every board that is served.
     #[serde(default)]
     pub(crate) board_troubles: BTreeMap<kernel::BoardName, String>,
-    /// Live workers.
     pub(crate) workers: Vec<WorkerLine>,
     /// How many tasks of the board are in which status.
     pub(crate) counts: BTreeMap<String, i64>,
@@ -116,9 +107,7 @@ pub(crate) struct StatusReport {
     pub(crate) broken: Vec<Broken>,
     /// Tasks that wait, and what for; at most 20.
     pub(crate) waiting: Vec<Waiting>,
-    /// How many more wait.
     pub(crate) waiting_more: i64,
-    /// The moment of the report.
     pub(crate) now: Timestamp,
 }
 

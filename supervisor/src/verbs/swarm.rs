@@ -107,7 +107,6 @@ impl From<WorkerSpec> for String {
 /// The reply: the swarm, and what keeps its tasks from running.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Swarming {
-    /// Its tasks.
     #[serde(flatten)]
     swarm: kernel::Swarm,
     /// What will keep tasks of it from running as things are.
