@@ -3,6 +3,7 @@
 mod answer;
 mod arguments;
 mod boards;
+mod compat;
 mod create;
 mod dispatch;
 mod doctor;
@@ -10,7 +11,6 @@ mod edit;
 mod follow;
 mod gc;
 mod grouped;
-mod habit;
 mod inert;
 mod manual;
 mod pages;
@@ -36,7 +36,7 @@ use crate::paths::Root;
 
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {
-    let words = habit::translated(std::env::args_os());
+    let words = compat::translated(std::env::args_os());
     let parsed = command().try_get_matches_from(&words).and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;
         Ok((cli, inert::warnings(&matches)))

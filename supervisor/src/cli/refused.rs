@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::{Error, ErrorKind};
 
-use super::habit;
+use super::compat;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal::{Colour, print};
@@ -57,7 +57,7 @@ fn meant<'a>(command: &'a mut clap::Command, words: &[OsString]) -> &'a mut clap
     // Gives each subcommand its whole name.
     command.build();
     let mut meant = command;
-    for word in words.iter().skip(habit::first_verb(words)).filter_map(|word| word.to_str()) {
+    for word in words.iter().skip(compat::first_verb(words)).filter_map(|word| word.to_str()) {
         if meant.find_subcommand(word).is_none() {
             break;
         }

@@ -1,8 +1,8 @@
-//! Words that fingers know from `hermes kanban`, where this program's grammar is another.
+//! Compatibility with the grammar of `hermes kanban`, where it differs from this program's.
 
 use std::ffi::{OsStr, OsString};
 
-/// Returns a command line in this program's words. `kanban` in front of the verb says nothing, and the `--color` of
+/// Returns a command line in this program's words. `kanban` in front of the verb is dropped, and the `--color` of
 /// `boards create` is the board's, not the terminal's.
 pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
