@@ -11,6 +11,7 @@ use kernel::BoardName;
 
 use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process};
 use crate::config::Config;
+use crate::duration::brief;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::invocation::{Address, Invocation, WorkerSelf};
@@ -18,7 +19,6 @@ use crate::owner::{OwnerLock, stopped};
 use crate::paths::Root;
 use crate::resources::surface;
 use crate::service::{Mode, Service};
-use crate::span::brief;
 
 /// How long a worker looks for a daemon that is away (a restart takes less).
 const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);

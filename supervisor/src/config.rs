@@ -8,9 +8,9 @@ use std::time::Duration;
 use kernel::{Bound, Quotas};
 use serde::Deserialize;
 
+use crate::duration::WrittenDuration;
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::span::Span;
 use crate::uid_map::{Range, UidMap};
 
 /// The configuration of one root. Everything has a safe default; an absent file is an empty one.
@@ -43,7 +43,7 @@ pub(crate) struct QuotaConfig {
     tenant_bytes: Option<u64>,
     tenant_events: Option<u64>,
     /// How long a worker may hold its account.
-    longest_hold: Option<Span>,
+    longest_hold: Option<WrittenDuration>,
 }
 
 impl QuotaConfig {
@@ -198,11 +198,11 @@ pub(crate) struct WorkerConfig {
     /// The directory of the host's ledger of worker uids, the same for all roots of root's.
     pub(crate) uid_ledger: PathBuf,
     /// The runtime limit of tasks that name none.
-    pub(crate) max_runtime: Span,
+    pub(crate) max_runtime: WrittenDuration,
     /// From SIGTERM to SIGKILL.
-    pub(crate) grace: Span,
+    pub(crate) grace: WrittenDuration,
     /// How long a worker may go on after its verdict.
-    pub(crate) verdict_grace: Span,
+    pub(crate) verdict_grace: WrittenDuration,
     /// How much of a run's output is kept, in bytes.
     pub(crate) log_cap: u64,
     /// The policy of tasks that name none.
@@ -210,14 +210,16 @@ pub(crate) struct WorkerConfig {
     /// Counted failures in a row until a task is blocked, unless the task says `--max-retries`.
     pub(crate) failure_limit: u32,
     /// How long `drain` waits before it ends workers.
-    pub(crate) drain: Span,
+    pub(crate) drain: WrittenDuration,
     /// A run that is no older than this is taken back when its task is linked behind another one.
-    pub(crate) link_grace: Span,
+    pub(crate) link_grace: WrittenDuration,
 }
 
 impl Default for WorkerConfig {
     fn default() -> Self {
-        let seconds = |s: &str| s.parse::<Span>().unwrap_or_else(|_| unreachable!("a literal span parses"));
+        let seconds = |s: &str| {
+            s.parse::<WrittenDuration>().unwrap_or_else(|_| unreachable!("a literal duration parses"))
+        };
         let uids = Range::fitting(&UidMap::own());
         WorkerConfig {
             first_uid: uids.first,

@@ -11,7 +11,7 @@ use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 use crate::api::Call;
 use crate::daemon::{self, ask_why};
 use crate::failure::Failure;
-use crate::moment;
+use crate::timestamp;
 
 /// Puts into each of these tasks why it is not running.
 pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
@@ -111,7 +111,7 @@ pub(crate) fn line(why: &Waiting) -> String {
     let word = if starts { "at" } else { "until" };
     match why.until {
         Some(at) => {
-            format!("{} ({word} {})", why.text, moment::soon(at, kernel::Clock::now(&kernel::SystemClock)))
+            format!("{} ({word} {})", why.text, timestamp::soon(at, kernel::Clock::now(&kernel::SystemClock)))
         }
         None => why.text.clone(),
     }

@@ -103,7 +103,7 @@ mod tests {
             ),
             (
                 ["supervisor", "create", "x", "--max-runtime", "-5"],
-                "invalid value '-5' for '--max-runtime <SPAN>'",
+                "invalid value '-5' for '--max-runtime <DURATION>'",
             ),
             (["supervisor", "list", "--limit", "-5", "--why"], "invalid value '-5' for '--limit <N>'"),
         ] {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::defect::{Defect, Subject};
-use crate::span::Span;
+use crate::duration::WrittenDuration;
 
 /// How a worker is started and how its ending is read.
 #[derive(Clone, Debug, Deserialize)]
@@ -31,11 +31,11 @@ pub(crate) struct Lane {
     pub(crate) rate_limit: RateLimit,
     /// How long, where the worker does not say it.
     #[serde(default = "rate_limit_pause")]
-    pub(crate) rate_limit_pause: Span,
+    pub(crate) rate_limit_pause: WrittenDuration,
 }
 
-fn rate_limit_pause() -> Span {
-    Span::from_secs(300)
+fn rate_limit_pause() -> WrittenDuration {
+    WrittenDuration::from_secs(300)
 }
 
 /// Whom the limit of a service that one worker met holds up.

@@ -9,8 +9,8 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::moment;
 use crate::terminal::{Cell, Screen};
+use crate::timestamp;
 
 /// List the files of a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -88,7 +88,7 @@ pub(super) fn table(files: &[Kept], screen: &mut Screen) {
             Cell::from(file.size.to_string()),
             Cell::or_dash(file.content_type.clone()),
             Cell::or_dash(file.uploaded_by.clone()),
-            Cell::from(moment::local(file.created_at)),
+            Cell::from(timestamp::local(file.created_at)),
             Cell::from(file.filename.clone()),
         ]
     });

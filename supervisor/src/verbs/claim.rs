@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::daemon::{WorkerUids, provide_by_hand};
+use crate::duration::WrittenDuration;
 use crate::failure::Failure;
-use crate::span::Span;
 use crate::terminal::{Screen, printable};
 
 /// The lease of a claim by hand.
@@ -35,12 +35,12 @@ pub(crate) struct Claim {
     /// The task
     pub(crate) task_id: TaskId,
     /// How long the claim lasts without a heartbeat
-    #[arg(long, value_name = "SPAN", default_value = LEASE)]
+    #[arg(long, value_name = "DURATION", default_value = LEASE)]
     #[serde(default = "lease")]
-    pub(crate) ttl: Span,
+    pub(crate) ttl: WrittenDuration,
 }
 
-fn lease() -> Span {
+fn lease() -> WrittenDuration {
     LEASE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
 }
 
@@ -84,7 +84,7 @@ impl Command for Claim {
         if let Some(expires) = reply.run.claim_expires {
             screen.line(format!(
                 "The claim lasts until {}; renew it with: supervisor heartbeat {}",
-                crate::moment::local(expires),
+                crate::timestamp::local(expires),
                 reply.task.id
             ));
         }

@@ -12,11 +12,11 @@ use crate::api::{Audience, Call, Effect, Verb, person};
 use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
 use crate::details;
+use crate::duration::WrittenDuration;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::moment::{self, When};
-use crate::span::Span;
 use crate::terminal::{Ink, Screen, printable};
+use crate::timestamp::{self, When};
 
 /// What is kept for the lanes of agents, and changes nothing until there are some.
 const NO_GOALS: &str =
@@ -84,8 +84,8 @@ pub(crate) struct Create {
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
     /// End a run after this time: seconds, or 30s, 5m, 2h, 1d
-    #[arg(long, value_name = "SPAN")]
-    pub(crate) max_runtime: Option<Span>,
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) max_runtime: Option<WrittenDuration>,
     /// Do not start before this time: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds
     #[arg(long, value_name = "WHEN")]
     pub(crate) not_before: Option<When>,
@@ -175,7 +175,7 @@ impl Create {
             project_id: self.project,
             triage: intake,
             idempotency_key: self.idempotency_key,
-            max_runtime: self.max_runtime.map(Span::duration),
+            max_runtime: self.max_runtime.map(WrittenDuration::duration),
             max_retries: self.max_retries,
             skills: self.skills,
             not_before: self.not_before.map(When::timestamp),
@@ -259,7 +259,7 @@ impl Command for Create {
         let word = if reply.existing { "Exists already" } else { "Created" };
         let id = screen.paint(Ink::Bold, reply.task.id.as_str());
         let starts = reply.task.not_before.filter(|_| reply.task.status == Status::Scheduled);
-        let starts = starts.map(|at| format!(", starts at {}", moment::local(at))).unwrap_or_default();
+        let starts = starts.map(|at| format!(", starts at {}", timestamp::local(at))).unwrap_or_default();
         screen.line(format!("{word} {id}  {} ({}{starts})", printable(&reply.task.title), reply.task.status));
     }
 

@@ -9,8 +9,8 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::diagnosis;
 use crate::failure::Failure;
-use crate::moment;
 use crate::terminal::{Ink, Screen, printable};
+use crate::timestamp;
 
 /// Show problems, their age and how to fix them
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -101,10 +101,10 @@ impl Command for Diagnostics {
                     if !found.detail.is_empty() {
                         screen.hanging("            ", &printable(&found.detail));
                     }
-                    let since = moment::local(found.first_seen_at);
+                    let since = timestamp::local(found.first_seen_at);
                     screen.line(format!(
                         "            since {since}, last {}",
-                        moment::local(found.last_seen_at)
+                        timestamp::local(found.last_seen_at)
                     ));
                     for action in found.actions.iter().filter(|action| action.suggested) {
                         let command = action.payload["command"].as_str().unwrap_or_default();

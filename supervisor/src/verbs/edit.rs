@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::{create, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
+use crate::duration::WrittenDuration;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::span::Span;
 use crate::terminal::Screen;
 
 /// Change a task: its text, limits, policy or workspace
@@ -68,9 +68,9 @@ pub(crate) struct Edit {
     #[serde(default)]
     pub(crate) tenant: Option<Tenant>,
     /// End a run after this time: seconds, or 30s, 5m, 2h, 1d
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "DURATION")]
     #[serde(default)]
-    pub(crate) max_runtime: Option<Span>,
+    pub(crate) max_runtime: Option<WrittenDuration>,
     /// What the worker may touch: a policy's name
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
@@ -125,7 +125,7 @@ impl Edit {
             summary: self.summary,
             metadata: self.metadata,
             tenant: self.tenant,
-            max_runtime: self.max_runtime.map(Span::duration),
+            max_runtime: self.max_runtime.map(WrittenDuration::duration),
             policy: self.policy,
             workspace,
             skills: self.skills,

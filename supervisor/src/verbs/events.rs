@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::api::{ANSWERED, Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
-use crate::moment;
 use crate::terminal::{Ink, Screen, printable};
+use crate::timestamp;
 
 /// The longest that one call waits.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -155,7 +155,7 @@ pub(crate) fn starts_later(horizon: &Horizon) -> String {
     format!(
         "(the log starts after event {}: earlier ones were folded on {})",
         horizon.through,
-        moment::local(horizon.at)
+        timestamp::local(horizon.at)
     )
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn line(event: &Event, screen: &mut Screen) {
         _ => Ink::Cyan,
     };
     let kind = screen.paint(ink, &format!("{:<12}", event.kind));
-    let time = screen.paint(Ink::Dim, &moment::clock(event.created_at));
+    let time = screen.paint(Ink::Dim, &timestamp::clock(event.created_at));
     let run = event.run_id.map(|run| format!("run {run}")).unwrap_or_default();
     let task = event.task_id.as_ref().map_or("-", kernel::TaskId::as_str);
     let told = event.payload.as_ref().map(told).unwrap_or_default();

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
-use crate::moment::{self, When};
 use crate::terminal::{Screen, printable};
+use crate::timestamp::{self, When};
 
 /// Hold tasks until a time, or until they are released
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -94,7 +94,7 @@ impl Command for Hold {
     fn show(reply: &Vec<kernel::Hold>, screen: &mut Screen) {
         for hold in reply {
             let until = match hold.until {
-                Some(at) => format!("until {}", moment::local(at)),
+                Some(at) => format!("until {}", timestamp::local(at)),
                 None => format!("until `supervisor release {}`", hold.release_arguments()),
             };
             screen.line(format!(

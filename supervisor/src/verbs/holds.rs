@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
-use crate::moment;
 use crate::terminal::{Cell, Screen};
+use crate::timestamp;
 
 /// List holds, with reason and end
 #[derive(Clone, Copy, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ impl Command for Holds {
             [
                 Cell::from(held(hold)),
                 Cell::from(hold.kind.to_string()),
-                Cell::or_dash(hold.until.map(moment::local)),
+                Cell::or_dash(hold.until.map(timestamp::local)),
                 Cell::from(by(hold)),
                 Cell::from(hold.reason.clone()),
             ]

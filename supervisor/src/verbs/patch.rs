@@ -10,8 +10,8 @@ use super::Edit;
 use super::edit::Edited;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
+use crate::duration::WrittenDuration;
 use crate::failure::Failure;
-use crate::span::Span;
 use crate::terminal::Screen;
 
 /// A change of a task. What is absent stays as it is.
@@ -55,7 +55,7 @@ pub(crate) struct Patch {
     pub(crate) tenant: Option<Tenant>,
     /// How long a run may take.
     #[serde(deserialize_with = "given")]
-    pub(crate) max_runtime: Option<Span>,
+    pub(crate) max_runtime: Option<WrittenDuration>,
     /// What its workers may touch.
     #[serde(deserialize_with = "given")]
     pub(crate) policy: Option<String>,

@@ -10,11 +10,11 @@ use super::pages::{self, Pages, Wanted};
 use super::{cursor, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
+use crate::duration::brief;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::moment;
-use crate::span::brief;
 use crate::terminal::{Cell, Ink, Screen};
+use crate::timestamp;
 
 /// List the runs of a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -227,7 +227,7 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
             Cell::from(run.id.to_string()),
             Cell::inked(ink(run.outcome), outcome),
             Cell::from(code),
-            Cell::from(moment::local(run.started_at)),
+            Cell::from(timestamp::local(run.started_at)),
             Cell::from(took),
             Cell::from(text.to_owned()),
         ]

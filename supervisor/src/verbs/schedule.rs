@@ -9,8 +9,8 @@ use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
-use crate::moment::{self, When};
 use crate::terminal::Screen;
+use crate::timestamp::{self, When};
 
 /// Delay tasks until a time, or until they are unblocked
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -80,7 +80,7 @@ impl Verb for Schedule {
 
 impl Command for Schedule {
     fn show(reply: &Scheduled, screen: &mut Screen) {
-        let starts = reply.starts_at.map(|at| format!("starts at {}", moment::local(at)));
+        let starts = reply.starts_at.map(|at| format!("starts at {}", timestamp::local(at)));
         for one in &reply.bulk.results {
             let note = joined(one.note.clone(), starts.clone());
             One { note, ..one.clone() }.show("Scheduled", screen);

@@ -11,8 +11,8 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::moment;
 use crate::terminal::{Ink, Screen, printable, printable_lines};
+use crate::timestamp;
 
 const EVENTS: u32 = 50;
 
@@ -161,7 +161,7 @@ impl Command for Show {
             field(screen, "priority", &task.priority.to_string());
         }
         let by = task.created_by.as_deref().map(|by| format!(" by {}", printable(by))).unwrap_or_default();
-        field(screen, "created", &format!("{}{by}", moment::local(task.created_at)));
+        field(screen, "created", &format!("{}{by}", timestamp::local(task.created_at)));
         for (name, ids) in [("parents", &reply.parents), ("children", &reply.children)] {
             if !ids.is_empty() {
                 field(screen, name, &ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
@@ -221,7 +221,7 @@ impl Command for Show {
                     "{} ({}), {}",
                     comment.author,
                     comment.author_kind,
-                    moment::local(comment.created_at)
+                    timestamp::local(comment.created_at)
                 );
                 let head = screen.paint(Ink::Dim, &printable(&head));
                 screen.line(head);

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
+use crate::duration::brief;
 use crate::failure::Failure;
-use crate::span::brief;
 use crate::terminal::Screen;
 
 /// Count tasks by status and assignee

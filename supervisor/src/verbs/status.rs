@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::daemon::{Broken, Event, LiveRun, Phase, Snapshot, Waiting};
+use crate::duration::brief;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::lanes::Defect;
 use crate::owner::OwnerLock;
 use crate::rundir::boottime_us;
 use crate::sample::{Sampler, Usage};
-use crate::span::brief;
 use crate::terminal::{Cell, Ink, Screen, printable};
 
 /// How many waiting tasks are told one by one.
@@ -224,7 +224,7 @@ impl Command for Status {
             screen.heading("Broken");
             for broken in &reply.broken {
                 let again = broken.until.map_or_else(String::new, |at| {
-                    format!(" (tried again at {})", crate::moment::soon(at, reply.now))
+                    format!(" (tried again at {})", crate::timestamp::soon(at, reply.now))
                 });
                 let text = format!("{}{again}", broken.why);
                 screen.hanging(&format!("{}: ", printable(&broken.what)), &printable(&text));

@@ -1,4 +1,4 @@
-//! A span of time as people write it: `90`, `30s`, `5m`, `2h`, `1h 30m`, `1d`.
+//! A duration as people write it: `90`, `30s`, `5m`, `2h`, `1h 30m`, `1d`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,66 +9,66 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::written::Written;
 
-/// A span of whole seconds. Written as a number of seconds or with units; serialised as seconds.
+/// A duration of whole seconds. Written as a number of seconds or with units; serialised as seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(with = "String")]
-pub(crate) struct Span(Duration);
+pub(crate) struct WrittenDuration(Duration);
 
-impl Span {
-    /// A span of so many seconds.
+impl WrittenDuration {
+    /// Returns a duration of `seconds`.
     pub(crate) const fn from_secs(seconds: u64) -> Self {
-        Span(Duration::from_secs(seconds))
+        WrittenDuration(Duration::from_secs(seconds))
     }
 
-    /// The span as a duration.
+    /// Returns the standard duration.
     pub(crate) fn duration(self) -> Duration {
         self.0
     }
 }
 
-/// What was wrong with a span.
+/// A text that is not a duration.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`{0}` is not a duration: write seconds or numbers with units, such as 90, 30s, 5m, 2h, 1h 30m or 1d"
 )]
-pub(crate) struct SpanError(String);
+pub(crate) struct DurationError(String);
 
-impl FromStr for Span {
-    type Err = SpanError;
+impl FromStr for WrittenDuration {
+    type Err = DurationError;
 
-    fn from_str(text: &str) -> Result<Self, SpanError> {
-        let refuse = || SpanError(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, DurationError> {
+        let refuse = || DurationError(text.to_owned());
         let whole = if text.bytes().all(|byte| byte.is_ascii_digit()) {
             text.parse().ok().map(Duration::from_secs)
         } else {
             friendly(text)
         };
         // A hundred years: far enough for anything, and safe from overflow in every unit that is used with it.
-        whole.filter(|total| total.as_secs() <= 3_155_760_000).map(Span).ok_or_else(refuse)
+        whole.filter(|total| total.as_secs() <= 3_155_760_000).map(WrittenDuration).ok_or_else(refuse)
     }
 }
 
 /// Whole seconds with units. A day is 24 hours; months and years have no length, and a text with colons is a time of day.
 fn friendly(text: &str) -> Option<Duration> {
-    let span: jiff::Span = (!text.contains(':')).then(|| text.parse().ok())??;
-    let exact = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
+    let relative: jiff::Span = (!text.contains(':')).then(|| text.parse().ok())??;
+    let exact = relative.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
     let exact = Duration::try_from(exact).ok()?;
     (exact.subsec_nanos() == 0).then_some(exact)
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for WrittenDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}s", self.0.as_secs())
     }
 }
 
-impl Serialize for Span {
+impl Serialize for WrittenDuration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(self.0.as_secs())
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for WrittenDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = match Written::take(deserializer, "a number of seconds, or a duration such as 30m")? {
             Written::Seconds(seconds) => seconds.to_string(),
@@ -109,12 +109,12 @@ mod tests {
             ("2 days", 172_800),
             ("1w", 604_800),
         ] {
-            assert_eq!(text.parse::<Span>().unwrap().duration().as_secs(), seconds, "{text}");
+            assert_eq!(text.parse::<WrittenDuration>().unwrap().duration().as_secs(), seconds, "{text}");
         }
         for text in
             ["", "m", "-1", "-1h", "1h ago", "1mo", "1y", "0.5s", "15:00:01", "99999999999999999999", "200y"]
         {
-            let refused = text.parse::<Span>();
+            let refused = text.parse::<WrittenDuration>();
             assert!(refused.is_err(), "{text}: {refused:?}");
             assert!(refused.unwrap_err().to_string().contains(text));
         }
@@ -122,8 +122,11 @@ mod tests {
 
     #[test]
     fn json_takes_a_number_or_a_text() {
-        assert_eq!(serde_json::from_str::<Span>("60").unwrap(), serde_json::from_str("\"1m\"").unwrap());
-        assert!(serde_json::from_str::<Span>("\"soon\"").is_err());
+        assert_eq!(
+            serde_json::from_str::<WrittenDuration>("60").unwrap(),
+            serde_json::from_str("\"1m\"").unwrap()
+        );
+        assert!(serde_json::from_str::<WrittenDuration>("\"soon\"").is_err());
     }
 
     #[test]

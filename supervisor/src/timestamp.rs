@@ -1,7 +1,7 @@
-//! Points in time: what people write and read is local time, what JSON carries is epoch seconds.
+//! Timestamps: people write and read local time, JSON carries epoch seconds.
 //!
 //! The time zone is that of `TZ`, else the host's. Where a local time does not exist because clocks go forward, it is
-//! taken that much later; where it occurs twice because clocks go back, the first is meant. A duration (`2h`, `1d`) is
+//! moved forward by the gap; where it occurs twice because clocks go back, the first is meant. A duration (`2h`, `1d`) is
 //! exact, also over such a change; words of the calendar (`tomorrow`, `1 month`) keep the time of day.
 
 use std::fmt;
@@ -14,7 +14,7 @@ use kernel::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::span::Span;
+use crate::duration::WrittenDuration;
 use crate::written::Written;
 
 /// Date, time and offset from UTC: `2026-11-21 14:02:07 +01:00`.
@@ -42,7 +42,7 @@ fn clock_in(zone: &TimeZone, at: Timestamp) -> String {
 fn format_in(zone: &TimeZone, at: Timestamp, pattern: &str) -> String {
     jiff::Timestamp::from_microsecond(at.as_micros()).map_or_else(
         |_| format!("{}s", at.as_secs()),
-        |moment| moment.to_zoned(zone.clone()).strftime(pattern).to_string(),
+        |at| at.to_zoned(zone.clone()).strftime(pattern).to_string(),
     )
 }
 
@@ -174,7 +174,7 @@ fn parse_absolute(text: &str, now: jiff::Timestamp) -> Result<Option<Timestamp>,
         }
     }
     let duration = text.strip_prefix("in ").or(text.strip_prefix('+')).unwrap_or(text).trim_start();
-    if let Ok(duration) = duration.parse::<Span>() {
+    if let Ok(duration) = duration.parse::<WrittenDuration>() {
         let now = Timestamp::from_micros(now.as_microsecond());
         return Ok(Some(now.after(duration.duration())));
     }
@@ -237,5 +237,5 @@ impl JsonSchema for When {
 }
 
 #[cfg(test)]
-#[path = "moment_tests.rs"]
+#[path = "timestamp_tests.rs"]
 mod tests;
