@@ -23,7 +23,7 @@ pub struct Source {
 }
 
 /// One policy on the way from a policy to the first that it builds upon.
-struct Step {
+struct Ancestor {
     /// How the chain names it.
     label: String,
     source: Source,
@@ -50,7 +50,7 @@ impl Policy {
     pub fn from_source(source: &Source, others: &BTreeMap<String, Source>) -> Result<Self, PolicyError> {
         let chain = chain(source, others)?;
         let mut merged = toml::Table::new();
-        for Step { source: Source { origin, text }, .. } in chain.iter().rev() {
+        for Ancestor { source: Source { origin, text }, .. } in chain.iter().rev() {
             let fail = |error| PolicyError::from_toml(text, origin, &error);
             let mut own: toml::Table = toml::from_str(text).map_err(fail)?;
             own.remove("extends");
@@ -118,9 +118,9 @@ impl Policy {
 }
 
 /// Returns a policy and those that it builds upon, the policy itself first.
-fn chain(source: &Source, others: &BTreeMap<String, Source>) -> Result<Vec<Step>, PolicyError> {
-    let mut chain = vec![Step { label: stem(&source.origin), source: source.clone() }];
-    while let Some(Step { source: Source { origin, text }, label }) = chain.last() {
+fn chain(source: &Source, others: &BTreeMap<String, Source>) -> Result<Vec<Ancestor>, PolicyError> {
+    let mut chain = vec![Ancestor { label: stem(&source.origin), source: source.clone() }];
+    while let Some(Ancestor { source: Source { origin, text }, label }) = chain.last() {
         // Read by itself first: an error then has its own file and line.
         let read: Policy =
             toml::from_str(text).map_err(|error| PolicyError::from_toml(text, origin, &error))?;
@@ -134,10 +134,13 @@ fn chain(source: &Source, others: &BTreeMap<String, Source>) -> Result<Vec<Step>
         let other = others.get(&base).filter(|_| shipped.is_none() && *label != base);
         let name = shipped.unwrap_or(&base);
         let step = match (other, presets::text(name)) {
-            (Some(other), _) => Step { label: base.clone(), source: other.clone() },
+            (Some(other), _) => Ancestor { label: base.clone(), source: other.clone() },
             (None, Some(text)) => {
                 let origin = Path::new("builtin").join(name);
-                Step { label: format!("{BUILTIN}{name}"), source: Source { origin, text: text.to_owned() } }
+                Ancestor {
+                    label: format!("{BUILTIN}{name}"),
+                    source: Source { origin, text: text.to_owned() },
+                }
             }
             (None, None) if *label == base => {
                 let (origin, line) = place();

@@ -46,7 +46,7 @@ pub enum ProbeError {
 #[derive(Debug)]
 pub(crate) struct Plan {
     how: How,
-    steps: Vec<Step>,
+    steps: Vec<ViewMount>,
     links: Vec<Link>,
     arranged: Vec<Arranged>,
     replaced: Vec<Replaced>,
@@ -75,12 +75,12 @@ enum Processes {
 
 /// One mount of the view, in the order in which they are made: what comes later lies beneath or apart.
 #[derive(Debug)]
-enum Step {
+enum ViewMount {
     Bind(Place),
     Cover(Cover),
 }
 
-impl Step {
+impl ViewMount {
     fn path(&self) -> &Path {
         match self {
             Self::Bind(place) => &place.opened.path,
@@ -135,29 +135,31 @@ impl Plan {
             (View::Unavailable { .. }, _) => return Ok(None),
         };
         let processes = if extras.pid_namespace.is_some() { Processes::Own } else { Processes::Host };
-        let mut wanted: Vec<Step> = extras.covers.into_iter().map(Step::Cover).collect();
+        let mut wanted: Vec<ViewMount> = extras.covers.into_iter().map(ViewMount::Cover).collect();
         for (opened, access) in granted {
-            wanted.push(Step::Bind(Place { opened: opened.again()?, writable: access.writes() }));
+            wanted.push(ViewMount::Bind(Place { opened: opened.again()?, writable: access.writes() }));
         }
         // Shorter paths first, so that a mount never hides an earlier one.
         wanted.sort_by(|a, b| a.path().cmp(b.path()).then(a.rank().cmp(&b.rank())));
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<ViewMount> = Vec::new();
         for step in wanted {
             let above = steps.iter().rev().find(|above| step.path().starts_with(above.path()));
             let needed = match (&step, above) {
                 // What lies beneath a bound path is bound with it.
-                (Step::Bind(place), Some(Step::Bind(above))) => place.writable && !above.writable,
-                (Step::Bind(_), _) => true,
+                (ViewMount::Bind(place), Some(ViewMount::Bind(above))) => place.writable && !above.writable,
+                (ViewMount::Bind(_), _) => true,
                 // What the run may write is its own; what is not there, or covered as a whole, needs no cover.
-                (Step::Cover(_), Some(Step::Bind(above))) => !above.writable,
-                (Step::Cover(_), _) => false,
+                (ViewMount::Cover(_), Some(ViewMount::Bind(above))) => !above.writable,
+                (ViewMount::Cover(_), _) => false,
             };
             if needed {
                 steps.push(step);
             }
         }
         let bound = |path: &Path| {
-            steps.iter().any(|step| matches!(step, Step::Bind(place) if path.starts_with(&place.opened.path)))
+            steps
+                .iter()
+                .any(|step| matches!(step, ViewMount::Bind(place) if path.starts_with(&place.opened.path)))
         };
         let tmp = match tmp {
             Some(tmp) if !steps.iter().any(|step| step.path().starts_with(STAGE)) => {
@@ -226,7 +228,7 @@ pub fn probe_view() -> Result<(), ProbeError> {
 impl Plan {
     /// Whether the run sees something empty in place of a path.
     pub(crate) fn covers(&self, path: &Path) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Cover(cover) if cover.at == path))
+        self.steps.iter().any(|step| matches!(step, ViewMount::Cover(cover) if cover.at == path))
     }
 }
 
@@ -267,10 +269,10 @@ mod tests {
     }
 
     fn shown(plan: &Plan) -> Vec<(&Path, &'static str)> {
-        let word = |step: &Step| match step {
-            Step::Cover(_) => "covered",
-            Step::Bind(place) if place.writable => "rw",
-            Step::Bind(_) => "ro",
+        let word = |step: &ViewMount| match step {
+            ViewMount::Cover(_) => "covered",
+            ViewMount::Bind(place) if place.writable => "rw",
+            ViewMount::Bind(_) => "ro",
         };
         plan.steps.iter().map(|step| (step.path(), word(step))).collect()
     }

@@ -102,12 +102,12 @@ pub fn remove_tree(base: &Path, name: &Name) -> Result<Removal, TreeError> {
         Err(source) if is_crossing(&source) => return Err(TreeError::MountPoint { path }),
         Err(source) => return Err(TreeError::Open(source)),
     };
-    let mut sweep = Sweep { top: unlocked(&top.fd, &path)?, path, moved: 0 };
-    sweep.run()?;
+    let mut emptying = Emptying { top: unlocked(&top.fd, &path)?, path, moved: 0 };
+    emptying.run()?;
     match unlinkat(&parent.fd, name.as_str(), AtFlags::REMOVEDIR) {
         Ok(()) | Err(Errno::NOENT) => Ok(Removal::Removed),
         Err(Errno::ACCESS | Errno::PERM) => Ok(Removal::Emptied),
-        Err(errno) => Err(TreeError::Remove { path: sweep.path, source: errno.into() }),
+        Err(errno) => Err(TreeError::Remove { path: emptying.path, source: errno.into() }),
     }
 }
 
@@ -122,13 +122,13 @@ pub(crate) fn is_empty(held: &OwnedFd) -> std::io::Result<bool> {
     Ok(true)
 }
 
-struct Sweep {
+struct Emptying {
     top: OwnedFd,
     path: PathBuf,
     moved: u64,
 }
 
-impl Sweep {
+impl Emptying {
     /// Empties the top directory, until a pass over it finds nothing.
     fn run(&mut self) -> Result<(), TreeError> {
         let path = self.path.clone();

@@ -9,7 +9,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{chdir, pivot_root};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
 
-use super::{How, PROC, Place, Plan, ProbeError, Processes, STAGE, Step};
+use super::{How, PROC, Place, Plan, ProbeError, Processes, STAGE, ViewMount};
 use crate::arrange::Arranged;
 use crate::namespaces::unshare_as_self;
 use crate::overlays;
@@ -55,7 +55,7 @@ impl Plan {
         let mut covered = Vec::new();
         for step in &self.steps {
             match step {
-                Step::Bind(place) => {
+                ViewMount::Bind(place) => {
                     let is_proc = place.opened.path == Path::new(PROC);
                     // Where the host masks parts of its own it permits no other one (mount_too_revealing in
                     // fs/namespace.c).
@@ -64,7 +64,7 @@ impl Plan {
                     }
                     place.bind(&old, &place.opened.path)?;
                 }
-                Step::Cover(cover) => covered.extend(cover.mount()?),
+                ViewMount::Cover(cover) => covered.extend(cover.mount()?),
             }
         }
         for file in &self.replaced {

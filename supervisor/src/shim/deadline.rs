@@ -2,9 +2,9 @@
 
 use crate::rundir::{Cause, StopRequest};
 
-/// What is to be done to the worker now.
+/// What is due for the worker now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Escalation {
     /// TERM, then CONT, to the whole tree.
     Terminate,
     /// KILL to the whole tree, until it is gone.
@@ -73,13 +73,13 @@ impl Ending {
     }
 
     /// Returns the step that is due at `now` and takes it as done.
-    pub(super) fn due(&mut self, now: u64) -> Option<Step> {
+    pub(super) fn due(&mut self, now: u64) -> Option<Escalation> {
         if self.next_at()? > now {
             return None;
         }
         let (done, step) = match self.done {
-            Done::Nothing => (Done::Terminated, Step::Terminate),
-            Done::Terminated | Done::Killed => (Done::Killed, Step::Kill),
+            Done::Nothing => (Done::Terminated, Escalation::Terminate),
+            Done::Terminated | Done::Killed => (Done::Killed, Escalation::Kill),
         };
         self.done = done;
         Some(step)
@@ -108,8 +108,8 @@ mod tests {
     fn a_deadline_terminates_then_kills_after_the_grace() {
         let mut ending = Ending::new(Some(1_000), 5);
         assert_eq!((ending.due(999), ending.next_at()), (None, Some(1_000)));
-        assert_eq!((ending.due(1_000), ending.next_at()), (Some(Step::Terminate), Some(6_000)));
-        assert_eq!((ending.due(6_000), ending.next_at()), (Some(Step::Kill), None));
+        assert_eq!((ending.due(1_000), ending.next_at()), (Some(Escalation::Terminate), Some(6_000)));
+        assert_eq!((ending.due(6_000), ending.next_at()), (Some(Escalation::Kill), None));
         assert_eq!(ending.cause(), Some(&Cause::Deadline));
     }
 
@@ -132,7 +132,7 @@ mod tests {
         let mut ending = Ending::new(None, 5);
         ending.request(0, &stop(StopReason::Verdict, 10_000, 5_000));
         ending.request(1, &stop(StopReason::Kill, 0, 0));
-        assert_eq!((ending.due(1), ending.due(1)), (Some(Step::Terminate), Some(Step::Kill)));
+        assert_eq!((ending.due(1), ending.due(1)), (Some(Escalation::Terminate), Some(Escalation::Kill)));
         assert_eq!(ending.cause(), Some(&Cause::Stopped { reason: StopReason::Kill }));
     }
 
@@ -140,7 +140,7 @@ mod tests {
     fn a_later_request_is_never_less_urgent() {
         let mut ending = Ending::new(Some(2_000), 1);
         ending.request(1, &stop(StopReason::Cancelled, 0, 1));
-        assert_eq!(ending.due(1), Some(Step::Terminate));
+        assert_eq!(ending.due(1), Some(Escalation::Terminate));
         ending.request(2, &stop(StopReason::Verdict, 10_000, 10_000));
         assert_eq!(ending.next_at(), Some(1_001));
         assert_eq!(ending.cause(), Some(&Cause::Stopped { reason: StopReason::Cancelled }));
@@ -150,9 +150,9 @@ mod tests {
     fn a_kill_shortens_the_grace_of_a_stop_that_runs() {
         let mut ending = Ending::new(None, 1);
         ending.request(0, &stop(StopReason::Preempted, 0, 60_000));
-        assert_eq!(ending.due(0), Some(Step::Terminate));
+        assert_eq!(ending.due(0), Some(Escalation::Terminate));
         ending.request(5, &stop(StopReason::Kill, 0, 0));
-        assert_eq!(ending.due(5), Some(Step::Kill));
+        assert_eq!(ending.due(5), Some(Escalation::Kill));
         assert_eq!(ending.cause(), Some(&Cause::Stopped { reason: StopReason::Preempted }));
     }
 
@@ -160,7 +160,7 @@ mod tests {
     fn a_deadline_that_comes_before_the_end_of_the_quiet_time_keeps_its_place() {
         let mut ending = Ending::new(Some(1_000), 1);
         ending.request(0, &stop(StopReason::Verdict, 10_000, 5_000));
-        assert_eq!(ending.due(1_000), Some(Step::Terminate));
+        assert_eq!(ending.due(1_000), Some(Escalation::Terminate));
         assert_eq!(ending.cause(), Some(&Cause::Deadline));
     }
 }

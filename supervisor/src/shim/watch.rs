@@ -7,7 +7,7 @@ use kernel::Clock as _;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::WaitStatus;
 
-use super::deadline::{Ending, Step};
+use super::deadline::{Ending, Escalation};
 use super::init::Init;
 use super::log::CappedLog;
 use super::record;
@@ -40,7 +40,7 @@ struct Stream {
 
 /// KILL rounds that go on until nothing is left.
 #[derive(Debug)]
-struct Sweep {
+struct KillRounds {
     since: u64,
     next_at: u64,
     pause: u64,
@@ -60,7 +60,7 @@ pub(super) struct Watch<'a> {
     start_ticks: u64,
     tree: Tree,
     ending: Ending,
-    sweep: Option<Sweep>,
+    rounds: Option<KillRounds>,
     failure: Option<FailedStart>,
     /// Whom it concerns if `confine` ends without a word; nothing of the worker's own has run then.
     silent: Concern,
@@ -94,7 +94,7 @@ impl<'a> Watch<'a> {
             start_ticks: worker.start_ticks,
             tree: Tree::new(worker.pid, init, work),
             ending: Ending::new(spec.deadline_us, spec.grace_ms),
-            sweep: None,
+            rounds: None,
             failure: None,
             silent: Concern::Policy,
             started_at: None,
@@ -122,7 +122,7 @@ impl<'a> Watch<'a> {
                 // The pipe is closed now, so this reads all that confine had to say.
                 self.take_report();
                 self.ended = Some(status);
-                self.sweep_from_now();
+                self.kill_from_now();
             }
             if reaped.childless && !self.tree.is_populated() {
                 break;
@@ -130,7 +130,7 @@ impl<'a> Watch<'a> {
             self.act();
             self.sleep();
         }
-        if self.sweep.take().is_some() {
+        if self.rounds.take().is_some() {
             self.run.clear_unkillable().ok();
         }
         self.into_record()
@@ -141,15 +141,15 @@ impl<'a> Watch<'a> {
         let now = boottime_us();
         if self.ended.is_none() {
             match self.ending.due(now) {
-                Some(Step::Terminate) => self.tree.terminate(),
-                Some(Step::Kill) => self.sweep_from_now(),
+                Some(Escalation::Terminate) => self.tree.terminate(),
+                Some(Escalation::Kill) => self.kill_from_now(),
                 None => {}
             }
         }
-        let Some(sweep) = self.sweep.as_mut().filter(|sweep| sweep.next_at <= now) else { return };
-        sweep.next_at = now.saturating_add(sweep.pause);
-        sweep.pause = (sweep.pause * 2).min(ROUND_US.1);
-        let is_long = now.saturating_sub(sweep.since) >= UNKILLABLE_US;
+        let Some(rounds) = self.rounds.as_mut().filter(|rounds| rounds.next_at <= now) else { return };
+        rounds.next_at = now.saturating_add(rounds.pause);
+        rounds.pause = (rounds.pause * 2).min(ROUND_US.1);
+        let is_long = now.saturating_sub(rounds.since) >= UNKILLABLE_US;
         let killed = self.tree.kill();
         if self.ended.is_some() {
             self.lingered = self.lingered.saturating_add(killed);
@@ -160,10 +160,10 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn sweep_from_now(&mut self) {
+    fn kill_from_now(&mut self) {
         let now = boottime_us();
-        let since = self.sweep.as_ref().map_or(now, |sweep| sweep.since);
-        self.sweep = Some(Sweep { since, next_at: now, pause: ROUND_US.0 });
+        let since = self.rounds.as_ref().map_or(now, |rounds| rounds.since);
+        self.rounds = Some(KillRounds { since, next_at: now, pause: ROUND_US.0 });
     }
 
     /// Reads how the run is to be ended. SIGTERM without a request that can be read ends it with the spec's grace.
@@ -208,9 +208,9 @@ impl<'a> Watch<'a> {
 
     /// Waits until something happens or is due.
     fn sleep(&mut self) {
-        let next = match (&self.sweep, self.ended.is_none().then(|| self.ending.next_at()).flatten()) {
-            (Some(sweep), Some(at)) => Some(sweep.next_at.min(at)),
-            (Some(sweep), None) => Some(sweep.next_at),
+        let next = match (&self.rounds, self.ended.is_none().then(|| self.ending.next_at()).flatten()) {
+            (Some(rounds), Some(at)) => Some(rounds.next_at.min(at)),
+            (Some(rounds), None) => Some(rounds.next_at),
             (None, at) => at,
         };
         // A timer that could not be set leaves the loop without its alarm: then it looks every second.

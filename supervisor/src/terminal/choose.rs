@@ -8,7 +8,7 @@ use kernel::Question;
 use super::printable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum Pressed {
     /// The mark stands there.
     At(usize),
     Take(usize),
@@ -17,19 +17,19 @@ enum Step {
 }
 
 /// Decides what a key means when the mark stands at `at` among `count` entries.
-fn step(key: &Key, at: usize, count: usize) -> Step {
+fn pressed(key: &Key, at: usize, count: usize) -> Pressed {
     match key {
-        Key::ArrowUp | Key::Char('k') => Step::At((at + count - 1) % count),
-        Key::ArrowDown | Key::Tab | Key::Char('j') => Step::At((at + 1) % count),
-        Key::Home => Step::At(0),
-        Key::End => Step::At(count - 1),
-        Key::Enter => Step::Take(at),
-        Key::Escape | Key::CtrlC | Key::Char('q') => Step::Leave,
+        Key::ArrowUp | Key::Char('k') => Pressed::At((at + count - 1) % count),
+        Key::ArrowDown | Key::Tab | Key::Char('j') => Pressed::At((at + 1) % count),
+        Key::Home => Pressed::At(0),
+        Key::End => Pressed::At(count - 1),
+        Key::Enter => Pressed::Take(at),
+        Key::Escape | Key::CtrlC | Key::Char('q') => Pressed::Leave,
         Key::Char(digit) => match digit.to_digit(10).map(|digit| digit as usize) {
-            Some(number) if (1..=count).contains(&number) => Step::Take(number - 1),
-            Some(_) | None => Step::At(at),
+            Some(number) if (1..=count).contains(&number) => Pressed::Take(number - 1),
+            Some(_) | None => Pressed::At(at),
         },
-        _ => Step::At(at),
+        _ => Pressed::At(at),
     }
 }
 
@@ -67,13 +67,13 @@ fn pick(term: &Term, entries: &[String]) -> io::Result<Option<usize>> {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Key::CtrlC,
             Err(e) => return Err(e),
         };
-        match step(&key, at, entries.len()) {
-            Step::At(next) => {
+        match pressed(&key, at, entries.len()) {
+            Pressed::At(next) => {
                 at = next;
                 term.clear_last_lines(entries.len())?;
             }
-            Step::Take(taken) => return Ok(Some(taken)),
-            Step::Leave => return Ok(None),
+            Pressed::Take(taken) => return Ok(Some(taken)),
+            Pressed::Leave => return Ok(None),
         }
     }
 }
@@ -102,12 +102,12 @@ mod tests {
 
     #[test]
     fn arrows_go_round_numbers_choose_and_escape_leaves() {
-        assert_eq!(step(&Key::ArrowUp, 0, 3), Step::At(2));
-        assert_eq!(step(&Key::ArrowDown, 2, 3), Step::At(0));
-        assert_eq!(step(&Key::Enter, 1, 3), Step::Take(1));
-        assert_eq!(step(&Key::Char('3'), 0, 3), Step::Take(2));
-        assert_eq!(step(&Key::Char('4'), 1, 3), Step::At(1));
-        assert_eq!(step(&Key::Char('0'), 1, 3), Step::At(1));
-        assert_eq!(step(&Key::Escape, 1, 3), Step::Leave);
+        assert_eq!(pressed(&Key::ArrowUp, 0, 3), Pressed::At(2));
+        assert_eq!(pressed(&Key::ArrowDown, 2, 3), Pressed::At(0));
+        assert_eq!(pressed(&Key::Enter, 1, 3), Pressed::Take(1));
+        assert_eq!(pressed(&Key::Char('3'), 0, 3), Pressed::Take(2));
+        assert_eq!(pressed(&Key::Char('4'), 1, 3), Pressed::At(1));
+        assert_eq!(pressed(&Key::Char('0'), 1, 3), Pressed::At(1));
+        assert_eq!(pressed(&Key::Escape, 1, 3), Pressed::Leave);
     }
 }
