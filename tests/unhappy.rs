@@ -92,7 +92,7 @@ fn a_wrong_call_is_refused_with_its_code_a_hint_and_an_unharmed_board() {
             (&["log", &ready, "--run", "7"], 3, &ready),
             (&["complete", &ready, "--expected-run", "99"], 4, "99"),
             // Links that cannot be.
-            (&["link", &child, &ready], 4, "circle"),
+            (&["link", &child, &ready], 4, "cycle"),
             (&["link", &ready, &ready], 4, "itself"),
             // Places that do not exist, or mean something else elsewhere.
             (&["create", "x", "--workspace", "dir:relative"], 2, "relative"),

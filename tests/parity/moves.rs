@@ -58,7 +58,8 @@ fn claims(desk: &Desk) {
     assert_eq!(runs("--state-type outcome --state-name stale"), 0, "a word of the other board's");
     let shown = desk.json(&format!("show {task} --state-type status --state-name done"));
     assert_eq!(shown["runs"], json!([]));
-    desk.run(&format!("runs {task} --state-type outcome --state-name finished")).refused(2, "no run has");
+    desk.run(&format!("runs {task} --state-type outcome --state-name finished"))
+        .refused(2, "unknown outcome");
     desk.ok(&format!("claim {task}"));
     let lease = lease(&desk.now(&task));
     assert!((899..=901).contains(&lease), "{lease}");

@@ -59,7 +59,7 @@ impl fmt::Display for Irregular {
 pub fn find(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES };
-    search.directory(&opened.fd, top, Part::of(top), DEPTH)
+    search.directory(&opened.fd, top, Area::of(top), DEPTH)
 }
 
 /// Searches a directory that only git and a worker write for the first thing that is neither a file nor a directory. Git
@@ -131,16 +131,16 @@ fn planted_in<B>(
     ControlFlow::Continue(())
 }
 
-/// Which part of a tree a directory belongs to.
+/// Which area of a tree a directory belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum Area {
     /// A repository's own files: git may open each of them.
     Repository,
     /// A working tree: git opens what it tracks and its own settings.
     Work,
 }
 
-impl Part {
+impl Area {
     fn of(path: &Path) -> Self {
         let inside = path.components().any(|part| part.as_os_str().as_bytes() == DOT_GIT);
         if inside { Self::Repository } else { Self::Work }
@@ -152,7 +152,7 @@ struct Search {
 }
 
 impl Search {
-    fn directory(&mut self, held: &OwnedFd, path: &Path, part: Part, depth: usize) -> Option<Irregular> {
+    fn directory(&mut self, held: &OwnedFd, path: &Path, area: Area, depth: usize) -> Option<Irregular> {
         let readable = open::readable(held).ok()?;
         let mut inner = Vec::new();
         for entry in Dir::read_from(&readable).ok()?.flatten() {
@@ -164,7 +164,7 @@ impl Search {
             let below = path.join(OsStr::from_bytes(name.to_bytes()));
             match kind_of(&readable, name, entry.file_type()) {
                 Some(FileType::Directory) => inner.push((name.to_owned(), below)),
-                Some(kind) if part == Part::Repository || name.to_bytes().starts_with(DOT_GIT) => {
+                Some(kind) if area == Area::Repository || name.to_bytes().starts_with(DOT_GIT) => {
                     if let Some(kind) = irregular(kind) {
                         return Some(Irregular { path: below, kind });
                     }
@@ -177,8 +177,8 @@ impl Search {
         inner.sort_by_key(|(name, _)| name.to_bytes() != DOT_GIT);
         inner.into_iter().find_map(|(name, path)| {
             let found = open::child(&readable, Path::new(OsStr::from_bytes(name.to_bytes())), &path).ok()?;
-            let part = if name.to_bytes() == DOT_GIT { Part::Repository } else { part };
-            self.directory(&found.fd, &path, part, depth)
+            let area = if name.to_bytes() == DOT_GIT { Area::Repository } else { area };
+            self.directory(&found.fd, &path, area, depth)
         })
     }
 }

@@ -10,14 +10,14 @@ use super::place::Owners;
 use super::probes::{self, Attempts, Target};
 use super::processes::{self, Seen};
 use super::progress::Progress;
-use super::report::{Denial, Part, Report, Verdict};
+use super::report::{Denial, Report, Story, Verdict};
 use super::tenants::{COUNT, Role, TenantPlace, quoted};
 use crate::api::Verb;
 use crate::failure::Failure;
 use crate::paths::Root;
 use crate::verbs::{Create, List, Show, Unblock};
 
-const PART: Part = Part::Fleet;
+const STORY: Story = Story::Fleet;
 
 /// The limit of the one that never ends.
 const LIMIT: &str = "2s";
@@ -97,7 +97,7 @@ pub(super) async fn play(
     settle(board, &fleet, progress).await?;
     check_work(board, &fleet, owners, report).await?;
     if owners.differ() {
-        report.not_of_root(PART, "no tenant's file is root's", &tenants);
+        report.not_of_root(STORY, "no tenant's file is root's", &tenants);
     }
     check_question(&board.show(&one(&fleet, Role::Asks)?.task).await?, report);
     check_crash(&board.show(&one(&fleet, Role::Crashes)?.task).await?, report);
@@ -165,13 +165,13 @@ async fn survey(
     let expected = format!("{COUNT} live workers at one moment");
     let seen = format!("{live} live workers at one moment");
     progress.done(&format!("fleet: {seen}"));
-    report.equal(PART, format!("{COUNT} tenants work at once"), expected, seen);
+    report.equal(STORY, format!("{COUNT} tenants work at once"), expected, seen);
     let leader = |seen: &&Seen| seen.pid == seen.session;
     // The worker itself leads a session too.
     let escaped = brood.iter().filter(leader).count().saturating_sub(1);
     let told = format!("{} processes while it ran, {escaped} in sessions of their own", brood.len());
     let name = "one leaves grandchildren behind";
-    report.check(PART, name, "3 or more in sessions of their own", told, Verdict::of(escaped >= 3));
+    report.check(STORY, name, "3 or more in sessions of their own", told, Verdict::of(escaped >= 3));
     Ok(brood)
 }
 
@@ -234,12 +234,12 @@ async fn check_work(
         None => format!("{right} right totals"),
         Some(first) => format!("{right} right totals; {first}"),
     };
-    report.equal(PART, format!("{plain} ledgers are added up"), format!("{plain} right totals"), told);
+    report.equal(STORY, format!("{plain} ledgers are added up"), format!("{plain} right totals"), told);
     if owners.differ() {
         let name = "each worker has a user of its own";
         let root = if uids.contains(&0) { ", root among them" } else { ", none of them root" };
         report.equal(
-            PART,
+            STORY,
             name,
             format!("{COUNT} users, none of them root"),
             format!("{} users{root}", uids.len()),
@@ -266,11 +266,11 @@ fn check_question(shown: &Shown, report: &mut Report) {
     let expected = "blocked, completed, then done; the answer EUR is used";
     let ok =
         outcomes(shown) == "blocked, completed, then done" && answered == Some("EUR") && !asked.is_empty();
-    report.check(PART, "one asks, is answered, goes on", expected, told, Verdict::of(ok));
+    report.check(STORY, "one asks, is answered, goes on", expected, told, Verdict::of(ok));
 }
 
 fn check_crash(shown: &Shown, report: &mut Report) {
-    report.equal(PART, "one crashes and is retried", "crashed, completed, then done", outcomes(shown));
+    report.equal(STORY, "one crashes and is retried", "crashed, completed, then done", outcomes(shown));
 }
 
 fn check_overrun(shown: &Shown, brood: &[Seen], report: &mut Report) {
@@ -282,14 +282,14 @@ fn check_overrun(shown: &Shown, brood: &[Seen], report: &mut Report) {
     let kind = task.block_kind.map_or_else(|| "-".to_owned(), |kind| kind.to_string());
     let told = format!("{} ({kind})", outcomes(shown));
     let name = format!("one runs past its {LIMIT} and is ended");
-    report.check(PART, name, "timed_out, then blocked (gave_up)", told, Verdict::of(ok));
+    report.check(STORY, name, "timed_out, then blocked (gave_up)", told, Verdict::of(ok));
     let census = processes::mentioning(&format!("SUPERVISOR_TASK={}", task.id));
     let left = census.found.len() + brood.iter().filter(|seen| seen.lives()).count();
     report.processes_checked = report.processes_checked.max(census.checked);
     report.survivors += left;
     let told = format!("{left} of {} left, {} processes checked", brood.len(), census.checked);
     let ok = left == 0 && !brood.is_empty();
-    report.check(PART, "its grandchildren end with it", "none left", told, Verdict::of(ok));
+    report.check(STORY, "its grandchildren end with it", "none left", told, Verdict::of(ok));
 }
 
 fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
@@ -313,7 +313,7 @@ fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
         let name = format!("a thief is refused {}", loot.what);
         let expected = "read without the sandbox; EACCES, EPERM or ENOENT inside";
         let told = format!("{outside} without the sandbox; {word} inside");
-        report.check(Part::Theft, name, expected, told, verdict);
+        report.check(Story::Theft, name, expected, told, verdict);
         let path = loot.target.path();
         report.denials.push(Denial { what: loot.what, path, outside, inside: word, why });
     }

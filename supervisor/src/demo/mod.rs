@@ -27,7 +27,7 @@ use self::fleet::Fleet;
 use self::pipeline::Pipeline;
 use self::place::{Owners, Place};
 use self::progress::Progress;
-use self::report::{Check, Further, Part, Report, Verdict};
+use self::report::{Check, Further, Report, Story, Verdict};
 use self::repository::Source;
 use self::server::Server;
 use crate::daemon;
@@ -60,7 +60,7 @@ pub(crate) struct Demo {
 /// The exit code of a command that Ctrl-C ended, as shells have it.
 const INTERRUPTED: u8 = 130;
 /// The part that is about the demo as a whole.
-const WHOLE: Part = Part::Afterwards;
+const WHOLE: Story = Story::Afterwards;
 /// The root, in the directory of the demo.
 const ROOT: &str = "root";
 

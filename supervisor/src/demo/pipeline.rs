@@ -5,13 +5,13 @@ use kernel::{Run, Status, TaskId};
 use super::board::{Board, find};
 use super::place::Owners;
 use super::progress::Progress;
-use super::report::{Part, Report, Verdict};
+use super::report::{Report, Story, Verdict};
 use super::repository::{self, Clone};
 use crate::api::Verb;
 use crate::failure::Failure;
 use crate::verbs::{Create, Show};
 
-const PART: Part = Part::Pipeline;
+const STORY: Story = Story::Pipeline;
 
 /// The findings, in the order in which the fan-in puts them together.
 const FINDINGS: [(&str, &str, &str); 3] = [
@@ -74,7 +74,7 @@ pub(super) async fn play(
     check_merge(&findings, &merged, report);
     check_commit(&merged, &written, clone, owners, report);
     if owners.differ() {
-        report.not_of_root(PART, "no file of the clone is root's", &clone.path);
+        report.not_of_root(STORY, "no file of the clone is root's", &clone.path);
     }
     let sandbox = findings.first().and_then(last_run).and_then(|run| run.sandbox.clone());
     let worktrees = parents.into_iter().chain([last.clone()]).collect();
@@ -99,7 +99,7 @@ fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
         let all = u64::try_from(clone.files).ok();
         let ok = shown.task.status == Status::Done && files == all && files.is_some();
         report.check(
-            PART,
+            STORY,
             name,
             format!("a finding from all {} files", clone.files),
             summary(shown),
@@ -112,7 +112,7 @@ fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
             .is_some_and(|run| run.workspace_path.as_deref().map(std::path::Path::new) == Some(&place))
     };
     let seen = findings.iter().filter(|shown| own(shown)).count();
-    report.equal(PART, "each has a worktree of its own", "3 worktrees", format!("{seen} worktrees"));
+    report.equal(STORY, "each has a worktree of its own", "3 worktrees", format!("{seen} worktrees"));
 }
 
 fn check_merge(findings: &[Shown], merged: &Shown, report: &mut Report) {
@@ -121,14 +121,14 @@ fn check_merge(findings: &[Shown], merged: &Shown, report: &mut Report) {
     let lines = seen.lines().count();
     let verdict = Verdict::of(merged.task.status == Status::Done && seen == expected.join("\n"));
     let told = if verdict == Verdict::Ok { format!("{lines} of 3 results are merged") } else { seen };
-    report.check(PART, "the fan-in has its parents' results", expected.join("; "), told, verdict);
+    report.check(STORY, "the fan-in has its parents' results", expected.join("; "), told, verdict);
     // Event ids only grow: the claim has to come after the last of the ends.
     let ends = findings.iter().filter_map(|shown| event(shown, "completed")).collect::<Vec<_>>();
     let claim = event(merged, "claimed");
     let waited = ends.len() == 3 && claim.is_some_and(|claim| ends.iter().all(|end| *end < claim));
     let told = format!("ended at events {ends:?}, claimed at {}", claim.unwrap_or_default());
     report.check(
-        PART,
+        STORY,
         "the fan-in waited for all three",
         "claimed after all three",
         told,
@@ -149,7 +149,7 @@ fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, 
         Ok(commit) => commit,
         Err(failure) => {
             let seen = format!("{} ({})", failure.message, summary(written));
-            report.check(PART, name, expected, seen, Verdict::Failed);
+            report.check(STORY, name, expected, seen, Verdict::Failed);
             return;
         }
     };
@@ -171,7 +171,7 @@ fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, 
         && commit.parents == [clone.commit.clone()]
         && files == ["REPORT.md"]
         && whole;
-    report.check(PART, name, expected, seen, Verdict::of(ok));
+    report.check(STORY, name, expected, seen, Verdict::of(ok));
 }
 
 fn short(commit: &str) -> &str {

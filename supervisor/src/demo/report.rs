@@ -10,7 +10,7 @@ use super::repository::Clone;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Part {
+pub(super) enum Story {
     Pipeline,
     Fleet,
     /// What one of the fleet tried.
@@ -30,7 +30,7 @@ pub(super) struct Further {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Check {
     /// The part of the demo that it belongs to.
-    pub(super) part: Part,
+    pub(super) part: Story,
     pub(super) name: String,
     pub(super) expected: String,
     pub(super) seen: String,
@@ -97,7 +97,7 @@ impl Report {
     /// Adds an expectation and whether it came true.
     pub(super) fn check(
         &mut self,
-        part: Part,
+        part: Story,
         name: impl Into<String>,
         expected: impl Into<String>,
         seen: impl Into<String>,
@@ -111,7 +111,7 @@ impl Report {
     /// Adds an expectation that came true if what was seen is what was expected.
     pub(super) fn equal(
         &mut self,
-        part: Part,
+        part: Story,
         name: impl Into<String>,
         expected: impl Into<String>,
         seen: impl Into<String>,
@@ -122,7 +122,7 @@ impl Report {
     }
 
     /// Adds the expectation that nothing in a tree belongs to root.
-    pub(super) fn not_of_root(&mut self, part: Part, name: &str, tree: &Path) {
+    pub(super) fn not_of_root(&mut self, part: Story, name: &str, tree: &Path) {
         let (seen, verdict) = match place::of_root(tree) {
             Ok((all, roots)) => (format!("{roots} of {all} entries are root's"), Verdict::of(roots == 0)),
             Err(e) => (e.to_string(), Verdict::Failed),

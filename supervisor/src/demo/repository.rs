@@ -9,7 +9,7 @@ use workspace::repository::{Committed, Head, Standing};
 use workspace::{Author, Job, Outcome};
 
 use super::place::{self, Owners};
-use super::report::{Part, Report, Verdict};
+use super::report::{Report, Story, Verdict};
 use crate::daemon;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -138,7 +138,7 @@ pub(super) fn tip(clone: &Clone, branch: &str, owners: Owners) -> Result<Committ
 /// had been made, the only moment at which the demo is in it, and if nothing in it carries a mark.
 pub(super) fn check(source: &Source, after_clone: Option<&Standing>, marks: &[String], report: &mut Report) {
     let Source::Repository { path, before } = source else { return };
-    let part = Part::Afterwards;
+    let part = Story::Afterwards;
     let name = "the repository is as it was";
     let expected = "same HEAD, references and status";
     let now = match standing(path) {

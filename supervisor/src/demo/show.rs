@@ -1,15 +1,15 @@
 //! How a report is shown to a person: a table for each part, then the evidence in short and how to look further.
 
-use super::report::{Check, Further, Part, Report};
+use super::report::{Check, Further, Report, Story};
 use crate::terminal::{Cell, Ink, Screen};
 
-impl Part {
+impl Story {
     fn heading(self) -> &'static str {
         match self {
-            Part::Pipeline => "Pipeline: three workers read a repository, one merges, one commits a report",
-            Part::Fleet => "Fleet: fifty tenants at once, each in its own directory",
-            Part::Theft => "Theft: what one of them tried, and the kernel refused",
-            Part::Afterwards => "Afterwards",
+            Story::Pipeline => "Pipeline: three workers read a repository, one merges, one commits a report",
+            Story::Fleet => "Fleet: fifty tenants at once, each in its own directory",
+            Story::Theft => "Theft: what one of them tried, and the kernel refused",
+            Story::Afterwards => "Afterwards",
         }
     }
 }
@@ -20,8 +20,8 @@ impl Report {
             self.show_interrupted(signal, screen);
             return;
         }
-        for part in [Part::Pipeline, Part::Fleet, Part::Theft, Part::Afterwards] {
-            self.show_part(part, screen);
+        for part in [Story::Pipeline, Story::Fleet, Story::Theft, Story::Afterwards] {
+            self.show_story(part, screen);
         }
         screen.heading("In short");
         let left = match self.survivors {
@@ -64,7 +64,7 @@ impl Report {
 
     fn show_interrupted(&self, signal: &str, screen: &mut Screen) {
         let clean =
-            self.checks.iter().filter(|check| check.part == Part::Afterwards).all(|check| !check.failed());
+            self.checks.iter().filter(|check| check.part == Story::Afterwards).all(|check| !check.failed());
         if clean {
             screen.line(format!("Ended by {signal}: nothing that the demo started is left."));
             if let Some(root) = &self.root {
@@ -72,11 +72,11 @@ impl Report {
             }
         } else {
             screen.line(format!("Ended by {signal}, but something is left:"));
-            self.show_part(Part::Afterwards, screen);
+            self.show_story(Story::Afterwards, screen);
         }
     }
 
-    fn show_part(&self, part: Part, screen: &mut Screen) {
+    fn show_story(&self, part: Story, screen: &mut Screen) {
         let checks: Vec<&Check> = self.checks.iter().filter(|check| check.part == part).collect();
         if checks.is_empty() {
             return;
@@ -87,7 +87,7 @@ impl Report {
             (false, true) => Cell::inked(Ink::Yellow, "skipped"),
             (false, false) => Cell::inked(Ink::Red, "FAILED"),
         };
-        if part == Part::Theft {
+        if part == Story::Theft {
             let rows: Vec<[Cell; 5]> = checks
                 .iter()
                 .zip(&self.denials)

@@ -1,19 +1,19 @@
-//! What tasks leave on the host, and how it goes: only what this program made, and nothing that is in use.
+//! What tasks leave on the host, and how it is removed: only what this program created, and nothing that is in use.
 //!
 //! Whatever lies in a directory that a worker could write is measured and removed by a helper under that worker's uid.
 //! Names are listed before the board is read: what was made for a run after that is not among them, and the state of
 //! each one that is listed is at least as new as its name.
 
+mod collection;
 mod item;
 mod logs;
 mod places;
 mod runs;
 mod scratch;
-mod sweep;
 mod worktrees;
 
+pub(crate) use collection::{Ages, Collection, Cursor};
 pub(crate) use item::{Deed, Fate, Item, Kind};
 pub(crate) use logs::remove_all as remove_logs;
 pub(crate) use scratch::{Owner, Scratch, remove_archived};
-pub(crate) use sweep::{Ages, Cursor, Sweep};
 pub(crate) use worktrees::remove as remove_worktree;

@@ -12,7 +12,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::daemon::REPLY_AGE;
 use crate::failure::Failure;
-use crate::gc::{Ages, Cursor, Deed, Item, Sweep};
+use crate::gc::{Ages, Collection, Cursor, Deed, Item};
 use crate::terminal::{Ink, Screen};
 
 /// How long one call works before it tells how far it has come.
@@ -96,7 +96,7 @@ impl Verb for Gc {
         let from: Cursor = self.cursor.as_deref().map(str::parse).transpose()?.unwrap_or_default();
         let now = SystemClock.now();
         let days = |days: u32| before(now, DAY.saturating_mul(days));
-        let sweep = Sweep {
+        let collection = Collection {
             service: Arc::clone(&call.service),
             board: Arc::clone(call.board()?),
             deed: if self.dry_run { Deed::Look } else { Deed::Remove },
@@ -107,16 +107,17 @@ impl Verb for Gc {
             },
             until: Instant::now() + PATIENCE,
         };
-        let swept = tokio::task::spawn_blocking(move || sweep.go_on(from)).await;
-        let part = swept.map_err(|e| Failure::failed(format!("the collection did not finish: {e}")))??;
+        let collected = tokio::task::spawn_blocking(move || collection.go_on(from)).await;
+        let batch =
+            collected.map_err(|e| Failure::failed(format!("the collection did not finish: {e}")))??;
         let (removed, kept): (Vec<Item>, Vec<Item>) =
-            part.items.into_iter().partition(|item| item.why.is_none());
+            batch.items.into_iter().partition(|item| item.why.is_none());
         Ok(Collected {
             dry_run: self.dry_run,
             freed_bytes: removed.iter().map(|item| item.bytes).sum(),
             removed,
             kept,
-            cursor: part.next.map(|next| next.to_string()),
+            cursor: batch.next.map(|next| next.to_string()),
         })
     }
 }
@@ -124,7 +125,7 @@ impl Verb for Gc {
 impl Command for Gc {
     fn show(reply: &Collected, screen: &mut Screen) {
         if !reply.removed.is_empty() {
-            let what = if reply.dry_run { "WOULD GO" } else { "GONE" };
+            let what = if reply.dry_run { "WOULD REMOVE" } else { "REMOVED" };
             let rows = reply
                 .removed
                 .iter()

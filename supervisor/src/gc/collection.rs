@@ -68,7 +68,7 @@ const STAGES: [Kind; 8] = [
 ];
 
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct Batch {
     /// What goes, and what stays for a reason.
     pub(crate) items: Vec<Item>,
     /// Where to go on; none at the end.
@@ -76,7 +76,7 @@ pub(crate) struct Part {
 }
 
 #[derive(Debug)]
-pub(crate) struct Sweep {
+pub(crate) struct Collection {
     pub(crate) service: Arc<Service>,
     pub(crate) board: Arc<BoardHandle>,
     pub(crate) deed: Deed,
@@ -85,9 +85,9 @@ pub(crate) struct Sweep {
     pub(crate) until: Instant,
 }
 
-impl Sweep {
+impl Collection {
     /// Goes on from a cursor. Blocking.
-    pub(crate) fn go_on(&self, from: Cursor) -> Result<Part, Failure> {
+    pub(crate) fn go_on(&self, from: Cursor) -> Result<Batch, Failure> {
         let mut items = Vec::new();
         let Cursor { mut stage, mut after } = from;
         while let Some(kind) = STAGES.get(stage) {
@@ -102,12 +102,12 @@ impl Sweep {
                 Kind::Events => self.events(&mut items)?,
             };
             if let Some(after) = rest {
-                return Ok(Part { items, next: Some(Cursor { stage, after }) });
+                return Ok(Batch { items, next: Some(Cursor { stage, after }) });
             }
             stage += 1;
             after = String::new();
         }
-        Ok(Part { items, next: None })
+        Ok(Batch { items, next: None })
     }
 
     fn root(&self) -> &Root {
