@@ -53,7 +53,7 @@ pub(super) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Re
 fn whole(root: &Root, name: &BoardName) -> Check {
     let check = format!("board {name}");
     match kernel::require_whole(&root.board(name), kernel::Depth::Values) {
-        Ok(()) => Check::new(check, Verdict::Ok, "its pages, indices, rows and references are whole"),
+        Ok(()) => Check::new(check, Verdict::Ok, "its pages, indices, rows and references are intact"),
         Err(error) => Check::failed(check, error.into()),
     }
 }
@@ -65,7 +65,7 @@ fn attachments(root: &Root, board: &BoardName) -> Check {
             Check::new(subject, Verdict::Ok, format!("{count}, each with the bytes that were attached"))
         }
         Ok((_, flaws)) => Check::new(subject, Verdict::Error, attached::listed(&flaws)).hint(
-            "attach the same files again, which mends them, put boards/<board>/attachments back from a copy, or \
+            "attach the same files again, restore boards/<board>/attachments from a copy, or remove them: \
              `supervisor attach-rm`",
         ),
         Err(failure) => Check::failed(subject, failure),
@@ -79,14 +79,14 @@ fn replayed(root: &Root, name: &BoardName) -> Check {
         .and_then(|readers| readers.with(|view| view.replay()).map_err(Failure::from));
     match played {
         Ok(differences) if differences.is_empty() => {
-            Check::new(check, Verdict::Ok, "the event log leads to the board as it is")
+            Check::new(check, Verdict::Ok, "the event log matches the board")
         }
         Ok(differences) => {
             let told: Vec<String> = differences.iter().take(TOLD).map(difference).collect();
             let more = differences.len().saturating_sub(TOLD);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
             Check::new(check, Verdict::Error, format!("{}{more}", told.join("; ")))
-                .hint("the board was changed by something else than supervisor, or mended after damage")
+                .hint("the board was changed by another program, or repaired after damage")
         }
         Err(failure) => Check::failed(check, failure),
     }
@@ -99,10 +99,10 @@ fn difference(difference: &Difference) -> String {
             format!("{task} is {} in the log and not on the board", replayed.status())
         }
         Difference::State { task, replayed: None, live } => {
-            format!("{task} is {}, and the log does not know it", live.status())
+            format!("{task} is {} on the board and not in the log", live.status())
         }
         Difference::State { task, replayed: Some(replayed), live } => {
-            format!("{task} is {}, and the log leads to {}", live.status(), replayed.status())
+            format!("{task} is {} on the board and {} in the log", live.status(), replayed.status())
         }
     }
 }
@@ -114,18 +114,21 @@ fn repaired(root: &Root, name: &BoardName) -> Check {
         Ok(Repair::Reindexed { evidence }) => Check::new(
             check,
             Verdict::Warning,
-            format!("the indices were made anew, no row was touched; as it was: {}", evidence.display()),
+            format!(
+                "the indices were rebuilt, no row was changed; the damaged file is {}",
+                evidence.display()
+            ),
         ),
         Ok(Repair::Rebuilt { evidence, losses }) => {
             let lost = if losses.is_empty() {
                 "nothing is lost".to_owned()
             } else {
                 let told = losses.iter().map(|Loss { table, what }| format!("{table}: {what}"));
-                format!("lost are: {}", told.collect::<Vec<_>>().join("; "))
+                format!("lost: {}", told.collect::<Vec<_>>().join("; "))
             };
-            let text = format!("put into a new file; {lost}; as it was: {}", evidence.display());
+            let text = format!("copied into a new file; {lost}; the damaged file is {}", evidence.display());
             Check::new(check, Verdict::Warning, text)
-                .hint("supervisor doctor --replay tells what the event log knows better")
+                .hint("supervisor doctor --replay shows where the event log differs")
         }
         Err(error) => {
             let hint = beyond_repair(root, name, &error);
@@ -145,8 +148,8 @@ fn beyond_repair(root: &Root, name: &BoardName, error: &OpenError) -> String {
         _ => {
             let (file, board) = (root.board(name), option(name));
             format!(
-                "put a backup back: `supervisor {board}restore <file>`; without one try what still reads the rows, \
-                 `supervisor {board}export` or `sqlite3 {0} .recover`; to begin anew, remove {1}",
+                "restore a backup: `supervisor {board}restore <file>`; without one, try to read the rows: \
+                 `supervisor {board}export` or `sqlite3 {0} .recover`; to start over, remove {1}",
                 file.display(),
                 file.parent().unwrap_or(&file).display()
             )

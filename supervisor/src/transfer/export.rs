@@ -47,7 +47,7 @@ pub(crate) fn to_file(
     existing: Existing,
 ) -> Result<Exported, Failure> {
     if existing == Existing::Keep && file.symlink_metadata().is_ok() {
-        return Err(Failure::new(Code::Conflict, format!("{} exists already", file.display()))
+        return Err(Failure::new(Code::Conflict, format!("{} already exists", file.display()))
             .hint("choose another name, or replace it with --force"));
     }
     let fail = |e: &std::io::Error| Failure::file("write", file, e);

@@ -114,8 +114,7 @@ impl Source {
         let file = File::open(path).map_err(|e| {
             let failure = Failure::file("open", path, &e);
             if e.kind() == std::io::ErrorKind::NotFound {
-                Failure { code: Code::NotFound, ..failure }
-                    .hint("name a file that `supervisor export` has written")
+                Failure { code: Code::NotFound, ..failure }.hint("name a file written by `supervisor export`")
             } else {
                 failure
             }

@@ -21,16 +21,16 @@ Examples:
   supervisor assignees --json
   supervisor assignees --limit 100 --page --json
 
-JSON is an array of names, and with --page or --cursor an object with a page of them:
+JSON is an array of names. With --page or --cursor it is an object with one page:
 {\"assignees\": […], \"next\": \"…\"}, where `next` is the cursor of the next page, or null.")]
 pub(crate) struct Assignees {
     /// At most this many [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
-    /// Say where the next page starts
+    /// Print the cursor of the next page
     #[arg(long)]
     pub(crate) page: bool,
-    /// Go on where a page ended: its `next`
+    /// Start where a page ended: its `next`
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
 }

@@ -52,7 +52,7 @@ pub(crate) struct EditBoard {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BoardLine {
     pub(crate) slug: String,
-    /// Its title for people; its name where it has none.
+    /// Its title; its name where it has none.
     pub(crate) name: String,
     description: String,
     icon: String,
@@ -84,7 +84,7 @@ impl Verb for ListBoards {
 impl Command for ListBoards {
     fn show(reply: &Vec<BoardLine>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line("No boards. Any command makes the default one: supervisor init");
+            screen.line("No boards. Create the default one with: supervisor init");
             return;
         }
         let rows = reply.iter().map(|line| {
@@ -116,7 +116,7 @@ impl Verb for CreateBoard {
         apart(move || {
             let (root, slug) = (call.service.root(), &self.slug);
             if root.board(slug).symlink_metadata().is_ok() {
-                return Err(Failure::new(Code::Conflict, format!("there is a board `{slug}` already"))
+                return Err(Failure::new(Code::Conflict, format!("the board `{slug}` already exists"))
                     .hint(format!("use it with --board {slug}, or choose another name")));
             }
             check(&self.details)?;
@@ -249,7 +249,7 @@ fn check(details: &Details) -> Result<(), Failure> {
     match &details.default_workdir {
         Some(path) if !path.as_os_str().is_empty() && !path.is_absolute() => {
             Err(Failure::usage(format!("{} is not an absolute directory", path.display()))
-                .hint("write it from / on"))
+                .hint("use a path that begins with /"))
         }
         Some(_) | None => Ok(()),
     }
