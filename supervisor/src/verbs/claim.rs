@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
-use crate::daemon::{WorkerUids, provide_by_hand};
+use crate::daemon::{WorkerUids, provide_external};
 use crate::duration::WrittenDuration;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
@@ -95,7 +95,7 @@ impl Command for Claim {
 async fn provide(call: &Call, claimed: Claimed) -> Result<Claimed, Failure> {
     let Claimed { task, run } = claimed;
     let (service, handle) = (Arc::clone(&call.service), Arc::clone(call.board()?));
-    let made = blocking(move || provide_by_hand(&service, &handle, &task)).await;
+    let made = blocking(move || provide_external(&service, &handle, &task)).await;
     let run = run.id;
     let placement = match made {
         Ok(placement) => placement,

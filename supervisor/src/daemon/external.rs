@@ -1,4 +1,4 @@
-//! The workspace of a task that somebody claims by hand: made by the rules, and by the code, of a run of the supervisor's.
+//! The workspace of an external claim: created by the rules and the code of a run.
 
 use kernel::{Board, Placement, Task};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ impl WorkerUids {
     }
 }
 
-/// Makes the workspace of a task that was claimed by hand, or takes the one that is there, unless somebody works in it.
+/// Creates the workspace of an external claim, or takes the existing one, unless a run works in it.
 /// Blocking: it may wait for git.
 pub(crate) fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Result<Placement, Failure> {
     let root = service.root();
@@ -53,7 +53,7 @@ pub(crate) fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Re
     })
 }
 
-/// Refuses a place in which a run works. Whoever claims by hand has no process that could hold the lease for longer.
+/// Refuses a directory in which a run works. An external claim has no process that could own the lease for longer.
 fn require_free(
     service: &Service,
     board: &BoardHandle,
