@@ -39,7 +39,7 @@ use crate::paths::Root;
 use crate::service::{Mode, Service};
 
 /// How long a start waits for a command that holds the root.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long answers that are under way may take at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -48,7 +48,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(crate) enum Extent {
     /// Until it is told to stop.
     Forever,
-    /// Until nothing is left to do; at most so many tasks are started.
+    /// Until nothing is left to do; at most this many tasks are started.
     UntilIdle(Option<usize>),
 }
 
@@ -236,7 +236,7 @@ async fn make_host(
 /// Takes the root's lock. Another daemon is refused to at once; a command that works offline is done in a moment.
 async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
     let who = if extent == Extent::Forever { DAEMON } else { "a dispatch pass" };
-    let until = tokio::time::Instant::now() + LOCK_PATIENCE;
+    let until = tokio::time::Instant::now() + LOCK_TIMEOUT;
     loop {
         if let Some(lock) = OwnerLock::try_acquire(root, who)? {
             return Ok(lock);

@@ -11,7 +11,7 @@ use crate::paths::Root;
 use crate::verbs::{Create, Events, List, Show};
 
 /// How long one thing of the demo may take on a slow machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The board, and how far its events have been followed.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Board {
         what: &str,
         mut look: impl FnMut(&[Task]) -> Option<T>,
     ) -> Result<T, Failure> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             // The cursor is older than the look, so that what comes after the look is waited for.
             let tasks = self.call(&List { archived: true, ..List::default() }).await?.into_tasks();
@@ -64,7 +64,7 @@ impl Board {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Failure::failed(format!("{what}: not after {} s", PATIENCE.as_secs())));
+                return Err(Failure::failed(format!("{what}: not after {} s", TIMEOUT.as_secs())));
             }
             let events = Events {
                 since: self.cursor,

@@ -16,7 +16,7 @@ use crate::paths::Root;
 use crate::verbs::Stop;
 
 /// How long a daemon may take to start, or to stop.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Room for all tenants at once, and short waits at the end of a run.
 const CONFIG: &str = "\
@@ -80,7 +80,7 @@ impl Server {
                 Ok(status) => format!("it ended with {status}"),
                 Err(e) => e.to_string(),
             }),
-            () = tokio::time::sleep(PATIENCE) => Err(format!("it was not ready after {PATIENCE:?}")),
+            () = tokio::time::sleep(TIMEOUT) => Err(format!("it was not ready after {TIMEOUT:?}")),
         };
         drop(std::fs::remove_file(&notices));
         let server = Server { child, pid };
@@ -98,7 +98,7 @@ impl Server {
     pub(super) async fn stop(mut self, client: &Client) -> Option<ExitStatus> {
         let asked = client.call(&Stop { now: true, ..Stop::default() }).await;
         if asked.is_ok()
-            && let Ok(Ok(status)) = tokio::time::timeout(PATIENCE, self.child.wait()).await
+            && let Ok(Ok(status)) = tokio::time::timeout(TIMEOUT, self.child.wait()).await
         {
             return Some(status);
         }

@@ -16,7 +16,7 @@ use crate::gc::{Ages, Collection, Cursor, Deed, Item};
 use crate::terminal::{Ink, Screen};
 
 /// How long one call works before it tells how far it has come.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SLICE: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_hours(24);
 
 /// Remove leftovers of archived tasks and ended runs
@@ -105,7 +105,7 @@ impl Verb for Gc {
                 replies: before(now, REPLY_AGE),
                 events: self.event_retention_days.map(days),
             },
-            until: Instant::now() + PATIENCE,
+            until: Instant::now() + SLICE,
         };
         let collected = tokio::task::spawn_blocking(move || collection.go_on(from)).await;
         let batch =

@@ -17,7 +17,7 @@ use crate::rundir::{LockState, RunDir};
 use crate::terminal::Screen;
 
 /// How long the last readers of a board may take. Watchers leave at once.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Takes a board out of its root.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -67,7 +67,7 @@ impl Verb for RemoveBoard {
         };
         let closed = match (forgotten, withdrawn.as_mut()) {
             (Ok(()), Some(withdrawn)) => {
-                tokio::time::timeout(PATIENCE, withdrawn.closed()).await.map_err(|_| {
+                tokio::time::timeout(TIMEOUT, withdrawn.closed()).await.map_err(|_| {
                     Failure::new(Code::TryAgain, format!("the board `{slug}` is still being read"))
                         .hint("try again in a moment")
                 })
