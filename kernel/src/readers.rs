@@ -11,7 +11,7 @@ use crate::store::open::OpenError;
 use crate::store::presence::Presence;
 use crate::store::tx::Database;
 
-/// So many idle connections are kept.
+/// The most idle connections that are kept.
 const IDLE: usize = 8;
 
 /// A pool of connections that cannot write. Clones share it.

@@ -22,7 +22,7 @@ use crate::store::open::OpenError;
 use crate::store::presence::Presence;
 use crate::store::tx::{Database, Savepoint, Tx};
 
-/// So many jobs share one commit at most: enough to hide the disk's latency, few enough to answer the first soon.
+/// The most jobs that share one commit: enough to hide the disk's latency, few enough to answer the first soon.
 const BATCH: usize = 256;
 /// So long after the last commit the log is given back.
 const REST: Duration = Duration::from_secs(2);
@@ -161,7 +161,7 @@ impl Writer {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Commits what is queued and closes the board, whoever else has a handle: later jobs fail.
+    /// Commits what is queued and closes the board, even if others have a handle: later jobs fail.
     pub fn close(&self) {
         self.shared.close();
     }

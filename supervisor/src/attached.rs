@@ -8,7 +8,7 @@ use kernel::{Blobs, BoardName, Digest, Flaw, Lack, Readers, SystemClock};
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// So many files are named.
+/// The most files that a message names.
 const TOLD: usize = 10;
 
 /// What is wrong with the attachments of a board: each file in words. Reads every byte of them.

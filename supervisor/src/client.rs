@@ -125,7 +125,7 @@ impl Client {
                 }
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(trouble)) => trouble,
-                // It would take as long again: whoever calls decides whether to wait.
+                // It would take as long again: the caller decides whether to wait.
                 Err(unanswered) => return Err(unanswered),
             };
             if let Trouble::Denied(reason) = &trouble {

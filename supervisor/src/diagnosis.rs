@@ -13,9 +13,9 @@ use crate::api::Call;
 use crate::failure::Failure;
 use crate::why;
 
-/// So many running tasks are looked at.
+/// The most running tasks that are examined.
 const RUNNING: u32 = 10_000;
-/// So many ready tasks are looked at: what is broken is seen at the first of them.
+/// The most ready tasks that are examined: a defect shows at the first of them.
 const READY: u32 = 500;
 
 /// Adds it, for one task or for all.

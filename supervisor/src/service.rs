@@ -211,7 +211,7 @@ impl Service {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(name, failure);
     }
 
-    /// Takes a board out of service, with a word for whoever asks for it meanwhile. What comes back is whoever still has
+    /// Takes a board out of service, with the error for requests made meanwhile. Returns who still has
     /// it open, and a channel that closes when nobody has any more.
     pub(crate) fn withdraw(&self, name: &BoardName, failure: Failure) -> Option<Withdrawn> {
         let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
@@ -329,7 +329,7 @@ impl Service {
     fn open_at(&self, name: &BoardName) -> Result<BoardHandle, Failure> {
         let path = self.root.board(name);
         let clock = Arc::new(SystemClock);
-        // Open all the while: whoever opens a board alone reads its whole log first.
+        // Kept open: opening a board anew reads its whole log first.
         let early = Readers::open(&path, clock.clone()).ok();
         let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
         if let Mode::Daemon(events) = &self.mode {

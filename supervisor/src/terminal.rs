@@ -199,7 +199,7 @@ impl Screen {
     }
 }
 
-/// The lines that fit so many rows with the cursor below them; 0 rows stand for no limit. What is left out is counted.
+/// The lines that fit `rows` rows with the cursor below them; 0 means no limit. Lines left out are counted.
 fn page(text: String, rows: usize) -> String {
     let lines = text.lines().count();
     if rows < 3 || lines < rows {

@@ -79,7 +79,7 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
     Ok(tasks)
 }
 
-/// A task that the board would let run, or lets run, with whoever is to do it.
+/// A task that the board lets run, or would, with its assignee.
 fn left_open(task: &Task) -> Option<(Task, Option<Profile>)> {
     let code = task.why.as_ref().map(|why| why.code);
     let held = task.why.as_ref().is_some_and(|why| why.until.is_some());

@@ -2,7 +2,7 @@
 //!
 //! Each directory has a gate beside its lease. A removal shuts the gate of its place, and holds those above open for others
 //! like it, from before it takes the lease until after it has given it back. Everybody else passes the same gates for the
-//! moment in which it takes its lease. So whoever is through the gates and finds the lease taken has met work, and no removal.
+//! moment in which it takes its lease. So a run that is through the gates and finds the lease taken has met a run, not a removal.
 
 use std::fs::File;
 use std::io;

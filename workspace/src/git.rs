@@ -17,7 +17,7 @@ use crate::{links, open};
 const PLACEHOLDER: &str = "keeps-this-directory.lock";
 
 /// Returns the repository around a path by the directory that holds its `.git`; from a linked worktree, the one it is linked
-/// to. None where there is none, or only a bare one. Nothing of the repository is read, whoever owns it.
+/// to. None if there is none, or only a bare one. Nothing of the repository is read, so its owner does not matter.
 pub fn discover(path: &Path) -> Option<PathBuf> {
     let found = Repository::discover_path(path, std::iter::empty::<&Path>()).ok()?;
     // The metadata of a linked worktree lies inside the main repository's `.git`.
@@ -39,7 +39,7 @@ impl Source {
     pub(crate) fn open(path: &Path) -> Result<Self, GitError> {
         open::directory(path).map_err(GitError::Path)?;
         let root = path.to_owned();
-        // Whoever writes a `.git` file can name any repository in it; only that repository knows its linked worktrees.
+        // A `.git` file can name any repository; only that repository knows its linked worktrees.
         let file = path.join(".git");
         if file.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
             let named = links::read(&file).unwrap_or_default();

@@ -74,7 +74,7 @@ impl Links {
         Ok(())
     }
 
-    /// Removes the lock files of a git that was killed. Only for whoever holds the worktree's lease.
+    /// Removes the lock files of a git that was killed. Only for the owner of the worktree's lease.
     pub(crate) fn remove_stale_locks(&self, branch_lock: PathBuf) -> Result<bool, LinkError> {
         let mut removed = false;
         for path in [self.metadata.join("index.lock"), self.metadata.join("HEAD.lock"), branch_lock] {

@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 /// Opens (or makes) the file at `path` and locks it; the kernel drops the lock with the last descriptor.
 ///
-/// Whoever removes a lock file does so while holding it, so a lock taken on a removed file is taken again on its successor.
+/// A lock file is removed only by its owner, so a lock taken on a removed file is taken again on its successor.
 /// The descriptor is close-on-exec: a worker must not inherit it, or the lock would outlive the run.
 pub(crate) fn take(path: &Path, operation: FlockOperation) -> std::io::Result<File> {
     loop {

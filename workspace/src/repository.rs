@@ -126,7 +126,7 @@ pub fn clone(from: &Path, to: &Path) -> Result<Head, RepositoryError> {
     let source = open(from)?;
     commit_at_head(&source, from)?;
     let common = source.commondir();
-    // Objects are copied, never linked: whoever may write to the clone must not be able to write to the source. Objects that
+    // Objects are copied, never linked: a writer of the clone must not be able to write to the source. Objects that
     // the source borrows from elsewhere must be fetched instead.
     let borrows = common.join("objects/info/alternates").exists();
     let local = if borrows { CloneLocal::None } else { CloneLocal::NoLinks };

@@ -43,7 +43,7 @@ impl Fixture {
         self.git_in(&self.root, arguments)
     }
 
-    /// Runs git without the configuration of whoever runs the tests; returns its trimmed output.
+    /// Runs git without the configuration of the tests' user; returns its trimmed output.
     pub(crate) fn git_in(&self, directory: &Path, arguments: &[&str]) -> String {
         let output = self.command(directory).args(arguments).output().unwrap();
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

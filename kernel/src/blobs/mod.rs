@@ -1,7 +1,7 @@
 //! The bytes of attachments: files in a directory beside the board, each named by the SHA-256 of what is in it.
 //!
 //! A blob is durable before a row may name it, so an acknowledged attachment has its bytes, and a crash leaves at most
-//! a blob that no row names. Whoever publishes a blob holds the directory's lock, shared, until its row is committed; a
+//! a blob that no row names. A publisher of a blob owns the directory's lock, shared, until its row is committed; a
 //! [sweep](Blobs::sweep) takes the lock for itself, so it never sees a blob whose row is still on its way.
 
 mod draft;

@@ -14,7 +14,7 @@ use crate::model::verdict::{Finding, Question};
 use crate::rules::authority;
 use crate::store::fields::Field;
 
-/// A request tells of so many tasks before; the others are named by `show`.
+/// The most parents that a request describes; `show` names the others.
 const FINDINGS: usize = 20;
 
 impl Board<'_> {
@@ -133,7 +133,7 @@ pub(super) fn reason(task: &Task) -> String {
     format!("waits for the approval of {whom}{class}")
 }
 
-/// Refuses whoever is not the approver: the one who is named, else any person; never who is to do the work.
+/// Refuses an actor that is not the approver: the named one, else any person, but never the assignee.
 fn may_decide(task: &Task, actor: &Actor) -> Result<(), Error> {
     let hint = format!("{}; see `supervisor show {}`", reason(task), task.id);
     if task.assignee.as_ref().is_some_and(|assignee| actor.works_as(assignee)) {

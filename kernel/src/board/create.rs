@@ -49,7 +49,7 @@ impl Board<'_> {
             next(None, change).map_err(|error| Error::conflict(error.to_string(), "leave out `triage`"))?;
         let id = self.draw_id()?;
         let now = self.now();
-        // A worker acts for whoever put its own task on the board.
+        // A worker acts for the creator of its own task.
         let creator_uid = match &creator_task {
             Some(own) => self.expect_task(own)?.creator_uid,
             None => actor.uid,

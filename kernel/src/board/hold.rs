@@ -128,7 +128,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Takes the time of a limit from what the worker has told of it.
+    /// Takes the end of a rate limit from the worker's report.
     pub(super) fn as_told_by_worker(&self, run: &Run, ending: Ending) -> Result<Ending, Error> {
         let EndCause::RateLimited { .. } = ending.cause else { return Ok(ending) };
         let told = self.holds()?.into_iter().find(|hold| hold.run_id == Some(run.id));

@@ -1,4 +1,4 @@
-//! Subscriptions: chats that are told of a task, each with a cursor in its events.
+//! Subscriptions of chats to tasks, each with a cursor in the task's events.
 //!
 //! A subscription starts with the task's first event, so that what happens between `create` and `notify-subscribe` is
 //! told as well. When the task is done or archived the subscription is over: it is listed no more, and goes once the end
@@ -20,7 +20,7 @@ use crate::rules::authority;
 impl View<'_> {
     /// Returns the subscriptions that a caller may see, of one task or of all.
     pub fn subscriptions(&self, task: Option<&TaskId>, actor: &Actor) -> Result<Vec<Subscription>, Error> {
-        authority::person(actor, "see who is told of tasks")?;
+        authority::person(actor, "list subscriptions")?;
         if let Some(task) = task {
             self.task_for(task, actor)?;
         }

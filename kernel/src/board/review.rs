@@ -64,7 +64,7 @@ impl Board<'_> {
         self.decide(id, Verdict::Approve, expected_run, actor)
     }
 
-    /// Sends the work of a task in review back; the reason is kept as a comment, for whoever goes on.
+    /// Sends the work of a task in review back; the reason is kept as a comment for the next worker.
     pub fn request_changes(
         &mut self,
         id: &TaskId,

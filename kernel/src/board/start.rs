@@ -18,7 +18,7 @@ const SYSTEM: &str = "system:supervisor";
 /// What a run of the supervisor's starts with.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// Who was found to be able to run it; refused if that is not whose turn it is. None takes whoever it is.
+    /// The profile that can run it; refused if the task is for another one. None accepts any.
     pub profile: Option<Profile>,
     /// `<host>:<pid>:<uuid>`.
     pub claim_lock: String,

@@ -334,7 +334,7 @@ impl View<'_> {
         Ok(self.tx.count_by_status(tenant)?.into_iter().collect())
     }
 
-    /// Returns so many of the names that tasks are assigned to, in their order, those that come after a name.
+    /// Returns up to this many assignee names, in order, that come after a name.
     pub fn assignees(&self, after: &str, names: usize) -> Result<Vec<Assignee>, Error> {
         self.assignees_of(None, after, names)
     }

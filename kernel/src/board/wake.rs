@@ -11,7 +11,7 @@ use crate::model::status::Status;
 use crate::store::fields::Field;
 
 const SYSTEM: &str = "system:supervisor";
-/// So many tasks are woken in one transaction; the rest is due at once again.
+/// The most tasks woken in one transaction; the rest is due again at once.
 const AT_ONCE: u32 = 1000;
 
 impl Board<'_> {

@@ -64,7 +64,7 @@ pub struct Filter {
     pub mine: Option<String>,
     /// In which order.
     pub sort: Sort,
-    /// At most so many, 1 to 10000.
+    /// At most this many, 1 to 10000.
     pub limit: u32,
     /// Where the page before ended.
     pub cursor: Option<String>,
@@ -105,7 +105,7 @@ pub struct Page {
 pub struct EventFilter {
     /// Only later ones.
     pub since: EventId,
-    /// At most so many.
+    /// At most this many.
     pub limit: u32,
     /// Only of this task.
     pub task: Option<TaskId>,

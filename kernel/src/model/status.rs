@@ -171,7 +171,7 @@ pub enum Change {
     Completed,
     /// A person did the work of a task that nobody runs, and asks for a review of it.
     ReviewRequested,
-    /// Whoever may do so approves that a task goes on.
+    /// The approver lets a task continue.
     Approved {
         /// What holds it back still.
         gate: Gate,

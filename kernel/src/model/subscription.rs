@@ -1,4 +1,4 @@
-//! Who is told of a task: a chat of some platform, and how far it has been told.
+//! A subscription of a chat to a task, with its position in the events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub struct SubscriptionKey {
     pub thread_id: String,
 }
 
-/// A chat that is told of a task.
+/// A chat subscribed to a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Subscription {
     /// What tells it apart.
@@ -32,7 +32,7 @@ pub struct Subscription {
     pub notifier_profile: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// The last event that it was told of; zero when it was told of none.
+    /// The last event delivered to it; zero if there is none.
     pub last_event_id: EventId,
 }
 

@@ -200,7 +200,7 @@ pub struct Task {
     pub updated_at: Timestamp,
     /// The policy of its runs.
     pub policy: Option<String>,
-    /// The user of whoever made it.
+    /// The user that created it.
     pub creator_uid: Option<u32>,
     /// The user that was allocated to its workers.
     pub worker_uid: Option<u32>,

@@ -46,7 +46,7 @@ pub struct Context {
 /// Tells where a reader finds a file; none where it does not.
 pub type PlaceOf<'a> = dyn Fn(&Attachment) -> Option<String> + 'a;
 
-/// So many of the latest comments are given room before what the parents have left: an answer that somebody waited for is
+/// The latest comments that come before the parents' results: an answer that somebody waited for is
 /// among them.
 const LATEST: usize = 5;
 

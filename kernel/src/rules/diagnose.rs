@@ -22,7 +22,7 @@ const STRANDED: Duration = Duration::from_mins(30);
 const FORGOTTEN: Duration = Duration::from_hours(24);
 /// A task that was unblocked so often is not helped by it.
 const CYCLES: usize = 3;
-/// So many failures, or crashes, in a row are no accident.
+/// Failures, or crashes, in a row that are reported.
 const REPEATED: u32 = 2;
 /// A task whose time came so long ago was not woken.
 const OVERDUE: Duration = Duration::from_mins(5);

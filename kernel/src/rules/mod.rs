@@ -1,4 +1,4 @@
-//! The rules of a board, pure: what may follow what, who may do what, what starts first, and what is told of it.
+//! The rules of a board, pure: what may follow what, who may do what, what starts first, and what is reported.
 
 pub(crate) mod admission;
 pub(crate) mod artifact;

@@ -92,7 +92,7 @@ pub fn counts(outcome: Outcome) -> bool {
     }
 }
 
-/// Returns the pause before the next attempt after so many counted failures in a row.
+/// Returns the pause before the next attempt after this many counted failures in a row.
 pub fn pause(failures: u32) -> Duration {
     match failures {
         0 | 1 => Duration::ZERO,

@@ -10,7 +10,7 @@ use super::{counts, usage};
 /// From this size on the pages are checked and the indices are not compared with their tables: that reads everything
 /// twice, in an order that disks do not like.
 const BIG: u64 = 256 * 1024 * 1024;
-/// So many faults are told.
+/// The most faults that are reported.
 const TOLD: usize = 20;
 
 /// How much of a board is looked at.

@@ -9,7 +9,7 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::suspect::Suspect;
 
-/// So many are looked at.
+/// The most that are examined.
 const MOST: u32 = 10_000;
 
 impl Tx<'_> {

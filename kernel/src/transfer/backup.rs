@@ -80,7 +80,7 @@ pub fn backup_board(
 /// Puts the backup `from` in the place of the board at `path`, after its files, so that a crash on the way leaves the one
 /// board or the other. The replaced file is kept beside it. No process may have
 /// the board open. New runs get numbers above `runs` and above those of the replaced board: directories and logs of
-/// runs that the backup does not know may still be there. `passed` is told of each step that is done.
+/// runs that the backup does not know may still be there. `passed` is called after each step.
 ///
 /// # Errors
 /// Whatever is wrong with the backup; the board is as it was then.

@@ -14,7 +14,7 @@ use crate::model::error::Error;
 use crate::model::id::Digest;
 use crate::store::tx::Tx;
 
-/// So many bytes are in a line, as twice as many digits.
+/// The bytes in a line, written as twice as many digits.
 const PIECE: usize = 512 * 1024;
 
 /// A piece of a file.

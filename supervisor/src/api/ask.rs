@@ -234,7 +234,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
         let held = pass.map(|pass| pass.hold(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
         let bytes = whole(body).await?;
         let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
-        // Whoever sends nothing need not say of which type it is.
+        // An empty body needs no content type.
         if !is_json(&parts.headers) && *bytes != *b"{}" {
             return Err(Failure::new(Code::MediaType, "the body is not declared as JSON")
                 .hint("send the header `Content-Type: application/json`"));

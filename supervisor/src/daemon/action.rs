@@ -16,7 +16,7 @@ use crate::rundir::StopRequest;
 pub(super) enum Horizon {
     /// Until it is told to stop.
     Forever,
-    /// Until nothing is left to do, or so many tasks were started and have ended.
+    /// Until nothing is left to do, or this many tasks were started and have ended.
     Idle(Option<usize>),
 }
 

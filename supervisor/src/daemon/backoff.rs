@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_mins(1);
 /// By how much a wait is shorter at most, so that what broke at once is not tried again at once.
 const JITTER: f64 = 0.2;
 
-/// So many suspects are remembered. One that is forgotten trips its environment once more, and is suspected again.
+/// The most suspects that are remembered. A forgotten one trips its environment again, and is suspected again.
 const SUSPECTS: usize = 4096;
 
 /// One reason to wait.
@@ -31,7 +31,7 @@ struct Wait {
 }
 
 impl Wait {
-    /// A wait after so many before it. `chance` is from 0 to 1.
+    /// The wait after this many earlier ones. `chance` is from 0 to 1.
     fn again(why: String, times: u32, now: Timestamp, chance: f64) -> Self {
         let pause = FIRST.saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX)).min(LONGEST);
         let pause = pause.mul_f64(1.0 - JITTER * chance);

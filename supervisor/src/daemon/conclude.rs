@@ -84,7 +84,7 @@ pub(super) async fn conclude(
     let mut known = known_of(context, board, learnt, shim);
     let path = known.path.clone();
     let mut reported = false;
-    // Whoever asked before it was shown expected the worker to be ended.
+    // A request made before it was shown expected the worker to be ended.
     let mut shown_at: Option<EventId> = None;
     let ending = loop {
         let mut asked = known.clone();
@@ -171,7 +171,7 @@ pub(super) async fn end_survivors(context: &Context, left: Vec<(BoardName, RunId
     }
 }
 
-/// The board's last event. Whoever sees a run shown after it and acts is heard.
+/// The board's last event. A request that follows it has seen the run as shown, and is obeyed.
 async fn last_event(board: &BoardHandle, key: &TaskKey) -> EventId {
     loop {
         match board.readers().with(|view| view.last_event()) {
@@ -223,7 +223,7 @@ pub(super) struct Trouble<'a> {
     board: &'a BoardHandle,
     key: &'a TaskKey,
     run: &'a Run,
-    /// Whoever asked before it was shown expected no more than the worker's end.
+    /// A request made before it was shown expected only the worker's end.
     shown_at: Option<EventId>,
 }
 

@@ -69,7 +69,7 @@ impl LaunchError {
 
     /// A refusal of another part of this program, about an environment.
     pub(super) fn refusal(step: &'static str, environment: Environment, failure: Failure) -> Self {
-        // Whoever made the failure has seen its number (`Failure::file`).
+        // The failure was made from its error number (`Failure::file`).
         let is_host = failure.code == Code::TryAgain;
         let fault = if is_host { Fault::Host } else { Fault::Environment(environment) };
         LaunchError { step, error: failure.message, fault }

@@ -269,7 +269,7 @@ fn reap(mut child: Child) {
     let until = Instant::now() + FAREWELL;
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() >= until {
-            // The kernel does not let go of it yet; whoever asked does not wait for that.
+            // The kernel has not released it yet; the caller does not wait for that.
             std::thread::spawn(move || child.wait());
             return;
         }

@@ -47,7 +47,7 @@ impl Manager {
 
     fn tell(&self, state: &[NotifyState<'_>]) {
         if self.listens {
-            // A manager that does not listen after all is its own trouble.
+            // A service manager that does not listen loses only the notice.
             drop(sd_notify::notify(state));
         }
     }

@@ -43,7 +43,7 @@ impl Room {
         Room { backoff: backoff.clone(), stopping, ..self }
     }
 
-    /// The same room for so many more tasks at most.
+    /// The same room, for at most this many more tasks.
     pub(crate) fn limited(self, most: Option<usize>) -> Self {
         let budget = self.budget.into_iter().chain(most).min();
         Room { budget, ..self }

@@ -246,7 +246,7 @@ fn from_record(record: &ExitRecord, note: Option<&Note>, ended_at: Timestamp) ->
         _ if record.oom == Some(true) => EndCause::OutOfMemory,
         Cause::Deadline => EndCause::TimedOut,
         Cause::Stopped { reason } => EndCause::Stopped(stop_reason(*reason)),
-        // Whoever knows what the run needed says whose fault it is.
+        // The caller knows what the run needed, and decides whose fault it is.
         Cause::SpawnFailed(_) => EndCause::NeverStarted,
         Cause::Exited => match (record.code, record.signal) {
             (_, Some(signal)) => EndCause::Signaled { signal },

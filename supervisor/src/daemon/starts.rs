@@ -32,7 +32,7 @@ impl Starts {
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<TaskKey, CancellationToken>> {
-        // Whoever panicked with it had changed one entry, which is whole.
+        // A thread that panicked with the lock had changed one entry, which is complete.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! `demo`: the main job on real input, with real processes, in a root that is gone afterwards.
 //!
 //! A daemon of its own, a private clone of a repository, a pipeline and a fleet. Everything that is claimed is a named check
-//! with what was expected and what was seen; the exit code is 0 only if all of them came true.
+//! with what was expected and what was seen; the exit code is 0 only if all of them were met.
 
 mod board;
 mod fleet;

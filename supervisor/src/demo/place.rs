@@ -41,7 +41,7 @@ impl Place {
         self.dir.path()
     }
 
-    /// Removes it with all that is in it, whoever owns that.
+    /// Removes it with its content, also that of other users.
     pub(super) fn remove(self) -> Result<(), Failure> {
         let path = self.dir.path().to_owned();
         self.dir.close().map_err(|e| Failure::file("remove", &path, &e))

@@ -87,7 +87,7 @@ pub(super) struct Attempts {
     pub(super) attempts: Vec<Attempt>,
 }
 
-/// Tries one thing, as whoever this process is.
+/// Tries one thing, as the user of this process.
 pub(super) fn attempt(target: &Target) -> Attempt {
     let outcome = match target {
         Target::File(path) => read_some(path),

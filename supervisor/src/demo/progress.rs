@@ -22,7 +22,7 @@ enum Form {
 }
 
 impl Progress {
-    /// The progress that fits whoever reads it.
+    /// Progress for a terminal or for a log.
     pub(super) fn new(output: Output) -> Self {
         use std::io::IsTerminal as _;
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");

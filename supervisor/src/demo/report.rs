@@ -45,7 +45,7 @@ pub(super) struct Check {
 pub(super) struct Denial {
     pub(super) what: &'static str,
     pub(super) path: PathBuf,
-    /// What came of it outside the sandbox.
+    /// The outcome outside the sandbox.
     pub(super) outside: String,
     pub(super) inside: String,
     /// Why, in a few words.
@@ -61,7 +61,7 @@ pub(super) struct Took {
 /// Everything that a demo found out.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Report {
-    /// Whether all of it came true.
+    /// Whether every expectation was met.
     pub(super) ok: bool,
     /// The root, kept or not.
     #[serde(skip)]
@@ -94,7 +94,7 @@ impl Check {
 }
 
 impl Report {
-    /// Adds an expectation and whether it came true.
+    /// Adds an expectation and whether it was met.
     pub(super) fn check(
         &mut self,
         part: Story,
@@ -108,7 +108,7 @@ impl Report {
         self.checks.push(Check { part, name, expected, seen, ok, skipped });
     }
 
-    /// Adds an expectation that came true if what was seen is what was expected.
+    /// Adds an expectation that is met if what was seen equals what was expected.
     pub(super) fn equal(
         &mut self,
         part: Story,

@@ -14,11 +14,11 @@ use crate::failure::Failure;
 use crate::paths::Root;
 use crate::service::{BoardHandle, Service};
 
-/// So many events are folded in one transaction: others wait for it.
+/// The events folded in one transaction: others wait for it.
 const FOLD: u32 = 500;
-/// So many stored replies are forgotten in one transaction.
+/// The stored replies deleted in one transaction.
 const REPLIES: u32 = 1000;
-/// So many tasks are read at once.
+/// The tasks read at once.
 const TASKS: u32 = 100;
 
 #[derive(Clone, Copy, Debug)]

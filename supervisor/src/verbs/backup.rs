@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Screen, printable};
 
-/// So many files that are not in a backup are named.
+/// The most missing files that a backup names.
 const TOLD: usize = 10;
 
 /// Back up the board to a file, even while it is in use

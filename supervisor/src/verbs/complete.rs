@@ -1,4 +1,4 @@
-//! `complete`: the work is done; the handoff goes to whoever depends on it.
+//! `complete`: the work is done; the handoff goes to the tasks that depend on it.
 
 use kernel::{Handoff, RunId, TaskId};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `heartbeat`: a worker says that it is getting on.
+//! `heartbeat`: a worker reports that it is still at work.
 
 use kernel::{Run, TaskId};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `notify-list`: which chats are told of which tasks.
+//! `notify-list`: the chat subscriptions to tasks.
 
 use kernel::{Subscription, TaskId};
 use schemars::JsonSchema;

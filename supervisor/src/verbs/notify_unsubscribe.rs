@@ -1,4 +1,4 @@
-//! `notify-unsubscribe`: a chat that is no longer told of a task.
+//! `notify-unsubscribe`: ends the subscription of a chat to a task.
 
 use kernel::{Subscription, SubscriptionKey, TaskId};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The end of a run in a worktree: what it did is taken over, and what it planted for whoever looks next is put right.
+//! The end of a run in a worktree: its work is taken over, and traps that it planted are removed.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -53,7 +53,7 @@ impl Worktree {
         Ok(Sealed { set_aside })
     }
 
-    /// Removes what names objects that are not there: `git gc` of the repository stops at them, whoever runs it.
+    /// Removes what names objects that are not there: `git gc` of the repository stops at them.
     fn forget_missing(&self, source: &Source, links: &Links) -> Result<Vec<PathBuf>, WorktreeError> {
         let git = source.git();
         let failed = |source| WorktreeError::Link { path: links.tree.clone(), source };

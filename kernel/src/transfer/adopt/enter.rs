@@ -121,7 +121,7 @@ pub(super) fn enter(
     }
     let Some(state) = state else { return Ok(()) };
     let work_by = if state == State::Review {
-        // Whoever had the last run, else whoever was to do it: the one who may not approve it.
+        // The worker of the last run, else the assignee: the one who may not approve it.
         let worker = tx.runs_of(id)?.last().and_then(|run| run.profile.clone()).or(task.assignee);
         Some(format!("worker:{}", worker.as_ref().map_or("unknown", |worker| worker.as_str())))
     } else {

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-/// So many requests of one run are worked on at a time: the others wait, and not in the way of other runs.
+/// The requests of one run that are worked on at a time: the others wait, without blocking other runs.
 const TURNS: usize = 2;
 /// A caller that was not heard of for so long is forgotten: its bucket is full again by then.
 pub(super) const FORGOTTEN: Duration = Duration::from_mins(1);
-/// So many seconds' worth of requests may be made at once.
+/// The seconds' worth of requests that may be made at once.
 const BURST: f64 = 10.0;
-/// So many seconds' worth of connections may be opened at once: each costs more than a request.
+/// The seconds' worth of connections that may be opened at once: each costs more than a request.
 pub(super) const BURST_OF_CONNECTIONS: f64 = 2.0;
 
 /// What one run or tenant has under way.
@@ -79,7 +79,7 @@ impl Account {
         }
     }
 
-    /// Takes one request out of its bucket. Returns whether there was one, at so many a second.
+    /// Takes one request out of its bucket, which refills at this many a second. Returns whether there was one.
     pub(super) fn may_ask(&mut self, rate: u32, now: Instant) -> bool {
         let some = self.bucket.has_some(rate, now);
         if some {

@@ -5,7 +5,7 @@
 //! 1. [`run_doors`]: each run has a door of its own, which is not looked at while the run has had its share ([`run_door`]).
 //! 2. [`crowd`]: connections are bounded, in all and for each peer. Over a bound the oldest one that has not said who it
 //!    is gives way, so nobody can lock others out by holding connections open. Who shows a token is counted with its run.
-//! 3. [`slow`] and [`pace`]: head, body and reply each have a time limit; whoever is slower is cut off.
+//! 3. [`slow`] and [`pace`]: head, body and reply each have a time limit; a slower connection is cut off.
 //! 4. [`gate`]: requests at once, requests a second, uploads and unread bytes are bounded for each run and tenant.
 //! 5. [`outgoing`]: a reply counts against its run until it is read.
 //!

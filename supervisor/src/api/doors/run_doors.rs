@@ -101,7 +101,7 @@ impl RunDoors {
         Ok(())
     }
 
-    /// Receives whoever comes from now on.
+    /// Accepts connections from now on.
     pub(crate) fn begin(&self) {
         self.begun.cancel();
     }

@@ -27,7 +27,7 @@ use crate::service::Service;
 const HEAD: Duration = Duration::from_secs(15);
 /// What the server keeps of a connection's input and output at most: also the limit of a head.
 const BUFFER: usize = 64 << 10;
-/// A request has at most so many header fields.
+/// The most header fields of a request.
 const FIELDS: usize = 64;
 /// The pause of a door that cannot accept: descriptors run out, and come back when connections go.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);

@@ -5,7 +5,7 @@ use kernel::Run;
 use super::crowd::Group;
 use crate::rundir::ProcessStat;
 
-/// So many parents of a process are looked at.
+/// The most parents of a process that are examined.
 const ABOVE: usize = 64;
 
 /// Whether connections are those of a run.
