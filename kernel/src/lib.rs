@@ -49,7 +49,7 @@ pub use board::replay::Difference;
 pub use board::sight::waiting_count;
 pub use board::view::{Assignee, Stats, View};
 pub use board::{
-    Answered, AtWork, Board, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact, Placement,
+    Answered, Board, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact, Placement,
     Reopened, Settled, Start,
 };
 pub use model::actor::{Actor, ActorKind, RunRef};
@@ -86,6 +86,7 @@ pub use readers::Readers;
 pub use rules::authority::DEPTH;
 pub use rules::context::{Context, ContextLimits, PlaceOf};
 pub use rules::diagnose::{Diagnosed, Diagnostic, Remedy, Severity};
+pub use rules::links::AtWork;
 pub use rules::retry::{counts, pause};
 pub use rules::transition::{IllegalChange, next};
 pub use store::check::{Depth, check_board, require_whole};

@@ -13,6 +13,7 @@ use crate::model::status::{Change, Gate, State, Status, Then, WasDone};
 use crate::model::task::Task;
 use crate::model::verdict::{Blocking, Question};
 use crate::rules::authority;
+use crate::rules::recurrence::Recurrence;
 use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 
@@ -61,7 +62,7 @@ impl Board<'_> {
         let payload = json!({ "reason": reason, "begun": begun });
         self.shift(id, &from, change, Telling::new("reopened", Some(payload), &label))?;
         self.set(id, &Field::Failures(0))?;
-        self.set(id, &Field::Recurrence(None, 0))?;
+        self.set_blocks(id, Recurrence::default())?;
         self.reevaluate_children(id, &label)?;
         self.keep_reason(id, "REOPENED", reason, actor)?;
         Ok(Reopened { task: self.expect_task(id)?, begun })

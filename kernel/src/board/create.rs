@@ -8,11 +8,13 @@ use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::id::{TaskId, Tenant};
 use crate::model::limits;
-use crate::model::outcome::BlockKind;
+use crate::model::outcome::{Approval, BlockKind};
 use crate::model::quota::Bound;
 use crate::model::status::{Change, Gate, State};
 use crate::model::task::{NewTask, Task};
 use crate::rules::authority;
+use crate::rules::links;
+use crate::rules::readiness::{Waits, gate};
 use crate::rules::transition::next;
 use crate::store::events::NewEvent;
 use crate::store::tasks::Birth;
@@ -104,11 +106,7 @@ impl Board<'_> {
                 None => tenant = Some(parent.tenant),
                 Some(tenant) if *tenant == parent.tenant => {}
                 Some(_) => {
-                    return Err(Error::invalid(
-                        "parents",
-                        format!("{} belongs to another tenant", parent.id),
-                        "links stay within one tenant; leave the tenant out to take that of the parents",
-                    ));
+                    return Err(links::other_tenant(&parent.id));
                 }
             }
         }
@@ -116,21 +114,14 @@ impl Board<'_> {
     }
 
     fn gate_of(&self, new: &NewTask) -> Result<Gate, Error> {
-        let mut gate = Gate::Open;
+        let mut open_parents = 0;
         for parent in &new.parents {
             let parent = self.expect_task(parent)?;
             self.require_awaitable(&parent)?;
-            if !parent.is_done() {
-                gate = Gate::Parents;
-            }
+            open_parents += usize::from(!parent.is_done());
         }
-        if gate == Gate::Parents {
-            return Ok(gate);
-        }
-        if new.require_approval {
-            return Ok(Gate::Approval);
-        }
-        Ok(new.not_before.filter(|at| *at > self.now()).map_or(Gate::Open, Gate::Until))
+        let approval = new.require_approval.then_some(Approval::Required);
+        Ok(gate(Waits { open_parents, approval, not_before: new.not_before }, self.now()))
     }
 
     /// Draws an id that no task has or had.
@@ -206,15 +197,9 @@ fn validate(new: &NewTask) -> Result<(), Error> {
     list("skills", &new.skills)?;
     list("artifacts", &new.artifacts)?;
     if new.parents.len() > limits::PARENTS {
-        return Err(too_many_parents(new.parents.len()));
+        return Err(links::too_many_parents(new.parents.len()));
     }
     Ok(())
-}
-
-/// The refusal of more parents than a task may have.
-pub(super) fn too_many_parents(count: usize) -> Error {
-    let limit = limits::PARENTS;
-    Error::invalid("parents", format!("{count} parents, the limit is {limit}"), "link them in stages")
 }
 
 /// Refuses a list that is too long, or whose entries are.

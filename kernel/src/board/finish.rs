@@ -10,7 +10,8 @@ use crate::model::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
 use crate::model::run::{Purpose, Run};
 use crate::model::status::{Change, Then};
 use crate::model::verdict::{Blocking, Verdict};
-use crate::rules::retry::{self, BLOCK_RECURRENCE_LIMIT, Decision, Tally};
+use crate::rules::recurrence::{Limited, Recurrence};
+use crate::rules::retry::{self, Decision, Tally};
 use crate::store::delays::Delay;
 use crate::store::fields::Field;
 use crate::store::runs::Close;
@@ -33,8 +34,7 @@ impl Board<'_> {
         let tally = Tally {
             failures: from.failures,
             max_retries: from.max_retries,
-            last_block: from.last_block_kind,
-            recurrences: from.block_recurrences,
+            blocks: from.blocks(),
             gate: self.gate(&run.task_id, from.not_before)?,
             awaits: self.awaited(&run)?,
             review: run.purpose == Purpose::Review,
@@ -118,16 +118,11 @@ impl Board<'_> {
         }
         if matches!(decision.outcome, Outcome::Completed | Outcome::Approved) {
             self.set(id, &Field::LastError(None))?;
-            self.set(id, &Field::Recurrence(None, 0))?;
+            self.set_blocks(id, Recurrence::default())?;
         }
         if let (Outcome::Blocked, Some(Verdict::Block(block))) = (decision.outcome, &run.verdict) {
-            let again = from.last_block_kind == Some(block.kind);
-            let count = match (decision.then, again) {
-                (Then::Triage, _) => 0,
-                (_, true) => from.block_recurrences + 1,
-                (_, false) => 1,
-            };
-            self.set(id, &Field::Recurrence(Some(block.kind), count))?;
+            let blocks = from.blocks().with(block.kind);
+            self.set_blocks(id, if decision.then == Then::Triage { blocks.in_triage() } else { blocks })?;
         }
         if let Some(handoff) = &decision.handoff {
             self.keep_handoff(id, handoff)?;
@@ -264,17 +259,12 @@ fn telling(
             "completed"
         }
         Outcome::Blocked => {
-            let (kind, reason) = match &run.verdict {
-                Some(Verdict::Block(blocking)) => (Some(blocking.kind), blocking.reason.clone()),
-                Some(_) | None => (None, None),
-            };
-            let recurrences = if kind == from.last_block_kind { from.block_recurrences + 1 } else { 1 };
-            payload = json!({ "reason": reason, "kind": kind, "recurrences": recurrences });
+            let limited = if decision.then == Then::Triage { Limited::Yes } else { Limited::No };
+            if let Some(Verdict::Block(block)) = &run.verdict {
+                payload = from.blocks().with(block.kind).payload(block, limited);
+            }
             match decision.then {
-                Then::Triage => {
-                    payload["limit"] = BLOCK_RECURRENCE_LIMIT.into();
-                    "block_loop_detected"
-                }
+                Then::Triage => "block_loop_detected",
                 Then::Again(_) => "dependency_wait",
                 Then::Blocked(_) | Then::Done | Then::Review | Then::Archived(_) => "blocked",
             }

@@ -1,14 +1,10 @@
-//! Links between parents and children: who may wait for whom.
-
-use std::time::Duration;
+//! Links between parents and children.
 
 use serde_json::json;
 
 use super::charge::Cost;
-use super::create::too_many_parents;
 use super::{Board, Effect, Settled};
-use crate::board::view::View;
-use crate::model::actor::{Actor, ActorKind};
+use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::limits;
@@ -17,17 +13,9 @@ use crate::model::quota::Bound;
 use crate::model::run::{Holder, Run};
 use crate::model::status::Status;
 use crate::model::task::Task;
-use crate::model::verdict::{Destination, VerdictKind};
+use crate::model::verdict::Destination;
 use crate::rules::authority;
-
-/// What becomes of a child that somebody works on already when it gets a parent that is not done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtWork {
-    /// A run that is no older than this is taken back; an older one is not, and the link is refused.
-    TakeBackWithin(Duration),
-    /// Its run is taken back, and a child that is done goes back into the queue. A person may say so.
-    TakeBack,
-}
+use crate::rules::links::{self, AtWork};
 
 impl Board<'_> {
     /// Makes `child` wait for `parent`. A link that exists is left as it is. A child that somebody works on is taken
@@ -45,31 +33,17 @@ impl Board<'_> {
         if at_work == AtWork::TakeBack {
             authority::person(actor, "take a task back")?;
         }
-        if above.tenant != below.tenant {
-            return Err(Error::invalid(
-                "parent",
-                format!("{parent} and {child} belong to different tenants"),
-                "links stay within one tenant",
-            ));
-        }
-        if parent == child {
-            return Err(Error::conflict(
-                format!("{child} cannot wait for itself"),
-                "name the task that is to be done first, then the one that waits for it",
-            ));
-        }
+        links::together(&above, &below)?;
         if self.tx.is_above(child, parent)? {
-            return Err(Error::conflict(
-                format!("{child} is already above {parent}: the link would close a cycle"),
-                format!("unlink one of the links between them first: `supervisor show {child}`"),
-            ));
+            return Err(links::circle(parent, child));
         }
         self.require_awaitable(&above)?;
-        let run = self.require_waiting(&above, &below, at_work, actor)?;
+        let run = self.open_run_of(&below)?;
+        let run = links::may_wait(&above, &below, run.as_ref(), at_work, actor, self.now())?.cloned();
         let label = actor.label();
         self.require_room_beneath(parent)?;
         if self.tx.has_parents(child, limits::PARENTS)? {
-            return Err(too_many_parents(limits::PARENTS + 1));
+            return Err(links::too_many_parents(limits::PARENTS + 1));
         }
         if self.tx.insert_link(parent, child)? {
             self.charge(actor, Cost::one(Bound::Links))?;
@@ -100,104 +74,22 @@ impl Board<'_> {
         self.regate(child, &actor.label())
     }
 
-    /// Refuses another child of a task that has as many as are promoted at once.
-    pub(super) fn require_room_beneath(&self, parent: &TaskId) -> Result<(), Error> {
-        if !self.tx.has_children(parent, limits::CHILDREN)? {
-            return Ok(());
-        }
-        let message = format!("{parent} has {} children, which is the limit", limits::CHILDREN);
-        Err(Error::invalid(
-            "parents",
-            message,
-            "put a task between: let it wait for this one, and others for it",
-        ))
-    }
-
     /// Refuses a parent that will never be done.
     pub(super) fn require_awaitable(&self, parent: &Task) -> Result<(), Error> {
-        if parent.is_done() || (View::is_open(parent) && !self.is_being_archived(parent)?) {
-            return Ok(());
-        }
-        Err(Error::conflict(
-            format!("{} was archived without being done", parent.id),
-            "it will never be done, so nothing can wait for it; leave it out, or create a new task",
-        ))
+        links::awaitable(parent, self.open_run_of(parent)?.as_ref())
     }
 
-    /// Refuses a child that cannot wait for this parent any more. Returns the run that has to be taken back for it.
-    fn require_waiting(
-        &self,
-        above: &Task,
-        below: &Task,
-        at_work: AtWork,
-        actor: &Actor,
-    ) -> Result<Option<Run>, Error> {
-        let child = &below.id;
-        let take_back = format!("`supervisor link --reclaim {} {child}`", above.id);
-        match below.status {
-            Status::Archived => {
-                return Err(Error::conflict(
-                    format!("{child} is archived and can no longer wait"),
-                    "create a new task",
-                ));
-            }
-            Status::Done if above.is_done() || at_work == AtWork::TakeBack => return Ok(None),
-            Status::Done => {
-                return Err(Error::conflict(
-                    format!("{child} is done and can no longer wait"),
-                    format!("to run it again after {}: {take_back}", above.id),
-                ));
-            }
-            Status::Review if !above.is_done() => {
-                return Err(Error::conflict(
-                    format!("the work on {child} is under review and can no longer wait"),
-                    format!("send it back first: `supervisor request-changes {child} '<what>'`"),
-                ));
-            }
-            Status::Triage
-            | Status::Todo
-            | Status::Scheduled
-            | Status::Ready
-            | Status::Running
-            | Status::Review
-            | Status::Blocked => {}
+    /// Refuses another child of a task that has as many as are promoted at once.
+    pub(super) fn require_room_beneath(&self, parent: &TaskId) -> Result<(), Error> {
+        if self.tx.has_children(parent, limits::CHILDREN)? {
+            Err(links::too_many_children(parent))
+        } else {
+            Ok(())
         }
-        let own = actor.run.as_ref().is_some_and(|own| own.task == *child);
-        let Some(run) = below.current_run_id.filter(|_| !above.is_done() && !own) else { return Ok(None) };
-        let run = self.expect_run(run)?;
-        if let Some(verdict) = &run.verdict {
-            let verdict = verdict.kind();
-            return Err(Error::conflict(
-                format!("run {} of {child} has its verdict already ({verdict}) and is ending", run.id),
-                format!("when it has ended: {take_back}"),
-            ));
-        }
-        match run.stop_reason {
-            None | Some(StopReason::Reclaimed) => {}
-            Some(reason) => {
-                return Err(Error::conflict(
-                    format!("run {} of {child} is being ended ({reason})", run.id),
-                    format!("link it when it has ended: `supervisor show {child}`"),
-                ));
-            }
-        }
-        let age = self.now().since(run.started_at);
-        match at_work {
-            AtWork::TakeBackWithin(limit) if age > limit && run.stop_reason.is_none() => {
-                let way_out = match actor.kind {
-                    ActorKind::Worker => "comment on it, or ask a person to take it back".to_owned(),
-                    ActorKind::Person | ActorKind::System => format!("take its run back with {take_back}"),
-                };
-                Err(Error::conflict(
-                    format!(
-                        "{child} has been at work for {} s: it no longer waits by a link alone",
-                        age.as_secs()
-                    ),
-                    way_out,
-                ))
-            }
-            AtWork::TakeBackWithin(_) | AtWork::TakeBack => Ok(Some(run)),
-        }
+    }
+
+    fn open_run_of(&self, task: &Task) -> Result<Option<Run>, Error> {
+        task.current_run_id.map(|run| self.expect_run(run)).transpose()
     }
 
     /// Asks for the end of a run whose task has to wait for a parent.
@@ -221,16 +113,12 @@ impl Board<'_> {
             Holder::Supervisor => Ok(Effect::WhenRunEnds),
         }
     }
-
-    fn is_being_archived(&self, task: &Task) -> Result<bool, Error> {
-        let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
-        let verdict = run.and_then(|run| run.verdict).map(|verdict| verdict.kind());
-        Ok(verdict == Some(VerdictKind::Archive))
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::testing::{Bench, alice, titled};
     use crate::{Detach, ErrorCode, Handoff, NewTask, Outcome};

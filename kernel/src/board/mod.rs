@@ -17,6 +17,7 @@ use crate::model::quota::Quotas;
 use crate::model::status::{Change, State, Status};
 use crate::model::task::Task;
 use crate::model::verdict::Blocking;
+use crate::rules::recurrence::Recurrence;
 use crate::rules::transition::{in_queue, next};
 use crate::store::events::NewEvent;
 use crate::store::fields::Field;
@@ -62,7 +63,6 @@ pub use claim::Claimed;
 pub use create::Created;
 pub use edit::Edit;
 pub use end::{Handed, LostArtifact};
-pub use link::AtWork;
 pub use release::Force;
 pub use start::{Placement, Start};
 pub use verdict::{Effect, Settled};
@@ -178,6 +178,11 @@ impl<'a> Board<'a> {
         self.tx.set_task_field(id, field, self.now())
     }
 
+    /// Keeps how often a task was blocked in a row.
+    fn set_blocks(&self, id: &TaskId, blocks: Recurrence) -> Result<(), Error> {
+        self.set(id, &Field::Recurrence(blocks.kind, blocks.count))
+    }
+
     /// Lets the children of a task go on, or holds them back, after it was done or undone.
     fn reevaluate_children(&self, parent: &TaskId, actor: &str) -> Result<(), Error> {
         for child in self.tx.children(parent)? {
@@ -217,6 +222,13 @@ impl<'a> Board<'a> {
             _ => None,
         };
         self.shift(id, &from, change, Telling::new(kind, payload, actor)).map(|_| ())
+    }
+}
+
+impl Standing {
+    /// Returns how often the task was blocked in a row.
+    fn blocks(&self) -> Recurrence {
+        Recurrence { kind: self.last_block_kind, count: self.block_recurrences }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::model::run::{Holder, Purpose};
 use crate::model::status::{Change, State, Status};
 use crate::model::task::Task;
 use crate::model::verdict::{Handoff, ReviewRequest, Verdict, VerdictKind};
+use crate::rules::recurrence::Recurrence;
 use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 
@@ -172,7 +173,7 @@ impl Board<'_> {
     ) -> Result<Settled, Error> {
         self.tell_approved(&task.id, None, label)?;
         self.set(&task.id, &Field::Failures(0))?;
-        self.set(&task.id, &Field::Recurrence(None, 0))?;
+        self.set_blocks(&task.id, Recurrence::default())?;
         let payload = self.completed_by_review(&task.id)?;
         let run = self.last_completed_run(&task.id)?.map(|run| run.id);
         let telling = Telling { run, ..Telling::new("completed", Some(payload), label) };

@@ -16,7 +16,7 @@ use crate::model::verdict::{Blocking, Handoff, Verdict};
 use crate::model::words::words;
 use crate::rules::artifact;
 use crate::rules::authority;
-use crate::rules::retry::BLOCK_RECURRENCE_LIMIT;
+use crate::rules::recurrence::{Limited, Recurrence};
 use crate::rules::transition::in_queue;
 use crate::store::fields::Field;
 use crate::store::runs::{Close, NewRun};
@@ -180,7 +180,7 @@ impl Board<'_> {
                 let run =
                     self.zero_length(task, standing, Outcome::Completed, Status::Done, Some(&handoff), None)?;
                 self.set(&task.id, &Field::Failures(0))?;
-                self.set(&task.id, &Field::Recurrence(None, 0))?;
+                self.set_blocks(&task.id, Recurrence::default())?;
                 self.keep_handoff(&task.id, &handoff)?;
                 let telling = Telling {
                     run: Some(run),
@@ -228,16 +228,14 @@ impl Board<'_> {
         let change = Change::Blocked { kind };
         crate::rules::transition::next(Some(standing.state), change)
             .map_err(|_| super::illegal(&task.id, standing.state, change))?;
-        let again = standing.last_block_kind == Some(kind);
-        let recurrences = if again { standing.block_recurrences + 1 } else { 1 };
-        let mut payload = json!({ "reason": blocking.reason, "kind": kind, "recurrences": recurrences });
-        let loops = recurrences > BLOCK_RECURRENCE_LIMIT && standing.state != State::Triage;
-        let (status, change, event) = if loops {
-            payload["limit"] = BLOCK_RECURRENCE_LIMIT.into();
-            (Status::Triage, Change::SentToTriage, "block_loop_detected")
+        let blocks = standing.blocks().with(kind);
+        let limited = blocks.is_loop() && standing.state != State::Triage;
+        let (status, change, event, limited) = if limited {
+            (Status::Triage, Change::SentToTriage, "block_loop_detected", Limited::Yes)
         } else {
-            (Status::Blocked, change, "blocked")
+            (Status::Blocked, change, "blocked", Limited::No)
         };
+        let payload = blocks.payload(blocking, limited);
         let error = blocking.reason.as_deref();
         if kind == BlockKind::Dependency
             && in_queue(standing.state)
@@ -250,7 +248,7 @@ impl Board<'_> {
             return self.settled(&task.id, Some(run));
         }
         let run = self.zero_length(task, standing, Outcome::Blocked, status, None, error)?;
-        self.set(&task.id, &Field::Recurrence(Some(kind), if loops { 0 } else { recurrences }))?;
+        self.set_blocks(&task.id, if limited == Limited::Yes { blocks.in_triage() } else { blocks })?;
         let telling =
             Telling { run: Some(run), blocking: Some(blocking), ..Telling::new(event, Some(payload), label) };
         self.shift(&task.id, standing, change, telling)?;

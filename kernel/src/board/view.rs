@@ -19,8 +19,9 @@ use crate::model::limits::{self, Room};
 use crate::model::note::{Attachment, Comment, Event};
 use crate::model::request::Request;
 use crate::model::run::Run;
-use crate::model::status::{Gate, Status};
+use crate::model::status::Gate;
 use crate::model::task::Task;
+use crate::rules::readiness::{Waits, gate};
 use crate::store::tx::Tx;
 use crate::transfer::export::Exported;
 
@@ -385,22 +386,16 @@ impl View<'_> {
 
     /// Returns what holds a task back: its parents, else a missing approval, else its time.
     pub(crate) fn gate(&self, id: &TaskId, not_before: Option<Timestamp>) -> Result<Gate, Error> {
-        if !self.open_parents(id)?.is_empty() {
-            return Ok(Gate::Parents);
-        }
-        if self.tx.is_unapproved(id)? {
-            return Ok(Gate::Approval);
-        }
-        Ok(not_before.filter(|at| *at > self.clock.now()).map_or(Gate::Open, Gate::Until))
+        let waits = Waits {
+            open_parents: self.open_parents(id)?.len(),
+            approval: self.tx.approval_of(id)?,
+            not_before,
+        };
+        Ok(gate(waits, self.now()))
     }
 
     /// Returns the board's time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
-    }
-
-    /// Returns whether a parent counts as not done.
-    pub(crate) fn is_open(task: &Task) -> bool {
-        !matches!(task.status, Status::Done | Status::Archived)
     }
 }

@@ -6,13 +6,12 @@ use crate::model::clock::Timestamp;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Fault, OnCleanExit, Outcome, StopReason};
 use crate::model::status::{Gate, Then, WasDone};
 use crate::model::verdict::{Destination, Handoff, Verdict};
+use crate::rules::recurrence::Recurrence;
 
 /// The first failure is tried again at once; from the second on the pause doubles from here.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// No pause is longer.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
-/// How often a task may be blocked for the same kind; the next time it goes to triage.
-pub(crate) const BLOCK_RECURRENCE_LIMIT: u32 = 2;
 
 /// What is known about a task when its run ends.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +20,8 @@ pub(crate) struct Tally {
     pub(crate) failures: u32,
     /// The task's own limit.
     pub(crate) max_retries: Option<u32>,
-    /// The kind of the last block.
-    pub(crate) last_block: Option<BlockKind>,
-    /// How often in a row it was blocked for that kind.
-    pub(crate) recurrences: u32,
+    /// How often in a row it was blocked for one kind of reason.
+    pub(crate) blocks: Recurrence,
     /// What holds the task back apart from this ending.
     pub(crate) gate: Gate,
     /// Whether a parent is open, or was while the run went on: only then there is a task to wait for.
@@ -142,7 +139,7 @@ fn by_verdict(verdict: &Verdict, tally: Tally) -> Decision {
         Verdict::Block(blocking) => {
             let then = if blocking.kind == BlockKind::Dependency && tally.awaits {
                 Then::Again(tally.gate)
-            } else if tally.last_block == Some(blocking.kind) && tally.recurrences >= BLOCK_RECURRENCE_LIMIT {
+            } else if tally.blocks.with(blocking.kind).is_loop() {
                 Then::Triage
             } else {
                 Then::Blocked(blocking.kind)

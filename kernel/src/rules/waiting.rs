@@ -165,7 +165,17 @@ fn blocked(task: &Task) -> Waiting {
         )
         | None => WaitingCode::Blocked,
     };
-    // A task that was given up has said so in its reason.
-    let told = reason.starts_with("gave up") || reason.starts_with("waits for the approval");
-    Waiting::new(code, if told { reason.to_owned() } else { format!("{kind}: {reason}") })
+    // The reasons of these two are the board's own, and say what they are.
+    let text = match task.block_kind {
+        Some(BlockKind::GaveUp | BlockKind::Approval) => reason.to_owned(),
+        Some(
+            BlockKind::NeedsInput
+            | BlockKind::Capability
+            | BlockKind::Transient
+            | BlockKind::Dependency
+            | BlockKind::Budget,
+        )
+        | None => format!("{kind}: {reason}"),
+    };
+    Waiting::new(code, text)
 }

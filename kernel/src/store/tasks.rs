@@ -383,10 +383,10 @@ impl Tx<'_> {
             .map(|_| ())
     }
 
-    /// Returns whether a task's approval is missing.
-    pub(crate) fn is_unapproved(&self, id: &TaskId) -> Result<bool, Error> {
+    /// Returns whether a task's approval is missing or given; none where it needs none.
+    pub(crate) fn approval_of(&self, id: &TaskId) -> Result<Option<Approval>, Error> {
         self.conn
-            .prepare_cached("SELECT approval IS 'required' FROM tasks WHERE id = ?1")
+            .prepare_cached("SELECT approval FROM tasks WHERE id = ?1")
             .and_then(|mut statement| statement.query_row([id], |row| row.get(0)))
             .step("read the task")
     }
