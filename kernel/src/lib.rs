@@ -57,6 +57,7 @@ pub use model::candidate::{Accounts, Answer, Candidate, Reach};
 pub use model::clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use model::error::{Error, ErrorCode, StorageKind};
+pub use model::event::EventKind;
 pub use model::filter::{Archived, EventFilter, Filter, Page, Part, Sort};
 pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 pub use model::id::{

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::Board;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::TaskId;
 use crate::model::limits;
 use crate::model::outcome::BlockKind;
@@ -48,7 +49,7 @@ impl Board<'_> {
         };
         self.comment(id, &text, None, actor)?;
         let payload = json!({ "answer": answer, "choice": number });
-        self.tell(&task, None, "answered", Some(payload), &actor.label())?;
+        self.tell(&task, None, EventKind::Answered, Some(payload), &actor.label())?;
         Ok(Answered { task: self.unblock(id, None, actor)?, answer })
     }
 }

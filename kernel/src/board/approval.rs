@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::{Board, Settled, Telling, preview};
-use crate::model::actor::{Actor, ActorKind, approver_name};
+use crate::model::actor::{Actor, ActorKind, Label};
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::TaskId;
 use crate::model::limits;
 use crate::model::outcome::{Approval, BlockKind};
@@ -33,7 +34,7 @@ impl Board<'_> {
         self.tx.set_request(id, &reason(&task), &question)?;
         let payload =
             json!({ "approver": task.approver, "class": task.approval_class, "parents": self.parents(id)? });
-        self.tell(&task, None, "approval_requested", Some(payload), actor)
+        self.tell(&task, None, EventKind::ApprovalRequested, Some(payload), actor)
     }
 
     /// Lets a task go on that waits for an approval.
@@ -91,7 +92,7 @@ impl Board<'_> {
         let label = actor.label();
         let telling = Telling {
             run: actor.run.as_ref().map(|own| own.run),
-            ..Telling::new("approval_granted", Some(payload), &label)
+            ..Telling::new(EventKind::ApprovalGranted, Some(payload), &label)
         };
         self.shift(id, &from, Change::Approved { gate }, telling)?;
         self.set(id, &Field::Failures(0))?;
@@ -119,7 +120,7 @@ impl Board<'_> {
         let label = actor.label();
         let telling = Telling {
             run: actor.run.as_ref().map(|own| own.run),
-            ..Telling::new("approval_denied", Some(payload), &label)
+            ..Telling::new(EventKind::ApprovalDenied, Some(payload), &label)
         };
         self.shift(id, &from, Change::SentToTriage, telling)?;
         self.settled(id, None)
@@ -165,7 +166,7 @@ pub(super) fn validate(new: &NewTask, actor: &Actor) -> Result<(), Error> {
         ));
     }
     let Some(approver) = &new.approver else { return Ok(()) };
-    if new.assignee.as_ref().is_some_and(|assignee| assignee.as_str() == approver_name(approver)) {
+    if new.assignee.as_ref().is_some_and(|assignee| assignee.as_str() == Label::parse(approver).name) {
         return Err(Error::invalid("approver", format!("{approver} is to do it"), "name somebody else"));
     }
     if actor.kind == ActorKind::Worker && actor.is_approver(approver) {

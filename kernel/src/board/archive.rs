@@ -8,13 +8,13 @@ use super::{Board, Settled};
 use crate::board::view::View;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::{Digest, TaskId};
 use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::model::verdict::Verdict;
 use crate::model::words::words;
 use crate::rules::authority;
-use crate::store::events::DELETED;
 
 words! {
     /// What happens to the children of a task that is archived without being done.
@@ -81,7 +81,7 @@ impl Board<'_> {
             "attachments": files.iter().map(|file| file.filename.as_str()).collect::<Vec<_>>(),
         });
         let by = actor.label();
-        self.tell(&task, None, DELETED, Some(payload), &by)?;
+        self.tell(&task, None, EventKind::Deleted, Some(payload), &by)?;
         if !self.tx.delete_task(id)? {
             return Err(Error::missing("task", id));
         }

@@ -6,6 +6,7 @@ use super::Board;
 use super::charge::Cost;
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::{AttachmentId, TaskId};
 use crate::model::limits;
 use crate::model::note::{Attachment, NewAttachment};
@@ -37,7 +38,7 @@ impl Board<'_> {
         let task = self.admit(&file.task_id, actor)?;
         self.tx.delete_attachment(number)?;
         let payload = json!({ "attachment": number, "filename": file.filename });
-        self.tell(&task, None, "attachment_removed", Some(payload), &actor.label())?;
+        self.tell(&task, None, EventKind::AttachmentRemoved, Some(payload), &actor.label())?;
         Ok(file)
     }
 
@@ -62,7 +63,7 @@ impl Board<'_> {
             payload["artifact"] = path.into();
         }
         let run = origin.run.or(task.current_run_id);
-        self.tell(task, run, "attached", Some(payload), label)?;
+        self.tell(task, run, EventKind::Attached, Some(payload), label)?;
         self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{Board, Telling};
 use crate::model::actor::Actor;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::filter::EventFilter;
 use crate::model::id::TaskId;
 use crate::model::outcome::BlockKind;
@@ -16,9 +17,6 @@ use crate::rules::authority;
 use crate::rules::recurrence::Recurrence;
 use crate::store::fields::Field;
 use crate::store::tasks::Standing;
-
-/// The event of a task that goes out of sight.
-pub(super) const ARCHIVED: &str = "archived";
 
 /// A task that was done and is to be done again.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +58,7 @@ impl Board<'_> {
         });
         let change = Change::Reopened { gate: self.gate(id, from.not_before)? };
         let payload = json!({ "reason": reason, "begun": begun });
-        self.shift(id, &from, change, Telling::new("reopened", Some(payload), &label))?;
+        self.shift(id, &from, change, Telling::new(EventKind::Reopened, Some(payload), &label))?;
         self.set(id, &Field::Failures(0))?;
         self.set_blocks(id, Recurrence::default())?;
         self.reevaluate_children(id, &label)?;
@@ -94,7 +92,7 @@ impl Board<'_> {
             .map_err(|_| super::illegal(id, from.state, change))?;
         let telling = Telling {
             blocking: blocking.as_ref(),
-            ..Telling::new("unarchived", Some(json!({ "status": to.status() })), &label)
+            ..Telling::new(EventKind::Unarchived, Some(json!({ "status": to.status() })), &label)
         };
         // Before the move, which keeps it where it has a meaning.
         if let Some(author) = former.and_then(|former| former.work_by) {
@@ -117,7 +115,7 @@ impl Board<'_> {
             if self.expect_task(&parent)?.status == Status::Archived {
                 self.tx.delete_link(&parent, &task.id)?;
                 let payload = json!({ "parent": parent, "child": task.id, "reason": "parent_archived" });
-                self.tell(task, None, "unlinked", Some(payload), label)?;
+                self.tell(task, None, EventKind::Unlinked, Some(payload), label)?;
             }
         }
         Ok(())
@@ -130,7 +128,7 @@ impl Board<'_> {
         }
         let last = EventFilter {
             task: Some(id.clone()),
-            kinds: vec![ARCHIVED.to_owned()],
+            kinds: vec![EventKind::Archived.as_str().to_owned()],
             limit: 1,
             newest_first: true,
             ..EventFilter::default()

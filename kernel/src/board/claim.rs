@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{Board, Telling};
 use crate::model::actor::Actor;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::hold::Target;
 use crate::model::id::{RunId, TaskId};
 use crate::model::run::{Holder, Purpose, Run};
@@ -82,7 +83,7 @@ impl Board<'_> {
         })?;
         let payload = json!({ "lock": lock, "expires": lease.expires, "run_id": run });
         let label = actor.label();
-        let telling = Telling { run: Some(run), ..Telling::new("claimed", Some(payload), &label) };
+        let telling = Telling { run: Some(run), ..Telling::new(EventKind::Claimed, Some(payload), &label) };
         self.shift(id, &from, Change::Started { run }, telling)?;
         self.begin_probes(&task, run, probes)?;
         Ok(Claimed { task: self.expect_task(id)?, run: self.expect_run(run)? })

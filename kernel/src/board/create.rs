@@ -6,6 +6,7 @@ use super::Board;
 use super::charge::Cost;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::{TaskId, Tenant};
 use crate::model::limits;
 use crate::model::outcome::{Approval, BlockKind};
@@ -80,7 +81,7 @@ impl Board<'_> {
             task: Some(&id),
             run,
             tenant: &tenant,
-            kind: "created",
+            kind: EventKind::Created,
             payload: Some(payload),
             change: Some(change),
             actor: &actor.label(),

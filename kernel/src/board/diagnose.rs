@@ -2,6 +2,7 @@
 
 use super::view::View;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::filter::EventFilter;
 use crate::model::hold::Hold;
 use crate::model::id::TaskId;
@@ -28,9 +29,9 @@ impl View<'_> {
     }
 
     fn facts<'a>(&self, suspect: &'a Suspect, holds: &'a [Hold]) -> Result<Facts<'a>, Error> {
-        let events = |kinds: &[&str]| EventFilter {
+        let events = |kinds: &[EventKind]| EventFilter {
             task: Some(suspect.id.clone()),
-            kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+            kinds: kinds.iter().map(|kind| kind.as_str().to_owned()).collect(),
             ..EventFilter::default()
         };
         let ending: Option<Event> = if suspect.failures > 0 {
@@ -41,7 +42,11 @@ impl View<'_> {
         Ok(Facts {
             ending,
             runs: if is_failing(suspect) { self.runs(&suspect.id)? } else { Vec::new() },
-            unblocked: if suspect.was_blocked { self.events(&events(&["unblocked"]))? } else { Vec::new() },
+            unblocked: if suspect.was_blocked {
+                self.events(&events(&[EventKind::Unblocked]))?
+            } else {
+                Vec::new()
+            },
             suspect,
             holds,
             now: self.now(),

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Board;
-use crate::model::actor::{Actor, approver_name};
+use crate::model::actor::{Actor, Label};
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::{Profile, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::outcome::Approval;
@@ -83,7 +84,7 @@ impl Board<'_> {
             return Ok(task);
         }
         if let (Some(approver), Some(name)) = (&task.approver, &assignee)
-            && approver_name(approver) == name.as_str()
+            && Label::parse(approver).name == name.as_str()
         {
             return Err(Error::conflict(
                 format!("{name} is the approver of {id}, and nobody approves their own work"),
@@ -105,7 +106,7 @@ impl Board<'_> {
         self.set(id, &Field::Nonspawnable(None))?;
         self.set(id, &Field::Failures(0))?;
         let payload = json!({ "assignee": assignee, "from": task.assignee });
-        self.tell(&task, None, "assigned", Some(payload), &actor.label())?;
+        self.tell(&task, None, EventKind::Assigned, Some(payload), &actor.label())?;
         self.expect_task(id)
     }
 
@@ -162,11 +163,17 @@ impl Board<'_> {
         if !fields.is_empty() {
             let payload =
                 json!({ "fields": fields, "result_len": edit.result.as_ref().map_or(0, String::len) });
-            self.tell(&task, None, "edited", Some(payload), &actor.label())?;
+            self.tell(&task, None, EventKind::Edited, Some(payload), &actor.label())?;
         }
         if let Some(priority) = edit.priority.filter(|priority| *priority != task.priority) {
             self.set(id, &Field::Priority(priority))?;
-            self.tell(&task, None, "reprioritized", Some(json!({ "priority": priority })), &actor.label())?;
+            self.tell(
+                &task,
+                None,
+                EventKind::Reprioritized,
+                Some(json!({ "priority": priority })),
+                &actor.label(),
+            )?;
         }
         self.expect_task(id)
     }

@@ -8,6 +8,7 @@ use super::finish::SYSTEM;
 use super::{Board, Telling, preview};
 use crate::model::actor::Actor;
 use crate::model::error::{Error, StorageKind};
+use crate::model::event::EventKind;
 use crate::model::id::{Profile, RunId};
 use crate::model::note::NewAttachment;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Finished, Outcome};
@@ -80,7 +81,7 @@ impl Board<'_> {
         }
         for LostArtifact { path, reason } in &lost {
             let payload = json!({ "artifact": preview(Some(path)), "reason": preview(Some(reason)) });
-            self.tell(&task, Some(run.id), "artifact_lost", Some(payload), &system.label())?;
+            self.tell(&task, Some(run.id), EventKind::ArtifactLost, Some(payload), &system.label())?;
         }
         self.comment(&task.id, &told(&lost), None, &system).map(drop)
     }
@@ -104,7 +105,7 @@ impl Board<'_> {
         let telling = Telling {
             run: Some(id),
             blocking: Some(&blocking),
-            ..Telling::new(decision.outcome.as_str(), Some(payload), SYSTEM)
+            ..Telling::new(EventKind::Lost, Some(payload), SYSTEM)
         };
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let to = self.shift(&run.task_id, &from, change, telling)?;

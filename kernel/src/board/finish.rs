@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Board, Telling, completed_payload, preview};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
 use crate::model::run::{Purpose, Run};
@@ -73,7 +74,7 @@ impl Board<'_> {
         if let Some(Verdict::Move { .. }) = &run.verdict {
             let task = self.expect_task(&run.task_id)?;
             let payload = json!({ "status": task.status });
-            self.tell(&task, Some(id), "status", Some(payload), SYSTEM)?;
+            self.tell(&task, Some(id), EventKind::Status, Some(payload), SYSTEM)?;
         }
         self.settle_holds(&run, decision.outcome, &ending)?;
         self.tx.forget_usage(id)?;
@@ -184,13 +185,13 @@ impl Board<'_> {
                 "failures": decision.failures, "error": decision.error, "trigger_outcome": decision.outcome,
                 "limit_source": if from.max_retries.is_some() { "task" } else { "dispatcher" },
             });
-            self.tell(&task, Some(run.id), "gave_up", Some(payload), SYSTEM)?;
+            self.tell(&task, Some(run.id), EventKind::GaveUp, Some(payload), SYSTEM)?;
         }
         match decision.then {
             Then::Done => self.reevaluate_children(&run.task_id, SYSTEM),
             Then::Archived(crate::model::status::WasDone::Yes) => {
                 let task = self.expect_task(&run.task_id)?;
-                self.tell(&task, Some(run.id), "archived", None, SYSTEM)?;
+                self.tell(&task, Some(run.id), EventKind::Archived, None, SYSTEM)?;
                 self.reevaluate_children(&run.task_id, SYSTEM)
             }
             Then::Archived(crate::model::status::WasDone::No) => self.release_children(&run.task_id, SYSTEM),
@@ -204,7 +205,7 @@ impl Board<'_> {
             self.tx.delete_link(parent, &child)?;
             let task = self.expect_task(&child)?;
             let payload = json!({ "parent": parent, "child": child, "reason": "parent_archived" });
-            self.tell(&task, None, "unlinked", Some(payload), actor)?;
+            self.tell(&task, None, EventKind::Unlinked, Some(payload), actor)?;
             self.regate(&child, actor)?;
         }
         Ok(())
@@ -245,7 +246,7 @@ fn telling(
     ending: &Ending,
     from: &Standing,
     ended_at: Timestamp,
-) -> (&'static str, Value) {
+) -> (EventKind, Value) {
     let mut payload = json!({
         "outcome": decision.outcome, "error": decision.error, "pid": run.worker_pid, "failures": decision.failures,
         "exit_code": ending.exit_code, "signal": ending.signal, "retry_at": decision.retry_at(),
@@ -256,7 +257,7 @@ fn telling(
     let kind = match decision.outcome {
         Outcome::Completed => {
             payload = completed_payload(decision.handoff.as_ref());
-            "completed"
+            EventKind::Completed
         }
         Outcome::Blocked => {
             let limited = if decision.then == Then::Triage { Limited::Yes } else { Limited::No };
@@ -264,9 +265,9 @@ fn telling(
                 payload = from.blocks().with(block.kind).payload(block, limited);
             }
             match decision.then {
-                Then::Triage => "block_loop_detected",
-                Then::Again(_) => "dependency_wait",
-                Then::Blocked(_) | Then::Done | Then::Review | Then::Archived(_) => "blocked",
+                Then::Triage => EventKind::BlockLoopDetected,
+                Then::Again(_) => EventKind::DependencyWait,
+                Then::Blocked(_) | Then::Done | Then::Review | Then::Archived(_) => EventKind::Blocked,
             }
         }
         Outcome::ReviewRequested => {
@@ -274,11 +275,11 @@ fn telling(
                 Some(Verdict::RequestReview(request)) => super::review::requested(request),
                 Some(_) | None => completed_payload(decision.handoff.as_ref()),
             };
-            "review_requested"
+            EventKind::ReviewRequested
         }
         Outcome::Approved => {
             payload = json!({});
-            "completed"
+            EventKind::Completed
         }
         Outcome::ChangesRequested => {
             let reason = match &run.verdict {
@@ -286,35 +287,35 @@ fn telling(
                 Some(_) | None => None,
             };
             payload = json!({ "reason": preview(reason.as_deref()) });
-            "changes_requested"
+            EventKind::ChangesRequested
         }
-        Outcome::Cancelled if matches!(decision.then, Then::Archived(_)) => "archived",
+        Outcome::Cancelled if matches!(decision.then, Then::Archived(_)) => EventKind::Archived,
         // The keys of these three are those that the established board's readers know.
         Outcome::Reclaimed => {
             payload["stale_lock"] = json!(run.claim_lock);
-            "reclaimed"
+            EventKind::Reclaimed
         }
         Outcome::Crashed => {
             payload["claimer"] = json!(run.claim_lock);
-            "crashed"
+            EventKind::Crashed
         }
         Outcome::TimedOut => {
             payload["elapsed_seconds"] = ended_at.since(run.started_at).as_secs().into();
             payload["limit_seconds"] = json!(run.max_runtime_seconds);
             payload["sigkill"] = (ending.signal == Some(SIGKILL)).into();
-            "timed_out"
+            EventKind::TimedOut
         }
         Outcome::Unreported => {
             payload["protocol_violation"] = true.into();
-            "protocol_violation"
+            EventKind::ProtocolViolation
         }
-        Outcome::Cancelled
-        | Outcome::Preempted
-        | Outcome::Stalled
-        | Outcome::OutOfMemory
-        | Outcome::RateLimited
-        | Outcome::Lost
-        | Outcome::SpawnFailed => decision.outcome.as_str(),
+        Outcome::Cancelled => EventKind::Cancelled,
+        Outcome::Preempted => EventKind::Preempted,
+        Outcome::Stalled => EventKind::Stalled,
+        Outcome::OutOfMemory => EventKind::OutOfMemory,
+        Outcome::RateLimited => EventKind::RateLimited,
+        Outcome::Lost => EventKind::Lost,
+        Outcome::SpawnFailed => EventKind::SpawnFailed,
     };
     (kind, payload)
 }

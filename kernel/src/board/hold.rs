@@ -9,6 +9,7 @@ use super::charge::Cost;
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Stance, Target, Within};
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::limits;
@@ -95,7 +96,7 @@ impl Board<'_> {
             .into_iter()
             .find(|hold| hold.on() == *on && hold.kind == new.kind && hold.within == *by.within);
         let hold = placed.ok_or_else(|| Error::missing("hold", on))?;
-        self.tell_hold("held", &hold, by.run, json!({}), by.label)?;
+        self.tell_hold(EventKind::Held, &hold, by.run, json!({}), by.label)?;
         Ok(hold)
     }
 
@@ -123,7 +124,7 @@ impl Board<'_> {
         for hold in probes {
             self.tx.set_probe(hold.id, Some(run), self.now().after(SERVED))?;
             let payload = facts(&hold, json!({}));
-            self.tell(task, Some(run), "hold_probed", Some(payload), SYSTEM)?;
+            self.tell(task, Some(run), EventKind::HoldProbed, Some(payload), SYSTEM)?;
         }
         Ok(())
     }
@@ -195,13 +196,13 @@ impl Board<'_> {
 
     fn end_hold(&self, hold: &Hold, reason: &str, run: Option<&Run>, by: &str) -> Result<(), Error> {
         self.tx.end_hold(hold.id, by, self.now())?;
-        self.tell_hold("released", hold, run, json!({ "ended": reason }), by)
+        self.tell_hold(EventKind::Released, hold, run, json!({ "ended": reason }), by)
     }
 
     /// Tells of a hold: on the task it is on, or that of the run which met or tried the limit; else of the board.
     fn tell_hold(
         &self,
-        kind: &str,
+        kind: EventKind,
         hold: &Hold,
         run: Option<&Run>,
         more: Value,

@@ -6,6 +6,7 @@ use super::charge::Cost;
 use super::{Board, Effect, Settled};
 use crate::model::actor::Actor;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::TaskId;
 use crate::model::limits;
 use crate::model::outcome::{EndCause, Ending, StopReason};
@@ -48,7 +49,7 @@ impl Board<'_> {
         if self.tx.insert_link(parent, child)? {
             self.charge(actor, Cost::one(Bound::Links))?;
             let payload = json!({ "parent": parent, "child": child });
-            self.tell(&below, None, "linked", Some(payload), &label)?;
+            self.tell(&below, None, EventKind::Linked, Some(payload), &label)?;
             self.regate(child, &label)?;
         }
         if below.status == Status::Done && !above.is_done() {
@@ -70,7 +71,7 @@ impl Board<'_> {
         }
         self.charge(actor, Cost::one(Bound::Links))?;
         let payload = json!({ "parent": parent, "child": child });
-        self.tell(&below, None, "unlinked", Some(payload), &actor.label())?;
+        self.tell(&below, None, EventKind::Unlinked, Some(payload), &actor.label())?;
         self.regate(child, &actor.label())
     }
 
@@ -103,7 +104,7 @@ impl Board<'_> {
             }
             let reason = format!("linked behind {parent}");
             let payload = json!({ "stop_reason": StopReason::Reclaimed, "reason": reason, "by": actor.name });
-            self.tell(task, Some(run.id), "stop_requested", Some(payload), &actor.label())?;
+            self.tell(task, Some(run.id), EventKind::StopRequested, Some(payload), &actor.label())?;
         }
         match run.hand {
             Holder::Hand => {

@@ -4,13 +4,14 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::board::view::View;
 use crate::model::actor::Actor;
 use crate::model::clock::{Clock, Timestamp};
 use crate::model::entropy::Entropy;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::BlockKind;
 use crate::model::quota::Quotas;
@@ -90,7 +91,7 @@ impl<'a> Deref for Board<'a> {
 
 /// What goes with a transition: who, why, and which event tells of it.
 struct Telling<'a> {
-    kind: &'a str,
+    kind: EventKind,
     payload: Option<Value>,
     run: Option<RunId>,
     blocking: Option<&'a Blocking>,
@@ -98,7 +99,7 @@ struct Telling<'a> {
 }
 
 impl<'a> Telling<'a> {
-    fn new(kind: &'a str, payload: Option<Value>, actor: &'a str) -> Self {
+    fn new(kind: EventKind, payload: Option<Value>, actor: &'a str) -> Self {
         Self { kind, payload, run: None, blocking: None, actor }
     }
 }
@@ -164,7 +165,7 @@ impl<'a> Board<'a> {
         &self,
         task: &Task,
         run: Option<RunId>,
-        kind: &str,
+        kind: EventKind,
         payload: Option<Value>,
         actor: &str,
     ) -> Result<(), Error> {
@@ -202,24 +203,21 @@ impl<'a> Board<'a> {
         if to == from.state {
             return Ok(());
         }
-        let kind = match to.status() {
-            Status::Ready => "promoted",
-            Status::Scheduled => "scheduled",
-            Status::Blocked => "blocked",
+        let (kind, payload) = match to.status() {
+            Status::Ready => (EventKind::Promoted, None),
+            Status::Scheduled => (EventKind::Scheduled, None),
+            Status::Blocked => {
+                let reason = approval::reason(&self.expect_task(id)?);
+                (EventKind::Blocked, Some(json!({ "kind": BlockKind::Approval, "reason": reason })))
+            }
             Status::Todo
             | Status::Triage
             | Status::Running
             | Status::Review
             | Status::Done
-            | Status::Archived => "status",
-        };
-        let payload = match kind {
-            "blocked" => {
-                let reason = approval::reason(&self.expect_task(id)?);
-                Some(serde_json::json!({ "kind": BlockKind::Approval, "reason": reason }))
+            | Status::Archived => {
+                (EventKind::Status, Some(json!({ "status": to.status(), "reason": "parents_not_done" })))
             }
-            "status" => Some(serde_json::json!({ "status": to.status(), "reason": "parents_not_done" })),
-            _ => None,
         };
         self.shift(id, &from, change, Telling::new(kind, payload, actor)).map(|_| ())
     }

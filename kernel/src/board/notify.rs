@@ -10,6 +10,7 @@ use super::Board;
 use crate::board::view::View;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::filter::EventFilter;
 use crate::model::id::{EventId, TaskId};
 use crate::model::limits;
@@ -64,7 +65,7 @@ impl Board<'_> {
             limits::maybe(field, text, limits::WORD)?;
         }
         if self.tx.insert_subscription(key, user, notifier, self.now())? {
-            self.tell(&task, None, "subscribed", Some(payload(key)), &actor.label())?;
+            self.tell(&task, None, EventKind::Subscribed, Some(payload(key)), &actor.label())?;
         } else {
             self.tx.update_subscription(key, user, notifier)?;
         }
@@ -77,7 +78,7 @@ impl Board<'_> {
         let task = self.admit(&key.task_id, actor)?;
         let subscription = self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))?;
         self.tx.delete_subscription(key)?;
-        self.tell(&task, None, "unsubscribed", Some(payload(key)), &actor.label())?;
+        self.tell(&task, None, EventKind::Unsubscribed, Some(payload(key)), &actor.label())?;
         Ok(subscription)
     }
 

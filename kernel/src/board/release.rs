@@ -6,6 +6,7 @@ use super::{Board, Effect, Settled, Telling};
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, EndCause, Ending, StopReason};
 use crate::model::run::{Holder, Purpose};
@@ -57,7 +58,7 @@ impl Board<'_> {
         };
         let change = Change::Unblocked { gate };
         let payload = Some(json!({ "reason": reason }));
-        self.shift(id, &from, change, Telling::new("unblocked", payload, &actor.label()))?;
+        self.shift(id, &from, change, Telling::new(EventKind::Unblocked, payload, &actor.label()))?;
         self.set(id, &Field::Failures(0))?;
         if matches!(from.state, State::Scheduled { .. }) {
             // Otherwise the next attempt would wait for the time that was just set aside.
@@ -95,7 +96,7 @@ impl Board<'_> {
             return Err(Error::conflict(format!("run {id} has ended"), "nothing was done"));
         }
         let payload = json!({ "stop_reason": reason, "reason": note, "by": actor.name });
-        self.tell(&task, Some(id), "stop_requested", Some(payload), &actor.label())?;
+        self.tell(&task, Some(id), EventKind::StopRequested, Some(payload), &actor.label())?;
         let effect = match run.hand {
             Holder::Hand => {
                 self.finish_run(id, Ending::new(EndCause::Stopped(reason)))?;
@@ -136,7 +137,7 @@ impl Board<'_> {
                 for parent in &open {
                     self.tx.delete_link(parent, id)?;
                     let payload = json!({ "parent": parent, "child": id, "reason": "forced" });
-                    self.tell(&task, None, "unlinked", Some(payload), &label)?;
+                    self.tell(&task, None, EventKind::Unlinked, Some(payload), &label)?;
                 }
             }
         }
@@ -147,7 +148,7 @@ impl Board<'_> {
         };
         let forced = force == Force::Yes && !open.is_empty();
         let payload = json!({ "actor": actor.name, "reason": reason, "forced": forced });
-        let telling = Telling::new("promoted_manual", Some(payload), &label);
+        let telling = Telling::new(EventKind::PromotedManual, Some(payload), &label);
         self.shift(id, &from, Change::Promoted { gate }, telling)?;
         if from.state != State::Triage {
             self.set(id, &Field::NotBefore(None))?;
@@ -182,11 +183,11 @@ impl Board<'_> {
             }
             // The gate reads the time when the run has ended.
             self.set(id, &Field::NotBefore(Some(at)))?;
-            self.tell(&task, Some(run), "scheduled", Some(payload), &label)?;
+            self.tell(&task, Some(run), EventKind::Scheduled, Some(payload), &label)?;
             return self.decide(id, Verdict::Move { to: Destination::Queue }, Some(run), actor);
         }
         let change = Change::Scheduled { gate: self.gate(id, Some(at))? };
-        self.shift(id, &from, change, Telling::new("scheduled", Some(payload), &label))?;
+        self.shift(id, &from, change, Telling::new(EventKind::Scheduled, Some(payload), &label))?;
         self.set(id, &Field::NotBefore(Some(at)))?;
         self.settled(id, None)
     }
@@ -211,7 +212,7 @@ impl Board<'_> {
         };
         let status = next(Some(from.state), change).map_or(from.state, |to| to).status();
         let payload = json!({ "status": status });
-        self.shift(id, from, change, Telling::new("status", Some(payload), label))?;
+        self.shift(id, from, change, Telling::new(EventKind::Status, Some(payload), label))?;
         self.set(id, &Field::Failures(0))?;
         self.reevaluate_children(id, label)
     }

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{Board, Settled, Telling, verdict};
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::limits;
 use crate::model::outcome::{Approval, BlockKind, Outcome};
@@ -159,7 +160,8 @@ impl Board<'_> {
         self.keep_handoff(&task.id, handoff)?;
         self.keep_review(&task.id, request)?;
         let payload = requested(request);
-        let telling = Telling { run: Some(run), ..Telling::new("review_requested", Some(payload), label) };
+        let telling =
+            Telling { run: Some(run), ..Telling::new(EventKind::ReviewRequested, Some(payload), label) };
         self.shift(&task.id, standing, change, telling)?;
         self.set(&task.id, &Field::NotBefore(None))?;
         self.settled(&task.id, Some(run))
@@ -176,7 +178,7 @@ impl Board<'_> {
         self.set_blocks(&task.id, Recurrence::default())?;
         let payload = self.completed_by_review(&task.id)?;
         let run = self.last_completed_run(&task.id)?.map(|run| run.id);
-        let telling = Telling { run, ..Telling::new("completed", Some(payload), label) };
+        let telling = Telling { run, ..Telling::new(EventKind::Completed, Some(payload), label) };
         self.shift(&task.id, standing, Change::Completed, telling)?;
         self.reevaluate_children(&task.id, label)?;
         self.settled(&task.id, None)
@@ -184,7 +186,7 @@ impl Board<'_> {
 
     pub(super) fn tell_approved(&self, id: &TaskId, run: Option<RunId>, label: &str) -> Result<(), Error> {
         let task = self.expect_task(id)?;
-        self.tell(&task, run, "approved", Some(json!({ "work_by": task.work_by })), label)
+        self.tell(&task, run, EventKind::Approved, Some(json!({ "work_by": task.work_by })), label)
     }
 
     /// The payload of the `completed` event of a task whose work was approved.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Board, Telling};
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::hold::Target;
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::run::{Holder, Purpose, Run};
@@ -105,7 +106,7 @@ impl Board<'_> {
             other => other?,
         };
         let payload = json!({ "lock": start.claim_lock, "expires": null, "run_id": run });
-        let telling = Telling { run: Some(run), ..Telling::new("claimed", Some(payload), SYSTEM) };
+        let telling = Telling { run: Some(run), ..Telling::new(EventKind::Claimed, Some(payload), SYSTEM) };
         self.shift(id, &from, Change::Started { run }, telling)?;
         self.begin_probes(&task, run, probes)?;
         self.expect_run(run)
@@ -138,7 +139,7 @@ impl Board<'_> {
         fence(self.tx.set_spawned(run, pid, sandbox, self.now())?, run)?;
         if open.spawned_at.is_none() {
             let task = self.expect_task(&open.task_id)?;
-            self.tell(&task, Some(run), "spawned", Some(json!({ "pid": pid })), SYSTEM)?;
+            self.tell(&task, Some(run), EventKind::Spawned, Some(json!({ "pid": pid })), SYSTEM)?;
         }
         Ok(())
     }

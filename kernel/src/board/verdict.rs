@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::bring_back::ARCHIVED;
 use super::{Board, Telling, preview};
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::limits;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
@@ -150,7 +150,7 @@ impl Board<'_> {
         };
         let label = actor.label();
         let payload = json!({ "verdict": verdict.kind(), "by": actor.name, "reason": reason(&verdict) });
-        let telling = Telling { run: Some(run), ..Telling::new("verdict", Some(payload), &label) };
+        let telling = Telling { run: Some(run), ..Telling::new(EventKind::Verdict, Some(payload), &label) };
         self.shift(&task.id, standing, change, telling)?;
         if !self.tx.record_verdict(run, &verdict, &label, stop, self.now())? {
             return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
@@ -184,7 +184,7 @@ impl Board<'_> {
                 self.keep_handoff(&task.id, &handoff)?;
                 let telling = Telling {
                     run: Some(run),
-                    ..Telling::new("completed", Some(completed(&handoff)), &label)
+                    ..Telling::new(EventKind::Completed, Some(completed(&handoff)), &label)
                 };
                 self.shift(&task.id, standing, Change::Completed, telling)?;
                 self.reevaluate_children(&task.id, &label)?;
@@ -200,14 +200,19 @@ impl Board<'_> {
                     &task.id,
                     standing,
                     change,
-                    Telling::new("changes_requested", Some(payload), &label),
+                    Telling::new(EventKind::ChangesRequested, Some(payload), &label),
                 )?;
                 self.set(&task.id, &Field::Failures(0))?;
                 self.settled(&task.id, None)
             }
             Verdict::Archive { .. } => {
                 let kept = Some(Self::standing_kept(task, standing));
-                self.shift(&task.id, standing, Change::Archived, Telling::new(ARCHIVED, kept, &label))?;
+                self.shift(
+                    &task.id,
+                    standing,
+                    Change::Archived,
+                    Telling::new(EventKind::Archived, kept, &label),
+                )?;
                 self.settled(&task.id, None)
             }
             Verdict::Move { to } => {
@@ -231,9 +236,9 @@ impl Board<'_> {
         let blocks = standing.blocks().with(kind);
         let limited = blocks.is_loop() && standing.state != State::Triage;
         let (status, change, event, limited) = if limited {
-            (Status::Triage, Change::SentToTriage, "block_loop_detected", Limited::Yes)
+            (Status::Triage, Change::SentToTriage, EventKind::BlockLoopDetected, Limited::Yes)
         } else {
-            (Status::Blocked, change, "blocked", Limited::No)
+            (Status::Blocked, change, EventKind::Blocked, Limited::No)
         };
         let payload = blocks.payload(blocking, limited);
         let error = blocking.reason.as_deref();
@@ -243,7 +248,8 @@ impl Board<'_> {
         {
             // It waits already, and goes on by itself when they are done.
             let run = self.zero_length(task, standing, Outcome::Blocked, Status::Todo, None, error)?;
-            let telling = Telling { run: Some(run), ..Telling::new("dependency_wait", Some(payload), label) };
+            let telling =
+                Telling { run: Some(run), ..Telling::new(EventKind::DependencyWait, Some(payload), label) };
             self.shift(&task.id, standing, Change::Regated { gate: Gate::Parents }, telling)?;
             return self.settled(&task.id, Some(run));
         }

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::Board;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::TaskId;
 use crate::model::outcome::{EndCause, Ending, StopReason};
 use crate::model::status::Status;
@@ -35,7 +36,7 @@ impl Board<'_> {
         for run in self.tx.expired_claims(boottime, &self.clock.boot_id())? {
             let task = self.expect_task(&run.task_id)?;
             let payload = json!({ "stale_lock": run.claim_lock, "claim_expires": run.claim_expires, "now": self.now() });
-            self.tell(&task, Some(run.id), "claim_expired", Some(payload), SYSTEM)?;
+            self.tell(&task, Some(run.id), EventKind::ClaimExpired, Some(payload), SYSTEM)?;
             self.finish_run(run.id, Ending::new(EndCause::Stopped(StopReason::Reclaimed)))?;
             woken.push(run.task_id);
         }
@@ -52,7 +53,7 @@ impl Board<'_> {
         self.set(id, &Field::Nonspawnable(Some(why)))?;
         let whose = if task.status == Status::Review { &task.reviewer } else { &task.assignee };
         let payload = json!({ "assignee": whose, "reason": why });
-        self.tell(&task, None, "skipped_nonspawnable", Some(payload), SYSTEM)
+        self.tell(&task, None, EventKind::SkippedNonspawnable, Some(payload), SYSTEM)
     }
 
     /// Returns the user id of a task's workers out of `low..=high`: the same for the task as long as it exists, never

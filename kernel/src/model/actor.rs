@@ -81,7 +81,30 @@ impl Actor {
     }
 }
 
-/// Returns the name of an approver without its kind.
-pub(crate) fn approver_name(approver: &str) -> &str {
-    approver.split_once(':').map_or(approver, |(_, name)| name)
+/// What a label says of a caller: `person:alice` has a kind and a name, a bare name has no kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Label<'a> {
+    pub(crate) kind: Option<ActorKind>,
+    pub(crate) name: &'a str,
+}
+
+impl<'a> Label<'a> {
+    pub(crate) fn parse(text: &'a str) -> Self {
+        match text.split_once(':') {
+            Some((kind, name)) => Self { kind: kind.parse().ok(), name },
+            None => Self { kind: None, name: text },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_read_as_it_was_written() {
+        let label = Actor::person("al:ice").label();
+        assert_eq!(Label::parse(&label), Label { kind: Some(ActorKind::Person), name: "al:ice" });
+        assert_eq!(Label::parse("alice"), Label { kind: None, name: "alice" });
+    }
 }

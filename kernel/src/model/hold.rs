@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::actor::Label;
 use crate::model::clock::Timestamp;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::waiting::{Waiting, WaitingCode, brief};
@@ -178,7 +179,7 @@ impl Hold {
     }
 
     pub(crate) fn waiting(&self, now: Timestamp) -> Waiting {
-        let by = self.placed_by.split_once(':').map_or(self.placed_by.as_str(), |(_, name)| name);
+        let by = Label::parse(&self.placed_by).name;
         let release = format!("`supervisor release {}`", self.release_arguments());
         let (code, text) = match (self.kind, self.probe_run) {
             (HoldKind::Manual, _) => {

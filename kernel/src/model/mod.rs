@@ -6,6 +6,7 @@ pub(crate) mod cell;
 pub(crate) mod clock;
 pub(crate) mod entropy;
 pub(crate) mod error;
+pub(crate) mod event;
 pub(crate) mod filter;
 pub(crate) mod hold;
 pub(crate) mod id;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::model::actor::ActorKind;
+use crate::model::actor::{ActorKind, Label};
 use crate::model::clock::Timestamp;
 use crate::model::id::{AttachmentId, CommentId, Digest, EventId, RunId, TaskId, Tenant};
 
@@ -27,6 +27,13 @@ pub struct Event {
     pub created_at: Timestamp,
     /// Who did it: `person:alice`.
     pub actor: Option<String>,
+}
+
+impl Event {
+    /// Returns what kind of caller did it, where one is named.
+    pub fn actor_kind(&self) -> Option<ActorKind> {
+        Label::parse(self.actor.as_deref()?).kind
+    }
 }
 
 /// A note on a task.

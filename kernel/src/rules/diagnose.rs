@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::model::clock::Timestamp;
+use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldScope};
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::note::Event;
@@ -28,7 +29,8 @@ const REPEATED: u32 = 2;
 const OVERDUE: Duration = Duration::from_mins(5);
 
 /// The events of runs that failed.
-pub(crate) const ENDINGS: [&str; 3] = ["crashed", "spawn_failed", "protocol_violation"];
+pub(crate) const ENDINGS: [EventKind; 3] =
+    [EventKind::Crashed, EventKind::SpawnFailed, EventKind::ProtocolViolation];
 
 words! {
     /// How bad it is.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::actor::Label;
 use crate::model::candidate::Accounts;
 use crate::model::clock::Timestamp;
 use crate::model::hold::{Hold, Stance, Target};
@@ -121,7 +122,7 @@ fn scheduled(task: &Task, now: Timestamp) -> Waiting {
 }
 
 fn in_review(task: &Task, nonspawnable: Option<&String>, now: Timestamp) -> Waiting {
-    let author = task.work_by.as_deref().and_then(|label| label.split_once(':')).map_or("", |(_, name)| name);
+    let author = task.work_by.as_deref().map_or("", |label| Label::parse(label).name);
     let held = task.not_before.filter(|at| *at > now);
     match (&task.reviewer, nonspawnable, held) {
         (Some(reviewer), Some(why), _) => {

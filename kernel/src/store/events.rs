@@ -8,14 +8,12 @@ use super::convert::{Step as _, json, text_or_none, to_json};
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::filter::{EventFilter, Part};
 use crate::model::id::{EventId, RunId, TaskId};
 use crate::model::limits::Room;
 use crate::model::note::Event;
 use crate::model::status::Change;
-
-/// The kind of the event that ends a task's history.
-pub(crate) const DELETED: &str = "deleted";
 
 /// What one event does to where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +29,7 @@ pub(crate) struct NewEvent<'a> {
     pub(crate) task: Option<&'a TaskId>,
     pub(crate) run: Option<RunId>,
     pub(crate) tenant: &'a str,
-    pub(crate) kind: &'a str,
+    pub(crate) kind: EventKind,
     pub(crate) payload: Option<Value>,
     pub(crate) change: Option<Change>,
     pub(crate) actor: &'a str,
@@ -52,7 +50,7 @@ impl Tx<'_> {
                     event.task,
                     event.run,
                     event.tenant,
-                    event.kind,
+                    event.kind.as_str(),
                     payload,
                     change,
                     event.actor,
@@ -146,7 +144,8 @@ impl Tx<'_> {
     ) -> Result<(), Error> {
         let mut statement = self.conn
         .prepare(&format!(
-            "SELECT id, task_id, change FROM task_events WHERE change IS NOT NULL OR kind = '{DELETED}' ORDER BY id"
+            "SELECT id, task_id, change FROM task_events WHERE change IS NOT NULL OR kind = '{}' ORDER BY id",
+            EventKind::Deleted
         ))
         .step("read the log")?;
         let mut rows = statement.query([]).step("read the log")?;

@@ -1,7 +1,7 @@
 //! The end of a run whose shim has gone or never was: proof that nothing of it is left, or the wait for a person who
 //! decides, and whose fault a failed start is.
 
-use kernel::{BoardName, EndCause, Ending, EventFilter, EventId, Run, RunId};
+use kernel::{ActorKind, BoardName, EndCause, Ending, EventFilter, EventId, EventKind, Run, RunId};
 
 use super::action::Terms;
 use super::backoff::Charge;
@@ -268,13 +268,12 @@ fn is_decided(board: &BoardHandle, run: &Run, since: EventId) -> Option<kernel::
     let filter = EventFilter {
         since,
         task: Some(run.task_id.clone()),
-        kinds: vec!["stop_requested".to_owned(), "verdict".to_owned()],
+        kinds: [EventKind::StopRequested, EventKind::Verdict].map(|kind| kind.to_string()).to_vec(),
         ..EventFilter::default()
     };
     let seen = board.readers().with(|view| Ok((view.events(&filter)?, view.run(run.id)?)));
     let Ok((events, Some(run))) = seen else { return None };
-    let is_persons =
-        |event: &kernel::Event| event.actor.as_ref().is_some_and(|who| who.starts_with("person:"));
+    let is_persons = |event: &kernel::Event| event.actor_kind() == Some(ActorKind::Person);
     run.stop_reason.filter(|_| events.iter().any(is_persons))
 }
 

@@ -6,6 +6,7 @@ use super::words::{Notes, moment, number, text, word};
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::outcome::{BlockKind, Outcome};
 use crate::model::status::{Change, Gate, Intake, State, Then, WasDone};
@@ -112,7 +113,7 @@ pub(super) fn enter(
             task: Some(id),
             run,
             tenant,
-            kind: "imported",
+            kind: EventKind::Imported,
             payload,
             change: Some(*change),
             actor: &actor.label(),
