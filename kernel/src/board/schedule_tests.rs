@@ -118,6 +118,49 @@ fn a_clock_that_is_set_back_makes_no_pause_longer() {
 }
 
 #[test]
+fn a_clock_that_is_set_forward_makes_no_pause_shorter() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    for _ in 0..3 {
+        let run = bench.start(&id);
+        bench.finish(run, EndCause::Exited { code: 1 });
+        bench.clock.advance(Duration::from_millis(1));
+        bench.wake();
+        if bench.task(&id).status == Status::Scheduled && bench.task(&id).consecutive_failures < 3 {
+            bench.clock.advance(Duration::from_secs(1));
+            bench.wake();
+        }
+    }
+    let rest = Duration::from_millis(1999);
+    for forward in [Duration::from_millis(900), Duration::from_hours(48)] {
+        let now = crate::Clock::now(&*bench.clock).after(forward);
+        bench.clock.set(now);
+        assert_eq!(bench.next_wake(), Some(now.after(rest)), "{forward:?}");
+        assert_eq!(bench.wake(), [], "{forward:?}");
+        assert_eq!(bench.task(&id).status, Status::Scheduled);
+        assert_eq!(bench.next_wake(), Some(now.after(rest)), "{forward:?}");
+    }
+    let now = crate::Clock::now(&*bench.clock);
+    assert_eq!(bench.task(&id).not_before, Some(now.after(rest)));
+    bench.check();
+    bench.clock.advance(rest);
+    assert_eq!(bench.wake(), std::slice::from_ref(&id));
+    assert_eq!((bench.task(&id).status, bench.next_wake()), (Status::Ready, None));
+    bench.check();
+}
+
+#[test]
+fn a_time_that_a_person_gave_follows_the_clock_that_is_set() {
+    let bench = Bench::new();
+    let at = crate::Clock::now(&*bench.clock).after(Duration::from_hours(24));
+    let id = bench.create(NewTask { not_before: Some(at), ..titled("tomorrow") }).id;
+    bench.clock.set(at);
+    assert_eq!(bench.wake(), std::slice::from_ref(&id));
+    assert_eq!(bench.task(&id).status, Status::Ready);
+    bench.check();
+}
+
+#[test]
 fn a_pause_of_another_boot_ends_at_its_moment() {
     let bench = Bench::new();
     let id = bench.ready();

@@ -297,14 +297,15 @@ impl View<'_> {
 
     /// Returns the next moment at which [`crate::Board::wake_due`] has something to do.
     pub fn next_wake(&self) -> Result<Option<Timestamp>, Error> {
-        let due = self.tx.next_due_time()?;
+        let boot_id = self.clock.boot_id();
+        let due = self.tx.next_due_time(&boot_id)?;
         let expiry = self.tx.next_claim_expiry()?;
         let review = self.tx.next_review_time(self.now())?;
         let hold = self.tx.next_hold_end(self.now())?;
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
         let delay = self
             .tx
-            .next_delay(&self.clock.boot_id(), self.now())?
+            .next_delay(&boot_id, self.now())?
             .map(|due| Timestamp::from_micros(self.now().as_micros().saturating_add(due - boottime)));
         Ok(due.into_iter().chain(expiry).chain(review).chain(hold).chain(delay).min())
     }

@@ -2,29 +2,34 @@
 
 use serde_json::json;
 
-use super::Board;
+use super::{Board, Telling};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::TaskId;
 use crate::model::outcome::{EndCause, Ending, StopReason};
-use crate::model::status::Status;
+use crate::model::status::{Change, Gate, State, Status};
+use crate::store::delays::Delay;
 use crate::store::fields::Field;
 
 const SYSTEM: &str = "system:supervisor";
 /// The most tasks woken in one transaction; the rest is due again at once.
 const AT_ONCE: u32 = 1000;
+/// How far the real-time clock may go from the clock since boot before pauses follow it: it is slewed all the time.
+const DRIFT_US: i64 = 1_000_000;
 
 impl Board<'_> {
     /// Wakes the tasks whose time has come and takes back the claims by hand that have expired. Returns both.
     pub fn wake_due(&mut self) -> Result<Vec<TaskId>, Error> {
-        let mut woken = self.tx.due_tasks(self.now(), AT_ONCE)?;
+        let boot_id = self.clock.boot_id();
+        let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
+        self.follow_the_clock(&boot_id, boottime)?;
+        let mut woken = self.tx.due_tasks(self.now(), &boot_id, AT_ONCE)?;
         for id in &woken {
             self.regate(id, SYSTEM)?;
         }
-        let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
-        for id in self.tx.take_due_delays(&self.clock.boot_id(), boottime, AT_ONCE)? {
-            // Its pause is over, whatever the other clock says: somebody may have set it back.
+        for id in self.tx.take_due_delays(&boot_id, boottime, AT_ONCE)? {
+            // Its pause is over, whatever the other clock says.
             self.set(&id, &Field::NotBefore(Some(self.now())))?;
             if self.expect_task(&id)?.status == Status::Scheduled {
                 self.regate(&id, SYSTEM)?;
@@ -33,7 +38,7 @@ impl Board<'_> {
                 woken.push(id);
             }
         }
-        for run in self.tx.expired_claims(boottime, &self.clock.boot_id())? {
+        for run in self.tx.expired_claims(boottime, &boot_id)? {
             let task = self.expect_task(&run.task_id)?;
             let payload = json!({ "stale_lock": run.claim_lock, "claim_expires": run.claim_expires, "now": self.now() });
             self.tell(&task, Some(run.id), EventKind::ClaimExpired, Some(payload), SYSTEM)?;
@@ -42,6 +47,27 @@ impl Board<'_> {
         }
         self.end_holds()?;
         Ok(woken)
+    }
+
+    /// Gives pauses the moments at which they end on the real-time clock, after somebody has set it.
+    fn follow_the_clock(&self, boot_id: &str, boottime: i64) -> Result<(), Error> {
+        let booted = Timestamp::from_micros(self.now().as_micros().saturating_sub(boottime));
+        for (id, due_us) in self.tx.displaced_delays(boot_id, booted, DRIFT_US, AT_ONCE)? {
+            let at = Timestamp::from_micros(booted.as_micros().saturating_add(due_us));
+            let from = self.standing(&id)?;
+            if let State::Scheduled { .. } = from.state {
+                let payload = json!({
+                    "reason": "the clock was set", "not_before": at,
+                    "in_seconds": super::seconds_until(self.now(), at),
+                });
+                let change = Change::Regated { gate: Gate::Until(at) };
+                self.shift(&id, &from, change, Telling::new("scheduled", Some(payload), SYSTEM))?;
+            } else {
+                self.set(&id, &Field::NotBefore(Some(at)))?;
+            }
+            self.tx.put_delay(&Delay { task: &id, not_before: at, boot_id, due_us })?;
+        }
+        Ok(())
     }
 
     /// Notes that nothing can spawn a task's assignee: one event until the reason changes.

@@ -1,4 +1,4 @@
-//! Pauses before another try, on the clock since boot: somebody who sets the other clock makes no pause longer.
+//! Pauses before another try, on the clock since boot: somebody who sets the other clock makes none longer or shorter.
 
 use rusqlite::{OptionalExtension as _, params};
 
@@ -7,6 +7,10 @@ use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::TaskId;
+
+/// Whether a row of `tasks` waits for the end of a pause of the boot `?2`.
+pub(super) const PAUSES: &str = "EXISTS (SELECT 1 FROM delays d WHERE d.task_id = tasks.id \
+     AND d.not_before = tasks.not_before AND d.boot_id = ?2)";
 
 /// The end of a task's pause.
 pub(crate) struct Delay<'a> {
@@ -58,15 +62,43 @@ impl Tx<'_> {
         Ok(due.into_iter().filter(|(_, waits)| *waits).map(|(task, _)| task).collect())
     }
 
-    /// Returns when the next pause of this boot is over, in microseconds since boot: of tasks whose moment has not come.
+    /// Returns when the next pause of this boot is over, in microseconds since boot. A review whose moment has come needs
+    /// nobody to wake it.
     pub(crate) fn next_delay(&self, boot_id: &str, now: Timestamp) -> Result<Option<i64>, Error> {
-        self.conn.prepare_cached(
-        "SELECT d.due_boottime_us FROM delays d JOIN tasks t ON t.id = d.task_id AND t.not_before = d.not_before \
-         WHERE d.boot_id = ?1 AND t.not_before > ?2 AND t.status IN ('scheduled', 'review') \
-         ORDER BY d.due_boottime_us LIMIT 1",
-    )
-    .and_then(|mut statement| statement.query_row(params![boot_id, now], |row| row.get(0)).optional())
-    .step("read the next end of a pause")
+        self.conn
+            .prepare_cached(
+                "SELECT d.due_boottime_us FROM delays d JOIN tasks t ON t.id = d.task_id \
+                   AND t.not_before = d.not_before \
+                   AND (t.status = 'scheduled' OR (t.status = 'review' AND t.not_before > ?2)) \
+                 WHERE d.boot_id = ?1 ORDER BY d.due_boottime_us LIMIT 1",
+            )
+            .and_then(|mut statement| statement.query_row(params![boot_id, now], |row| row.get(0)).optional())
+            .step("read the next end of a pause")
+    }
+
+    /// Lists pauses of this boot whose moment on the real-time clock is off by more than `tolerance_us`, with their ends in
+    /// microseconds since boot. `booted` is when this boot began on that clock, as it goes now.
+    pub(crate) fn displaced_delays(
+        &self,
+        boot_id: &str,
+        booted: Timestamp,
+        tolerance_us: i64,
+        limit: u32,
+    ) -> Result<Vec<(TaskId, i64)>, Error> {
+        self.conn
+            .prepare_cached(
+                "SELECT d.task_id, d.due_boottime_us FROM delays d JOIN tasks t ON t.id = d.task_id \
+                   AND t.not_before = d.not_before AND t.status IN ('scheduled', 'review') \
+                 WHERE d.boot_id = ?1 AND abs(d.not_before - d.due_boottime_us - ?2) > ?3 LIMIT ?4",
+            )
+            .and_then(|mut statement| {
+                statement
+                    .query_map(params![boot_id, booted, tolerance_us, limit], |row| {
+                        Ok((row.get(0)?, row.get(1)?))
+                    })?
+                    .collect()
+            })
+            .step("list the pauses that the clock has left")
     }
 
     /// Forgets the pauses of other boots: their clock is gone, and the moment that the task has counts.

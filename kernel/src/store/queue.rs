@@ -5,6 +5,7 @@
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::convert::{Step as _, text_or_none};
+use super::delays::PAUSES;
 use super::tx::Tx;
 use crate::model::candidate::{Candidate, Source};
 use crate::model::clock::Timestamp;
@@ -156,20 +157,30 @@ impl Tx<'_> {
             .step("count open runs")
     }
 
-    pub(crate) fn due_tasks(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
-        self.conn.prepare_cached(
-        "SELECT id FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled' AND not_before <= ?1 ORDER BY not_before LIMIT ?2",
-    )
-    .and_then(|mut statement| statement.query_map(params![now, limit], |row| row.get(0))?.collect())
-    .step("list due tasks")
+    /// Lists scheduled tasks whose moment has come on the real-time clock. Those that pause on the clock of this boot wait
+    /// for that one alone.
+    pub(crate) fn due_tasks(&self, now: Timestamp, boot_id: &str, limit: u32) -> Result<Vec<TaskId>, Error> {
+        let sql = format!(
+            "SELECT id FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled' AND not_before <= ?1 \
+             AND NOT {PAUSES} ORDER BY not_before LIMIT ?3"
+        );
+        self.conn
+            .prepare_cached(&sql)
+            .and_then(|mut statement| {
+                statement.query_map(params![now, boot_id, limit], |row| row.get(0))?.collect()
+            })
+            .step("list due tasks")
     }
 
-    pub(crate) fn next_due_time(&self) -> Result<Option<Timestamp>, Error> {
+    /// Returns the moment of the next of them.
+    pub(crate) fn next_due_time(&self, boot_id: &str) -> Result<Option<Timestamp>, Error> {
+        let sql = format!(
+            "SELECT not_before FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled' AND ?1 NOT NULL \
+             AND NOT {PAUSES} ORDER BY not_before LIMIT 1"
+        );
         self.conn
-            .prepare_cached(
-                "SELECT min(not_before) FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled'",
-            )
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .prepare_cached(&sql)
+            .and_then(|mut statement| statement.query_row(params![0, boot_id], |row| row.get(0)).optional())
             .step("read the next due time")
     }
 
