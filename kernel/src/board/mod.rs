@@ -274,6 +274,8 @@ mod admission_tests;
 #[cfg(test)]
 mod approval_tests;
 #[cfg(test)]
+mod authority_tests;
+#[cfg(test)]
 mod bring_back_tests;
 #[cfg(test)]
 mod charge_tests;
