@@ -132,3 +132,39 @@ fn the_status_of_a_tenant_tells_of_nothing_else() {
     assert_eq!(fleet.json(["status"])["waiting_more"], 34);
     fleet.stop(&["--kill"]);
 }
+
+#[test]
+fn leases_of_two_boards_keep_tasks_apart_at_one_place_and_at_no_other() {
+    let fleet = Fleet::boot();
+    fleet.cli(["boards", "create", "other"]).ok();
+    let (shared, own) = (directory(&fleet, "shared"), directory(&fleet, "own"));
+    // A second worker at the place finds that it is taken.
+    let script =
+        "exec 9>>held; flock -n 9 || { echo twice; exit 1; }; until [ -e go ]; do sleep 0.02; done; rm go";
+    let go = |place: &str| std::fs::write(fleet.home().join(place).join("go"), "").unwrap();
+    let other = |task: &str| fleet.json(["--board", "other", "show", task]);
+    let first = fleet.create("first", script, &["--workspace", &shared]);
+    fleet.wait_for(&first, "running");
+
+    let second = fleet.create("second", script, &["--workspace", &shared, "--board", "other"]);
+    let third = fleet.create("third", script, &["--workspace", &own, "--board", "other"]);
+
+    fleet.eventually("the place of its own is worked at", || {
+        (other(&third)["task"]["status"] == "running").then_some(())
+    });
+    // Both boards count their runs from one: the end of one run frees its own place alone.
+    assert_eq!(other(&third)["runs"][0]["id"], fleet.show(&first)["runs"][0]["id"]);
+    go("own");
+    fleet.eventually("it is done", || (other(&third)["task"]["status"] == "done").then_some(()));
+    let waits = other(&second);
+    assert_eq!(waits["task"]["status"], "ready");
+    assert!(waits["why"]["text"].as_str().unwrap().contains("works there"), "{waits:#}");
+    assert_eq!(fleet.status_of(&first), "running");
+    go("shared");
+    fleet.wait_for(&first, "done");
+    fleet.eventually("the next one works there", || {
+        (other(&second)["task"]["status"] == "running").then_some(())
+    });
+    go("shared");
+    fleet.eventually("it is done", || (other(&second)["task"]["status"] == "done").then_some(()));
+}
