@@ -114,8 +114,8 @@ fn an_empty_environment_variable_is_one_that_is_not_set() {
 fn a_refused_command_line_gives_advice_that_works() {
     let fleet = Fleet::offline();
     fleet.cli(["init"]).ok();
-    fleet.cli(["events", "--limit", "0"]).refused(2, "0 is no size");
-    fleet.cli(["events", "--limit", "10001"]).refused(2, "10001 is no size");
+    fleet.cli(["events", "--limit", "0"]).refused(2, "limit 0 is out of range");
+    fleet.cli(["events", "--limit", "10001"]).refused(2, "limit 10001 is out of range");
     let negative =
         fleet.cli(["create", "x", "--max-retries", "-5"]).refused(2, "invalid value '-5' for '--max-retries");
     assert!(!negative.stderr.contains("tip:"), "{}", negative.stderr);
