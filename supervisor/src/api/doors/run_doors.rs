@@ -119,30 +119,34 @@ impl RunDoors {
             None => (0o700, None),
         };
         make_dir(&self.root.run_doors(), 0o711)?;
-        self.stand(Key::Run(board, run), Place { socket: socket.clone(), mode, group })?;
+        let place = Place { socket: socket.clone(), mode, group };
+        self.stand(&mut self.stands(), Key::Run(board, run), place)?;
         Ok(socket)
     }
 
     /// Makes the door of a run anew that an earlier daemon has left: its own, or where it has none the common one. Blocking.
     pub(crate) fn reopen(&self, (board, run): (BoardId, RunId)) -> Result<(), Failure> {
         let socket = self.root.run_door(board, run);
+        let mut stands = self.stands();
         if let Some(meta) = socket.parent().and_then(|dir| std::fs::metadata(dir).ok()) {
             let (mode, group) = (meta.permissions().mode() & 0o777, Some(meta.gid()));
-            return self.stand(Key::Run(board, run), Place { socket, mode, group });
+            return self.stand(&mut stands, Key::Run(board, run), Place { socket, mode, group });
         }
-        if self.stands().contains_key(&Key::Common) {
+        if stands.contains_key(&Key::Common) {
             return Ok(());
         }
-        self.stand(Key::Common, Place { socket: self.root.worker_socket(), mode: 0o711, group: None })
+        let place = Place { socket: self.root.worker_socket(), mode: 0o711, group: None };
+        self.stand(&mut stands, Key::Common, place)
     }
 
     /// Removes the door of a run of which nothing lives any more. Blocking.
     pub(crate) fn close(&self, (board, run): (BoardId, RunId)) {
-        let stand = self.stands().remove(&Key::Run(board, run));
-        if let Some(stand) = stand {
+        let mut stands = self.stands();
+        if let Some(stand) = stands.remove(&Key::Run(board, run)) {
             stand.close.cancel();
             self.unwatch(&stand);
         }
+        // Under the lock, so that nobody puts it back.
         remove(&self.root.run_door(board, run));
     }
 
@@ -178,21 +182,19 @@ impl RunDoors {
 
     /// Makes every socket anew that is not the one that was made.
     pub(crate) fn put_back(&self) -> Result<(), Failure> {
-        let lost: Vec<(Key, Place)> = {
-            let stands = self.stands();
-            let lost = stands.iter().filter(|(_, stand)| file(&stand.place.socket) != Some(stand.file));
-            lost.map(|(key, stand)| (*key, stand.place.clone())).collect()
-        };
+        let mut stands = self.stands();
+        let lost = stands.iter().filter(|(_, stand)| file(&stand.place.socket) != Some(stand.file));
+        let lost: Vec<(Key, Place)> = lost.map(|(key, stand)| (*key, stand.place.clone())).collect();
         for (key, place) in lost {
             tracing::warn!(socket = %place.socket.display(), "door_put_back");
             make_dir(&self.root.run_doors(), 0o711)?;
-            self.stand(key, place)?;
+            self.stand(&mut stands, key, place)?;
         }
         Ok(())
     }
 
     /// Makes a door and attends it, in the place of one that was there.
-    fn stand(&self, key: Key, place: Place) -> Result<(), Failure> {
+    fn stand(&self, stands: &mut HashMap<Key, Stand>, key: Key, place: Place) -> Result<(), Failure> {
         let dir = place.socket.parent().unwrap_or(&place.socket);
         make_dir(dir, place.mode)?;
         if place.group.is_some() {
@@ -232,7 +234,7 @@ impl RunDoors {
             };
             self.door.shared.tasks.spawn_on(attended, &self.porter);
         }
-        let former = self.stands().insert(key, Stand { place, file, watched, close });
+        let former = stands.insert(key, Stand { place, file, watched, close });
         if let Some(former) = former {
             former.close.cancel();
         }
