@@ -3,6 +3,7 @@
 //! Landlock grants a directory with all that lies beneath it, so what must not be reached there is covered by the view,
 //! or the run does not start.
 
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -74,7 +75,7 @@ pub(crate) fn covers(
 /// Returns covers for the sockets that are now in directories which the run may read and not write.
 pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &Closed) -> Result<Vec<Cover>, PlanError> {
     let text = std::fs::read(SOCKETS).map_err(PlanError::Mounts)?;
-    let bound: Vec<PathBuf> = bound_paths(&text).filter(|path| is_socket(path)).collect();
+    let bound: Vec<PathBuf> = bound_paths(&text).into_iter().filter(|path| is_socket(path)).collect();
     let sockets = Boundary::around(&bound).map_err(PlanError::Mounts)?;
     let is_open = |access: Access| access.writes() || access == Access::Socket;
     let open = granted.iter().filter(|(_, access)| is_open(*access)).map(|(opened, _)| &opened.path);
@@ -92,13 +93,15 @@ pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &Closed) -> Result<V
     Ok(covers)
 }
 
-/// Reads the absolute paths of the kernel's list: the eighth column, which may hold blanks.
-fn bound_paths(text: &[u8]) -> impl Iterator<Item = PathBuf> {
+/// Reads the absolute paths of the kernel's list: the eighth column, which may hold blanks. The list has a line for each
+/// connection too, with the path of its listener: what one worker holds open costs the start of another nothing.
+fn bound_paths(text: &[u8]) -> BTreeSet<PathBuf> {
     let lines = text.split(|byte| *byte == b'\n').skip(1);
-    lines.filter_map(|line| {
+    let paths = lines.filter_map(|line| {
         let start = line.windows(2).position(|two| two == b" /")?;
         Some(PathBuf::from(std::ffi::OsStr::from_bytes(line.get(start + 1..)?)))
-    })
+    });
+    paths.collect()
 }
 
 fn is_socket(path: &Path) -> bool {
@@ -162,8 +165,9 @@ mod tests {
         let text = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
             ffff: 00000002 00000000 00010000 0001 01 17 /run/a b.sock\n\
             ffff: 00000003 00000000 00000000 0001 03 18\n\
+            ffff: 00000003 00000000 00000000 0001 03 20 /run/a b.sock\n\
             ffff: 00000002 00000000 00010000 0001 01 19 @abstract\n";
-        assert_eq!(bound_paths(text).collect::<Vec<_>>(), [Path::new("/run/a b.sock")]);
+        assert_eq!(bound_paths(text), BTreeSet::from([PathBuf::from("/run/a b.sock")]), "once");
         let (_dir, opt, closed) = opt();
         let _listener = std::os::unix::net::UnixListener::bind(opt.join("x.sock")).unwrap();
         let found = sockets(&grant(&opt, Access::Execute), &closed).unwrap();
