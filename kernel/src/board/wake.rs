@@ -61,7 +61,7 @@ impl Board<'_> {
                     "in_seconds": super::seconds_until(self.now(), at),
                 });
                 let change = Change::Regated { gate: Gate::Until(at) };
-                self.shift(&id, &from, change, Telling::new("scheduled", Some(payload), SYSTEM))?;
+                self.shift(&id, &from, change, Telling::new(EventKind::Scheduled, Some(payload), SYSTEM))?;
             } else {
                 self.set(&id, &Field::NotBefore(Some(at)))?;
             }
