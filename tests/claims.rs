@@ -154,6 +154,38 @@ fn a_directory_in_which_a_run_works_is_not_claimed_by_hand() {
 }
 
 #[test]
+fn a_claim_by_hand_has_its_directory_for_itself_as_long_as_it_lasts() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let (own, _) = own_directory(&fleet, user);
+        let place = workspace(&own);
+        let mine = task(&fleet, &["--workspace", &place]);
+        let second = task(&fleet, &["--workspace", &place]);
+        fleet.cli(["claim", id(&mine)]).ok();
+
+        fleet.cli(["claim", id(&second)]).refused(4, &format!("task {}", id(&mine)));
+        let script = "touch here";
+        let waits = || {
+            let run = fleet.create("a run", script, &["--workspace", &place]);
+            fleet.eventually("it waits for the claim", || {
+                fleet.show(&run)["why"]["text"].as_str()?.contains(id(&mine)).then_some(())
+            });
+            run
+        };
+        let run = waits();
+        fleet.restart();
+        let another = waits();
+        assert!(!own.join("here").exists());
+
+        fleet.cli(["complete", id(&mine), "--result", "by hand"]).ok();
+        for run in [run, another] {
+            assert_eq!(fleet.wait_for(&run, "done")["task"]["consecutive_failures"], 0);
+        }
+        fleet.cli(["claim", id(&second)]).ok();
+    }
+}
+
+#[test]
 fn a_worktree_is_made_for_a_claim_and_what_is_committed_there_stays_on_its_branch() {
     for user in User::all() {
         let fleet = Fleet::boot_as(user);

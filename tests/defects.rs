@@ -5,7 +5,7 @@ use std::fs;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::harness::Fleet;
+use crate::harness::{Fleet, User, skip};
 
 const GOOD: &str =
     "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\non_clean_exit = \"complete\"\n";
@@ -45,6 +45,13 @@ fn all_say(fleet: &Fleet, file: &str, words: &str) {
     let doctor = fleet.cli(["doctor"]);
     assert_eq!(doctor.code, 1);
     assert!(joined(&doctor.stdout).contains(words), "doctor: {}", doctor.stdout);
+    // No task waits for it.
+    let diagnostics = fleet.cli(["diagnostics"]).ok();
+    assert!(joined(&diagnostics.stdout).contains(words), "diagnostics: {}", diagnostics.stdout);
+    let found = fleet.json(["diagnostics", "--severity", "error"]);
+    let row = found.as_array().unwrap().iter().find(|row| row["task_id"].is_null()).unwrap();
+    assert_eq!(row["diagnostics"][0]["kind"], "configuration_defect", "{row:#}");
+    assert!(row["diagnostics"][0]["data"]["path"].as_str().unwrap().ends_with(file), "{row:#}");
 }
 
 #[test]
@@ -103,6 +110,29 @@ fn a_task_waits_for_a_bad_lane_or_policy_and_runs_once_the_file_is_good() {
     fleet.wait_for(&by_lane, "done");
     fleet.wait_for(&by_policy, "done");
     assert_eq!(defects(&fleet.cli(["status", "--json"]).json()), "[]");
+}
+
+#[test]
+fn a_spoilt_ledger_of_uids_is_told_with_a_way_out_that_works() {
+    if User::current() != User::Root {
+        return skip("a spoilt ledger of uids: needs root");
+    }
+    let fleet = Fleet::boot();
+    fleet.wait_for(&fleet.create("before", "true", &[]), "done");
+    let ledger = fleet.root().parent().unwrap().join("uids/ranges.json");
+    fs::write(&ledger, "{").unwrap();
+    fleet.restart();
+    let task = fleet.create("x", "true", &["--max-retries", "1"]);
+
+    fleet.eventually("status and diagnostics tell it", || {
+        let told = ["status", "diagnostics"].map(|verb| {
+            let said = fleet.cli([verb]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+            said.contains("ranges.json cannot be understood") && said.contains("rm /")
+        });
+        (told == [true, true]).then_some(())
+    });
+    fs::remove_file(&ledger).unwrap();
+    assert_eq!(fleet.wait_for(&task, "done")["task"]["consecutive_failures"], 0);
 }
 
 #[test]

@@ -242,7 +242,7 @@ fn files_that_a_backup_has_not_are_named_when_it_is_made_and_when_it_is_restored
 
     let said = fleet.cli(["backup", "copy.db"]).ok().stdout;
 
-    for text in ["1 attached files", "(gone)", "are missing", "(spoiled)", "not those that were attached"] {
+    for text in ["1 attached file,", "(gone)", "are missing", "(spoiled)", "not those that were attached"] {
         assert!(said.contains(text), "{text}: {said}");
     }
     let missing = fleet.json(["backup", "--force", "copy.db"])["missing"].as_array().unwrap().len();

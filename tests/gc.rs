@@ -68,7 +68,8 @@ fn a_deleted_task_is_gone_with_its_files_and_its_children_go_on() {
         let child = fleet.create("child", "echo went on", &["--parent", &parent, "--parent", &live]);
         assert!(scratch(&fleet, &parent).is_dir() && logs(&fleet, &parent).is_dir());
 
-        let both = fleet.cli(["archive", "--json", "--rm", &parent, &live]);
+        fleet.cli(["archive", "--rm"]).refused(2, "no task to delete is named");
+        let both = fleet.cli(["archive", "--json", &parent, &live, "--rm"]);
 
         assert_eq!(both.code, 4, "{}{}", both.stdout, both.stderr);
         let results = both.json()["results"].clone();

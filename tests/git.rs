@@ -43,9 +43,10 @@ fn a_fifo_that_git_does_not_wait_for_but_takes_for_something_else_is_named() {
         let plant = |name: &str, place: &dyn Fn(&Repository) -> PathBuf| {
             let repository = Repository::new(&fleet, name);
             repository.git(&["repack", "-adq"]);
+            let workspace = repository.workspace();
+            let id = fleet.create(name, "true", &["--workspace", &workspace, "--tenant", name, "--triage"]);
             let fifo = place(&repository);
             repository.plant_fifo(&fifo);
-            let id = fleet.create(name, "true", &["--workspace", &repository.workspace(), "--tenant", name]);
             (id, fifo.display().to_string())
         };
         let pack = |repository: &Repository| {
@@ -58,12 +59,49 @@ fn a_fifo_that_git_does_not_wait_for_but_takes_for_something_else_is_named() {
             plant("pack", &pack),
             plant("worktrees", &|repository| repository.path().join(".git/worktrees")),
         ];
+        let head = format!("worktree:{}", fleet.home().join("head").display());
+        fleet.cli(["create", "later", "--workspace", &head]).refused(4, "is a FIFO");
         for (id, named) in planted {
+            fleet.cli(["promote", &id]).ok();
             fleet.eventually("the FIFO is named", || {
                 let shown = fleet.show(&id).to_string();
                 (shown.contains(&named) && shown.contains("is a FIFO")).then_some(())
             });
         }
+    }
+}
+
+/// Only a worker of the daemon's own user could use what the daemon's git reads elsewhere, so this holds in every mode.
+#[test]
+fn git_reads_nothing_outside_of_its_repository_that_a_worker_names_and_waits_for_nothing_there() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let outside = fleet.home().join("outside");
+        let plant = |name: &str| {
+            let repository = Repository::new(&fleet, name);
+            let id = fleet.create(name, "true", &["--workspace", &repository.workspace(), "--triage"]);
+            let config = std::fs::read_to_string(repository.path().join(".git/config")).unwrap();
+            let planted = format!("{config}[include]\n\tpath = {}\n", outside.display());
+            repository.write(".git/config", &planted);
+            (repository, id)
+        };
+        std::fs::write(&outside, "[core]\n\tbare = true\n").unwrap();
+        let (file, _) = plant("file");
+        let refused = fleet.cli(["create", "later", "--workspace", &file.workspace()]);
+        assert!(!refused.stderr.contains("is bare"), "{}", refused.stderr);
+
+        std::fs::remove_file(&outside).unwrap();
+        let (fifo, stuck) = plant("fifo");
+        fifo.plant_fifo(&outside);
+        fleet.cli(["create", "later", "--workspace", &fifo.workspace()]).refused(4, "");
+        fleet.cli(["promote", &stuck]).ok();
+        let neighbour = fleet.create("neighbour", "true", &[]);
+        fleet.wait_for(&neighbour, "done");
+        let why = fleet.eventually("it waits for the repository", || {
+            let shown = fleet.show(&stuck);
+            (shown["why"]["code"] == "environment").then(|| shown["why"]["text"].to_string())
+        });
+        assert!(why.contains(&fifo.path().display().to_string()), "{why}");
     }
 }
 
@@ -84,8 +122,9 @@ fn a_stop_does_not_wait_for_git() {
     for user in User::all() {
         let fleet = Fleet::boot_as(user);
         let repository = Repository::new(&fleet, "repository");
+        let id = fleet.create("stuck", "true", &["--workspace", &repository.workspace(), "--triage"]);
         repository.plant_fifo(&repository.path().join(".git/config"));
-        let id = fleet.create("stuck", "true", &["--workspace", &repository.workspace()]);
+        fleet.cli(["promote", &id]).ok();
         let helper = fleet.eventually("git waits in a helper", || helper_of(fleet.daemon_pid()));
         // One that is stopped does not stand still, so it has its whole time, unless the start is given up.
         nix::sys::signal::kill(helper, nix::sys::signal::Signal::SIGSTOP).unwrap();
@@ -168,6 +207,13 @@ fn a_directory_and_one_inside_it_are_not_worked_in_at_once() {
             why.contains(&first).then_some(why)
         });
         assert!(why.contains(&outer.display().to_string()), "{why}");
+        // It is not even tried: the lease, which would refuse it too, is asked by a run that was begun.
+        let shown = fleet.show(&second);
+        assert_eq!(
+            (&shown["why"]["code"], &shown["runs"]),
+            (&"workspace".into(), &serde_json::json!([])),
+            "{why}"
+        );
         assert!(!inner.join("here").exists());
         fleet.cli(["archive", &first]).ok();
         fleet.wait_for(&second, "done");
@@ -183,10 +229,11 @@ fn a_submodule_says_why_it_is_no_repository_for_worktrees() {
     repository.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &url, "sub"]);
     let workspace = format!("worktree:{}", repository.path().join("sub").display());
 
-    let id = fleet.create("in a submodule", "true", &["--workspace", &workspace]);
+    let create =
+        ["create", "in a submodule", "--assignee", "shell", "--body", "true", "--workspace", &workspace];
+    let refused = fleet.cli(create).refused(4, "is a submodule");
 
-    fleet.eventually("it says why", || {
-        let shown = fleet.show(&id).to_string();
-        (shown.contains("is a submodule") && shown.contains("git clone")).then_some(())
-    });
+    assert!(refused.stderr.contains("git clone"), "{}", refused.stderr);
+    let outer = fleet.create("in the repository", "true", &["--workspace", &repository.workspace()]);
+    fleet.cli(["edit", &outer, "--workspace", &workspace]).refused(4, "");
 }

@@ -38,6 +38,7 @@ mod house;
 mod injector;
 mod journal;
 mod loopback;
+mod mounts;
 mod pages;
 mod parity;
 mod plants;

@@ -55,6 +55,7 @@ pub use board::{
 pub use model::actor::{Actor, ActorKind, RunRef};
 pub use model::candidate::{Accounts, Answer, Candidate, Reach};
 pub use model::clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use model::counted::Counted;
 pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use model::error::{Error, ErrorCode, StorageKind};
 pub use model::event::EventKind;

@@ -21,6 +21,7 @@ use crate::model::request::Request;
 use crate::store::open::OpenError;
 use crate::store::presence::Presence;
 use crate::store::tx::{Database, Savepoint, Tx};
+use crate::store::watched::Watched;
 
 /// The most jobs that share one commit: enough to hide the disk's latency, few enough to answer the first soon.
 const BATCH: usize = 256;
@@ -117,6 +118,7 @@ pub struct Writer {
 struct Shared {
     queue: Mutex<Option<Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    presence: Arc<Presence>,
 }
 
 impl fmt::Debug for Writer {
@@ -147,18 +149,20 @@ impl Writer {
     /// Opens the board at `path` to write and starts the thread.
     pub fn open(path: &Path, options: WriterOptions) -> Result<Self, OpenError> {
         let database = Database::writer(path)?;
-        let presence = Presence::of(path).map_err(|source| OpenError::Io {
-            step: "look at",
-            path: path.to_owned(),
-            source,
-        })?;
+        let watched = Watched::of(path, &database)?;
+        let presence = watched.presence();
         let (queue, jobs) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("board-writer".to_owned())
-            .spawn(move || serve(&database, &presence, &options, &jobs))
+            .spawn(move || serve(&database, &watched, &options, &jobs))
             .map_err(|source| OpenError::Io { step: "start the writer of", path: path.to_owned(), source })?;
-        let shared = Shared { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) };
+        let shared = Shared { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)), presence };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Refuses where the board's file is known to have been overwritten while it is open; a write finds that out.
+    pub fn require_own(&self) -> Result<(), Error> {
+        self.shared.presence.require_known()
     }
 
     /// Commits what is queued and closes the board, even if others have a handle: later jobs fail.
@@ -290,14 +294,17 @@ where
 
 /// Serves the queue until its last sender is gone. The log is given back when nothing is written for a while, and at the
 /// end: the connections that read cannot do it.
-fn serve(database: &Database, presence: &Presence, options: &WriterOptions, jobs: &Receiver<Box<dyn Job>>) {
+fn serve(database: &Database, watched: &Watched, options: &WriterOptions, jobs: &Receiver<Box<dyn Job>>) {
     let mut written = false;
     loop {
         let first = if written {
             match jobs.recv_timeout(REST) {
                 Ok(first) => first,
                 Err(RecvTimeoutError::Timeout) => {
-                    database.shorten_log();
+                    if watched.require().is_ok() {
+                        database.shorten_log();
+                        watched.note_written();
+                    }
                     written = false;
                     continue;
                 }
@@ -309,7 +316,7 @@ fn serve(database: &Database, presence: &Presence, options: &WriterOptions, jobs
         };
         let mut batch = vec![first];
         batch.extend(jobs.try_iter().take(BATCH - 1));
-        match commit(database, presence, options, &mut batch) {
+        match commit(database, watched, options, &mut batch) {
             Ok(committed) => {
                 written |= committed.is_some();
                 if let Some(committed) = committed {
@@ -326,7 +333,7 @@ fn serve(database: &Database, presence: &Presence, options: &WriterOptions, jobs
             }
         }
     }
-    if presence.require().is_ok() {
+    if watched.require().is_ok() {
         database.empty_log();
     }
 }
@@ -334,11 +341,11 @@ fn serve(database: &Database, presence: &Presence, options: &WriterOptions, jobs
 /// Runs a group in one transaction. Returns the news if it changed the board.
 fn commit(
     database: &Database,
-    presence: &Presence,
+    watched: &Watched,
     options: &WriterOptions,
     batch: &mut [Box<dyn Job>],
 ) -> Result<Option<Committed>, Error> {
-    presence.require()?;
+    watched.require()?;
     options.fail_point.pass("begin")?;
     // Undone when it is dropped: the first failure is what the callers need to hear.
     let tx = database.write()?;
@@ -352,7 +359,7 @@ fn commit(
     // Too late to fail: the point only serves to end the process here.
     drop(options.fail_point.pass("committed"));
     // What was committed to a file that nobody can find is not acknowledged.
-    presence.require()?;
+    watched.committed(last_event)?;
     Ok(changed.then_some(Committed { last_event }))
 }
 

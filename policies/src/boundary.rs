@@ -58,10 +58,12 @@ impl Boundary {
         Ok(Self { places: located(&table, places), table })
     }
 
-    /// Locates other places by the same table of mounts.
-    pub(crate) fn with(&self, places: &[PathBuf]) -> Self {
+    /// Locates directories of others by the same table of mounts and by their names alone: a look at one that does not
+    /// answer would wait for it. Their paths hold no symbolic links, or nothing works there.
+    pub(crate) fn with_named(&self, places: &[PathBuf]) -> Self {
         let table = self.table.clone();
-        Self { places: located(&table, places), table }
+        let located = places.iter().filter_map(|place| Some((place.clone(), table.spot_by_name(place)?)));
+        Self { places: located.collect(), table }
     }
 
     /// Returns how a path stands to the places: by where symbolic links lead and by what mounts show, not by names.

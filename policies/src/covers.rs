@@ -40,7 +40,7 @@ pub(crate) fn covers(
     no_view: Option<&str>,
 ) -> Result<Vec<Cover>, PlanError> {
     let supervisor = Boundary::around(&closed.places).map_err(PlanError::Mounts)?;
-    let tasks = supervisor.with(&closed.tasks);
+    let tasks = supervisor.with_named(&closed.tasks);
     let mut covers = Vec::new();
     for (opened, access) in granted {
         let path = &opened.path;

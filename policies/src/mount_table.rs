@@ -45,7 +45,15 @@ impl MountTable {
 
     /// Returns where a path without symbolic links lies. Of one that does not exist the part that does decides.
     pub(crate) fn spot(&self, path: &Path) -> Option<Spot> {
-        let mount = self.mount_of(path)?;
+        Self::spot_in(self.mount_of(path)?, path)
+    }
+
+    /// The same by the names of the table alone, without a look at the path.
+    pub(crate) fn spot_by_name(&self, path: &Path) -> Option<Spot> {
+        Self::spot_in(self.mount_by_name(path)?, path)
+    }
+
+    fn spot_in(mount: &Mount, path: &Path) -> Option<Spot> {
         let inside = path.strip_prefix(&mount.at).ok()?;
         Some(Spot { device: mount.device.clone(), path: mount.root.join(inside) })
     }
@@ -61,12 +69,14 @@ impl MountTable {
     fn mount_of(&self, path: &Path) -> Option<&Mount> {
         let by_kernel = path.ancestors().find_map(mount_id);
         let known = by_kernel.and_then(|id| self.mounts.iter().find(|mount| mount.id == id));
-        // A path in a mount that is no longer in the table, or a kernel before 5.8: the deepest mount, of those at one
-        // place the last.
-        known.filter(|mount| path.starts_with(&mount.at)).or_else(|| {
-            let over = self.mounts.iter().filter(|mount| path.starts_with(&mount.at));
-            over.max_by_key(|mount| mount.at.as_os_str().len())
-        })
+        // A path in a mount that is no longer in the table, or a kernel before 5.8.
+        known.filter(|mount| path.starts_with(&mount.at)).or_else(|| self.mount_by_name(path))
+    }
+
+    /// The deepest mount, of those at one place the last.
+    fn mount_by_name(&self, path: &Path) -> Option<&Mount> {
+        let over = self.mounts.iter().filter(|mount| path.starts_with(&mount.at));
+        over.max_by_key(|mount| mount.at.as_os_str().len())
     }
 }
 

@@ -1,12 +1,16 @@
-//! What the daemon adds to what a board finds wrong: why nobody takes a stranded task, and runs of which nobody knows
-//! whether they are over.
+//! What the supervisor adds to what a board finds wrong: why nobody takes a stranded task, runs of which nobody knows
+//! whether they are over, and what concerns the whole root.
+
+mod whole;
 
 use std::cmp::Reverse;
 
 use kernel::{
-    Clock as _, Diagnosed, Diagnostic, Filter, Remedy, Severity, Status, SystemClock, Task, TaskId, Waiting,
-    WaitingCode,
+    Clock as _, Diagnosed, Diagnostic, Filter, Profile, Remedy, Severity, Status, SystemClock, Task, TaskId,
+    Waiting, WaitingCode,
 };
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::api::Call;
@@ -18,16 +22,52 @@ const RUNNING: u32 = 10_000;
 /// The most ready tasks that are examined: a defect shows at the first of them.
 const READY: u32 = 500;
 
-/// Adds it, for one task or for all.
+/// A task, or the root as a whole, with what is wrong about it. The JSON of a task is the established board's.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Finding {
+    /// The task; null for what concerns the whole root.
+    pub(crate) task_id: Option<TaskId>,
+    /// Its title; else the name of what is wrong.
+    pub(crate) title: String,
+    /// Where the task stands.
+    pub(crate) status: Option<Status>,
+    /// Who is to do it.
+    pub(crate) assignee: Option<Profile>,
+    /// What is wrong, the worst first.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+impl Finding {
+    /// What is wrong about a task.
+    pub(crate) fn of_task(task: &Task, diagnostics: Vec<Diagnostic>) -> Self {
+        let (title, assignee) = (task.title.clone(), task.assignee.clone());
+        Finding { task_id: Some(task.id.clone()), title, status: Some(task.status), assignee, diagnostics }
+    }
+
+    /// What stands before its lines: the task, or `root`.
+    pub(crate) fn label(&self) -> String {
+        self.task_id.as_ref().map_or_else(|| format!("{:<12}", "root"), |task| format!("{task}  "))
+    }
+}
+
+impl From<Diagnosed> for Finding {
+    fn from(of: Diagnosed) -> Self {
+        let Diagnosed { task_id, title, status, assignee, diagnostics } = of;
+        Finding { task_id: Some(task_id), title, status: Some(status), assignee, diagnostics }
+    }
+}
+
+/// Adds it: for one task, or for all and the root.
 pub(crate) async fn complete(
     call: &Call,
-    mut found: Vec<Diagnosed>,
+    found: Vec<Diagnosed>,
     task: Option<&TaskId>,
-) -> Result<Vec<Diagnosed>, Failure> {
+) -> Result<Vec<Finding>, Failure> {
+    let mut found: Vec<Finding> = found.into_iter().map(Finding::from).collect();
     let stranded: Vec<TaskId> = found
         .iter()
         .filter(|one| one.diagnostics.iter().any(is_stranded))
-        .map(|one| one.task_id.clone())
+        .filter_map(|one| one.task_id.clone())
         .collect();
     let only = task.cloned();
     let tasks = call
@@ -53,20 +93,25 @@ pub(crate) async fn complete(
             WaitingCode::Survivors => Some(survivors(&task, why)),
             WaitingCode::Stuck => Some(stuck(&task, why)),
             WaitingCode::Environment => {
-                found.retain(|one| one.task_id != task.id || !one.diagnostics.iter().all(is_stranded));
+                found.retain(|one| {
+                    one.task_id.as_ref() != Some(&task.id) || !one.diagnostics.iter().all(is_stranded)
+                });
                 Some(broken(&task, why))
             }
             _ => None,
         };
         if let Some(unended) = unended {
             found.push(unended);
-        } else if let Some(one) = found.iter_mut().find(|one| one.task_id == task.id) {
+        } else if let Some(one) = found.iter_mut().find(|one| one.task_id.as_ref() == Some(&task.id)) {
             // What somebody holds back on purpose is not stranded.
             one.diagnostics.retain(|diagnostic| why.code != WaitingCode::Hold || !is_stranded(diagnostic));
             for diagnostic in one.diagnostics.iter_mut().filter(|diagnostic| is_stranded(diagnostic)) {
                 diagnostic.detail = why::line(why);
             }
         }
+    }
+    if task.is_none() {
+        found.extend(whole::wrong(call).await?);
     }
     found.retain(|one| !one.diagnostics.is_empty());
     found.sort_by_key(|one| {
@@ -80,7 +125,7 @@ fn is_stranded(diagnostic: &Diagnostic) -> bool {
 }
 
 /// A run of which nobody knows whether its processes are gone.
-fn survivors(task: &Task, why: &Waiting) -> Diagnosed {
+fn survivors(task: &Task, why: &Waiting) -> Finding {
     let actions = vec![
         remedy("see what runs", "supervisor status", Suggested::No),
         remedy(
@@ -93,7 +138,7 @@ fn survivors(task: &Task, why: &Waiting) -> Diagnosed {
 }
 
 /// A run that is over as far as its processes go, and whose end cannot be proven or recorded.
-fn stuck(task: &Task, why: &Waiting) -> Diagnosed {
+fn stuck(task: &Task, why: &Waiting) -> Finding {
     let actions = vec![
         remedy("check the host and the board", "supervisor doctor", Suggested::No),
         remedy(
@@ -122,7 +167,7 @@ fn remedy(label: &str, command: &str, suggested: Suggested) -> Remedy {
 }
 
 /// What a task needs does not work, which costs it nothing and ends by itself once somebody has mended it.
-fn broken(task: &Task, why: &Waiting) -> Diagnosed {
+fn broken(task: &Task, why: &Waiting) -> Finding {
     let actions = vec![
         remedy("see what is broken", "supervisor status", Suggested::Yes),
         remedy("see what this host lacks", "supervisor doctor", Suggested::No),
@@ -135,7 +180,7 @@ fn broken(task: &Task, why: &Waiting) -> Diagnosed {
     diagnosed
 }
 
-fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Remedy>) -> Diagnosed {
+fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Remedy>) -> Finding {
     let diagnostic = Diagnostic {
         kind: kind.to_owned(),
         severity: Severity::Critical,
@@ -148,11 +193,5 @@ fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Rem
         run_id: task.current_run_id,
         data: json!({}),
     };
-    Diagnosed {
-        task_id: task.id.clone(),
-        title: task.title.clone(),
-        status: task.status,
-        assignee: task.assignee.clone(),
-        diagnostics: vec![diagnostic],
-    }
+    Finding::of_task(task, vec![diagnostic])
 }

@@ -23,6 +23,7 @@ mod failure;
 mod gc;
 mod invocation;
 mod lanes;
+mod lock_file;
 mod output;
 mod owner;
 mod paths;

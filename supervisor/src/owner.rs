@@ -1,11 +1,9 @@
 //! The root's lock: one process at a time owns the boards of a root, and says who it is.
 
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
-
-use nix::fcntl::{Flock, FlockArg};
 
 use crate::failure::Failure;
+use crate::lock_file::LockFile;
 use crate::paths::Root;
 
 /// What a daemon writes into the lock.
@@ -14,36 +12,20 @@ pub(crate) const DAEMON: &str = "a daemon";
 /// The held lock. The kernel frees it when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct OwnerLock {
-    _file: Flock<std::fs::File>,
+    _held: LockFile,
 }
 
 impl OwnerLock {
     /// Takes the lock if it is free, and writes down who holds it.
     pub(crate) fn try_acquire(root: &Root, who: &str) -> Result<Option<Self>, Failure> {
         let path = root.owner_lock();
-        let fail = |e: std::io::Error| Failure::file("open the lock", &path, &e);
-        // Opened close-on-exec by std: a worker never inherits it.
-        let file = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(fail)?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(mut file) => {
-                let text = format!("{who}, pid {}", std::process::id());
-                // The text is for messages only, so a full disk does not make it a failure.
-                file.set_len(0)
-                    .and_then(|()| file.rewind())
-                    .and_then(|()| file.write_all(text.as_bytes()))
-                    .ok();
-                Ok(Some(OwnerLock { _file: file }))
-            }
-            Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
-            Err((_, errno)) => Err(Failure::file("take the lock", &path, &errno.into())),
-        }
+        let lock = LockFile::try_lock(&path).map_err(|e| Failure::file("take the lock", &path, &e))?;
+        let Some(mut lock) = lock else { return Ok(None) };
+        let text = format!("{who}, pid {}", std::process::id());
+        // The text is for messages only, so a full disk does not make it a failure.
+        let file = lock.file();
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes())).ok();
+        Ok(Some(OwnerLock { _held: lock }))
     }
 
     /// The daemon that holds the lock, in words; none where none does.
@@ -56,10 +38,7 @@ impl OwnerLock {
         let mut file = std::fs::File::open(root.owner_lock()).ok()?;
         let mut text = String::new();
         file.read_to_string(&mut text).ok()?;
-        match Flock::lock(file, FlockArg::LockSharedNonblock) {
-            Ok(_free) => None,
-            Err(_) => Some(text),
-        }
+        file.try_lock_shared().is_err().then_some(text)
     }
 }
 

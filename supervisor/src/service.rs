@@ -38,6 +38,7 @@ pub(crate) struct BoardHandle {
     writer: Option<Writer>,
     readers: Readers,
     blobs: Blobs,
+    by_hand: daemon::HandLeases,
     changed: watch::Sender<i64>,
     commits: Arc<AtomicU64>,
     closing: AtomicBool,
@@ -74,6 +75,11 @@ impl BoardHandle {
     /// The pool of read connections.
     pub(crate) fn readers(&self) -> &Readers {
         &self.readers
+    }
+
+    /// The leases of its claims by hand.
+    pub(crate) fn by_hand(&self) -> &daemon::HandLeases {
+        &self.by_hand
     }
 
     /// The bytes of its attachments.
@@ -367,6 +373,7 @@ impl Service {
         };
         let blobs = Blobs::beside(&path);
         let (closing, gone) = (AtomicBool::new(false), watch::Sender::new(()));
-        Ok(BoardHandle { id, name: name.clone(), writer, readers, blobs, changed, commits, closing, gone })
+        let (name, by_hand) = (name.clone(), daemon::HandLeases::default());
+        Ok(BoardHandle { id, name, writer, readers, blobs, by_hand, changed, commits, closing, gone })
     }
 }

@@ -1,5 +1,6 @@
 //! What a person sees: width, colour, tables. Nothing else writes to standard output.
 
+use kernel::Counted;
 use std::io::{IsTerminal, Write as _};
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -207,7 +208,7 @@ fn page(text: String, rows: usize) -> String {
     }
     let kept = rows - 2;
     let page: String = text.split_inclusive('\n').take(kept).collect();
-    format!("{page}… {} more lines\n", lines - kept)
+    format!("{page}… {}\n", Counted(lines - kept, "more line"))
 }
 
 /// Text as long as fits a width, with an ellipsis where something was left out.

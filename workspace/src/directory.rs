@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::open::{self, OpenError};
 use crate::prepared::{Grants, Kind, Made, Owner, Place, Prepared};
@@ -69,7 +70,7 @@ pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
 }
 
 /// A directory that is there, and who owns it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ground {
     /// The directory.
     pub path: PathBuf,

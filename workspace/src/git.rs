@@ -1,5 +1,6 @@
 //! The repository behind a worktree: opening it, its commits and branches, and the places git writes in it.
 
+mod configuration;
 mod error;
 
 use std::io::{Read as _, Write as _};
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use git2::{BranchType, Commit, ErrorCode, Oid, Repository};
 
+pub use self::configuration::own_configuration;
 pub use self::error::GitError;
 use crate::worktree::Base;
 use crate::{links, open};
@@ -23,6 +25,12 @@ pub fn discover(path: &Path) -> Option<PathBuf> {
     // The metadata of a linked worktree lies inside the main repository's `.git`.
     let git = found.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == ".git"))?;
     fs::canonicalize(git.parent()?).ok()
+}
+
+/// Refuses what cannot have worktrees of tasks: no repository, a bare one, one whose own files are somewhere else, such as a
+/// submodule, and one of another user.
+pub(crate) fn usable(path: &Path) -> Result<(), GitError> {
+    Source::open(path).map(drop)
 }
 
 /// An open repository that has a working tree.

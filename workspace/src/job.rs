@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::directory::Ground;
 use crate::error::WorkspaceError;
 use crate::irregular::{self, Irregular};
 use crate::name::Name;
@@ -12,7 +13,7 @@ use crate::prepared::{Owner, Prepared};
 use crate::release::{Loss, Removal, Status};
 use crate::repository::{self, Committed, Head, Standing};
 use crate::size::Size;
-use crate::worktree::{Author, Base, Sealed, Worktree};
+use crate::worktree::{Author, Base, Sealed, Worktree, WorktreeError};
 use crate::{directory, git, scratch, size, tree};
 
 /// What is to be done.
@@ -36,6 +37,16 @@ pub enum Job {
     /// See [`directory::make`].
     MakeDirectory {
         /// The directory.
+        path: PathBuf,
+    },
+    /// See [`directory::ground_of`].
+    FindGround {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// See [`git::usable`].
+    OpenRepository {
+        /// The repository.
         path: PathBuf,
     },
     /// See [`Worktree::prepare`].
@@ -128,6 +139,8 @@ pub enum Job {
 /// How much a [`Job`] may have to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
+    /// It asks for a few directories by their names.
+    Glance,
     /// It reads a few files, or looks through a tree once.
     Look,
     /// It writes or removes a whole tree.
@@ -140,6 +153,10 @@ pub enum Effort {
 pub enum Outcome {
     /// A workspace is ready.
     Prepared(Prepared),
+    /// What is there of a directory.
+    Ground(Ground),
+    /// A repository can have worktrees.
+    Usable,
     /// A workspace is gone.
     Removed(Removal),
     /// What a tree holds.
@@ -170,9 +187,11 @@ impl Job {
             | Self::RemoveWorktree { .. }
             | Self::CloneRepository { .. }
             | Self::MakeRepository { .. } => Effort::Change,
+            Self::PrepareDirectory { .. } | Self::MakeDirectory { .. } | Self::FindGround { .. } => {
+                Effort::Glance
+            }
             Self::PrepareScratch { .. }
-            | Self::PrepareDirectory { .. }
-            | Self::MakeDirectory { .. }
+            | Self::OpenRepository { .. }
             | Self::Measure { .. }
             | Self::JudgeWorktree { .. }
             | Self::Inspect { .. }
@@ -192,15 +211,41 @@ impl Job {
             | Self::JudgeWorktree { worktree, .. }
             | Self::Inspect { worktree } => Some(&worktree.repository),
             Self::ExamineRepository { path }
+            | Self::OpenRepository { path }
             | Self::CloneRepository { from: path, .. }
             | Self::ReadTip { path, .. }
             | Self::Discover { path } => Some(path),
             Self::PrepareScratch { .. }
             | Self::PrepareDirectory { .. }
             | Self::MakeDirectory { .. }
+            | Self::FindGround { .. }
             | Self::RemoveScratch { .. }
             | Self::Measure { .. }
             | Self::MakeRepository { .. }
+            | Self::FindIrregular { .. } => None,
+        }
+    }
+
+    /// Returns the directory that it asks for by its name.
+    pub fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::PrepareDirectory { path } | Self::MakeDirectory { path } | Self::FindGround { path } => {
+                Some(path)
+            }
+            Self::PrepareScratch { .. }
+            | Self::OpenRepository { .. }
+            | Self::PrepareWorktree { .. }
+            | Self::SealWorktree { .. }
+            | Self::RemoveScratch { .. }
+            | Self::Measure { .. }
+            | Self::RemoveWorktree { .. }
+            | Self::JudgeWorktree { .. }
+            | Self::Inspect { .. }
+            | Self::ExamineRepository { .. }
+            | Self::CloneRepository { .. }
+            | Self::MakeRepository { .. }
+            | Self::ReadTip { .. }
+            | Self::Discover { .. }
             | Self::FindIrregular { .. } => None,
         }
     }
@@ -213,6 +258,11 @@ impl Job {
             }
             Self::PrepareDirectory { path } => Outcome::Prepared(directory::prepare(&path)?),
             Self::MakeDirectory { path } => Outcome::Prepared(directory::make(&path)?),
+            Self::FindGround { path } => Outcome::Ground(directory::ground_of(&path)?),
+            Self::OpenRepository { path } => {
+                git::usable(&path).map_err(WorktreeError::from)?;
+                Outcome::Usable
+            }
             Self::PrepareWorktree { worktree, base, author } => {
                 Outcome::Prepared(worktree.prepare(&base, author.as_ref())?)
             }

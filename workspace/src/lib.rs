@@ -59,7 +59,7 @@ mod worktree;
 pub use artifacts::ArtifactError;
 pub use directory::DirectoryError;
 pub use error::{Failure, WorkspaceError};
-pub use git::{GitError, discover};
+pub use git::{GitError, discover, own_configuration};
 pub use irregular::{Irregular, IrregularKind};
 pub use job::{Effort, Job, Outcome};
 pub use lease::{Lease, LeaseError, LeaseHolder, Sharing, lease_path, sweep_leases};

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{Board, Settled};
 use crate::board::view::View;
 use crate::model::actor::Actor;
+use crate::model::counted::Counted;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{Digest, TaskId};
@@ -39,8 +40,8 @@ impl Board<'_> {
                     let list: Vec<String> = children.iter().take(5).map(ToString::to_string).collect();
                     return Err(Error::conflict(
                         format!(
-                            "{id} is not done and {} tasks wait for it: {}",
-                            children.len(),
+                            "{id} is not done and is waited for by {}: {}",
+                            Counted(children.len(), "task"),
                             list.join(", ")
                         ),
                         "archive with `--detach` to let them go on without it, or complete it",

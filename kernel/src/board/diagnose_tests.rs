@@ -100,6 +100,32 @@ fn failures_in_a_row_are_told_with_the_first_and_the_last_of_them() {
 }
 
 #[test]
+fn a_task_that_gave_up_is_told_after_however_few_failures_and_one_that_a_person_blocked_is_not() {
+    let bench = Bench::new();
+    let task = bench.create(NewTask { max_retries: Some(1), ..titled("fails once") }).id;
+    let run = bench.start(&task);
+    bench.finish(run, EndCause::Exited { code: 3 });
+    let told = found(&bench, &task);
+    assert_eq!(kinds(&bench, &task), [("repeated_failures".to_owned(), Severity::Critical)]);
+    assert_eq!(
+        (told[0].title.as_str(), told[0].count, told[0].run_id),
+        ("gave up after 1 failure", 1, Some(run))
+    );
+    assert!(
+        told[0]
+            .actions
+            .iter()
+            .any(|action| action.payload["command"] == format!("supervisor unblock {task}"))
+    );
+
+    let other = bench.create(titled("fails once, and waits for a person")).id;
+    bench.finish(bench.start(&other), EndCause::Exited { code: 3 });
+    let id = other.clone();
+    bench.call(move |board| board.block(&id, Blocking::default(), None, &alice())).unwrap();
+    assert_eq!(kinds(&bench, &other), []);
+}
+
+#[test]
 fn a_task_that_is_blocked_for_a_day_or_over_and_over_is_told() {
     let bench = Bench::new();
     let task = bench.ready();

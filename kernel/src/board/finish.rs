@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Board, Telling, completed_payload, preview};
 use crate::model::clock::Timestamp;
+use crate::model::counted::Counted;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
@@ -228,9 +229,8 @@ fn blocking(run: &Run, decision: &Decision) -> Option<Blocking> {
         | None => {
             let reason = decision.error.clone();
             let reason = if kind == BlockKind::GaveUp {
-                let plural = if decision.failures == 1 { "" } else { "s" };
                 let reason = reason.unwrap_or_default();
-                Some(format!("gave up after {} failure{plural}: {reason}", decision.failures))
+                Some(format!("gave up after {}: {reason}", Counted(decision.failures, "failure")))
             } else {
                 reason
             };

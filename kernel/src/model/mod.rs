@@ -4,6 +4,7 @@ pub(crate) mod actor;
 pub(crate) mod candidate;
 pub(crate) mod cell;
 pub(crate) mod clock;
+pub(crate) mod counted;
 pub(crate) mod entropy;
 pub(crate) mod error;
 pub(crate) mod event;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use page::{Page, Rank};
 
 use crate::model::clock::Timestamp;
+use crate::model::counted::Counted;
 use crate::model::id::Profile;
 use crate::model::note::{Attachment, Comment};
 use crate::model::outcome::Outcome;
@@ -110,7 +111,7 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
         let kind = file.content_type.as_deref().unwrap_or("unknown type");
         let name = inline(&file.filename);
         let place = placed(place(file).as_deref());
-        let line = format!("- `{name}`, {}, {} bytes: {place}\n", inline(kind), file.size);
+        let line = format!("- `{name}`, {}, {}: {place}\n", inline(kind), Counted(file.size, "byte"));
         page.part(Rank::Files, format!("attachment {name}"), line);
     }
     attempts(material, limits, &mut page);
@@ -168,8 +169,9 @@ fn parents(material: &Material, limits: ContextLimits, place: &PlaceOf<'_>, page
             text.push_str("No completed run.\n");
         }
         for (path, file) in artifacts {
-            let kept =
-                file.as_ref().map(|file| format!("{} bytes: {}", file.size, placed(place(file).as_deref())));
+            let kept = file
+                .as_ref()
+                .map(|file| format!("{}: {}", Counted(file.size, "byte"), placed(place(file).as_deref())));
             let kept = kept.unwrap_or_else(|| "declared, and not kept".to_owned());
             text.push_str(&["artifact `", &inline(path), "`, ", &kept, "\n"].concat());
         }
@@ -251,6 +253,6 @@ fn age(now: Timestamp, then: Timestamp) -> String {
         0..60 => format!("{seconds} s ago"),
         60..3600 => format!("{} min ago", seconds / 60),
         3600..86_400 => format!("{} h ago", seconds / 3600),
-        _ => format!("{} days ago", seconds / 86_400),
+        _ => format!("{} ago", Counted(seconds / 86_400, "day")),
     }
 }

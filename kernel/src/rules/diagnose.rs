@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::model::clock::Timestamp;
+use crate::model::counted::Counted;
 use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldScope};
 use crate::model::id::{Profile, RunId, TaskId};
@@ -114,9 +115,9 @@ pub(crate) struct Facts<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Returns whether a task has failed often enough for its runs to be looked at.
+/// Returns whether a task has failed often enough for its runs to be looked at; one that gave up has, however few there were.
 pub(crate) fn is_failing(suspect: &Suspect) -> bool {
-    suspect.failures >= REPEATED
+    suspect.failures >= REPEATED || suspect.gave_up()
 }
 
 impl Facts<'_> {
@@ -177,7 +178,7 @@ impl Facts<'_> {
         let ended = |run: &Run| run.ended_at.unwrap_or(run.started_at);
         let (last, first) = (failed.first(), failed.last());
         let id = &suspect.id;
-        let gave_up = suspect.status == Status::Blocked;
+        let gave_up = suspect.gave_up();
         let mut actions = vec![command("see the output of its last run", &format!("supervisor log {id}"))];
         if gave_up {
             actions.push(command("try it again", &format!("supervisor unblock {id}")));
@@ -185,7 +186,10 @@ impl Facts<'_> {
         Some(Diagnostic {
             kind: "repeated_failures".to_owned(),
             severity: if gave_up { Severity::Critical } else { Severity::Error },
-            title: format!("failed {} times in a row", suspect.failures),
+            title: match (gave_up, suspect.failures) {
+                (true, failures) => format!("gave up after {}", Counted(failures, "failure")),
+                (false, failures) => format!("failed {failures} times in a row"),
+            },
             detail: suspect.error.clone().unwrap_or_default(),
             actions: suggest(actions),
             first_seen_at: first.map_or(suspect.since, |run| ended(run)),

@@ -5,7 +5,10 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::open::{self, OpenError, sqlite};
+use super::tx::Tx;
 use super::{counts, usage};
+use crate::model::counted::Counted;
+use crate::model::id::{BoardId, EventId};
 
 /// From this size on the pages are checked and the indices are not compared with their tables: that reads everything
 /// twice, in an order that disks do not like.
@@ -55,6 +58,18 @@ pub fn require_whole(path: &Path, depth: Depth) -> Result<(), OpenError> {
     Err(OpenError::Corrupt { path: path.to_owned(), detail })
 }
 
+/// Whether the file at `path` still holds a board, in one piece and with what was committed to it.
+pub(crate) fn still_holds(path: &Path, board: BoardId, last_event: EventId) -> bool {
+    let held = || -> Result<bool, OpenError> {
+        let conn = open::reader(path)?;
+        let known = Tx { conn: &conn };
+        let same = known.board_id().is_ok_and(|found| found == board);
+        let whole = same && known.last_event().is_ok_and(|found| found >= last_event);
+        Ok(whole && integrity(&conn, "quick_check").is_ok_and(|faults| faults.is_empty()))
+    };
+    held().unwrap_or(false)
+}
+
 /// Returns what is wrong with an open database.
 pub(super) fn faults(conn: &Connection, path: &Path) -> Result<Vec<String>, OpenError> {
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
@@ -89,7 +104,7 @@ fn integrity(conn: &Connection, depth: &str) -> rusqlite::Result<Vec<String>> {
 fn miscounts(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let found = [(counts::wrong(conn)?, "of the tasks"), (usage::wrong(conn)?, "of what tenants keep")];
     let wrong = found.into_iter().filter(|(wrong, _)| *wrong > 0);
-    Ok(wrong.map(|(wrong, what)| format!("{wrong} counts {what} are wrong")).collect())
+    Ok(wrong.map(|(wrong, what)| format!("wrong: {} {what}", Counted(wrong, "count"))).collect())
 }
 
 fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
@@ -98,7 +113,7 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     )?;
     let rows = statement.query_map([], |row| {
         let (table, parent, count): (String, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(format!("{count} rows of {table} refer to rows of {parent} that are not there"))
+        Ok(format!("{} of {table} without the row of {parent} that it names", Counted(count, "row")))
     })?;
     rows.collect()
 }

@@ -220,7 +220,7 @@ fn wrong_counts_of_tasks_are_found_and_counted_anew() {
     bench.ready();
     let (_directory, path) = close(bench);
     rusqlite::Connection::open(&path).unwrap().execute("UPDATE task_counts SET tasks = 7", []).unwrap();
-    assert_eq!(check_board(&path).unwrap(), ["2 counts of the tasks are wrong"]);
+    assert_eq!(check_board(&path).unwrap(), ["wrong: 2 counts of the tasks"]);
 
     let repair = repair_board(&path, &"test".parse().unwrap(), NOW).unwrap();
 

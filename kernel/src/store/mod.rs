@@ -36,6 +36,7 @@ pub(crate) mod suspects;
 pub(crate) mod tasks;
 pub(crate) mod tx;
 pub(crate) mod usage;
+pub(crate) mod watched;
 
 #[cfg(test)]
 mod adopt_tests;

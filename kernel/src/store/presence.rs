@@ -1,12 +1,12 @@
-//! Whether the files of a board are still the ones that its path names: what is written to a file that was removed or
-//! replaced is lost with it.
+//! Whether the files of a board are still the ones that its path names, with what its writer has put there: what is written to
+//! a file that was removed, replaced or overwritten is lost with it.
 
 use std::fmt;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::error::{Error, StorageKind};
 
@@ -16,6 +16,7 @@ enum Fate {
     Removed,
     Replaced,
     CutOff,
+    Overwritten,
 }
 
 /// A file of a board is not the one that is open any more.
@@ -32,6 +33,7 @@ impl fmt::Display for Displaced {
             Fate::Removed => write!(f, "{path} was removed while it is in use"),
             Fate::Replaced => write!(f, "{path} was replaced by another file while it is in use"),
             Fate::CutOff => write!(f, "{path} was cut off while it is in use"),
+            Fate::Overwritten => write!(f, "{path} was overwritten by something else while it is in use"),
         }
     }
 }
@@ -51,6 +53,20 @@ pub(crate) struct Presence {
     files: [(PathBuf, Option<Identity>); 3],
     /// The longest that the database has been. Nothing here makes it shorter.
     length: AtomicU64,
+    written: Mutex<Written>,
+}
+
+/// When a file was last written to, as its file system says it.
+type Moment = (i64, i64);
+
+/// Who has written to the database. Its writer does so at commits and when it gives the log back; who else does is another
+/// program, such as a person's `sqlite3`, or `cp`.
+#[derive(Debug, Default)]
+struct Written {
+    /// When its writer last had.
+    by_writer: Option<Moment>,
+    /// When somebody else had who left another board there, or none.
+    by_stranger: Option<Moment>,
 }
 
 impl Presence {
@@ -66,16 +82,56 @@ impl Presence {
             let identity = std::fs::metadata(&file).ok().map(|meta| identity(&meta));
             (file, identity)
         });
-        Ok(Self { files, length: AtomicU64::new(std::fs::metadata(path)?.len()) })
+        let meta = std::fs::metadata(path)?;
+        let written = Written { by_writer: Some(moment(&meta)), by_stranger: None };
+        Ok(Self { files, length: AtomicU64::new(meta.len()), written: Mutex::new(written) })
+    }
+
+    /// Notes that the writer may have written to the database.
+    pub(crate) fn note_written(&self) {
+        let Some(now) = self.moment() else { return };
+        self.written().by_writer = Some(now);
+    }
+
+    /// Refuses where somebody else has written to the database, unless `is_own` finds that it still holds this board.
+    /// It is looked at once for each time that it was written to.
+    pub(crate) fn require_own(&self, is_own: impl FnOnce() -> bool) -> Result<(), Error> {
+        let now = self.moment();
+        let mut written = self.written();
+        if now.is_none() || now == written.by_writer {
+            written.by_stranger = None;
+            return Ok(());
+        }
+        if now != written.by_stranger {
+            if is_own() {
+                *written = Written { by_writer: now, by_stranger: None };
+                return Ok(());
+            }
+            written.by_stranger = now;
+        }
+        drop(written);
+        self.require_known()
+    }
+
+    /// Refuses where somebody else is known to have written to the database.
+    pub(crate) fn require_known(&self) -> Result<(), Error> {
+        match self.written().by_stranger {
+            None => Ok(()),
+            Some(_) => Err(displaced(Displaced { path: self.files[0].0.clone(), fate: Fate::Overwritten })),
+        }
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        std::fs::metadata(&self.files[0].0).ok().map(|meta| moment(&meta))
+    }
+
+    fn written(&self) -> std::sync::MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses where one of them is gone, another one, or cut off.
     pub(crate) fn require(&self) -> Result<(), Error> {
-        self.look().map_err(|displaced| Error::Storage {
-            kind: StorageKind::Displaced,
-            step: "find its file",
-            source: Arc::new(displaced),
-        })
+        self.look().map_err(displaced)
     }
 
     fn look(&self) -> Result<(), Displaced> {
@@ -98,6 +154,14 @@ impl Presence {
         }
         Ok(())
     }
+}
+
+fn displaced(displaced: Displaced) -> Error {
+    Error::Storage { kind: StorageKind::Displaced, step: "find its file", source: Arc::new(displaced) }
+}
+
+fn moment(meta: &std::fs::Metadata) -> Moment {
+    (meta.mtime(), meta.mtime_nsec())
 }
 
 fn identity(meta: &std::fs::Metadata) -> Identity {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::testing::{Bench, alice, titled};
-use crate::{Error, ErrorCode, StorageKind};
+use crate::{Error, ErrorCode, StorageKind, SystemClock, SystemEntropy, create_board};
 
 fn create(bench: &Bench) -> Result<(), Error> {
     bench.call(|board| board.create(titled("one"), &alice()).map(drop))
@@ -46,6 +46,46 @@ fn nothing_is_acknowledged_by_a_file_that_was_cut_off() {
     create(&bench).unwrap();
     fs::OpenOptions::new().write(true).open(&bench.path).unwrap().set_len(0).unwrap();
     assert!(refused(&bench).contains("board.db was cut off"));
+}
+
+/// Writes bytes over a file, which stays the same file.
+fn overwrite(path: &std::path::Path, bytes: &[u8]) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    // The clock of a file system may stand still for a few milliseconds.
+    let before = fs::metadata(path).unwrap().modified().unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).unwrap();
+    file.set_modified(before + std::time::Duration::from_secs(1)).unwrap();
+}
+
+#[test]
+fn nothing_is_acknowledged_by_a_file_that_was_overwritten_until_it_is_put_back() {
+    let bench = Bench::new();
+    create(&bench).unwrap();
+    let own = fs::read(&bench.path).unwrap();
+    overwrite(&bench.path, &vec![7; own.len()]);
+    assert!(bench.writer.require_own().is_ok(), "nobody has looked");
+    for _ in 0..2 {
+        let error = create(&bench).unwrap_err();
+        assert!(error.to_string().contains("board.db was overwritten by something else"), "{error}");
+        assert_eq!(error.code(), ErrorCode::Unavailable);
+        assert!(bench.writer.require_own().is_err());
+    }
+    overwrite(&bench.path, &own);
+    create(&bench).unwrap();
+    assert!(bench.writer.require_own().is_ok());
+}
+
+#[test]
+fn another_board_in_the_same_file_is_noticed_and_a_file_that_only_looks_written_is_not() {
+    let bench = Bench::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let other = elsewhere.path().join("board.db");
+    create_board(&other, &"default".parse().unwrap(), &SystemClock, &SystemEntropy).unwrap();
+    create(&bench).unwrap();
+    overwrite(&bench.path, &[]);
+    create(&bench).unwrap();
+    overwrite(&bench.path, &fs::read(&other).unwrap());
+    assert!(create(&bench).unwrap_err().to_string().contains("overwritten"));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use super::open::{self, OpenError, sqlite};
 use super::rows::{columns, tables};
 use super::{check, counts, create, migrate, sequence, usage};
 use crate::model::clock::Timestamp;
+use crate::model::counted::Counted;
 use crate::model::id::{BoardId, BoardName};
 
 /// What a repair has done.
@@ -187,7 +188,7 @@ fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::R
             Some(format!("an unknown number of rows between those that were read ({kept}): {why}"))
         }
         (None, 0) => None,
-        (None, refused) => Some(format!("{refused} rows whose values make no sense")),
+        (None, refused) => Some(format!("{} whose values make no sense", Counted(refused, "row"))),
     })
 }
 
@@ -231,7 +232,7 @@ fn reconcile(conn: &Connection) -> rusqlite::Result<Vec<Loss>> {
         let condition = lost.collect::<Vec<_>>().join(" OR ");
         let removed = conn.execute(&format!("DELETE FROM \"{table}\" WHERE {condition}"), [])?;
         if removed > 0 {
-            losses.push(Loss { table, what: format!("{removed} rows of tasks that are lost") });
+            losses.push(Loss { table, what: format!("{} of tasks that are lost", Counted(removed, "row")) });
         }
     }
     let made = conn.execute(

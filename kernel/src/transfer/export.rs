@@ -21,6 +21,7 @@ use super::bundle;
 use super::chunks::{Incoming, Piece, Refused, pieces};
 use crate::blobs::{Blobs, Lack};
 use crate::model::cell::Cell;
+use crate::model::counted::Counted;
 use crate::model::error::{Error, StorageKind};
 use crate::store::migrate;
 use crate::store::tx::Tx;
@@ -212,7 +213,7 @@ pub(super) fn refuse_orphans(tx: &Tx<'_>) -> Result<(), Error> {
     if orphans > 0 {
         return Err(Error::invalid(
             "file",
-            format!("{orphans} rows refer to others that are not in it"),
+            format!("{} without another one that it refers to", Counted(orphans, "row")),
             "export the board again",
         ));
     }

@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal as _;
 
+use kernel::Counted;
+
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -13,7 +15,7 @@ pub(super) async fn run(client: &Client, mut verb: Gc, output: Output) -> Result
     while let Some(cursor) = all.cursor.take() {
         if std::io::stderr().is_terminal() && !output.json() {
             let gone: u64 = all.removed.iter().map(|item| item.entries).sum();
-            complain(&format!("Working: {gone} files and rows so far …"));
+            complain(&format!("Working: {} so far …", Counted(gone, "entry")));
         }
         verb.cursor = Some(cursor);
         all.add(client.call(&verb).await?);

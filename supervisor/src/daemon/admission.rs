@@ -42,15 +42,15 @@ pub(super) enum Weight {
 }
 
 impl Claim {
-    /// What a candidate takes. Looks up its place in the file system.
+    /// What a candidate takes.
     pub(crate) fn of(board: &BoardName, candidate: &Candidate, known: (&Lanes, &Config)) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
         let who = (candidate.tenant.clone(), Some(candidate.assignee.clone()));
         Self::new(key, who, (candidate.policy.as_deref(), &candidate.workspace), known)
     }
 
-    /// What a task takes: of a tenant and for a profile, under a policy where it names one, in a workspace. Looks up the
-    /// workspace in the file system.
+    /// What a task takes: of a tenant and for a profile, under a policy where it names one, in a workspace. Looks at no
+    /// file: one that does not answer would hold up all others.
     pub(crate) fn new(
         key: TaskKey,
         (tenant, profile): (Option<Tenant>, Option<Profile>),

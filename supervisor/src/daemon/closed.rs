@@ -31,7 +31,7 @@ fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Returns the directory that a task names, if it names one.
-fn directory(spec: &WorkspaceSpec) -> Option<&Path> {
+pub(super) fn directory(spec: &WorkspaceSpec) -> Option<&Path> {
     match spec {
         WorkspaceSpec::Directory(path) | WorkspaceSpec::Worktree { repository: Some(path) } => Some(path),
         WorkspaceSpec::Scratch | WorkspaceSpec::Worktree { repository: None } => None,

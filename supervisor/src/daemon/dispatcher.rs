@@ -166,7 +166,9 @@ impl Dispatcher {
                 self.backoff.tried(&key);
                 self.started = self.started.saturating_sub(1);
                 match failure.code {
-                    Code::TryAgain | Code::Failed => self.backoff.pause(failure.to_string(), now),
+                    Code::TryAgain | Code::Failed => {
+                        self.backoff.pause(super::fault::with_hint(&failure.message, failure.hint), now);
+                    }
                     // Somebody was faster, and the next read does not show the task; or it cannot be started as it is.
                     _ => self.backoff.defer(key, failure.to_string(), now),
                 }

@@ -21,9 +21,9 @@ pub(crate) enum Environment {
         lane: String,
         /// The policy.
         policy: String,
-        /// The owner of the task's directory, whose user the worker is; none where each task has a user of its own, and
-        /// where all have the daemon's.
-        owner: Option<u32>,
+        /// The directory whose owner the worker is; none where each task has a user of its own, and where all have the
+        /// daemon's. It stands for that user: who asks for the owner may wait for a directory that does not answer.
+        as_owner_of: Option<PathBuf>,
     },
     /// A policy, as this host can hold it.
     Policy(String),
@@ -40,8 +40,12 @@ pub(crate) enum Environment {
 impl fmt::Display for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Program { lane, policy, .. } => {
-                write!(f, "the program of the lane {lane} under the policy {policy}")
+            Self::Program { lane, policy, as_owner_of } => {
+                write!(f, "the program of the lane {lane} under the policy {policy}")?;
+                match as_owner_of {
+                    Some(path) => write!(f, " as the owner of {}", path.display()),
+                    None => Ok(()),
+                }
             }
             Self::Policy(name) => write!(f, "the policy {name}"),
             Self::Directory(path) => write!(f, "the directory {}", path.display()),
@@ -61,7 +65,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    /// What the run of a task needs. Looks at the owner of the workspace, and so blocks.
+    /// What the run of a task needs. Looks at nothing.
     pub(super) fn of(
         key: &TaskKey,
         lane: &Profile,
@@ -78,14 +82,12 @@ impl Needs {
             }
         };
         let is_root = nix::unistd::geteuid().is_root();
-        let owner = match &place {
-            Environment::Directory(path) | Environment::Repository(path) if is_root => {
-                std::fs::symlink_metadata(path).ok().map(|meta| std::os::unix::fs::MetadataExt::uid(&meta))
-            }
+        let as_owner_of = match &place {
+            Environment::Directory(path) | Environment::Repository(path) if is_root => Some(path.clone()),
             _ => None,
         };
         Needs {
-            program: Environment::Program { lane: lane.to_string(), policy: policy.clone(), owner },
+            program: Environment::Program { lane: lane.to_string(), policy: policy.clone(), as_owner_of },
             policy: Environment::Policy(policy),
             place,
         }
@@ -112,7 +114,7 @@ impl Needs {
     /// What a scratch task of a lane needs.
     pub(super) fn scratch(lane: &str) -> Self {
         let program =
-            Environment::Program { lane: lane.to_owned(), policy: "default".to_owned(), owner: None };
+            Environment::Program { lane: lane.to_owned(), policy: "default".to_owned(), as_owner_of: None };
         let policy = Environment::Policy("default".to_owned());
         Needs { program, policy, place: Environment::Workspaces(BoardName::default()) }
     }

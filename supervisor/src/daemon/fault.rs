@@ -72,7 +72,7 @@ impl LaunchError {
         // The failure was made from its error number (`Failure::file`).
         let is_host = failure.code == Code::TryAgain;
         let fault = if is_host { Fault::Host } else { Fault::Environment(environment) };
-        LaunchError { step, error: failure.message, fault }
+        LaunchError { step, error: with_hint(&failure.message, failure.hint), fault }
     }
 
     /// A workspace that could not be prepared.
@@ -84,11 +84,20 @@ impl LaunchError {
             Environment::Repository(_) => failure.code.starts_with("repository"),
             Environment::Program { .. } | Environment::Policy(_) | Environment::Root => false,
         };
+        let fault = if is_general { Fault::Environment(place) } else { Fault::Task };
+        LaunchError::of_helper(step, failure, fault)
+    }
+
+    /// A place of which not even the owner could be found.
+    pub(super) fn ground(step: &'static str, place: Environment, failure: workspace::Failure) -> Self {
+        LaunchError::of_helper(step, failure, Fault::Environment(place))
+    }
+
+    fn of_helper(step: &'static str, failure: workspace::Failure, fault: Fault) -> Self {
         let fault = match failure.code.as_str() {
             shortage::CODE => Fault::Host,
             helper::CANCELLED => Fault::Abandoned,
-            _ if is_general => Fault::Environment(place),
-            _ => Fault::Task,
+            _ => fault,
         };
         LaunchError { step, error: with_hint(&failure.message, failure.hint), fault }
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 
-use kernel::{Attachment, Blobs, BoardName, RunId};
+use kernel::{Attachment, Blobs, BoardName, Counted, RunId};
 use policies::Identity;
 
 use super::fault::LaunchError;
@@ -44,7 +44,7 @@ pub(super) fn place(
         })?;
         let copied = copy(source, &path, identity).map_err(|e| failed(&path, &e))?;
         if copied != file.size {
-            return Err(lost(file, &format!("it has {copied} bytes instead of {}", file.size)));
+            return Err(lost(file, &format!("it has {} instead of {}", Counted(copied, "byte"), file.size)));
         }
     }
     Ok(())

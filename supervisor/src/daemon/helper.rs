@@ -25,6 +25,8 @@ use crate::shortage::{self, is_shortage};
 
 pub(crate) use self::serve::main;
 
+/// How long a few directories may take to answer: those of a network may have to be mounted first.
+const GLANCE: Duration = Duration::from_secs(10);
 /// How long a look at a tree may take. A helper that stands still is ended earlier.
 const LOOK: Duration = Duration::from_secs(30);
 /// How long a change of a whole tree may take, such as the checkout of a large repository.
@@ -35,9 +37,11 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// larger than the host's memory.
 const MEMORY: u64 = 1 << 30;
 /// What is said of an answer that fits no question.
-const ANOTHER: &str = "the helper answered another question";
+pub(super) const ANOTHER: &str = "the helper answered another question";
 /// The code of the failure of a helper that its asker has given up.
 pub(super) const CANCELLED: &str = "helper_cancelled";
+/// The code of the failure of a helper that met a directory which does not answer.
+pub(super) const NO_ANSWER: &str = "directory_does_not_answer";
 
 /// What a helper is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,8 +57,16 @@ pub(super) enum Task {
         /// The job.
         job: Box<Job>,
     },
-    /// Do a job as the user that the helper is.
-    Here(Box<Job>),
+    /// Do a job as the user that the helper is. One in a repository sees no more than these paths and that user's
+    /// configuration of git, where any are to be changed and the host can hold it.
+    Here {
+        /// Paths that may be read.
+        read: Vec<PathBuf>,
+        /// Paths that may be changed.
+        write: Vec<PathBuf>,
+        /// The job.
+        job: Box<Job>,
+    },
     /// Become a user and copy a file to standard error, which is the asker's.
     Take {
         /// The user, if another one.
@@ -78,13 +90,14 @@ pub(super) enum Task {
 impl Task {
     fn job(&self) -> Option<&Job> {
         match self {
-            Task::Work { job, .. } | Task::Here(job) => Some(job),
+            Task::Work { job, .. } | Task::Here { job, .. } => Some(job),
             Task::Take { .. } | Task::Deny { .. } | Task::Probe | Task::ProbePids(_) => None,
         }
     }
 
     fn limit(&self) -> Duration {
         match self.job().map(Job::effort) {
+            Some(Effort::Glance) => GLANCE,
             Some(Effort::Change) => CHANGE,
             Some(Effort::Look) | None => LOOK,
         }
@@ -99,7 +112,9 @@ impl Task {
                 write: write.clone(),
                 job: Box::new(job),
             }),
-            Task::Here(_) => Some(Task::Here(Box::new(job))),
+            Task::Here { read, write, .. } => {
+                Some(Task::Here { read: read.clone(), write: write.clone(), job: Box::new(job) })
+            }
             Task::Take { .. } | Task::Deny { .. } | Task::Probe | Task::ProbePids(_) => None,
         }
     }
@@ -151,7 +166,7 @@ pub(super) fn work_unless(
 ) -> Result<Outcome, Failure> {
     let task = match identity {
         Some(identity) => Task::Work { identity, read, write, job: Box::new(job) },
-        None => Task::Here(Box::new(job)),
+        None => Task::Here { read, write, job: Box::new(job) },
     };
     match ask(&task, Stdio::null(), cancel)? {
         Reply::Done(outcome) => Ok(*outcome),
@@ -217,7 +232,7 @@ fn places_of_configuration() -> Vec<(&'static str, OsString)> {
     if found.iter().any(|(_, dir)| closed(dir)) { Vec::new() } else { found }
 }
 
-fn broken(message: impl Into<String>) -> Failure {
+pub(super) fn broken(message: impl Into<String>) -> Failure {
     Failure { code: "helper_failed".to_owned(), message: message.into(), hint: None }
 }
 
@@ -236,7 +251,7 @@ fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, 
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(stderr);
-    if matches!(task, Task::Here(_)) {
+    if matches!(task, Task::Here { .. }) {
         command.envs(places_of_configuration());
     }
     let mut child = command.spawn().map_err(|e| fail("start", &e))?;
@@ -279,6 +294,17 @@ fn reap(mut child: Child) {
 
 /// Says why a helper had to be ended: where git waited, what for, as far as that can be found.
 fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> Failure {
+    if let Some(directory) = task.job().and_then(Job::directory) {
+        let shown = directory.display();
+        return Failure {
+            code: NO_ANSWER.to_owned(),
+            message: format!("{shown} does not answer: a look at it {what}"),
+            hint: Some(format!(
+                "see whether what is mounted there answers: timeout 10 stat '{shown}'; a mount whose server is gone goes \
+                 with umount --lazy"
+            )),
+        };
+    }
     let Some(repository) = task.job().and_then(Job::repository) else {
         return broken(format!("the helper process {what}"));
     };
@@ -300,11 +326,15 @@ fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> Failure {
 /// Adds to the refusal of a worktree what git may have met in its repository: where git looks before it opens, a FIFO in the
 /// place of a file is "no repository" to it, or "no such object". Sockets are left out, since git makes some of its own.
 fn explained(task: &Task, failure: Failure, cancel: &CancellationToken) -> Failure {
-    let Some(Job::PrepareWorktree { worktree, .. }) = task.job() else { return failure };
+    let repository = match task.job() {
+        Some(Job::PrepareWorktree { worktree, .. }) => &worktree.repository,
+        Some(Job::OpenRepository { path }) => path,
+        _ => return failure,
+    };
     if failure.code == shortage::CODE {
         return failure;
     }
-    match irregular(task, &worktree.repository, cancel) {
+    match irregular(task, repository, cancel) {
         Some(found) if found.kind == IrregularKind::Fifo => Failure {
             message: format!("{}: {found}", failure.message),
             hint: Some(format!("remove it: rm '{}'", found.path.display())),

@@ -174,7 +174,7 @@ pub(super) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError>
         .workspace
         .parse()
         .map_err(|e: workspace::SpecError| LaunchError::task("read the workspace", e.to_string()))?;
-    let identity = place::identity(&workspace, &order.task, order.own_uid)?;
+    let identity = place::identity(&workspace, &order.task, order.own_uid, &order.cancel)?;
     let workspaces = host.root.workspaces(&order.board);
     let at = (&order.board, workspaces.as_path());
     let prepared = place::workspace(&workspace, &order.task, at, identity, &order.cancel)?;

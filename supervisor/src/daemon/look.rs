@@ -82,6 +82,8 @@ pub(super) fn read_board(
     context.tasks.spawn_blocking(move || {
         let work = shared.service.board(&name).and_then(|board| {
             let read = board.readers().with(|view| {
+                // First: what may start next must find them taken.
+                board.by_hand().follow(shared.service.root(), &name, view)?;
                 let looked = look(view, &name, &mut room, &lanes)?;
                 let (unknown, noted) =
                     if looked.foreign { unknown(view, &lanes, noted)? } else { (Vec::new(), noted) };

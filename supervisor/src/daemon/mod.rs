@@ -59,14 +59,16 @@ pub(crate) use artifacts::declared;
 pub(crate) use backoff::Broken;
 pub(crate) use board::REPLY_AGE;
 pub(crate) use cgroup::{of_root as cgroup_of, processes as cgroup_processes};
-pub(crate) use external::{WorkerUids, provide as provide_external};
+pub(crate) use external::{HandLeases, WorkerUids, provide as provide_external};
 pub(crate) use files::{place_of, provide};
 pub(crate) use handback::main as handback_main;
 pub(crate) use helper::{main as helper_main, work as work_as};
 pub(crate) use host::examine_host;
 pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};
 pub(crate) use look::{look, nonspawnable};
-pub(crate) use place::{Presence, check as check_workspace, remove_forgotten as remove_home, system_reads};
+pub(crate) use place::{
+    Presence, check as check_workspace, remove_forgotten as remove_home, require_answer, system_reads,
+};
 pub(crate) use recover::remove_ended as remove_ended_run;
 pub(crate) use room::Room;
 pub(crate) use run::{Extent, run};

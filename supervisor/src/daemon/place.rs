@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use kernel::{BoardName, LostArtifact, Task, TaskId, Timestamp};
 use policies::Identity;
 use tokio_util::sync::CancellationToken;
-use workspace::directory::{self, Ground};
-use workspace::{Author, Base, DirectoryError, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
+use workspace::directory::Ground;
+use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
 
 use super::environment::Environment;
 use super::fault::{Fault, LaunchError, with_hint};
@@ -25,6 +25,7 @@ pub(super) fn identity(
     spec: &WorkspaceSpec,
     task: &Task,
     own_uid: Option<u32>,
+    cancel: &CancellationToken,
 ) -> Result<Option<Identity>, LaunchError> {
     const STEP: &str = "choose the worker's user";
     if !nix::unistd::geteuid().is_root() {
@@ -45,7 +46,8 @@ pub(super) fn identity(
             ));
         }
     };
-    let ground = ground_of(spec, path).map_err(|e| LaunchError::at(STEP, place.clone(), &e))?;
+    let ground =
+        ground_of(spec, path, cancel).map_err(|failure| LaunchError::ground(STEP, place.clone(), failure))?;
     let owner = ground.owner;
     if owner.uid == 0 || owner.gid == 0 {
         let error = with_hint(
@@ -69,12 +71,30 @@ pub(super) fn identity(
 }
 
 /// By whose owner the worker's user is chosen: the directory that is named, or where it may be made that which it is made in.
-fn ground_of(spec: &WorkspaceSpec, path: &Path) -> Result<Ground, DirectoryError> {
-    match spec {
-        WorkspaceSpec::Directory(_) => directory::ground_of(path),
-        WorkspaceSpec::Worktree { .. } | WorkspaceSpec::Scratch => {
-            Ok(Ground { path: path.to_owned(), owner: directory::owner_of(path)? })
-        }
+///
+/// A directory may lie on a file system that does not answer, so a helper asks for it.
+fn ground_of(
+    spec: &WorkspaceSpec,
+    path: &Path,
+    cancel: &CancellationToken,
+) -> Result<Ground, workspace::Failure> {
+    let path = path.to_owned();
+    let job = match spec {
+        WorkspaceSpec::Directory(_) => Job::FindGround { path },
+        WorkspaceSpec::Worktree { .. } | WorkspaceSpec::Scratch => Job::PrepareDirectory { path },
+    };
+    match helper::work_unless(cancel, None, Vec::new(), Vec::new(), job)? {
+        Outcome::Ground(ground) => Ok(ground),
+        Outcome::Prepared(prepared) => Ok(Ground { path: prepared.path, owner: prepared.owner }),
+        _ => Err(helper::broken(helper::ANOTHER)),
+    }
+}
+
+/// Refuses a path that does not answer. Whether anything is there is asked later, by whoever knows what should be.
+pub(crate) fn require_answer(path: &Path) -> Result<(), workspace::Failure> {
+    match helper::work(None, Vec::new(), Vec::new(), Job::FindGround { path: path.to_owned() }) {
+        Err(failure) if failure.code == helper::NO_ANSWER => Err(failure),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -105,7 +125,6 @@ pub(crate) fn check(
     spec: &WorkspaceSpec,
     caller: Option<u32>,
 ) -> Result<Presence, Failure> {
-    super::closed::check(root, config, spec)?;
     let (path, what) = match spec {
         WorkspaceSpec::Scratch => return Ok(Presence::There),
         WorkspaceSpec::Directory(path) => (path, "directory"),
@@ -115,11 +134,18 @@ pub(crate) fn check(
                 .hint("use worktree:/path/to/repository, or create the task from inside a repository"));
         }
     };
-    let ground = ground_of(spec, path).map_err(|e| {
-        let failure = workspace::Failure::from(&workspace::WorkspaceError::from(e));
-        let code = if path.exists() { Code::Usage } else { Code::NotFound };
-        Failure { code, message: failure.message, hint: failure.hint }
-    })?;
+    let refused =
+        |code, failure: workspace::Failure| Failure { code, message: failure.message, hint: failure.hint };
+    let ground = match ground_of(spec, path, &CancellationToken::new()) {
+        Err(failure) if matches!(failure.code.as_str(), helper::NO_ANSWER | shortage::CODE) => {
+            return Err(refused(Code::TryAgain, failure));
+        }
+        found => found,
+    };
+    // It has answered: this look and those that follow are short.
+    super::closed::check(root, config, spec)?;
+    let ground = ground
+        .map_err(|failure| refused(if path.exists() { Code::Usage } else { Code::NotFound }, failure))?;
     let owner = ground.owner;
     let presence = if ground.path == *path { Presence::There } else { Presence::ToBeMade };
     if what == "repository" && !path.join(".git").exists() && !path.join("HEAD").exists() {
@@ -130,7 +156,8 @@ pub(crate) fn check(
         .hint(format!("run `git init {0}` and commit something, or use dir:{0}", path.display())));
     }
     if !nix::unistd::geteuid().is_root() {
-        return may_make(presence, path, &ground).map(|()| presence);
+        may_make(presence, path, &ground)?;
+        return require_usable(spec, None).map(|()| presence);
     }
     if owner.uid == 0 || owner.gid == 0 {
         let (code, lacks) = match presence {
@@ -145,7 +172,10 @@ pub(crate) fn check(
         .hint(other_owner(path)));
     }
     match caller {
-        Some(caller) if caller == 0 || caller == owner.uid => Ok(presence),
+        Some(caller) if caller == 0 || caller == owner.uid => {
+            let owner = Identity { uid: owner.uid, gid: owner.gid };
+            require_usable(spec, Some(owner)).map(|()| presence)
+        }
         _ => Err(Failure::new(
             Code::NotPermitted,
             format!(
@@ -155,6 +185,19 @@ pub(crate) fn check(
             ),
         )
         .hint("only root or that user can create such a task")),
+    }
+}
+
+/// Refuses a repository that cannot have worktrees, such as a submodule, by the rule of the start.
+fn require_usable(spec: &WorkspaceSpec, owner: Option<Identity>) -> Result<(), Failure> {
+    let WorkspaceSpec::Worktree { repository: Some(path) } = spec else { return Ok(()) };
+    let job = Job::OpenRepository { path: path.clone() };
+    match helper::work(owner, system_reads(), vec![path.clone()], job) {
+        Ok(_) => Ok(()),
+        Err(failure) => {
+            let code = if failure.code == shortage::CODE { Code::TryAgain } else { Code::Conflict };
+            Err(Failure { code, message: failure.message, hint: failure.hint })
+        }
     }
 }
 
@@ -202,15 +245,18 @@ pub(super) fn workspace(
         }
         WorkspaceSpec::Directory(path) => {
             let place = Environment::Directory(path.clone());
-            match directory::ground_of(path) {
+            let made = match ground_of(spec, path, cancel) {
                 // Made as the user that it is to belong to, who can make nothing else than that user could.
                 Ok(ground) if ground.path != *path => {
                     let job = Job::MakeDirectory { path: path.clone() };
                     helper::work_unless(cancel, identity, system_reads(), vec![ground.path], job)
-                        .map_err(|failure| LaunchError::workspace(STEP, place, failure))?
                 }
-                _ => here(Job::PrepareDirectory { path: path.clone() }, place)?,
-            }
+                _ => {
+                    let job = Job::PrepareDirectory { path: path.clone() };
+                    helper::work_unless(cancel, None, Vec::new(), Vec::new(), job)
+                }
+            };
+            made.map_err(|failure| LaunchError::workspace(STEP, place, failure))?
         }
         WorkspaceSpec::Worktree { repository } => {
             let repository = repository.clone().unwrap_or_default();
@@ -231,7 +277,9 @@ pub(super) fn workspace(
     };
     match outcome {
         Outcome::Prepared(prepared) => Ok(prepared),
-        Outcome::Removed(_)
+        Outcome::Ground(_)
+        | Outcome::Usable
+        | Outcome::Removed(_)
         | Outcome::Measured(_)
         | Outcome::Inspected(_)
         | Outcome::Standing(_)

@@ -291,24 +291,9 @@ mod tests {
     use kernel::ManualClock;
 
     use super::*;
-    use crate::rundir::{Usage, VERSION};
 
     fn record(ended_at_us: u64, ended_at_wall_us: Option<i64>) -> ExitRecord {
-        ExitRecord {
-            version: VERSION,
-            cause: Cause::Exited,
-            code: Some(0),
-            signal: None,
-            oom: None,
-            stdout_tail: String::new(),
-            stderr_tail: String::new(),
-            usage: Usage::default(),
-            started_at_us: None,
-            ended_at_us,
-            ended_at_wall_us,
-            survivors: 0,
-            lingered: 0,
-        }
+        ExitRecord { code: Some(0), ended_at_wall_us, ..ExitRecord::of(Cause::Exited, ended_at_us) }
     }
 
     #[test]

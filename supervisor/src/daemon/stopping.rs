@@ -1,6 +1,6 @@
 //! The ways in which a daemon stops, and how a run's stop is told to its shim.
 
-use kernel::{RunId, StopReason, TaskId, Timestamp};
+use kernel::{Counted, RunId, StopReason, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::live::LiveRun;
@@ -107,22 +107,22 @@ impl StopPlan {
     /// What happens, and when, in lines for a person.
     pub(crate) fn lines(&self, now: Timestamp) -> Vec<String> {
         let Self { pid, workers, grace_seconds, .. } = self;
-        let noun = if *workers == 1 { "worker" } else { "workers" };
-        let ending = format!("its {workers} {noun}: TERM now, KILL after {grace_seconds}s; then it ends");
+        let counted = Counted(*workers, "worker");
+        let ending = format!("its {counted}: TERM now, KILL after {grace_seconds}s; then it ends");
         let what = match self.mode {
             _ if *workers == 0 && self.left.is_empty() => "ends now: it has no workers".to_owned(),
             _ if *workers == 0 => "ends now: it has no worker that it could wait for".to_owned(),
-            StopMode::Leave => format!("ends now and leaves its {workers} {noun} to the next daemon"),
+            StopMode::Leave => format!("ends now and leaves its {counted} to the next daemon"),
             StopMode::Drain => {
                 let until = self.until.map(|at| format!(" until {}", crate::timestamp::soon(at, now)));
                 format!(
-                    "starts no more workers and waits for its {workers} {noun}{}; then it ends them: TERM, KILL after \
+                    "starts no more workers and waits for its {counted}{}; then it ends them: TERM, KILL after \
                      {grace_seconds}s",
                     until.unwrap_or_default()
                 )
             }
             StopMode::Preempt => format!("ends {ending}"),
-            StopMode::Kill => format!("kills its {workers} {noun} and ends"),
+            StopMode::Kill => format!("kills its {counted} and ends"),
         };
         let mut lines = vec![format!("The daemon (pid {pid}) {what}.")];
         if self.mode == StopMode::Leave && self.ending > 0 {

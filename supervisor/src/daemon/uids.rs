@@ -10,10 +10,10 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use kernel::BoardId;
+use kernel::{BoardId, Counted};
 use serde::{Deserialize, Serialize};
 
-use self::ledger::{Entries, Entry, Ledger, Owner};
+use self::ledger::{Entries, Entry, Ledger, LiveUids, Owner, Stamp};
 use crate::config::WorkerConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -78,7 +78,15 @@ pub(super) fn roots(config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
 #[derive(Debug)]
 pub(crate) struct Uids {
     root: Root,
-    known: Mutex<BTreeMap<String, Range>>,
+    known: Mutex<Known>,
+}
+
+/// What this process has given out.
+#[derive(Debug, Default)]
+struct Known {
+    ranges: BTreeMap<String, Range>,
+    /// The ledger that has them.
+    ledger: Option<Stamp>,
 }
 
 impl Uids {
@@ -90,15 +98,43 @@ impl Uids {
     /// The range of a board; a new board gets the next free one, which is durable before it is used.
     pub(super) fn range(&self, board: BoardId, config: &WorkerConfig) -> Result<Range, Failure> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(range) = known.get(&board.to_string()) {
-            return Ok(*range);
+        let own = known.ranges.get(&board.to_string()).copied();
+        let ledger = Ledger::at(&config.uid_ledger);
+        let stamp = ledger.stamp();
+        if let Some(range) = own.filter(|_| stamp.is_some() && stamp == known.ledger) {
+            return Ok(range);
         }
+        let given = self.enter(board, own, &ledger, config);
+        // Another root has changed the ledger, or somebody has spoilt it: what was given out stays this board's.
+        let range = match (given, own) {
+            (Ok(range), _) => range,
+            (Err(failure), Some(range)) => {
+                tracing::warn!(%board, error = %failure, "uid_ledger_not_usable");
+                return Ok(range);
+            }
+            (Err(failure), None) => return Err(failure),
+        };
+        known.ledger = ledger.stamp();
+        known.ranges.insert(board.to_string(), range);
+        Ok(range)
+    }
+
+    /// Finds the range of a board in the ledger, or enters it: the one that this process has given out before the ledger was
+    /// lost, or a new one.
+    fn enter(
+        &self,
+        board: BoardId,
+        own: Option<Range>,
+        ledger: &Ledger,
+        config: &WorkerConfig,
+    ) -> Result<Range, Failure> {
         refuse_unmapped(config, &UidMap::own())?;
         let owner = Owner::of(&self.root, board)?;
-        let former = former_ranges(self.root.dir())?.get(&board.to_string()).copied();
-        let range = Ledger::at(&config.uid_ledger).change(|entries| give(entries, owner, former, config))?;
-        known.insert(board.to_string(), range);
-        Ok(range)
+        let former = match own {
+            Some(range) => Some(range),
+            None => former_ranges(self.root.dir())?.get(&board.to_string()).copied(),
+        };
+        ledger.change(|entries| give(entries, owner, former, config, LiveUids::look))
     }
 }
 
@@ -131,12 +167,13 @@ fn refuse_unmapped(config: &WorkerConfig, map: &UidMap) -> Result<(), Failure> {
     .hint("use uids from /proc/self/uid_map, or leave both out to get a range that fits"))
 }
 
-/// Finds the range of a board, or gives it one. Pure but for the look at what has vanished.
+/// Finds the range of a board, or gives it one in which no process has a uid. Pure but for the look at what has vanished.
 fn give(
     entries: &mut Entries,
     owner: Owner,
     former: Option<Range>,
     config: &WorkerConfig,
+    look: impl FnOnce() -> Result<LiveUids, Failure>,
 ) -> Result<Range, Failure> {
     if let Some(range) = entries.range_of(&owner) {
         return Ok(range);
@@ -146,18 +183,19 @@ fn give(
         entries.push(Entry { owner, range });
         return Ok(range);
     }
-    let mut range = next_range(entries, config);
+    let live = look()?;
+    let mut range = next_range(entries, config, &live);
     if range.is_none() {
         // The uids of a root that is gone are given again only when there are no others.
-        entries.forget_vanished();
-        range = next_range(entries, config);
+        entries.forget_vanished(&live);
+        range = next_range(entries, config, &live);
     }
     let range = range.ok_or_else(|| used_up(entries, config))?;
     entries.push(Entry { owner, range });
     Ok(range)
 }
 
-fn next_range(entries: &Entries, config: &WorkerConfig) -> Option<Range> {
+fn next_range(entries: &Entries, config: &WorkerConfig, live: &LiveUids) -> Option<Range> {
     // A sixteenth of the whole range at most: with the default one, 95 boards of two million tasks each.
     let size = (config.uid_count / 16).clamp(1, MOST);
     let end = u64::from(config.first_uid) + u64::from(config.uid_count);
@@ -167,8 +205,9 @@ fn next_range(entries: &Entries, config: &WorkerConfig) -> Option<Range> {
         if u64::from(first) + u64::from(size) > end {
             return None;
         }
-        match entries.iter().find(|entry| entry.range.meets(range)) {
-            Some(other) => first = other.range.last.saturating_add(1),
+        let taken = entries.iter().find(|entry| entry.range.meets(range)).map(|entry| entry.range.last);
+        match taken.or_else(|| live.highest_in(range)) {
+            Some(last) => first = last.saturating_add(1),
             None => return Some(range),
         }
     }
@@ -178,9 +217,9 @@ fn used_up(entries: &Entries, config: &WorkerConfig) -> Failure {
     Failure::new(
         Code::Conflict,
         format!(
-            "the uids from worker.first_uid = {} on are used up: {} boards of this host have theirs ({})",
+            "the uids from worker.first_uid = {} on are used up: {} of this host have theirs ({})",
             config.first_uid,
-            entries.iter().count(),
+            Counted(entries.iter().count(), "board"),
             config.uid_ledger.display()
         ),
     )
@@ -267,6 +306,29 @@ mod tests {
         std::fs::remove_dir_all(root.dir()).unwrap();
         let other = self::root(&dir.path().join("other"));
         assert_eq!(Uids::of(&other).range(board(16), &config).unwrap().first, 5000);
+    }
+
+    #[test]
+    fn a_range_in_which_a_process_lives_is_given_to_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = nix::unistd::geteuid().as_raw();
+        let config = WorkerConfig { first_uid: own, ..config(dir.path(), 160) };
+        let range = Uids::of(&root(&dir.path().join("r"))).range(board(1), &config).unwrap();
+        assert!(range.first > own, "{range:?}");
+    }
+
+    #[test]
+    fn what_was_given_out_is_entered_again_where_the_ledger_is_lost_and_stays_where_it_is_spoilt() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = config(dir.path(), 160);
+        let [one, other] = ["a", "b"].map(|name| Uids::of(&root(&dir.path().join(name))));
+        let range = one.range(board(1), &config).unwrap();
+        std::fs::remove_file(config.uid_ledger.join("ranges.json")).unwrap();
+        assert_eq!(one.range(board(1), &config).unwrap(), range);
+        assert!(!other.range(board(1), &config).unwrap().meets(range));
+        std::fs::write(config.uid_ledger.join("ranges.json"), "{").unwrap();
+        assert_eq!(one.range(board(1), &config).unwrap(), range);
+        assert!(one.range(board(2), &config).is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use kernel::{BlockKind, Outcome, Status, Task, TaskId};
+use kernel::{BlockKind, Counted, Outcome, Status, Task, TaskId};
 
 use super::board::{Board, find};
 use super::place::Owners;
@@ -169,7 +169,8 @@ async fn survey(
     let leader = |seen: &&Seen| seen.pid == seen.session;
     // The worker itself leads a session too.
     let escaped = brood.iter().filter(leader).count().saturating_sub(1);
-    let told = format!("{} processes while it ran, {escaped} in sessions of their own", brood.len());
+    let told =
+        format!("{} while it ran, {escaped} in sessions of their own", Counted(brood.len(), "process"));
     let name = "one leaves grandchildren behind";
     report.check(STORY, name, "3 or more in sessions of their own", told, Verdict::of(escaped >= 3));
     Ok(brood)
@@ -242,7 +243,7 @@ async fn check_work(
             STORY,
             name,
             format!("{COUNT} users, none of them root"),
-            format!("{} users{root}", uids.len()),
+            format!("{}{root}", Counted(uids.len(), "user")),
         );
     }
     Ok(())
@@ -287,7 +288,7 @@ fn check_overrun(shown: &Shown, brood: &[Seen], report: &mut Report) {
     let left = census.found.len() + brood.iter().filter(|seen| seen.lives()).count();
     report.processes_checked = report.processes_checked.max(census.checked);
     report.survivors += left;
-    let told = format!("{left} of {} left, {} processes checked", brood.len(), census.checked);
+    let told = format!("{left} of {} left, {} checked", brood.len(), Counted(census.checked, "process"));
     let ok = left == 0 && !brood.is_empty();
     report.check(STORY, "its grandchildren end with it", "none left", told, Verdict::of(ok));
 }

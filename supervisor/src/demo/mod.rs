@@ -16,6 +16,7 @@ mod server;
 mod show;
 mod tenants;
 
+use kernel::Counted;
 use std::path::{Path, PathBuf};
 
 pub(crate) use probes::main as probe_main;
@@ -178,7 +179,7 @@ async fn stories(
         Source::Repository { path, .. } => format!("a private clone of {}", path.display()),
         Source::Sample(why) => format!("{why}: a small sample repository is made"),
     };
-    progress.done(&format!("{from} ({} files at {:.10})", clone.files, clone.commit));
+    progress.done(&format!("{from} ({} at {:.10})", Counted(clone.files, "file"), clone.commit));
     report.repository = Some(clone.clone());
     if let Source::Repository { path, .. } = source {
         played.after_clone = Some(repository::standing(path)?);
@@ -231,7 +232,7 @@ async fn clean_up(server: Server, board: &Board, root: &Root, report: &mut Repor
     let census = processes::mentioning(&mark);
     report.survivors += census.found.len();
     report.processes_checked = report.processes_checked.max(census.checked);
-    let told = format!("{} left, {} processes checked", census.found.len(), census.checked);
+    let told = format!("{} left, {} checked", census.found.len(), Counted(census.checked, "process"));
     report.check(WHOLE, "no process is left", "none left", told, Verdict::of(census.found.is_empty()));
     for left in &census.found {
         left.kill();

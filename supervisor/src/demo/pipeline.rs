@@ -1,6 +1,6 @@
 //! The first story: three workers read the clone side by side, one merges what they found, one commits a report.
 
-use kernel::{Run, Status, TaskId};
+use kernel::{Counted, Run, Status, TaskId};
 
 use super::board::{Board, find};
 use super::place::Owners;
@@ -59,7 +59,7 @@ pub(super) async fn play(
                 find(tasks, id).is_some_and(|task| matches!(task.status, Status::Done | Status::Blocked))
             });
             let done = settled.count();
-            progress.now(format!("pipeline: {done} of {} tasks are done", all.len()));
+            progress.now(format!("pipeline: {done} done of {}", Counted(all.len(), "task")));
             let stuck = tasks.iter().any(|task| task.status == Status::Blocked);
             (done == all.len() || stuck).then_some(())
         })
@@ -101,7 +101,7 @@ fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
         report.check(
             STORY,
             name,
-            format!("a finding from all {} files", clone.files),
+            format!("a finding from each of {}", Counted(clone.files, "file")),
             summary(shown),
             Verdict::of(ok),
         );

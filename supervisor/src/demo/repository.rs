@@ -1,5 +1,6 @@
 //! The repository that the demo works on: which one, a private clone of it, and the proof that it was left as it was.
 
+use kernel::Counted;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -149,8 +150,11 @@ pub(super) fn check(source: &Source, after_clone: Option<&Standing>, marks: &[St
         }
     };
     if now == *before {
-        let told =
-            format!("same HEAD, {} references, {} changed paths", now.references.len(), now.changes.len());
+        let told = format!(
+            "same HEAD, {}, {}",
+            Counted(now.references.len(), "reference"),
+            Counted(now.changes.len(), "changed path")
+        );
         report.check(part, name, expected, told, Verdict::Ok);
         return;
     }

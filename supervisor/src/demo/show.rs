@@ -2,6 +2,7 @@
 
 use super::report::{Check, Further, Report, Story};
 use crate::terminal::{Cell, Ink, Screen};
+use kernel::Counted;
 
 impl Story {
     fn heading(self) -> &'static str {
@@ -31,7 +32,7 @@ impl Report {
         let times: Vec<String> =
             self.times.iter().map(|took| format!("{} {:.1} s", took.part, took.seconds)).collect();
         for (name, value) in [
-            ("survivors", format!("{left} ({} processes checked)", self.processes_checked)),
+            ("survivors", format!("{left} ({} checked)", Counted(self.processes_checked, "process"))),
             ("times", times.join(", ")),
             ("workers", self.users.clone()),
             ("sandbox", self.sandbox.clone()),

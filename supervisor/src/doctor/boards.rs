@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kernel::{BoardName, Clock as _, Difference, Loss, OpenError, Readers, Repair, SystemClock};
+use kernel::{BoardName, Clock as _, Counted, Difference, Loss, OpenError, Readers, Repair, SystemClock};
 
 use super::{Check, Examination, Troubles, Verdict};
 use crate::attached;
@@ -178,7 +178,11 @@ fn kept(root: &Root, name: &BoardName) -> Option<Check> {
         }
     }
     (kept > 0).then(|| {
-        let detail = format!("{kept} files of earlier repairs, restores or drafts, {bytes} bytes");
+        let detail = format!(
+            "{} of earlier repairs, restores or drafts, {}",
+            Counted(kept, "file"),
+            Counted(bytes, "byte")
+        );
         Check::new(format!("leftovers {name}"), Verdict::Warning, detail).hint(format!(
             "look at them in {}, and remove what you do not need",
             path.with_file_name("").display()

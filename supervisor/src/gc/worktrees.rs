@@ -7,7 +7,7 @@ use kernel::{BoardName, Run, Task};
 use workspace::{Failure, Job, Loss, Name, Size, WorkspaceSpec, Worktree, directory};
 
 use super::{Deed, Fate, places};
-use crate::daemon::{system_reads, work_as};
+use crate::daemon::{require_answer, system_reads, work_as};
 use crate::paths::Root;
 
 /// The codes of what may be given up: `workspace::WorktreeError`.
@@ -41,6 +41,7 @@ pub(super) fn collect(
 ) -> Fate {
     let task = worktree.id.clone();
     let take = || {
+        require_answer(&worktree.repository).map_err(places::stuck)?;
         // A tree that is gone may have left its branch.
         let meta = match places::directory(path) {
             Ok(meta) => Some(meta),

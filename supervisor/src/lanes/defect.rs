@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use kernel::{Clock as _, SystemClock, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -19,9 +20,11 @@ pub(crate) struct Defect {
     /// The key.
     pub(crate) key: Option<String>,
     /// What is wrong.
-    pub(crate) message: String,
+    pub(crate) message: Box<str>,
     /// What becomes of what it defines.
     pub(crate) effect: Effect,
+    /// When it was found.
+    pub(crate) seen_at: Timestamp,
 }
 
 /// What a file of the configuration defines.
@@ -36,6 +39,17 @@ pub(crate) enum Subject {
     Directory,
     /// The settings of the daemon.
     Settings,
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Lane(name) => write!(f, "the lane {name}"),
+            Subject::Policy(name) => write!(f, "the policy {name}"),
+            Subject::Directory => f.write_str("what its files define"),
+            Subject::Settings => f.write_str("the configuration"),
+        }
+    }
 }
 
 /// What becomes of what a defective file defines.
@@ -56,8 +70,9 @@ impl Defect {
             path: path.into(),
             line: None,
             key: None,
-            message: message.into(),
+            message: message.into().into_boxed_str(),
             effect: Effect::Disabled,
+            seen_at: SystemClock.now(),
         }
     }
 
@@ -90,15 +105,9 @@ impl Defect {
 
     /// What is disabled, or goes on as it was.
     pub(crate) fn consequence(&self) -> String {
-        let what = match &self.subject {
-            Subject::Lane(name) => format!("the lane {name}"),
-            Subject::Policy(name) => format!("the policy {name}"),
-            Subject::Directory => "what its files define".to_owned(),
-            Subject::Settings => "the configuration".to_owned(),
-        };
         match self.effect {
-            Effect::Disabled => format!("{what} is disabled"),
-            Effect::KeptLast => format!("{what} stays as it was last read"),
+            Effect::Disabled => format!("{} is disabled", self.subject),
+            Effect::KeptLast => format!("{} stays as it was last read", self.subject),
         }
     }
 }

@@ -117,7 +117,7 @@ async fn patch(ask: Ask, id: Id<TaskId>, Given(patch): Given<verbs::Patch>) -> R
 }
 
 async fn delete(ask: Ask, Id(id): Id<TaskId>) -> Reply {
-    ask.answer(verbs::Archive { rm: vec![id], ..verbs::Archive::default() }).await
+    ask.answer(verbs::Archive { rm: Some(vec![id]), ..verbs::Archive::default() }).await
 }
 
 async fn comment(ask: Ask, id: Id<TaskId>, Given(comment): Given<verbs::Comment>) -> Reply {

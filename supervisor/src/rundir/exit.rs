@@ -112,24 +112,17 @@ fn checksum(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rundir::{Cause, StopReason, Usage, VERSION};
+    use crate::rundir::{Cause, StopReason};
     use crate::rundir::{Concern, FailedStart, Step};
 
     fn record(stdout_tail: &str) -> ExitRecord {
         ExitRecord {
-            version: VERSION,
-            cause: Cause::Stopped { reason: StopReason::Verdict },
             code: Some(3),
-            signal: None,
-            oom: None,
             stdout_tail: stdout_tail.to_owned(),
-            stderr_tail: String::new(),
-            usage: Usage::default(),
             started_at_us: Some(1),
-            ended_at_us: 2,
             ended_at_wall_us: Some(3),
-            survivors: 0,
             lingered: 1,
+            ..ExitRecord::of(Cause::Stopped { reason: StopReason::Verdict }, 2)
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FailedStart, ProcessIdentity};
+use super::{FailedStart, ProcessIdentity, VERSION};
 
 /// `pid`: the run has begun, and this process is its shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +119,27 @@ pub(crate) struct ExitRecord {
     pub(crate) survivors: u32,
     /// Descendants that outlived the worker and had to be ended.
     pub(crate) lingered: u32,
+}
+
+impl ExitRecord {
+    /// The end of a run of which nothing else is known.
+    pub(crate) fn of(cause: Cause, ended_at_us: u64) -> Self {
+        ExitRecord {
+            version: VERSION,
+            cause,
+            code: None,
+            signal: None,
+            oom: None,
+            stdout_tail: String::new(),
+            stderr_tail: String::new(),
+            usage: Usage::default(),
+            started_at_us: None,
+            ended_at_us,
+            ended_at_wall_us: None,
+            survivors: 0,
+            lingered: 0,
+        }
+    }
 }
 
 /// A process that outlives SIGKILL, mostly in an uninterruptible wait.

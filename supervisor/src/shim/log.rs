@@ -4,6 +4,7 @@
 //! bytes were left out, and the rest holds the most recent output. When the rest is full, its newer half moves to its
 //! front: each byte is copied at most once on average, with one small buffer, however long a flood lasts.
 
+use kernel::Counted;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
@@ -46,7 +47,7 @@ impl CappedLog {
     /// Adds output. What the file does not take is counted and told when it takes some again.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         if self.lost > 0 {
-            let line = format!("\n[supervisor: {} bytes could not be written]\n", self.lost);
+            let line = format!("\n[supervisor: {} could not be written]\n", Counted(self.lost, "byte"));
             if self.append(line.as_bytes()) > 0 {
                 self.lost += bytes.len() as u64;
                 return;

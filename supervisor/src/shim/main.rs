@@ -25,7 +25,7 @@ use workspace::{Lease, LeaseError, Sharing};
 
 use crate::rundir::{
     Cause, Concern, ExitRecord, ExitSlot, FailedStart, LeaseSpec, LockGuard, LockState, RunDir, RunDirError,
-    ShimSpec, Step, StoreError, Usage, VERSION, boottime_us,
+    ShimSpec, Step, StoreError, VERSION, boottime_us,
 };
 
 /// Why a shim ended without an exit record. Each has its own exit code, from `sysexits.h` where it has one.
@@ -186,21 +186,8 @@ fn take_lease(lease: &LeaseSpec) -> Result<Lease, LeaseError> {
 }
 
 fn not_begun(failure: FailedStart) -> ExitRecord {
-    ExitRecord {
-        version: VERSION,
-        cause: Cause::SpawnFailed(failure),
-        code: None,
-        signal: None,
-        oom: None,
-        stdout_tail: String::new(),
-        stderr_tail: String::new(),
-        usage: Usage::default(),
-        started_at_us: None,
-        ended_at_us: boottime_us(),
-        ended_at_wall_us: Some(kernel::SystemClock.now().as_micros()),
-        survivors: 0,
-        lingered: 0,
-    }
+    let ended_at_wall_us = Some(kernel::SystemClock.now().as_micros());
+    ExitRecord { ended_at_wall_us, ..ExitRecord::of(Cause::SpawnFailed(failure), boottime_us()) }
 }
 
 fn store(slot: &ExitSlot, record: &ExitRecord) -> Result<(), ShimError> {

@@ -15,6 +15,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::gc::{self, Deed, Fate, Owner, Scratch};
+use crate::invocation::Invocation;
 use crate::paths::Root;
 use crate::terminal::Screen;
 
@@ -36,6 +37,7 @@ Examples:
   supervisor archive t_0123abcd t_4567cdef
   supervisor archive t_0123abcd --detach
   supervisor archive --rm t_0123abcd t_4567cdef
+  supervisor archive t_0123abcd --rm
   supervisor archive --rm t_0123abcd --discard-work")]
 pub(crate) struct Archive {
     /// The tasks
@@ -45,8 +47,8 @@ pub(crate) struct Archive {
     #[arg(long)]
     pub(crate) detach: bool,
     /// Delete these archived tasks for good
-    #[arg(long, value_name = "TASK", num_args = 1..)]
-    pub(crate) rm: Vec<TaskId>,
+    #[arg(long, value_name = "TASK", num_args = 0..)]
+    pub(crate) rm: Option<Vec<TaskId>>,
     /// With --rm: discard changes and commits that exist only in a task's worktree
     #[arg(long, requires = "rm")]
     pub(crate) discard_work: bool,
@@ -65,7 +67,8 @@ impl Verb for Archive {
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         call.refuse_live_without_daemon(&self.task_ids).await?;
         let detach = if self.detach { Detach::Unlink } else { Detach::Refuse };
-        if self.rm.is_empty() {
+        let rm = self.rm.unwrap_or_default();
+        if rm.is_empty() {
             let ids = self.task_ids;
             let bulk = call.write(move |board, actor| archive(board, actor, ids, detach)).await?;
             return clear(&call, bulk).await;
@@ -84,9 +87,9 @@ impl Verb for Archive {
             }
         };
         let loss = if self.discard_work { Loss::Accept } else { Loss::Refuse };
-        let kept = remove_workspaces(&call, &self.rm, loss).await?;
-        let held = held(&call, self.rm.clone()).await?;
-        let (count, ids) = (archived.len(), self.rm);
+        let kept = remove_workspaces(&call, &rm, loss).await?;
+        let held = held(&call, rm.clone()).await?;
+        let (count, ids) = (archived.len(), rm);
         let mut bulk = call
             .write(move |board, actor| {
                 let deleted = Bulk::each(board, ids, |board, id| {
@@ -124,6 +127,18 @@ impl Verb for Archive {
 }
 
 impl Command for Archive {
+    fn localize(&mut self, _here: &Invocation) -> Result<(), Failure> {
+        // Behind the tasks, the flag means them.
+        if self.rm.as_ref().is_some_and(Vec::is_empty) {
+            if self.task_ids.is_empty() {
+                return Err(Failure::usage("no task to delete is named")
+                    .hint("name those to delete: supervisor archive --rm <task>"));
+            }
+            self.rm = Some(std::mem::take(&mut self.task_ids));
+        }
+        Ok(())
+    }
+
     fn show(reply: &Bulk, screen: &mut Screen) {
         for one in &reply.results {
             one.show(if one.status.is_some() { "Archived" } else { "Deleted" }, screen);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use kernel::limits::ATTACHMENT;
-use kernel::{NewAttachment, Sealed, TaskId};
+use kernel::{Counted, NewAttachment, Sealed, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -179,11 +179,11 @@ impl Command for Attach {
 
     fn show(reply: &Kept, screen: &mut Screen) {
         screen.line(format!(
-            "Attached {} to {} as {} ({} bytes)",
+            "Attached {} to {} as {} ({})",
             printable(&reply.file.filename),
             reply.file.task_id,
             reply.file.id,
-            reply.file.size
+            Counted(reply.file.size, "byte")
         ));
     }
 }

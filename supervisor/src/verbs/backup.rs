@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kernel::Existing;
+use kernel::{Counted, Existing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -91,11 +91,11 @@ impl Command for Backup {
 
     fn show(reply: &BackedUp, screen: &mut Screen) {
         screen.line(format!(
-            "Backed up board {} to {} ({} attached files, {} bytes)",
+            "Backed up board {} to {} ({}, {})",
             reply.board,
             printable(&reply.file.display().to_string()),
-            reply.files,
-            reply.bytes
+            Counted(reply.files, "attached file"),
+            Counted(reply.bytes, "byte")
         ));
         for missing in reply.missing.iter().take(TOLD) {
             screen.line(format!("warning: without {missing}"));

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::str::FromStr as _;
+use std::sync::Arc;
 
 use kernel::{ActorKind, ApprovalClass, Intake, NewTask, Profile, Status, Task, TaskId, Tenant};
 use schemars::JsonSchema;
@@ -211,7 +212,7 @@ impl Verb for Create {
         // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
         let presence = match call.actor.kind {
             ActorKind::Worker => Presence::There,
-            ActorKind::Person | ActorKind::System => check(&call, &place)?,
+            ActorKind::Person | ActorKind::System => check(&call, &place).await?,
         };
         let lanes = call.service.lanes();
         if let Some(policy) = &self.policy {
@@ -277,17 +278,20 @@ pub(super) fn localized(here: &Invocation, text: &str) -> Result<String, Failure
 }
 
 /// A workspace that a person names for a task which is there already, where that person may have it.
-pub(super) fn place(call: &Call, said: &str) -> Result<String, Failure> {
+pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
     let text = details::workspace(call.service.root(), call.board()?.name(), said);
     let create = Create { workspace: Some(text.unwrap_or_else(|| said.to_owned())), ..Create::default() };
     let place = create.place()?;
-    check(call, &place)?;
+    check(call, &place).await?;
     Ok(place.to_string())
 }
 
-fn check(call: &Call, place: &workspace::WorkspaceSpec) -> Result<Presence, Failure> {
-    let config = call.service.config();
-    check_workspace((call.service.root(), &config.worker), place, call.actor.uid)
+async fn check(call: &Call, place: &workspace::WorkspaceSpec) -> Result<Presence, Failure> {
+    let (service, place, caller) = (Arc::clone(&call.service), place.clone(), call.actor.uid);
+    let looked = tokio::task::spawn_blocking(move || {
+        check_workspace((service.root(), &service.config().worker), &place, caller)
+    });
+    looked.await.map_err(|panic| Failure::failed(format!("the workspace was not looked at: {panic}")))?
 }
 
 /// An approver with its kind: a bare name that a lane has means its workers, another one a person.

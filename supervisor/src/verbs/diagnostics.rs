@@ -1,13 +1,13 @@
 //! `diagnostics`: what is wrong, since when, and what to do about it.
 
-use kernel::{BoardName, Diagnosed, Severity, Task, TaskId};
+use kernel::{BoardName, Severity, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
-use crate::diagnosis;
+use crate::diagnosis::{self, Finding};
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen, printable};
 use crate::timestamp;
@@ -18,6 +18,9 @@ use crate::timestamp;
 #[command(
     visible_alias = "diag",
     after_help = "\
+What concerns no single task has a row too: `root` in the list, and in JSON a
+null task_id and status.
+
 Examples:
   supervisor diagnostics
   supervisor diagnostics --severity error
@@ -36,9 +39,9 @@ impl Verb for Diagnostics {
     const NAME: &'static str = "diagnostics";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
-    type Reply = Vec<Diagnosed>;
+    type Reply = Vec<Finding>;
 
-    async fn run(self, call: Call) -> Result<Vec<Diagnosed>, Failure> {
+    async fn run(self, call: Call) -> Result<Vec<Finding>, Failure> {
         let board = call.board()?.name().clone();
         let named = self.task.clone();
         let (task, found) = call
@@ -65,30 +68,30 @@ impl Verb for Diagnostics {
         }
         found.retain(|one| !one.diagnostics.is_empty());
         // A task that is asked about has its row, unless only what is so bad was asked for.
-        if let Some(Task { id: task_id, title, status, assignee, .. }) =
-            task.filter(|_| self.severity.is_none())
+        if let Some(task) = task.filter(|_| self.severity.is_none())
             && found.is_empty()
         {
-            found.push(Diagnosed { task_id, title, status, assignee, diagnostics: Vec::new() });
+            found.push(Finding::of_task(&task, Vec::new()));
         }
         Ok(found)
     }
 }
 
 impl Command for Diagnostics {
-    fn show(reply: &Vec<Diagnosed>, screen: &mut Screen) {
+    fn show(reply: &Vec<Finding>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("Nothing is wrong.");
             return;
         }
         for one in reply.iter().filter(|one| one.diagnostics.is_empty()) {
-            let head = format!("{} ({}): nothing is wrong", one.title, one.status);
-            screen.hanging(&format!("{}  ", one.task_id), &printable(&head));
+            let status = one.status.map(|status| format!(" ({status})")).unwrap_or_default();
+            let head = format!("{}{status}: nothing is wrong", one.title);
+            screen.hanging(&one.label(), &printable(&head));
         }
         for (severity, ink) in
             [(Severity::Critical, Ink::Red), (Severity::Error, Ink::Red), (Severity::Warning, Ink::Yellow)]
         {
-            let of_it = |one: &&Diagnosed| one.diagnostics.iter().any(|found| found.severity == severity);
+            let of_it = |one: &&Finding| one.diagnostics.iter().any(|found| found.severity == severity);
             if !reply.iter().any(|one| of_it(&one)) {
                 continue;
             }
@@ -97,7 +100,7 @@ impl Command for Diagnostics {
             for one in reply.iter().filter(of_it) {
                 for found in one.diagnostics.iter().filter(|found| found.severity == severity) {
                     let head = format!("{} ({}): {}", one.title, found.kind, found.title);
-                    screen.hanging(&format!("{}  ", one.task_id), &printable(&head));
+                    screen.hanging(&one.label(), &printable(&head));
                     if !found.detail.is_empty() {
                         screen.hanging("            ", &printable(&found.detail));
                     }

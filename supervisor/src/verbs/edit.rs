@@ -111,8 +111,11 @@ impl Edit {
     }
 
     /// The change that is asked for, with the places and policies that it names checked as `create` checks them.
-    pub(super) fn change(self, call: &Call) -> Result<kernel::Edit, Failure> {
-        let workspace = self.workspace.map(|said| create::place(call, &said)).transpose()?;
+    pub(super) async fn change(self, call: &Call) -> Result<kernel::Edit, Failure> {
+        let workspace = match self.workspace {
+            Some(said) => Some(create::place(call, &said).await?),
+            None => None,
+        };
         if let Some(policy) = &self.policy {
             call.service.lanes().policy(policy)?;
         }
@@ -142,7 +145,7 @@ impl Verb for Edit {
     async fn run(self, call: Call) -> Result<Edited, Failure> {
         let id = texts::named(self.task_id.clone())?;
         let warnings = self.warnings();
-        let edit = self.change(&call)?;
+        let edit = self.change(&call).await?;
         call.write(move |board, actor| Ok(Edited { task: board.edit(&id, &edit, actor)?, warnings })).await
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kernel::Existing;
+use kernel::{Counted, Existing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,10 +71,11 @@ impl Command for Export {
         let total: u64 = reply.rows.values().sum();
         let to = reply.file.as_deref().map(|file| printable(&file.display().to_string()));
         screen.line(format!(
-            "Exported board {} to {} ({total} rows, {} attached files)",
+            "Exported board {} to {} ({}, {})",
             reply.board,
             to.as_deref().unwrap_or("standard output"),
-            reply.files
+            Counted(total, "row"),
+            Counted(reply.files, "attached file")
         ));
         if !reply.missing.is_empty() {
             screen.line(format!("warning: {}", attached::listed(&reply.missing)));

@@ -122,7 +122,7 @@ impl Verb for Patch {
             return Err(Failure::usage("a reason is kept only with the status blocked, ready or todo")
                 .hint("add a comment instead: POST /api/v1/tasks/{id}/comments"));
         }
-        let edit = if edit.is_empty() { None } else { Some(edit.change(&call)?) };
+        let edit = if edit.is_empty() { None } else { Some(edit.change(&call).await?) };
         let assignee = match self.assignee.as_deref() {
             None => None,
             Some("") => Some(None),

@@ -261,7 +261,10 @@ pub(super) fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
     let mut open = call.service.served();
     open.extend(call.board().ok().cloned());
     let trouble = |board: &crate::service::BoardHandle| {
-        let error = board.readers().require_present().err()?;
+        let present = board.readers().require_present();
+        // A process that only reads has no writer that could know.
+        let own = || board.writer().map_or(Ok(()), kernel::Writer::require_own);
+        let error = present.and_then(|()| own()).err()?;
         Some((board.name().clone(), format!("{error} ({})", error.hint().unwrap_or_default())))
     };
     open.iter().filter_map(|board| trouble(board)).collect()

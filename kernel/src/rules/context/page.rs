@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Context;
+use crate::model::counted::Counted;
 
 /// The list of what was left out has this much room of its own.
 const NOTICE: usize = 1024;
@@ -78,8 +79,8 @@ impl Page {
         }
         let end = text.floor_char_boundary(limit);
         let left_out = text.len() - end;
-        self.leave_out(format!("the last {left_out} bytes of {what}"));
-        format!("{}\n[{left_out} bytes left out]", &text[..end])
+        self.leave_out(format!("the last {} of {what}", Counted(left_out, "byte")));
+        format!("{}\n[{} left out]", &text[..end], Counted(left_out, "byte"))
     }
 
     /// Writes what fits into `total` bytes. Among parts of one rank the later ones go first; where one of them finds no
@@ -134,8 +135,8 @@ impl Page {
 fn named(gap: &[&Part]) -> String {
     let bytes: usize = gap.iter().map(|part| part.text.len()).sum();
     match gap {
-        [first, .., last] => format!("{} to {} ({bytes} bytes)", first.name, last.name),
-        [only] => format!("{} ({bytes} bytes)", only.name),
+        [first, .., last] => format!("{} to {} ({})", first.name, last.name, Counted(bytes, "byte")),
+        [only] => format!("{} ({})", only.name, Counted(bytes, "byte")),
         [] => String::new(),
     }
 }

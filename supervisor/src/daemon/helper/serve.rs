@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use nix::sys::prctl;
@@ -76,7 +77,10 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
             }
             run(*job)
         }
-        Task::Here(job) => run(*job),
+        Task::Here { read, write, job } => match confine_git(read, &write, &job) {
+            Ok(()) => run(*job),
+            Err(failure) => Reply::Failed(failure),
+        },
         Task::Take { identity, taking } => {
             if let Err(failure) = become_another(identity, parent) {
                 return Reply::Failed(failure);
@@ -91,6 +95,15 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
             Err(failure) => Reply::Failed(failure),
         },
     }
+}
+
+/// Keeps git to its repository: a worker of the same user could have planted there what leads git out of it.
+fn confine_git(mut read: Vec<PathBuf>, write: &[PathBuf], job: &Job) -> Result<(), Failure> {
+    if job.repository().is_none() || write.is_empty() || policies::Support::detect().landlock_abi == 0 {
+        return Ok(());
+    }
+    read.extend(workspace::own_configuration());
+    policies::confine_paths(&read, write).map_err(|e| broken(crate::lanes::with_causes(&e)))
 }
 
 fn copy_out(taking: &Taking) -> Reply {

@@ -1,15 +1,16 @@
 //! The host's ledger of worker uids: one file beside its lock, for all roots.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use kernel::BoardId;
-use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 use super::Range;
 use crate::failure::Failure;
+use crate::lock_file::LockFile;
 use crate::paths::{Root, make_dir};
 
 const FILE: &str = "ranges.json";
@@ -87,12 +88,45 @@ impl Entries {
     }
 
     /// Forgets the ranges of roots that are gone, where no process has one of their uids. The files of a root go with it.
-    pub(super) fn forget_vanished(&mut self) {
-        let Ok(all) = procfs::process::all_processes() else { return };
-        let used: Vec<u32> = all.flatten().filter_map(|process| process.uid().ok()).collect();
-        let is_used = |range: Range| used.iter().any(|uid| (range.first..=range.last).contains(uid));
-        self.ranges.retain(|entry| !entry.owner.has_vanished() || is_used(entry.range));
+    pub(super) fn forget_vanished(&mut self, live: &LiveUids) {
+        self.ranges.retain(|entry| !entry.owner.has_vanished() || live.highest_in(entry.range).is_some());
     }
+}
+
+/// The users of all processes of the host. A ledger that was lost names the users of live workers no more.
+#[derive(Debug, Default)]
+pub(super) struct LiveUids(BTreeSet<u32>);
+
+impl LiveUids {
+    /// Those of now.
+    ///
+    /// # Errors
+    /// Where the processes cannot be listed: then nobody knows which uids are free.
+    pub(super) fn look() -> Result<Self, Failure> {
+        let failed =
+            |e: procfs::ProcError| Failure::failed(format!("failed to list the users of processes: {e}"));
+        let mut uids = BTreeSet::new();
+        for process in procfs::process::all_processes().map_err(failed)? {
+            // One that has ended meanwhile has no user any more. The files of a process may be root's, its status is not.
+            if let Ok(status) = process.and_then(|process| process.status()) {
+                uids.extend([status.ruid, status.euid, status.suid]);
+            }
+        }
+        Ok(LiveUids(uids))
+    }
+
+    /// The highest of them in a range.
+    pub(super) fn highest_in(&self, range: Range) -> Option<u32> {
+        self.0.range(range.first..=range.last).next_back().copied()
+    }
+}
+
+/// The file of the ledger as it was at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    changed: (i64, i64),
 }
 
 /// The ledger in its directory.
@@ -107,13 +141,24 @@ impl Ledger {
         Ledger { dir: dir.to_owned() }
     }
 
+    /// Which file it is now, as it is now; none where none is there.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        let meta = std::fs::metadata(self.dir.join(FILE)).ok()?;
+        let changed = (meta.ctime(), meta.ctime_nsec());
+        Some(Stamp { device: meta.dev(), inode: meta.ino(), changed })
+    }
+
     /// Reads it. A ledger that is not there is empty.
     pub(super) fn read(&self) -> Result<Entries, Failure> {
         let path = self.dir.join(FILE);
         match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
                 Failure::failed(format!("{} cannot be understood: {e}", path.display()))
-                    .hint("restore it from a backup; without it two roots could give one uid to two workers")
+                    .hint(format!(
+                        "restore it from a backup; or start a daemon of each root of this host that has had workers, and then \
+                         remove it: each enters its uids again (rm {})",
+                        path.display()
+                    ))
             }),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Entries::default()),
             Err(e) => Err(Failure::file("read", &path, &e)),
@@ -133,17 +178,8 @@ impl Ledger {
         };
         make_dir(&self.dir, 0o700).map_err(elsewhere)?;
         let path = self.dir.join(LOCK);
-        let failed = |e: std::io::Error| Failure::file("lock", &path, &e);
-        let file = std::fs::File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|e| elsewhere(failed(e)))?;
         // Held for the time of one small write.
-        let _lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, e)| failed(e.into()))?;
+        let _lock = LockFile::lock(&path).map_err(|e| elsewhere(Failure::file("lock", &path, &e)))?;
         let mut entries = self.read()?;
         let before = entries.ranges.clone();
         let outcome = change(&mut entries)?;

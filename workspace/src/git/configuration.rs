@@ -1,0 +1,74 @@
+//! The files of git's configuration of this process's user: what a git that is confined to a repository still has to read.
+
+use std::path::{Path, PathBuf};
+
+use git2::Config;
+
+/// The keys whose values are files that git reads.
+const FILES: [&str; 3] = ["core.excludesfile", "core.attributesfile", "include.path"];
+
+/// Returns the user's own files of git's configuration that are there, with those that they name. They are read for that, as git
+/// reads them: call it before anything is confined, in a process that may be ended.
+pub fn own_configuration() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for file in [Config::find_global(), Config::find_xdg()].into_iter().flatten() {
+        found.extend(named_by(&file));
+        found.push(file);
+    }
+    // Where git looks for the files that it uses without being told.
+    if let Some(xdg) =
+        std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| Some(home()?.join(".config")))
+    {
+        found.push(xdg.join("git"));
+    }
+    found.retain(|path| path.exists());
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from)
+}
+
+/// The files that a file of the configuration names, also those of the files that it includes.
+fn named_by(file: &Path) -> Vec<PathBuf> {
+    let mut named = Vec::new();
+    let Ok(config) = Config::open(file) else { return named };
+    let Ok(entries) = config.entries(None) else { return named };
+    let read = entries.for_each(|entry| {
+        let (Ok(name), Ok(value)) = (entry.name(), entry.value()) else { return };
+        let key = name.rsplit_once('.').map_or("", |(_, key)| key);
+        let conditional = name.starts_with("includeif.") && key == "path";
+        if !conditional && !FILES.contains(&name) {
+            return;
+        }
+        let value = Path::new(value);
+        named.extend(match (value.strip_prefix("~"), file.parent()) {
+            (Ok(rest), _) => home().map(|home| home.join(rest)),
+            (Err(_), Some(beside)) => Some(beside.join(value)),
+            (Err(_), None) => None,
+        });
+    });
+    // What could be read of it is better than nothing: git names what it misses.
+    drop(read);
+    named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_the_configuration_names_what_it_includes_and_what_that_includes() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        std::fs::write(dir.join("a"), "[include]\n\tpath = b\n[core]\n\texcludesFile = /x/ignored\n")
+            .unwrap();
+        std::fs::write(dir.join("b"), format!("[include]\n\tpath = {}/c\n", dir.display())).unwrap();
+        std::fs::write(dir.join("c"), "[user]\n\tname = a\n").unwrap();
+        let mut named = named_by(&dir.join("a"));
+        named.sort();
+        assert_eq!(named, [PathBuf::from("/x/ignored"), dir.join("b"), dir.join("c")]);
+    }
+}
