@@ -158,7 +158,7 @@ fn refused(answer: &Answer, errno: Errno, word: &str) {
     assert!(about, "{word}: {problem}");
     if detail.contains("failed to commit") && !detail.contains("full") {
         // Its rows are perhaps in the log, which a restart reads.
-        assert!(hint.contains("not known") && hint.contains("request id"), "{word}: {problem}");
+        assert!(hint.contains("may have been kept") && hint.contains("request id"), "{word}: {problem}");
     } else {
         assert!(hint.contains("nothing"), "{word}: {problem}");
     }

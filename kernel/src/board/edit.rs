@@ -117,7 +117,7 @@ impl Board<'_> {
         if edit.is_empty() {
             return Err(Error::invalid(
                 "edit",
-                format!("nothing to change in {id} is named"),
+                format!("nothing to change is named for {id}"),
                 "name what to change, such as `--title` or `--body`",
             ));
         }

@@ -9,6 +9,7 @@ use super::artifacts::{self, Taken};
 use super::conclude::{Next, Trouble};
 use super::launch::Note;
 use super::live::Phase;
+use super::remove::{self, Stays};
 use super::run_task::{Context, RETRY, submit};
 use super::{Event, TaskKey, cgroup, place};
 use crate::exit::Code;
@@ -16,9 +17,13 @@ use crate::failpoint;
 use crate::gc::{self, Fate};
 use crate::rundir::RunDir;
 use crate::service::BoardHandle;
+use crate::shortage::is_shortage;
 
 /// The longest pause between two tries to tell the board.
 const LONGEST: Duration = Duration::from_secs(10);
+
+/// How often a removal is tried for which the host lacks something: for a minute.
+const TRIES: u32 = 120;
 
 /// Tells the board how a run ended, until the board has it, and cleans up what the run leaves.
 pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, ending: Ending) {
@@ -67,12 +72,16 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
         remove_workspace(context, board, key).await;
     }
     // The board knows how the run ended, so its directory has nothing left to tell.
-    let removed = tokio::task::spawn_blocking(move || match RunDir::open(&path) {
-        Ok(dir) => dir.remove(),
-        Err(_) => Ok(()),
+    let removed = with_room(move || {
+        let opened = match RunDir::open(&path) {
+            // Gone, or another root's.
+            Err(error) if !is_shortage(&error) => return Ok(()),
+            opened => opened?,
+        };
+        Ok(opened.remove()?)
     });
-    if let Ok(Err(error)) = removed.await {
-        tracing::warn!(task = %key, error = crate::lanes::with_causes(&error), "run_directory_not_removed");
+    if let Err(error) = removed.await {
+        tracing::warn!(task = %key, %error, "run_directory_not_removed");
     }
     failpoint::pass("after-cleanup");
     context.tell(Event::Ended(key.clone(), finished));
@@ -165,11 +174,11 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
     let run_dir = context.host.root.run_dir(name, run);
     let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(name, run));
     let doors = Arc::clone(&context.host.doors);
-    let cleaned = tokio::task::spawn_blocking(move || {
+    let cleaned = with_room(move || {
         doors.close((id, run));
         // A daemon that runs in another group than its predecessor knows that one's groups from the spec alone.
         let told = RunDir::open(&run_dir).ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
-        for group in own.into_iter().chain(told) {
+        for group in own.clone().into_iter().chain(told) {
             if group.exists() {
                 cgroup::remove_run(&group);
             }
@@ -178,13 +187,29 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
             return Ok(());
         }
         match Note::read(&run_dir) {
-            Some(note) => place::remove_private(&private, note.identity()),
-            None => place::remove_forgotten(&private),
+            Some(note) => remove::remove_private(&private, note.identity()),
+            None => remove::remove_forgotten(&private),
         }
     });
-    match cleaned.await {
-        Ok(Err(error)) => tracing::warn!(%error, "home_not_removed"),
-        Err(error) => tracing::warn!(%error, "home_not_removed"),
-        Ok(Ok(())) => {}
+    if let Err(error) = cleaned.await {
+        tracing::warn!(%error, "home_not_removed");
+    }
+}
+
+/// Removes something, off the runtime's threads, and tries again as long as the host lacks what that takes. Nobody waits for
+/// longer than that: the runs that go on end, and give back what they have.
+async fn with_room(removal: impl Fn() -> Result<(), Stays> + Send + Sync + 'static) -> Result<(), Stays> {
+    let removal = Arc::new(removal);
+    let mut tries = 1;
+    loop {
+        let removal = Arc::clone(&removal);
+        match tokio::task::spawn_blocking(move || removal()).await {
+            Ok(Err(stays)) if stays.is_shortage && tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(RETRY).await;
+            }
+            Ok(done) => return done,
+            Err(panic) => return Err(Stays::because(&panic)),
+        }
     }
 }

@@ -40,6 +40,7 @@ mod place;
 mod pokes;
 mod recover;
 mod remains;
+mod remove;
 mod room;
 mod run;
 mod run_task;
@@ -66,10 +67,9 @@ pub(crate) use helper::{main as helper_main, work as work_as};
 pub(crate) use host::examine_host;
 pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};
 pub(crate) use look::{look, nonspawnable};
-pub(crate) use place::{
-    Presence, check as check_workspace, remove_forgotten as remove_home, require_answer, system_reads,
-};
+pub(crate) use place::{Presence, check as check_workspace, require_answer, system_reads};
 pub(crate) use recover::remove_ended as remove_ended_run;
+pub(crate) use remove::remove_forgotten as remove_home;
 pub(crate) use room::Room;
 pub(crate) use run::{Extent, run};
 pub(crate) use stopping::{StopMode, StopPlan};

@@ -387,56 +387,6 @@ fn give(path: &Path, identity: Option<Identity>) -> std::io::Result<()> {
     }
 }
 
-/// Removes the private places of a run that is gone and whose user nobody wrote down: their owner is that user.
-pub(crate) fn remove_forgotten(dir: &Path) -> Result<(), String> {
-    use std::os::unix::fs::MetadataExt as _;
-    let own = nix::unistd::geteuid().as_raw();
-    let identity = ["home", "tmp"]
-        .into_iter()
-        .filter_map(|name| std::fs::symlink_metadata(dir.join(name)).ok())
-        .find(|meta| meta.is_dir() && meta.uid() != own)
-        .map(|meta| Identity { uid: meta.uid(), gid: meta.gid() });
-    remove_private(dir, identity)
-}
-
-/// Removes the private places of a run that is gone.
-pub(super) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), String> {
-    for name in ["home", "tmp"] {
-        let path = dir.join(name);
-        // Most workers leave nothing there, and an empty directory can be removed without looking into it.
-        if std::fs::remove_dir(&path).is_ok() || !path.exists() {
-            continue;
-        }
-        let Ok(name) = Name::new(name) else { continue };
-        let job = Job::RemoveScratch { base: dir.to_owned(), name };
-        helper::work(identity, Vec::new(), vec![path.clone()], job).map_err(|e| e.message)?;
-        match std::fs::remove_dir(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(format!("{}: {e}", path.display()));
-            }
-            _ => {}
-        }
-    }
-    // No worker can have put anything in there.
-    match std::fs::remove_dir_all(dir.join("files")) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(format!("{}: {e}", dir.join("files").display()));
-        }
-        _ => {}
-    }
-    let prompt = dir.join("prompt");
-    match std::fs::remove_file(&prompt) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(format!("{}: {e}", prompt.display()));
-        }
-        _ => {}
-    }
-    match std::fs::remove_dir(dir) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {e}", dir.display())),
-        _ => Ok(()),
-    }
-}
-
 /// Wall-clock seconds of a moment on `CLOCK_BOOTTIME`, as workers are told their deadline.
 pub(super) fn wall_seconds(now: Timestamp, boottime_us: u64, moment_us: u64) -> i64 {
     let ahead = i64::try_from(moment_us.saturating_sub(boottime_us)).unwrap_or(i64::MAX);

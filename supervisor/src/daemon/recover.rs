@@ -13,7 +13,7 @@ use super::dispatcher::Dispatcher;
 use super::environment::Needs;
 use super::live::{LiveRun, Phase};
 use super::run_task::{Context, adopt};
-use super::{TaskKey, cgroup, place, remains, survivors};
+use super::{TaskKey, cgroup, remains, remove, survivors};
 use crate::failure::Failure;
 use crate::rundir::{LockGuard, LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
 use crate::service::BoardHandle;
@@ -128,7 +128,7 @@ fn sweep_homes(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
         if run_dir.exists() {
             continue;
         }
-        if let Err(error) = place::remove_forgotten(&entry.path()) {
+        if let Err(error) = remove::remove_forgotten(&entry.path()) {
             tracing::warn!(path = %entry.path().display(), %error, "home_not_removed");
         }
     }
@@ -165,18 +165,18 @@ fn remove_dead(path: &Path) -> Result<(), String> {
             // The next start removes what is left when it has ended.
             ask_to_end(&dir, &request)
         }
-        LockState::Free(guard) => remove_ended(dir, guard),
+        LockState::Free(guard) => remove_ended(&dir, guard),
     }
 }
 
 /// Removes the directory of a run that is over and whose lock is had, with whatever its cgroup or its pid namespace
 /// still holds.
-pub(crate) fn remove_ended(dir: RunDir, guard: LockGuard) -> Result<(), String> {
+pub(crate) fn remove_ended(dir: &RunDir, guard: LockGuard) -> Result<(), String> {
     let boot = crate::rundir::boot_id().map_err(|e| format!("the boot id cannot be read: {e}"))?;
     if let Ok(Some(pid)) = dir.pid()
         && pid.boot_id == boot
     {
-        remains::end(&dir, &pid)?;
+        remains::end(dir, &pid)?;
     }
     if let Some(group) = dir.spec().ok().and_then(|spec| spec.cgroup)
         && group.exists()

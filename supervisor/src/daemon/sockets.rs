@@ -156,6 +156,8 @@ mod tests {
             // Beside it and then over it: the inode of a file that is removed first may be used again.
             let beside = dir.path().join("beside");
             replace(&beside);
+            // As long as it has another name, no other file gets its inode.
+            std::fs::hard_link(&beside, dir.path().join("held")).unwrap();
             std::fs::rename(&beside, root.operator_socket()).unwrap();
             let theirs = std::fs::metadata(root.operator_socket()).unwrap().ino();
             let kept = root.clone();

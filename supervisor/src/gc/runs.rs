@@ -38,7 +38,7 @@ pub(super) fn directory(path: &Path, deed: Deed) -> Fate {
             return Err(Fate::Stuck("a process of that run still lives".to_owned()));
         };
         if deed == Deed::Remove {
-            remove_ended_run(dir, guard).map_err(Fate::Stuck)?;
+            remove_ended_run(&dir, guard).map_err(Fate::Stuck)?;
         }
         Ok(Fate::Gone(size))
     };
@@ -68,7 +68,7 @@ pub(super) fn home(path: &Path, run: Option<&Run>, deed: Deed) -> Fate {
             size = Size { bytes: size.bytes + held.bytes, entries: size.entries + held.entries };
         }
         if deed == Deed::Remove {
-            remove_home(path).map_err(Fate::Stuck)?;
+            remove_home(path).map_err(|stays| Fate::Stuck(stays.to_string()))?;
         }
         Ok(Fate::Gone(size))
     };

@@ -171,11 +171,16 @@ impl RunDir {
     ///
     /// Its name goes first, at once: a shim that comes late finds no directory, never one that has lost its `revoked`
     /// and still has its spec.
-    pub(crate) fn remove(self) -> Result<(), RunDirError> {
+    pub(crate) fn remove(&self) -> Result<(), RunDirError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let gone = self.path.with_file_name(format!(".{name}.gone"));
-        let removed = fs::rename(&self.path, &gone).and_then(|()| fs::remove_dir_all(&gone));
-        removed.map_err(|source| RunDirError::Remove { path: self.path, source })
+        let renamed = match fs::rename(&self.path, &gone) {
+            // An earlier try has come so far.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && gone.exists() => Ok(()),
+            renamed => renamed,
+        };
+        let removed = renamed.and_then(|()| fs::remove_dir_all(&gone));
+        removed.map_err(|source| RunDirError::Remove { path: self.path.clone(), source })
     }
 
     pub(crate) fn path(&self) -> &Path {

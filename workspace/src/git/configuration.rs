@@ -57,6 +57,8 @@ fn named_by(file: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -67,8 +69,7 @@ mod tests {
             .unwrap();
         std::fs::write(dir.join("b"), format!("[include]\n\tpath = {}/c\n", dir.display())).unwrap();
         std::fs::write(dir.join("c"), "[user]\n\tname = a\n").unwrap();
-        let mut named = named_by(&dir.join("a"));
-        named.sort();
-        assert_eq!(named, [PathBuf::from("/x/ignored"), dir.join("b"), dir.join("c")]);
+        let named: BTreeSet<PathBuf> = named_by(&dir.join("a")).into_iter().collect();
+        assert_eq!(named, BTreeSet::from([PathBuf::from("/x/ignored"), dir.join("b"), dir.join("c")]));
     }
 }
