@@ -52,9 +52,9 @@ impl WallTimer {
     /// Waits until it goes off. Cancel-safe: an expiry that nobody took stays readable.
     pub(super) async fn expired(&self) -> std::io::Result<Expiry> {
         let mut ready = self.ready.readable().await?;
-        // A spurious wake-up does no harm.
-        let waited = self.timer.wait();
+        // Not `TimerFd::wait`, which takes a clock that was set for an expiry. A spurious wake-up does no harm.
+        let read = rustix::io::read(&self.timer, &mut [0_u8; 8]);
         ready.clear_ready();
-        Ok(if waited == Err(nix::errno::Errno::ECANCELED) { Expiry::ClockSet } else { Expiry::Due })
+        Ok(if read == Err(rustix::io::Errno::CANCELED) { Expiry::ClockSet } else { Expiry::Due })
     }
 }
