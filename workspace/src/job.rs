@@ -44,7 +44,7 @@ pub enum Job {
         /// The directory.
         path: PathBuf,
     },
-    /// See [`git::usable`].
+    /// Opens the repository as a start would, and refuses one that no run could use.
     OpenRepository {
         /// The repository.
         path: PathBuf,

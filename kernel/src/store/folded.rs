@@ -127,7 +127,7 @@ impl Tx<'_> {
         Ok(old)
     }
 
-    /// Returns how many events are older than a moment, and their bytes, as [`oldest`] would find them one after the other.
+    /// Returns how many events are older than a moment, and their bytes, as `oldest_events` would find them one after the other.
     pub(crate) fn count_events_before(&self, before: Timestamp) -> Result<(u64, u64), Error> {
         self.conn.query_row(
         "SELECT count(*) AS events, \
