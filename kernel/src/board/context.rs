@@ -1,4 +1,4 @@
-//! What the worker of a task is told, read from the board.
+//! The context of a task's worker, read from the board.
 
 use super::view::View;
 use crate::model::error::Error;
@@ -7,7 +7,7 @@ use crate::model::limits::Room;
 use crate::rules::context::{Context, ContextLimits, Material, Parent, PlaceOf, context};
 
 impl View<'_> {
-    /// Returns what the worker of a task is told about it, its files at the paths that `place` tells.
+    /// Returns the context of a task's worker, with its files at the paths that `place` returns.
     pub fn context(&self, id: &TaskId, limits: ContextLimits, place: &PlaceOf<'_>) -> Result<Context, Error> {
         let task = self.expect_task(id)?;
         let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;

@@ -1,4 +1,4 @@
-//! What the worker of a task is told: one function for the prompt, the tools and the command line.
+//! The context of a task's worker: one function for the prompt, the tools and the command line.
 
 mod page;
 
@@ -35,7 +35,7 @@ impl Default for ContextLimits {
     }
 }
 
-/// What the worker of a task is told.
+/// The context of a task's worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Context {
     /// The text, in Markdown.

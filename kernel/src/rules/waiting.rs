@@ -154,9 +154,10 @@ fn blocked(task: &Task) -> Waiting {
         let text = format!("{kind}: {}{choices}; `supervisor answer {}`", question.text, task.id);
         return Waiting::new(WaitingCode::Question, text);
     }
-    let code = match task.block_kind {
-        Some(BlockKind::Approval) => WaitingCode::Approval,
-        Some(BlockKind::GaveUp) => WaitingCode::GaveUp,
+    // The reasons of the first two are the board's own, and need no kind before them.
+    let (code, text) = match task.block_kind {
+        Some(BlockKind::Approval) => (WaitingCode::Approval, reason.to_owned()),
+        Some(BlockKind::GaveUp) => (WaitingCode::GaveUp, reason.to_owned()),
         Some(
             BlockKind::NeedsInput
             | BlockKind::Capability
@@ -164,19 +165,7 @@ fn blocked(task: &Task) -> Waiting {
             | BlockKind::Dependency
             | BlockKind::Budget,
         )
-        | None => WaitingCode::Blocked,
-    };
-    // The reasons of these two are the board's own, and say what they are.
-    let text = match task.block_kind {
-        Some(BlockKind::GaveUp | BlockKind::Approval) => reason.to_owned(),
-        Some(
-            BlockKind::NeedsInput
-            | BlockKind::Capability
-            | BlockKind::Transient
-            | BlockKind::Dependency
-            | BlockKind::Budget,
-        )
-        | None => format!("{kind}: {reason}"),
+        | None => (WaitingCode::Blocked, format!("{kind}: {reason}")),
     };
     Waiting::new(code, text)
 }

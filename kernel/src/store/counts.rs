@@ -47,8 +47,8 @@ impl Tx<'_> {
             .step("count tasks by status")
     }
 
-    /// Returns the number of tasks of so many assignees by name and status, those whose names come after a name. Reads each of a
-    /// tenant's.
+    /// Returns the number of tasks by assignee and status, for at most `names` assignees whose names come after a name. For a
+    /// tenant it reads each of its tasks.
     pub(crate) fn count_by_assignee(
         &self,
         tenant: Option<&Tenant>,

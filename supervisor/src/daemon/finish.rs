@@ -196,8 +196,8 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
     }
 }
 
-/// Removes something, off the runtime's threads, and tries again as long as the host lacks what that takes. Nobody waits for
-/// longer than that: the runs that go on end, and give back what they have.
+/// Removes something, off the runtime's threads, and tries again while the host lacks what that takes, [`TRIES`] times at
+/// most: the end of the run waits for it.
 async fn with_room(removal: impl Fn() -> Result<(), Stays> + Send + Sync + 'static) -> Result<(), Stays> {
     let removal = Arc::new(removal);
     let mut tries = 1;

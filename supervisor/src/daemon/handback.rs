@@ -165,13 +165,14 @@ mod tests {
     fn a_unit_hands_back_what_its_groups_hand_on_and_only_runs_with_limits_stand_still() {
         let unit = tempfile::tempdir().unwrap();
         let root = unit.path().join("supervisor-0123");
+        let [limited, unlimited] = ["default-1", "default-2"].map(|run| root.join(run).join("work"));
         for (dir, handed, memory) in [
             (unit.path().to_owned(), "cpu memory pids\n", "max\n"),
             (root.clone(), "cpu memory pids\n", "max\n"),
             (root.join("default-1"), "memory\n", "max\n"),
-            (root.join("default-1/work"), "", "67108864\n"),
-            (root.join("default-1/work/own"), "pids\n", "max\n"),
-            (root.join("default-2/work"), "", "max\n"),
+            (limited.clone(), "", "67108864\n"),
+            (limited.join("own"), "pids\n", "max\n"),
+            (unlimited.clone(), "", "max\n"),
         ] {
             group(&dir, handed, memory);
         }
@@ -182,9 +183,9 @@ mod tests {
         assert_eq!(control(unit.path()), "-cpu -memory -pids");
         assert_eq!(control(&root), "-cpu -memory -pids");
         assert_eq!(control(&root.join("default-1")), "-memory");
-        assert_eq!(control(&root.join("default-1/work/own")), "-pids");
-        assert_eq!(read(root.join("default-1/work/cgroup.freeze")), "1");
-        assert_eq!(read(root.join("default-2/work/cgroup.freeze")), "0\n");
+        assert_eq!(control(&limited.join("own")), "-pids");
+        assert_eq!(read(limited.join("cgroup.freeze")), "1");
+        assert_eq!(read(unlimited.join("cgroup.freeze")), "0\n");
     }
 
     #[test]
@@ -199,7 +200,7 @@ mod tests {
     #[test]
     fn a_run_that_does_not_stand_still_is_told() {
         let unit = tempfile::tempdir().unwrap();
-        let work = unit.path().join("supervisor-0123/default-1/work");
+        let work = unit.path().join("supervisor-0123/default-1").join("work");
         group(&work, "", "1\n");
         std::fs::write(work.join("cgroup.events"), "populated 1\nfrozen 0\n").unwrap();
         assert_eq!(hand_back(unit.path(), Instant::now()).unwrap(), [work]);

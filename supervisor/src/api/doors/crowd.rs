@@ -194,7 +194,7 @@ impl Members {
     }
 
     fn may_open(&mut self, group: Group, rate: u32, now: Instant) -> bool {
-        // The door of a run has a budget of its own, and where nobody is told apart all would share one.
+        // The door of a run has a budget of its own. Over loopback callers are not known yet, and all would share one budget.
         if matches!(group, Group::Run(..) | Group::Anyone) {
             return true;
         }
