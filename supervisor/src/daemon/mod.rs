@@ -8,73 +8,33 @@
 //! ```
 //!
 //! Life is watched with pidfds. A task is claimable again only after `finish_run`, and that is called only with proof
-//! that nothing of the run is left (`settle.rs`).
+//! that nothing of the run is left (`run/settle.rs`).
 
-mod action;
-mod admission;
-mod artifacts;
-mod backoff;
-mod board;
-mod cgroup;
-mod claim;
-mod closed;
-mod conclude;
-mod controllers;
-mod denial;
-mod dispatcher;
-mod environment;
-mod external;
-mod fault;
-mod files;
-mod finish;
-mod handback;
-mod helper;
 mod host;
-mod launch;
-mod live;
-mod look;
-mod manager;
-mod neighbours;
-mod pass;
-mod place;
-mod pokes;
-mod recover;
-mod remains;
-mod remove;
-mod room;
+mod lifetime;
+mod owner;
 mod run;
-mod run_task;
-mod settle;
-mod sockets;
-mod spare;
-mod starts;
-mod stopping;
-mod survivors;
-mod timer;
-mod uids;
-mod watch;
-mod why;
 
-pub(crate) use admission::Claim;
-pub(crate) use artifacts::declared;
-pub(crate) use backoff::Broken;
-pub(crate) use board::REPLY_AGE;
-pub(crate) use cgroup::{of_root as cgroup_of, processes as cgroup_processes};
-pub(crate) use external::{HandLeases, WorkerUids, provide as provide_external};
-pub(crate) use files::{place_of, provide};
-pub(crate) use handback::main as handback_main;
-pub(crate) use helper::{main as helper_main, work as work_as};
-pub(crate) use host::examine_host;
-pub(crate) use live::{LiveRun, Phase, Snapshot, Waiting};
-pub(crate) use look::{look, nonspawnable};
-pub(crate) use place::{Presence, check as check_workspace, require_answer, system_reads};
-pub(crate) use recover::remove_ended as remove_ended_run;
-pub(crate) use remove::remove_forgotten as remove_home;
-pub(crate) use room::Room;
-pub(crate) use run::{Extent, run};
-pub(crate) use stopping::{StopMode, StopPlan};
-pub(crate) use uids::{Uids, uids_of};
-pub(crate) use why::ask as ask_why;
+pub(crate) use host::cgroup::{of_root as cgroup_of, processes as cgroup_processes};
+pub(crate) use host::examine::examine_host;
+pub(crate) use host::handback::main as handback_main;
+pub(crate) use host::job::{main as helper_main, work as work_as};
+pub(crate) use host::remove::remove_forgotten as remove_home;
+pub(crate) use host::uids::{Uids, uids_of};
+pub(crate) use lifetime::{Extent, run};
+pub(crate) use owner::admission::Claim;
+pub(crate) use owner::backoff::Broken;
+pub(crate) use owner::board::REPLY_AGE;
+pub(crate) use owner::look::{look, nonspawnable};
+pub(crate) use owner::room::Room;
+pub(crate) use owner::stopping::{StopMode, StopPlan};
+pub(crate) use owner::why::ask as ask_why;
+pub(crate) use run::artifacts::declared;
+pub(crate) use run::external::{HandLeases, WorkerUids, provide as provide_external};
+pub(crate) use run::files::{place_of, provide};
+pub(crate) use run::live::{LiveRun, Phase, Snapshot, Waiting};
+pub(crate) use run::place::{Presence, check as check_workspace, require_answer, system_reads};
+pub(crate) use run::recover::remove_ended as remove_ended_run;
 
 use kernel::{BoardName, TaskId};
 
@@ -103,11 +63,11 @@ pub(crate) enum Event {
     /// A board was asked to promote what is due, and has done so or failed.
     Woken(BoardName, Result<(), crate::failure::Failure>),
     /// What a board has to do, read after a change.
-    BoardRead(BoardName, Result<Box<action::BoardWork>, crate::failure::Failure>),
+    BoardRead(BoardName, Result<Box<owner::action::BoardWork>, crate::failure::Failure>),
     /// A run is claimed and its row is there.
     Claimed(TaskKey, Box<LiveRun>),
     /// The shim of a run is there.
-    Launched(TaskKey, live::ShimHandle),
+    Launched(TaskKey, run::live::ShimHandle),
     /// The worker's command has been started.
     Started(TaskKey, Box<crate::rundir::StartedRecord>),
     /// Nothing of a run is left, and the board knows it. None where the claim was not had.
@@ -115,7 +75,7 @@ pub(crate) enum Event {
     /// A task could not be claimed: somebody was faster, or the board cannot be written.
     ClaimFailed(TaskKey, crate::failure::Failure),
     /// A start failed because of what every such start needs.
-    EnvironmentFailed(TaskKey, environment::Environment, String),
+    EnvironmentFailed(TaskKey, run::environment::Environment, String),
     /// A start failed because the host lacks something for now: nothing else will start either.
     Shortage(String),
     /// A task cannot start now, and nothing will say when it can.
@@ -140,7 +100,7 @@ pub(crate) enum Event {
     Look(tokio::sync::oneshot::Sender<Snapshot>),
     /// Somebody wants to know why tasks do not run.
     Why(
-        Vec<admission::Claim>,
+        Vec<owner::admission::Claim>,
         tokio::sync::oneshot::Sender<std::collections::BTreeMap<TaskId, kernel::Waiting>>,
     ),
     /// A board is to be served no more, where none of its runs is live.

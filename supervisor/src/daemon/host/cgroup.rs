@@ -1,0 +1,313 @@
+//! The cgroup of a run: two leaves, one for the shim and one for all that the worker starts.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use kernel::{BoardName, RunId};
+use nix::errno::Errno;
+use policies::Controller;
+
+use super::controllers::{self, Handed, Unit};
+
+/// What the name of a root's directory of groups begins with.
+pub(in crate::daemon) const PREFIX: &str = "supervisor-";
+/// How long the removal of a group waits for its last process to be reaped.
+const REMOVAL: Duration = Duration::from_secs(1);
+/// The longest wait for one announcement: a change between two looks is not announced again.
+const ANNOUNCEMENT: u8 = 100;
+
+/// A directory of cgroup v2 in which this process may make groups.
+#[derive(Clone, Debug)]
+pub(crate) struct Cgroups {
+    base: PathBuf,
+    /// What each run's group has, so that its limits hold.
+    controllers: BTreeSet<Controller>,
+}
+
+impl Cgroups {
+    /// Finds a place for the groups of a root: beneath the daemon's own group, where that is writable.
+    pub(crate) fn find(root: &Path) -> Result<Self, String> {
+        let base = of_root(root)?;
+        make(&base).map_err(|e| format!("no group can be made at {}: {e}", base.display()))?;
+        if !base.join("cgroup.kill").exists() {
+            return Err("cgroup.kill needs Linux 5.14".to_owned());
+        }
+        Ok(Cgroups { base, controllers: BTreeSet::new() })
+    }
+
+    /// The same for a daemon that serves the root: it hands the controllers of its own group on to runs, and moves into
+    /// a leaf of it for that.
+    pub(in crate::daemon) fn serve(root: &Path) -> Result<(Self, Handed), String> {
+        // Made in the daemon's own group while nothing is handed on yet, so that nothing is left where that fails.
+        let found = Cgroups::find(root)?;
+        let mut handed = own_unit()?.hand_on();
+        if let Err(e) = controllers::enable(&found.base, &handed.controllers) {
+            let gap = format!("{}: failed to hand the controllers on: {e}", found.base.display());
+            handed = Handed { gap: Some(gap), ..Handed::default() };
+        }
+        Ok((Cgroups { controllers: handed.controllers.clone(), ..found }, handed))
+    }
+
+    /// The group of one run, whether it is there or not.
+    pub(crate) fn run(&self, board: &BoardName, run: RunId) -> PathBuf {
+        self.base.join(format!("{board}-{run}"))
+    }
+
+    /// Makes the group of one run with its leaves `shim` and `work`.
+    pub(crate) fn make_run(&self, board: &BoardName, run: RunId) -> io::Result<PathBuf> {
+        let group = self.run(board, run);
+        self.furnish(&group)?;
+        Ok(group)
+    }
+
+    /// Makes a group with its leaves for a run that is not known yet.
+    pub(crate) fn make_spare(&self) -> io::Result<PathBuf> {
+        // No board has a dot in its name. No group ever has the name of another one: what ends a run that is over, by the
+        // group that its spec names, must not meet a later run.
+        let group = self.base.join(format!("spare.{}", uuid::Uuid::new_v4().simple()));
+        self.furnish(&group)?;
+        Ok(group)
+    }
+
+    /// Makes a group with its leaves, which have the controllers.
+    fn furnish(&self, group: &Path) -> io::Result<()> {
+        make(group)?;
+        controllers::enable(group, &self.controllers)?;
+        for leaf in ["shim", "work"] {
+            make(&group.join(leaf))?;
+        }
+        Ok(())
+    }
+
+    /// Lets a run that an earlier daemon started go on under its limits: what stood still since then, for nothing held
+    /// them (`handback.rs`).
+    ///
+    /// # Errors
+    /// Says which limit is not held. The run still stands where it stood.
+    pub(in crate::daemon) fn take_over(&self, group: &Path, policy: &policies::Policy) -> Result<(), String> {
+        if group.parent() == Some(&self.base) {
+            controllers::enable(group, &self.controllers).map_err(|e| format!("{}: {e}", group.display()))?;
+        }
+        let work = group.join("work");
+        policy.hold_limits(&work).map_err(|e| crate::lanes::with_causes(&e))?;
+        freeze(&work, Motion::Goes).map_err(|e| format!("{}: {e}", work.display()))
+    }
+
+    /// Ends and removes every group but those to keep: the rest of runs that are over.
+    pub(crate) fn sweep(&self, keep: &BTreeSet<PathBuf>) {
+        let entries = std::fs::read_dir(&self.base).into_iter().flatten().flatten();
+        for group in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            let group = group.path();
+            if keep.contains(&group) {
+                continue;
+            }
+            if let Err(error) = kill(&group) {
+                tracing::warn!(path = %group.display(), %error, "cgroup_not_emptied");
+            }
+            remove_run(&group);
+        }
+    }
+
+    /// Removes the directory of all groups if none is left.
+    pub(crate) fn remove(&self) {
+        // It stays where a run goes on without the daemon.
+        drop(std::fs::remove_dir(&self.base));
+    }
+}
+
+/// Where a daemon in this process's own group keeps the groups of a root. Roots on one host do not share.
+pub(crate) fn of_root(root: &Path) -> Result<PathBuf, String> {
+    let digest = crate::api::hash_token(&root.to_string_lossy());
+    let name = format!("{PREFIX}{}", crate::api::hex(&digest[..6]));
+    Ok(own_unit()?.dir().join(name))
+}
+
+fn own_unit() -> Result<Unit, String> {
+    unit_of(Path::new("/proc/self"))
+}
+
+fn unit_of(process: &Path) -> Result<Unit, String> {
+    let environ = process.join("environ");
+    let environment = std::fs::read(&environ).map_err(|e| format!("{}: {e}", environ.display()))?;
+    Ok(Unit::of(&mount_point()?, &group_of(&process.join("cgroup"))?, &environment))
+}
+
+/// The group of this process.
+pub(in crate::daemon) fn own() -> Result<PathBuf, String> {
+    let group = group_of(Path::new("/proc/self/cgroup"))?;
+    Ok(mount_point()?.join(group.trim_start_matches('/')))
+}
+
+/// What runs have of a daemon, or would have of one that is started from here.
+pub(in crate::daemon) fn controllers_of(daemon: Option<i32>) -> Result<Handed, String> {
+    match daemon {
+        Some(pid) => Ok(unit_of(&PathBuf::from(format!("/proc/{pid}")))?.handed()),
+        None => Ok(own_unit()?.look()),
+    }
+}
+
+/// The group of the run that a process belongs to, by the leaf that it is in.
+pub(crate) fn run_of(pid: i32) -> Option<PathBuf> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let leaf = own.split('/').position(|name| name == "work" || name == "shim")?;
+    let run: PathBuf = own.split('/').take(leaf).collect();
+    // Only groups that daemons of this host make have the digest of a root above them.
+    let is_ours = run.parent()?.file_name()?.to_str()?.starts_with(PREFIX);
+    let base = mount_point().ok()?;
+    is_ours.then(|| base.join(run))
+}
+
+/// Removes the group of a run whose processes are gone.
+pub(crate) fn remove_run(group: &Path) {
+    let until = Instant::now() + REMOVAL;
+    loop {
+        remove_tree(&group.join("work"));
+        drop(std::fs::remove_dir(group.join("shim")));
+        match std::fs::remove_dir(group) {
+            Err(e) if e.raw_os_error() == Some(Errno::EBUSY as i32) && Instant::now() < until => {
+                // A killed process is in its group until it has been taken down.
+                drop(wait_for_change(group));
+            }
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                // The next daemon sweeps it.
+                tracing::warn!(path = %group.display(), error = %e, "cgroup_not_removed");
+                return;
+            }
+            Ok(()) | Err(_) => return,
+        }
+    }
+}
+
+/// Waits until a group that has processes may have none. Returns at once where it has none.
+pub(crate) fn wait_for_change(group: &Path) -> io::Result<()> {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    use std::io::Read as _;
+    use std::os::fd::AsFd as _;
+    let mut events = match std::fs::File::open(group.join("cgroup.events")) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    let mut text = String::new();
+    events.read_to_string(&mut text)?;
+    // The kernel announces a change by modifying the file; what came before this read is not announced.
+    let timeout = if text.lines().any(|line| line == "populated 1") { ANNOUNCEMENT } else { 1 };
+    let mut fds = [PollFd::new(events.as_fd(), PollFlags::POLLPRI)];
+    poll(&mut fds, PollTimeout::from(timeout))?;
+    Ok(())
+}
+
+fn remove_tree(group: &Path) {
+    if let Ok(entries) = std::fs::read_dir(group) {
+        for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            remove_tree(&entry.path());
+        }
+    }
+    drop(std::fs::remove_dir(group));
+}
+
+/// Whether the processes of a group go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::daemon) enum Motion {
+    /// They stand still. SIGKILL ends them all the same.
+    Stands,
+    /// They go on.
+    Goes,
+}
+
+/// Lets the processes of a group stand still or go on. The kernel takes a while to stop all of them.
+pub(in crate::daemon) fn freeze(group: &Path, motion: Motion) -> io::Result<()> {
+    let word = match motion {
+        Motion::Stands => "1",
+        Motion::Goes => "0",
+    };
+    match std::fs::write(group.join("cgroup.freeze"), word) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Whether all processes of a group stand still.
+pub(in crate::daemon) fn is_frozen(group: &Path) -> bool {
+    std::fs::read_to_string(group.join("cgroup.events"))
+        .is_ok_and(|text| text.lines().any(|line| line == "frozen 1"))
+}
+
+/// Whether anything lives in a group or beneath it. A group that does not exist is empty.
+pub(crate) fn populated(group: &Path) -> io::Result<bool> {
+    match std::fs::read_to_string(group.join("cgroup.events")) {
+        Ok(text) => Ok(text.lines().any(|line| line == "populated 1")),
+        Err(e) if e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(Errno::ENODEV as i32) => {
+            Ok(false)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Kills everything in a group and beneath it.
+pub(crate) fn kill(group: &Path) -> io::Result<()> {
+    match std::fs::write(group.join("cgroup.kill"), "1") {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// The processes of a group and the groups beneath it.
+pub(crate) fn processes(group: &Path) -> Vec<i32> {
+    let mut pids: Vec<i32> = std::fs::read_to_string(group.join("cgroup.procs"))
+        .map(|text| text.lines().filter_map(|line| line.parse().ok()).collect())
+        .unwrap_or_default();
+    if let Ok(entries) = std::fs::read_dir(group) {
+        for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            pids.extend(processes(&entry.path()));
+        }
+    }
+    pids
+}
+
+pub(in crate::daemon) fn make(dir: &Path) -> io::Result<()> {
+    match std::fs::create_dir(dir) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
+        _ => Ok(()),
+    }
+}
+
+fn mount_point() -> Result<PathBuf, String> {
+    let mounts =
+        std::fs::read_to_string("/proc/self/mountinfo").map_err(|e| format!("/proc/self/mountinfo: {e}"))?;
+    mounts
+        .lines()
+        .find_map(|line| {
+            // proc_pid_mountinfo(5): the mount point is the fifth field, the type the first after the separator.
+            let (head, tail) = line.split_once(" - ")?;
+            (tail.split(' ').next() == Some("cgroup2"))
+                .then(|| head.split(' ').nth(4).map(PathBuf::from))
+                .flatten()
+        })
+        .ok_or_else(|| "no cgroup2 file system is mounted".to_owned())
+}
+
+fn group_of(file: &Path) -> Result<String, String> {
+    let groups = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    groups
+        .lines()
+        .find_map(|line| line.strip_prefix("0::").map(str::to_owned))
+        .ok_or_else(|| format!("{}: no group of cgroup v2", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spare_group_never_gets_the_name_of_one_that_is_gone() {
+        let base = tempfile::tempdir().unwrap();
+        let cgroups = Cgroups { base: base.path().to_owned(), controllers: BTreeSet::new() };
+        let first = cgroups.make_spare().unwrap();
+        std::fs::remove_dir_all(&first).unwrap();
+        assert_ne!(cgroups.make_spare().unwrap(), first);
+    }
+}

@@ -1,0 +1,311 @@
+//! The controllers of cgroup v2, which hold the limits of runs: handed on from the daemon's own group to each run's.
+//!
+//! A group that hands controllers on has no process of its own (cgroup-v2.rst, "No Internal Process Constraint"), so the
+//! daemon moves into a leaf of the group that it was given:
+//!
+//! ```text
+//! supervisor.service                 given with its controllers (Delegate=yes)
+//! ├── daemon or main                 the daemon and its helpers; cpu.weight
+//! └── supervisor-<root>
+//!     └── <run>
+//!         ├── shim
+//!         └── work                   memory.max, cpu.max, pids.max
+//! ```
+//!
+//! systemd starts the daemon in the leaf `daemon` (`DelegateSubgroup=daemon`, since 254). An older one puts it into the
+//! unit's group, and the daemon moves itself into `main`. Such a unit hands the controllers back when the daemon has ended
+//! (`handback.rs`), or else systemd could not start the next one beside live workers. A unit that does neither keeps its
+//! group as it is, and limits are not held.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use policies::Controller;
+
+/// The leaf that systemd has made for the daemon.
+pub(in crate::daemon) const GIVEN_LEAF: &str = "daemon";
+/// The leaf that the daemon has made for itself.
+const OWN_LEAF: &str = "main";
+/// How a unit says that it hands controllers back between two daemons.
+const HANDBACK: &str = "SUPERVISOR_HANDBACK=yes";
+/// The daemon's share of the processors, beside 100 of all runs together: it has little to do, and everybody waits for it.
+const WEIGHT: u32 = 1000;
+
+/// The group that the daemon was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::daemon) struct Unit {
+    dir: PathBuf,
+    stands: Stands,
+    between: Between,
+}
+
+/// What becomes of the controllers between two daemons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Between {
+    /// The unit hands them back, so that the next daemon can be put into its group.
+    HandedBack,
+    /// They stay.
+    Kept,
+}
+
+/// Where in its group this process stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stands {
+    /// In the group itself.
+    Within,
+    /// In a leaf of this name.
+    InLeaf(&'static str),
+    /// In the root of the hierarchy, which may have processes of its own.
+    AtTop,
+}
+
+/// The controllers that runs have, and why others are missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::daemon) struct Handed {
+    pub(in crate::daemon) controllers: BTreeSet<Controller>,
+    pub(in crate::daemon) gap: Option<String>,
+}
+
+impl Unit {
+    /// The group of a process, `group` from `mount` on, which was started with an environment (`proc_pid_environ(5)`).
+    pub(in crate::daemon) fn of(mount: &Path, group: &str, environment: &[u8]) -> Self {
+        let own = mount.join(group.trim_start_matches('/'));
+        let hands_back = environment.split(|byte| *byte == 0).any(|entry| entry == HANDBACK.as_bytes());
+        let between = if hands_back { Between::HandedBack } else { Between::Kept };
+        let is = |leaf: &&str| own.file_name().is_some_and(|name| name == *leaf);
+        match (own.parent(), [GIVEN_LEAF, OWN_LEAF].into_iter().find(is)) {
+            (Some(unit), Some(leaf))
+                if unit.join("cgroup.type").exists() && processes(unit).is_ok_and(|all| all.is_empty()) =>
+            {
+                Unit { dir: unit.to_owned(), stands: Stands::InLeaf(leaf), between }
+            }
+            _ => {
+                // Every group but the root has a type (cgroup-v2.rst, "Core Interface Files").
+                let stands = if own.join("cgroup.type").exists() { Stands::Within } else { Stands::AtTop };
+                Unit { dir: own, stands, between }
+            }
+        }
+    }
+
+    /// What the runs of another process have, a daemon that may have handed its controllers on.
+    pub(in crate::daemon) fn handed(&self) -> Handed {
+        match listed(&self.dir.join("cgroup.subtree_control")) {
+            Ok(handed) if !handed.is_empty() => Handed { gap: lacking(&handed), controllers: handed },
+            Ok(_) => self.look(),
+            Err(why) => Handed { gap: Some(why), ..Handed::default() },
+        }
+    }
+
+    /// Its directory.
+    pub(in crate::daemon) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What the runs of a daemon that starts in this group will have; changes nothing.
+    pub(in crate::daemon) fn look(&self) -> Handed {
+        let given = match self.given() {
+            Ok(given) => given,
+            Err(why) => return Handed { gap: Some(why), ..Handed::default() },
+        };
+        match self.obstacle() {
+            Some(why) => Handed { gap: Some(why), ..Handed::default() },
+            None => Handed { gap: lacking(&given), controllers: given },
+        }
+    }
+
+    /// Makes the group hand its controllers on, from a leaf where this process stands within it.
+    pub(in crate::daemon) fn hand_on(&self) -> Handed {
+        let looked = self.look();
+        if looked.controllers.is_empty() {
+            return looked;
+        }
+        let fail = |act: &str, e: &io::Error| Handed {
+            gap: Some(format!("{}: failed to {act}: {e}", self.dir.display())),
+            ..Handed::default()
+        };
+        if self.stands == Stands::Within
+            && let Err(e) =
+                super::cgroup::make(&self.dir.join(OWN_LEAF)).and_then(|()| enter(&self.dir.join(OWN_LEAF)))
+        {
+            return fail("move the daemon into a leaf", &e);
+        }
+        match enable(&self.dir, &looked.controllers) {
+            Ok(()) => {
+                self.go_first();
+                looked
+            }
+            Err(e) => {
+                if self.stands == Stands::Within && enter(&self.dir).is_ok() {
+                    drop(std::fs::remove_dir(self.dir.join(OWN_LEAF)));
+                }
+                fail("hand the controllers on", &e)
+            }
+        }
+    }
+
+    /// Gives the daemon its share of the processors.
+    fn go_first(&self) {
+        let leaf = match self.stands {
+            Stands::AtTop => return,
+            Stands::Within => OWN_LEAF,
+            Stands::InLeaf(leaf) => leaf,
+        };
+        let weight = self.dir.join(leaf).join("cpu.weight");
+        // Only the leaf of a group with the controller has the file.
+        if weight.exists()
+            && let Err(error) = std::fs::write(&weight, WEIGHT.to_string())
+        {
+            tracing::warn!(path = %weight.display(), %error, "cpu_weight_not_set");
+        }
+    }
+
+    /// The controllers that the group has.
+    fn given(&self) -> Result<BTreeSet<Controller>, String> {
+        let given = listed(&self.dir.join("cgroup.controllers"))?;
+        if given.is_empty() {
+            return Err(format!("no controller was handed on to {}", self.dir.display()));
+        }
+        Ok(given)
+    }
+
+    /// Why the group cannot hand controllers on, if something else than this process needs it as it is.
+    fn obstacle(&self) -> Option<String> {
+        if self.stands != Stands::Within {
+            return None;
+        }
+        let is_service = self.dir.extension().is_some_and(|kind| kind == "service");
+        if is_service && self.between == Between::Kept {
+            return Some(format!(
+                "the unit of {} gives the daemon no leaf (DelegateSubgroup=daemon, systemd 254 or later) and does not \
+                 hand controllers back (ExecStopPost=supervisor __handback, with {HANDBACK}); install the unit of this \
+                 release",
+                self.dir.display()
+            ));
+        }
+        let own = i32::try_from(std::process::id()).ok();
+        let others =
+            processes(&self.dir).unwrap_or_default().into_iter().filter(|pid| Some(*pid) != own).count();
+        (others > 0).then(|| {
+            format!(
+                "{} has other processes ({others}); run the daemon as a service, or with: systemd-run --scope -p \
+                 Delegate=yes supervisor daemon",
+                self.dir.display()
+            )
+        })
+    }
+}
+
+/// Lets a group hand controllers on to those beneath it.
+pub(in crate::daemon) fn enable(group: &Path, controllers: &BTreeSet<Controller>) -> io::Result<()> {
+    if controllers.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<String> =
+        controllers.iter().map(|controller| format!("+{}", controller.as_str())).collect();
+    std::fs::write(group.join("cgroup.subtree_control"), words.join(" "))
+}
+
+/// The controllers that a file of a group lists.
+pub(in crate::daemon) fn listed(path: &Path) -> Result<BTreeSet<Controller>, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let has = |one: &Controller| text.split_whitespace().any(|word| word == one.as_str());
+    Ok(Controller::ALL.into_iter().filter(has).collect())
+}
+
+fn lacking(given: &BTreeSet<Controller>) -> Option<String> {
+    let missing: Vec<&str> =
+        Controller::ALL.into_iter().filter(|one| !given.contains(one)).map(Controller::as_str).collect();
+    (!missing.is_empty()).then(|| format!("not handed on to this group: {}", missing.join(", ")))
+}
+
+fn enter(group: &Path) -> io::Result<()> {
+    std::fs::write(group.join("cgroup.procs"), std::process::id().to_string())
+}
+
+fn processes(group: &Path) -> io::Result<Vec<i32>> {
+    let text = std::fs::read_to_string(group.join("cgroup.procs"))?;
+    Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory that looks like a group.
+    fn group(dir: &Path, controllers: &str, procs: &str) {
+        std::fs::create_dir_all(dir).unwrap();
+        for (file, text) in [
+            ("cgroup.controllers", controllers),
+            ("cgroup.procs", procs),
+            ("cgroup.type", "domain\n"),
+            ("cgroup.subtree_control", ""),
+            ("cpu.weight", "100\n"),
+        ] {
+            std::fs::write(dir.join(file), text).unwrap();
+        }
+    }
+
+    fn all() -> BTreeSet<Controller> {
+        Controller::ALL.into_iter().collect()
+    }
+
+    #[test]
+    fn a_daemon_alone_in_its_group_moves_into_a_leaf_and_hands_on_what_it_has() {
+        let mount = tempfile::tempdir().unwrap();
+        let dir = mount.path().join("unit");
+        group(&dir, "cpuset cpu memory pids\n", &format!("{}\n", std::process::id()));
+        let unit = Unit::of(mount.path(), "/unit", b"");
+        assert_eq!(unit.hand_on(), Handed { controllers: all(), gap: None });
+        let control = std::fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap();
+        assert_eq!(control, "+cpu +memory +pids");
+        let leaf = std::fs::read_to_string(dir.join("main/cgroup.procs")).unwrap();
+        assert_eq!(leaf, std::process::id().to_string());
+    }
+
+    #[test]
+    fn a_group_with_other_processes_is_left_as_it_is() {
+        let mount = tempfile::tempdir().unwrap();
+        let dir = mount.path().join("unit");
+        group(&dir, "memory pids\n", &format!("1\n{}\n", std::process::id()));
+        let handed = Unit::of(mount.path(), "/unit", b"").hand_on();
+        assert!(handed.controllers.is_empty() && handed.gap.unwrap().contains("other processes (1)"));
+        assert!(!dir.join("main").exists());
+    }
+
+    #[test]
+    fn a_service_that_systemd_could_not_restart_is_left_as_it_is() {
+        let mount = tempfile::tempdir().unwrap();
+        let dir = mount.path().join("supervisor.service");
+        group(&dir, "cpu memory pids\n", &format!("{}\n", std::process::id()));
+        let handed = Unit::of(mount.path(), "/supervisor.service", b"LANG=C\0").hand_on();
+        assert!(handed.gap.unwrap().contains("DelegateSubgroup=daemon"));
+        assert!(!dir.join("main").exists());
+        let handed =
+            Unit::of(mount.path(), "/supervisor.service", b"LANG=C\0SUPERVISOR_HANDBACK=yes\0").hand_on();
+        assert_eq!((handed.controllers, handed.gap), (all(), None));
+        assert!(dir.join("main").exists());
+    }
+
+    #[test]
+    fn what_is_not_handed_on_is_named() {
+        let mount = tempfile::tempdir().unwrap();
+        group(&mount.path().join("unit"), "memory pids\n", "");
+        let handed = Unit::of(mount.path(), "/unit", b"").look();
+        assert_eq!(handed.gap.as_deref(), Some("not handed on to this group: cpu"));
+        group(&mount.path().join("bare"), "\n", "");
+        assert!(Unit::of(mount.path(), "/bare", b"").look().gap.unwrap().contains("no controller"));
+    }
+
+    #[test]
+    fn a_daemon_that_was_started_in_the_leaf_uses_the_group_above() {
+        let mount = tempfile::tempdir().unwrap();
+        group(&mount.path().join("unit"), "cpu memory pids\n", "");
+        group(&mount.path().join("unit/daemon"), "cpu memory pids\n", "7\n8\n");
+        let unit = Unit::of(mount.path(), "/unit/daemon", b"");
+        assert_eq!((unit.dir(), unit.hand_on().controllers), (&*mount.path().join("unit"), all()));
+        let weight =
+            |group: &str| std::fs::read_to_string(mount.path().join(group).join("cpu.weight")).unwrap();
+        assert_eq!((weight("unit/daemon").as_str(), weight("unit").as_str()), ("1000", "100\n"));
+    }
+}

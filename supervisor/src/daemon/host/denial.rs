@@ -1,0 +1,356 @@
+//! What the sandbox denied a run that failed, as well as can be known after its end.
+//!
+//! The kernel says no with an error number and tells nobody. What is left is the command of the run and the end of its
+//! log: the programs and paths that are named there are put to the policy, and what it denies is reported.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use policies::{Denial, Homes, Mode, Policy, Surroundings, Toolchain, Want};
+use serde::{Deserialize, Serialize};
+
+use super::job;
+use crate::daemon::run::closed;
+use crate::rundir::RunSpec;
+
+/// How much of the end of a log is read, in bytes.
+const TAIL: u64 = 16 << 10;
+/// How many of its last lines are looked at.
+const LINES: usize = 200;
+/// How many lines before a complaint tell what it is about: the trace of a program.
+const CONTEXT: usize = 8;
+/// The longest path that is put to a policy: what a worker writes is bounded.
+const LONGEST: usize = 1024;
+
+/// Returns what the sandbox denied a run that did not start its command, or whose command failed. Blocking.
+pub(in crate::daemon) fn of_run(spec: &RunSpec) -> Option<kernel::Denied> {
+    let identity = spec.surroundings.identity;
+    if identity.is_none() && nix::unistd::geteuid().is_root() {
+        return None;
+    }
+    match job::look_at_failure(identity, Failed::of(spec)) {
+        Ok(denied) => denied,
+        Err(failure) => {
+            tracing::warn!(task = %spec.task, run = spec.run, error = %failure.message, "denial_not_found");
+            None
+        }
+    }
+}
+
+/// What is known of a run that failed. The log may name any path, and the answer is the worker's to read: so a process with
+/// the worker's user looks at the paths, and says of none more than that user can find out.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::daemon) struct Failed {
+    policy: Policy,
+    around: Surroundings,
+    command: Option<String>,
+    cwd: PathBuf,
+    /// The run's `PATH`.
+    search: Option<String>,
+    homes: Homes,
+    /// The end of the log.
+    tail: String,
+}
+
+impl Failed {
+    fn of(spec: &RunSpec) -> Self {
+        let named = spec.policy.filesystem.toolchain_home.clone();
+        let own = named.or_else(|| closed::home_of(spec.surroundings.identity));
+        Failed {
+            policy: spec.policy.clone(),
+            around: spec.surroundings.clone(),
+            command: spec.argv.first().cloned(),
+            cwd: spec.cwd.clone(),
+            search: spec.env.get("PATH").cloned(),
+            homes: Homes { own, others: closed::home_of(None).into_iter().collect() },
+            tail: tail(&spec.log).unwrap_or_default(),
+        }
+    }
+
+    /// Looks at what the run names, as the user of this process.
+    pub(in crate::daemon) fn look(&self) -> Option<kernel::Denied> {
+        let look = Look::new(self);
+        let command = self.command.as_deref().and_then(|command| look.program(command));
+        let denial = command.or_else(|| look.log(&self.tail))?;
+        Some(kernel::Denied {
+            policy: self.policy.name().to_owned(),
+            text: self.policy.tell(&denial),
+            act: denial.act,
+            line: denial.line,
+        })
+    }
+}
+
+fn tail(log: &Path) -> std::io::Result<String> {
+    let mut file = File::open(log)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A policy, and where programs are found with it and without.
+struct Look<'a> {
+    policy: &'a Policy,
+    around: &'a Surroundings,
+    cwd: &'a Path,
+    /// The run's `PATH`.
+    search: Vec<PathBuf>,
+    /// Where people have programs besides.
+    elsewhere: Vec<PathBuf>,
+    homes: &'a Homes,
+}
+
+impl<'a> Look<'a> {
+    fn new(failed: &'a Failed) -> Self {
+        let homes = &failed.homes;
+        let tools = homes.own.iter().chain(&homes.others).flat_map(|home| {
+            let known = Toolchain::ALL.into_iter().flat_map(|toolchain| toolchain.environment(home).path);
+            known.chain([".local/bin", "bin", "go/bin"].map(|name| home.join(name)))
+        });
+        let shared = ["/usr/local/go/bin", "/snap/bin"].map(PathBuf::from);
+        let elsewhere = tools.chain(shared).collect();
+        let search =
+            failed.search.as_ref().map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
+        Look { policy: &failed.policy, around: &failed.around, cwd: &failed.cwd, search, elsewhere, homes }
+    }
+
+    fn denial(&self, path: &Path, want: Want) -> Option<Denial> {
+        self.policy.denial(path, want, self.around, self.homes)
+    }
+
+    /// What is denied about a program: the program itself, or what its first line names to interpret it.
+    fn program(&self, name: &str) -> Option<Denial> {
+        if name.is_empty() || name.len() > LONGEST {
+            return None;
+        }
+        let found = if name.contains('/') {
+            Some(self.cwd.join(name)).filter(|path| is_program(path))
+        } else {
+            let all = self.search.iter().chain(&self.elsewhere);
+            all.map(|dir| dir.join(name)).find(|path| is_program(path))
+        }?;
+        self.denial(&found, Want::Execute).or_else(|| {
+            let interpreter = interpreter(&found)?;
+            self.denial(&interpreter, Want::Execute)
+        })
+    }
+
+    /// What is denied about the last complaint of a log that leads to something.
+    fn log(&self, text: &str) -> Option<Denial> {
+        let lines: Vec<&str> = text.lines().rev().take(LINES).collect();
+        (0..lines.len()).find_map(|at| {
+            let (line, before) = lines.get(at..)?.split_first()?;
+            let before: Vec<&str> = before.iter().take(CONTEXT).copied().collect();
+            self.line(line, &before.join(" "))
+        })
+    }
+
+    /// What is denied about anything that a line of the log complains of, given what was said before it.
+    fn line(&self, line: &str, before: &str) -> Option<Denial> {
+        let lower = line.to_lowercase();
+        let complains = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let is_missing = complains(&["no such file or directory", "not found"]);
+        let is_denied = complains(&["permission denied", "eacces", "operation not permitted", "eperm"]);
+        if complains(&["read-only file system"]) {
+            return paths(line).find_map(|path| self.denial(&path, Want::Write));
+        }
+        if is_missing {
+            // A program that has its libraries beside itself finds itself in /proc (ld.so(8), `$ORIGIN`).
+            if complains(&["error while loading shared libraries"]) {
+                return self.denial(Path::new("/proc/self"), Want::Read);
+            }
+            if let Some(name) = missing_program(line) {
+                return self.program(name);
+            }
+            let mut there = paths(line).filter(|path| path.symlink_metadata().is_ok());
+            return there.find_map(|path| self.denial(&path, Want::Read));
+        }
+        if is_denied {
+            let path = paths(line).find_map(|path| self.path(&path));
+            return path.or_else(|| self.call(&lower)).or_else(|| self.network(&before.to_lowercase()));
+        }
+        let unreachable = ["could not resolve", "name resolution", "network is unreachable", "eai_again"];
+        complains(&unreachable).then(|| self.network(&lower)).flatten()
+    }
+
+    /// What is denied about a path that was read, written or executed: which of them nobody has said.
+    fn path(&self, path: &Path) -> Option<Denial> {
+        // What the supervisor made for the run is as it is to be.
+        if self.around.closed.own.iter().any(|own| path.starts_with(own)) {
+            return None;
+        }
+        let last = if is_program(path) { Want::Execute } else { Want::Write };
+        self.denial(path, Want::Read).or_else(|| self.denial(path, last))
+    }
+
+    /// What is denied about a call that a line names.
+    fn call(&self, line: &str) -> Option<Denial> {
+        let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
+        let process = &self.policy.process;
+        let denied =
+            |act: &str, line: &str| Some(Denial { act: act.to_owned(), line: Some(line.to_owned()) });
+        let never = |act: &str| Some(Denial { act: act.to_owned(), line: None });
+        if says(&["ptrace", "strace", "process_vm_"]) && !process.debug {
+            return denied("tracing a process", "[process] debug = true");
+        }
+        if says(&["shmget", "semget", "msgget", "mq_open"]) && !process.sysv_ipc {
+            return denied("System V or POSIX IPC", "[process] sysv_ipc = true");
+        }
+        if says(&["unshare", "namespace", "mount"]) {
+            return never("making a namespace or a mount");
+        }
+        if says(&["nice", "taskset", "setpriority", "sched_set"]) {
+            return never("changing the scheduling of another process");
+        }
+        if says(&["chmod", "changing permissions", "mode of"]) {
+            return never("setting a set-user-ID or set-group-ID bit");
+        }
+        self.network(line)
+    }
+
+    fn network(&self, line: &str) -> Option<Denial> {
+        let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
+        let own = says(&["bind", "listen", "127.0.0.1", "localhost", "[::1]", "loopback"]);
+        if !own && !says(&["socket", "connect", "resolve", "resolution", "network", "eai_again", "dns"]) {
+            return None;
+        }
+        let mode = self.policy.network.mode;
+        let (act, line) = match (mode, own) {
+            (Mode::None, true) => ("a server or a connection on this host", "[network] mode = \"loopback\""),
+            (Mode::Ports, true) => ("listening on a port", "[network] bind_tcp = [PORT]"),
+            (Mode::None, false)
+                if !says(&["connect", "resolve", "resolution", "network", "eai_again", "dns"]) =>
+            {
+                (
+                    "a network socket",
+                    "[network] mode = \"loopback\" for this run alone, or \"ports\" for others,",
+                )
+            }
+            (Mode::None | Mode::Loopback, false) => {
+                ("a connection to the network", "[network] mode = \"ports\", connect_tcp = [443], udp = true")
+            }
+            (Mode::Ports, false) => ("a connection to a port", "[network] connect_tcp = [PORT]"),
+            (Mode::Loopback, true) | (Mode::Host, _) => return None,
+        };
+        Some(Denial { act: act.to_owned(), line: Some(line.to_owned()) })
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Returns the program that the first line of a script names (execve(2)); of `env`, the one that it looks up is not known.
+fn interpreter(script: &Path) -> Option<PathBuf> {
+    let mut start = [0_u8; 256];
+    let length = File::open(script).ok()?.read(&mut start).ok()?;
+    let line = start.get(..length)?.strip_prefix(b"#!")?;
+    let line = std::str::from_utf8(line.split(|byte| *byte == b'\n').next()?).ok()?;
+    let path = PathBuf::from(line.split_whitespace().next()?);
+    path.is_absolute().then_some(path)
+}
+
+/// Returns the absolute paths that a line names.
+fn paths(line: &str) -> impl Iterator<Item = PathBuf> {
+    let is_edge = |c: char| c.is_whitespace() || "'\"`‘’“”(),;=<>[]{}".contains(c);
+    let words = line.split(is_edge).map(|word| word.trim_end_matches([':', '.', '!']));
+    // `/bin/sh: 1: cannot open /x` and `cannot open /x:1` name the path before the colon.
+    let words = words.flat_map(|word| word.split(':')).filter(|word| word.len() > 1 && word.len() <= LONGEST);
+    words.filter(|word| word.starts_with('/')).map(PathBuf::from)
+}
+
+/// Returns the name of the program that a line misses: `sh: 1: cargo: not found`, `env: ‘node’: No such file or directory`,
+/// `exec: "go": executable file not found in $PATH`, `No such file or directory: 'tox'`.
+fn missing_program(line: &str) -> Option<&str> {
+    let lower = line.to_ascii_lowercase();
+    let bare = |word: &'_ str| -> bool {
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c))
+    };
+    let trim = |piece| -> &str {
+        let piece: &str = piece;
+        piece.trim().trim_matches(|c: char| "'\"`‘’“”".contains(c))
+    };
+    for phrase in
+        [": command not found", ": not found", ": executable file not found", ": no such file or directory"]
+    {
+        let Some(at) = lower.find(phrase) else { continue };
+        let before = line.get(..at)?;
+        let name = trim(before.rsplit(':').next()?);
+        if bare(name) {
+            return Some(name);
+        }
+    }
+    let after = lower.find("no such file or directory: ")? + "no such file or directory: ".len();
+    Some(trim(line.get(after..)?)).filter(|name| bare(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_and_paths_are_found_in_what_tools_say() {
+        for (line, name) in [
+            ("/tmp/prompt: 1: cargo: not found", Some("cargo")),
+            ("bash: line 3: rustup: command not found", Some("rustup")),
+            ("/usr/bin/env: ‘node’: No such file or directory", Some("node")),
+            ("exec: \"go\": executable file not found in $PATH", Some("go")),
+            ("FileNotFoundError: [Errno 2] No such file or directory: 'tox'", Some("tox")),
+            ("module left-pad not found", None),
+        ] {
+            assert_eq!(missing_program(line), name, "{line}");
+        }
+        let found = |line: &str| paths(line).collect::<Vec<_>>();
+        assert_eq!(found("cat: /srv/x: Permission denied"), [Path::new("/srv/x")]);
+        assert_eq!(found("PermissionError: [Errno 13] Permission denied: '/a/b'"), [Path::new("/a/b")]);
+        assert_eq!(found("sh: 1: cannot create /x/y: Directory nonexistent"), [Path::new("/x/y")]);
+    }
+
+    fn told(policy: &str, env: &[(&str, &str)], line: &str) -> Option<Denial> {
+        let policy = Policy::builtin(policy).unwrap();
+        let around: Surroundings = serde_json::from_str(
+            r#"{"workspace":"/no/ws","home":"/no/home","tmp":"/no/tmp","board":"none","parent":1}"#,
+        )
+        .unwrap();
+        let search = env.iter().find(|(name, _)| *name == "PATH").map(|(_, path)| (*path).to_owned());
+        let (command, cwd, tail) = (None, PathBuf::from("/no/ws"), String::new());
+        let failed = Failed { policy, around, command, cwd, search, homes: Homes::default(), tail };
+        Look::new(&failed).log(line)
+    }
+
+    #[test]
+    fn a_line_leads_to_what_the_policy_denies() {
+        let dir = tempfile::tempdir().unwrap();
+        let tool = dir.path().join("tool");
+        std::fs::write(&tool, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("/usr/bin:{}", dir.path().display());
+        let denial = told("default", &[("PATH", &path)], "x: 1: tool: not found").unwrap();
+        assert_eq!(denial.act, format!("executing {}", tool.display()));
+        assert_eq!(told("default", &[("PATH", &path)], "x: 1: env: not found"), None, "it is granted");
+        let denial = told("strict", &[], "cat: /proc/self/status: No such file or directory").unwrap();
+        assert_eq!(denial.line.as_deref(), Some("[filesystem] proc = \"host\""));
+        let libraries = "java: error while loading shared libraries: libjli.so: cannot open shared object file: No such file or directory";
+        assert_eq!(told("strict", &[], libraries).unwrap().act, "reading /proc/self");
+        assert_eq!(told("default", &[], libraries), None);
+        assert_eq!(told("default", &[], "cat: /no/such/file: No such file or directory"), None);
+        let line = |line: &str| told("default", &[], line).and_then(|denial| denial.line);
+        assert!(line("OSError: bind 127.0.0.1: Operation not permitted").unwrap().contains("loopback"));
+        let trace = "  File \"/usr/lib/python3.11/socket.py\", line 232\n    _socket.socket.__init__(self)\nPermissionError: [Errno 1] Operation not permitted";
+        assert!(line(trace).unwrap().contains("loopback"));
+        assert!(line("curl: (6) Could not resolve host: example.org").unwrap().contains("ports"));
+        assert_eq!(
+            line("strace: ptrace(PTRACE_TRACEME): Operation not permitted").as_deref(),
+            Some("[process] debug = true")
+        );
+        assert_eq!(
+            line("touch: cannot touch '/usr/x': Read-only file system").as_deref(),
+            Some("[filesystem.add] rw = [\"/usr\"]")
+        );
+        assert_eq!(told("unconfined", &[], "cat: /etc/shadow: Permission denied"), None);
+    }
+}

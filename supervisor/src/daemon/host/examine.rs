@@ -1,0 +1,84 @@
+//! The host under a daemon: what it can enforce, what it is called, and the binary that workers run.
+
+use std::path::Path;
+
+use super::cgroup::{Cgroups, controllers_of};
+use super::controllers::Handed;
+use super::job;
+use crate::failure::Failure;
+use crate::paths::Root;
+
+/// Puts a copy of this binary where workers can run it: the build directory or a home may be closed to them.
+pub(in crate::daemon) fn install_binary(root: &Root) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let source = Path::new("/proc/self/exe");
+    let target = root.bin().join("supervisor");
+    let fail = |e: std::io::Error| Failure::file("install the workers' binary", &target, &e);
+    let meta = std::fs::metadata(source).map_err(fail)?;
+    let modified = meta.modified().map_err(fail)?;
+    let same = std::fs::metadata(&target)
+        .is_ok_and(|there| there.len() == meta.len() && there.modified().is_ok_and(|at| at == modified));
+    if same {
+        return Ok(());
+    }
+    let mut copy = tempfile::NamedTempFile::new_in(root.bin()).map_err(fail)?;
+    let mut original = std::fs::File::open(source).map_err(fail)?;
+    std::io::copy(&mut original, copy.as_file_mut()).map_err(fail)?;
+    copy.as_file().set_modified(modified).map_err(fail)?;
+    copy.as_file().set_permissions(std::fs::Permissions::from_mode(0o755)).map_err(fail)?;
+    copy.persist(&target).map_err(|e| fail(e.error))?;
+    Ok(())
+}
+
+pub(in crate::daemon) async fn detect_support() -> Result<policies::Support, Failure> {
+    let probed = tokio::task::spawn_blocking(probed_support);
+    probed.await.map_err(|e| Failure::failed(format!("failed to examine the host: {e}")))
+}
+
+fn probed_support() -> policies::Support {
+    let support = policies::Support::detect();
+    match job::probe_view() {
+        Ok(()) => support,
+        Err(why) => support.without_view(why),
+    }
+}
+
+/// Finds out how runs without a cgroup are tied together on this host.
+pub(in crate::daemon) async fn detect_pid_namespace(
+    support: &policies::Support,
+) -> Result<policies::PidNamespace, String> {
+    let namespace = policies::PidNamespace::of(&support.view)
+        .ok_or_else(|| "this host permits no namespaces".to_owned())?;
+    let probed = tokio::task::spawn_blocking(move || job::probe_pid_namespace(namespace));
+    probed.await.map_err(|e| format!("failed to examine the host: {e}"))?.map(|()| namespace)
+}
+
+pub(in crate::daemon) fn hostname() -> String {
+    nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok())
+        .unwrap_or_else(|| "localhost".to_owned())
+}
+
+/// What this host gives to workers, as a daemon started now would find it.
+#[derive(Debug)]
+pub(crate) struct HostLook {
+    /// What can be enforced.
+    pub(crate) support: policies::Support,
+    /// Whether runs get groups; the reason if not.
+    pub(crate) cgroups: Result<(), String>,
+    /// Why some limits of runs are not held, where they are not.
+    pub(crate) gap: Option<String>,
+}
+
+/// Examines the host and leaves nothing behind. `daemon` is the pid of one that runs, whose groups are looked at.
+pub(crate) fn examine_host(daemon: Option<i32>) -> HostLook {
+    let cgroups =
+        Cgroups::find(Path::new(&format!("/look/{}", std::process::id()))).map(|found| found.remove());
+    let handed = match &cgroups {
+        Ok(()) => controllers_of(daemon).unwrap_or_else(|why| Handed { gap: Some(why), ..Handed::default() }),
+        Err(why) => Handed { gap: Some(why.clone()), ..Handed::default() },
+    };
+    let support = probed_support().with_controllers(handed.controllers);
+    HostLook { support, cgroups, gap: handed.gap }
+}

@@ -1,0 +1,356 @@
+//! The helper process: does one piece of work, as another user where that is needed, and is gone.
+//!
+//! Whatever reads or writes in a tree that a worker could write runs here, in every mode. The worker may have planted links,
+//! repositories and FIFOs: as root the helper has the worker's own user, and so nothing to gain from them; and one that has
+//! to wait is ended, so that nobody else waits with it.
+//!
+//! `supervisor __helper <pid of the asker>` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
+
+mod serve;
+mod wait;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+use workspace::{Effort, Failure, Irregular, IrregularKind, Job, Outcome};
+
+use self::wait::NoAnswer;
+use super::denial::Failed;
+use crate::shortage::{self, is_shortage};
+
+pub(crate) use self::serve::main;
+
+/// How long a few directories may take to answer: those of a network may have to be mounted first.
+const GLANCE: Duration = Duration::from_secs(10);
+/// How long a look at a tree may take. A helper that stands still is ended earlier.
+const LOOK: Duration = Duration::from_secs(30);
+/// How long a change of a whole tree may take, such as the checkout of a large repository.
+const CHANGE: Duration = Duration::from_mins(2);
+/// How long a helper that was killed may take to be gone. The kernel keeps one that waits for a device for longer.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// The most memory of a helper, in bytes: git holds an object as a whole, and a worker may have written one that says it is
+/// larger than the host's memory.
+const MEMORY: u64 = 1 << 30;
+/// What is said of an answer that fits no question.
+pub(in crate::daemon) const ANOTHER: &str = "the helper answered another question";
+/// The code of the failure of a helper that its asker has given up.
+pub(in crate::daemon) const CANCELLED: &str = "helper_cancelled";
+/// The code of the failure of a helper that met a directory which does not answer.
+pub(in crate::daemon) const NO_ANSWER: &str = "directory_does_not_answer";
+
+/// What a helper is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::daemon) enum Task {
+    /// Become a user, see no more than these paths, and do a job.
+    Work {
+        /// The user.
+        identity: policies::Identity,
+        /// Paths that may be read.
+        read: Vec<PathBuf>,
+        /// Paths that may be changed.
+        write: Vec<PathBuf>,
+        /// The job.
+        job: Box<Job>,
+    },
+    /// Do a job as the user that the helper is. One in a repository sees no more than these paths and that user's
+    /// configuration of git, where any are to be changed and the host can hold it.
+    Here {
+        /// Paths that may be read.
+        read: Vec<PathBuf>,
+        /// Paths that may be changed.
+        write: Vec<PathBuf>,
+        /// The job.
+        job: Box<Job>,
+    },
+    /// Become a user and copy a file to standard error, which is the asker's.
+    Take {
+        /// The user, if another one.
+        identity: Option<policies::Identity>,
+        /// The file.
+        taking: Taking,
+    },
+    /// Become a user and look for what the sandbox denied a run that failed.
+    Deny {
+        /// The user, if another one.
+        identity: Option<policies::Identity>,
+        /// What is known of the run.
+        failed: Box<Failed>,
+    },
+    /// Find out whether this host allows a private view of the file system.
+    Probe,
+    /// Find out whether this host allows a pid namespace.
+    ProbePids(policies::PidNamespace),
+}
+
+impl Task {
+    fn job(&self) -> Option<&Job> {
+        match self {
+            Task::Work { job, .. } | Task::Here { job, .. } => Some(job),
+            Task::Take { .. } | Task::Deny { .. } | Task::Probe | Task::ProbePids(_) => None,
+        }
+    }
+
+    fn limit(&self) -> Duration {
+        match self.job().map(Job::effort) {
+            Some(Effort::Glance) => GLANCE,
+            Some(Effort::Change) => CHANGE,
+            Some(Effort::Look) | None => LOOK,
+        }
+    }
+
+    /// The same helper with another job.
+    fn with(&self, job: Job) -> Option<Task> {
+        match self {
+            Task::Work { identity, read, write, .. } => Some(Task::Work {
+                identity: *identity,
+                read: read.clone(),
+                write: write.clone(),
+                job: Box::new(job),
+            }),
+            Task::Here { read, write, .. } => {
+                Some(Task::Here { read: read.clone(), write: write.clone(), job: Box::new(job) })
+            }
+            Task::Take { .. } | Task::Deny { .. } | Task::Probe | Task::ProbePids(_) => None,
+        }
+    }
+}
+
+/// A file that is to be taken out of a workspace.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::daemon) struct Taking {
+    /// The workspace.
+    pub(in crate::daemon) workspace: PathBuf,
+    /// The file, from the workspace on.
+    pub(in crate::daemon) path: PathBuf,
+    /// The most bytes that it may have.
+    pub(in crate::daemon) limit: u64,
+}
+
+/// What a helper answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::daemon) enum Reply {
+    /// The job's outcome.
+    Done(Box<Outcome>),
+    /// The job's failure.
+    Failed(Failure),
+    /// The view works.
+    Probed,
+    /// The file is taken.
+    Taken,
+    /// What the sandbox denied.
+    Denied(Option<kernel::Denied>),
+}
+
+/// Does a job in a helper, as a user if not as this process's own. Blocking, within limits.
+pub(crate) fn work(
+    identity: Option<policies::Identity>,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    job: Job,
+) -> Result<Outcome, Failure> {
+    work_unless(&CancellationToken::new(), identity, read, write, job)
+}
+
+/// Does a job as [`work`] does, unless it is given up before.
+pub(in crate::daemon) fn work_unless(
+    cancel: &CancellationToken,
+    identity: Option<policies::Identity>,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    job: Job,
+) -> Result<Outcome, Failure> {
+    let task = match identity {
+        Some(identity) => Task::Work { identity, read, write, job: Box::new(job) },
+        None => Task::Here { read, write, job: Box::new(job) },
+    };
+    match ask(&task, Stdio::null(), cancel)? {
+        Reply::Done(outcome) => Ok(*outcome),
+        Reply::Failed(failure) => Err(explained(&task, failure, cancel)),
+        Reply::Probed | Reply::Taken | Reply::Denied(_) => Err(broken(ANOTHER)),
+    }
+}
+
+/// Looks for what the sandbox denied a run that failed, as a user.
+pub(in crate::daemon) fn look_at_failure(
+    identity: Option<policies::Identity>,
+    failed: Failed,
+) -> Result<Option<kernel::Denied>, Failure> {
+    let task = Task::Deny { identity, failed: Box::new(failed) };
+    match ask(&task, Stdio::null(), &CancellationToken::new())? {
+        Reply::Denied(denied) => Ok(denied),
+        Reply::Failed(failure) => Err(failure),
+        Reply::Done(_) | Reply::Probed | Reply::Taken => Err(broken(ANOTHER)),
+    }
+}
+
+/// Copies a file out of a workspace into `sink`, as a user.
+pub(in crate::daemon) fn take(
+    identity: Option<policies::Identity>,
+    taking: Taking,
+    sink: std::fs::File,
+) -> Result<(), Failure> {
+    match ask(&Task::Take { identity, taking }, sink.into(), &CancellationToken::new())? {
+        Reply::Taken => Ok(()),
+        Reply::Failed(failure) => Err(failure),
+        Reply::Done(_) | Reply::Probed | Reply::Denied(_) => Err(broken(ANOTHER)),
+    }
+}
+
+/// Whether this host allows a private view of the file system; the reason if not.
+pub(in crate::daemon) fn probe_view() -> Result<(), String> {
+    match ask(&Task::Probe, Stdio::null(), &CancellationToken::new()) {
+        Ok(Reply::Probed) => Ok(()),
+        Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
+        Ok(Reply::Done(_) | Reply::Taken | Reply::Denied(_)) => Err(ANOTHER.to_owned()),
+    }
+}
+
+/// Whether this host allows a pid namespace; the reason if not.
+pub(in crate::daemon) fn probe_pid_namespace(namespace: policies::PidNamespace) -> Result<(), String> {
+    match ask(&Task::ProbePids(namespace), Stdio::null(), &CancellationToken::new()) {
+        Ok(Reply::Probed) => Ok(()),
+        Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
+        Ok(Reply::Done(_) | Reply::Taken | Reply::Denied(_)) => Err(ANOTHER.to_owned()),
+    }
+}
+
+/// The variables by which libgit2 finds the configuration of this process's user. Where one leads to a directory that may not
+/// be entered (`HOME` is another user's, as under `setpriv`) it gives up, while one that does not exist is passed over.
+fn places_of_configuration() -> Vec<(&'static str, OsString)> {
+    let closed = |dir: &OsString| {
+        matches!(rustix::fs::access(dir, rustix::fs::Access::EXEC_OK), Err(rustix::io::Errno::ACCESS))
+    };
+    let found: Vec<_> = ["HOME", "XDG_CONFIG_HOME"]
+        .into_iter()
+        .filter_map(|name| Some((name, std::env::var_os(name)?)))
+        .collect();
+    if found.iter().any(|(_, dir)| closed(dir)) { Vec::new() } else { found }
+}
+
+pub(in crate::daemon) fn broken(message: impl Into<String>) -> Failure {
+    Failure { code: "helper_failed".to_owned(), message: message.into(), hint: None }
+}
+
+fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, Failure> {
+    let fail = |step: &str, e: &(dyn std::error::Error + 'static)| {
+        let failure = broken(format!("the helper process failed to {step}: {e}"));
+        if is_shortage(e) { Failure { code: shortage::CODE.to_owned(), ..failure } } else { failure }
+    };
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg("__helper")
+        .arg(std::process::id().to_string())
+        .env_clear()
+        // libgit2 reads no configuration from a directory that does not exist.
+        .env("HOME", "/nonexistent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(stderr);
+    if matches!(task, Task::Here { .. }) {
+        command.envs(places_of_configuration());
+    }
+    let mut child = command.spawn().map_err(|e| fail("start", &e))?;
+    let body = serde_json::to_vec(task).map_err(|e| fail("be asked", &e))?;
+    let asked = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&body));
+    let answer = match asked {
+        Ok(()) => wait::answer_of(&mut child, task.limit(), cancel),
+        Err(e) => Err(NoAnswer::Unread(e)),
+    };
+    reap(child);
+    match answer {
+        Ok(answer) => serde_json::from_slice(&answer).map_err(|e| fail("answer", &e)),
+        Err(NoAnswer::Unread(e)) => Err(fail("answer", &e)),
+        Err(NoAnswer::Cancelled) => {
+            Err(Failure { code: CANCELLED.to_owned(), ..broken("it was given up before it was done") })
+        }
+        Err(NoAnswer::Stands(time)) => {
+            let what = format!("stood still for {} s and was ended", time.as_secs());
+            Err(ended(task, &what, cancel))
+        }
+        Err(NoAnswer::Overdue(time)) => {
+            let what = format!("was not done after {} s and was ended", time.as_secs());
+            Err(ended(task, &what, cancel))
+        }
+    }
+}
+
+/// Takes the exit status of a helper that has answered or was killed.
+fn reap(mut child: Child) {
+    let until = Instant::now() + FAREWELL;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() >= until {
+            // The kernel has not released it yet; the caller does not wait for that.
+            std::thread::spawn(move || child.wait());
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Says why a helper had to be ended: where git waited, what for, as far as that can be found.
+fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> Failure {
+    if let Some(directory) = task.job().and_then(Job::directory) {
+        let shown = directory.display();
+        return Failure {
+            code: NO_ANSWER.to_owned(),
+            message: format!("{shown} does not answer: a look at it {what}"),
+            hint: Some(format!(
+                "see whether what is mounted there answers: timeout 10 stat '{shown}'; a mount whose server is gone goes \
+                 with umount --lazy"
+            )),
+        };
+    }
+    let Some(repository) = task.job().and_then(Job::repository) else {
+        return broken(format!("the helper process {what}"));
+    };
+    let shown = repository.display();
+    let failure = |why: String, hint: String| Failure {
+        code: "repository_stalls".to_owned(),
+        message: format!("git {what} in {shown}{why}"),
+        hint: Some(hint),
+    };
+    match irregular(task, repository, cancel) {
+        Some(found) => failure(format!(": {found}"), format!("remove it: rm '{}'", found.path.display())),
+        None => failure(
+            String::new(),
+            format!("see what git does there, with a limit: timeout 60 git -C '{shown}' status"),
+        ),
+    }
+}
+
+/// Adds to the refusal of a worktree what git may have met in its repository: where git looks before it opens, a FIFO in the
+/// place of a file is "no repository" to it, or "no such object". Sockets are left out, since git makes some of its own.
+fn explained(task: &Task, failure: Failure, cancel: &CancellationToken) -> Failure {
+    let repository = match task.job() {
+        Some(Job::PrepareWorktree { worktree, .. }) => &worktree.repository,
+        Some(Job::OpenRepository { path }) => path,
+        _ => return failure,
+    };
+    if failure.code == shortage::CODE {
+        return failure;
+    }
+    match irregular(task, repository, cancel) {
+        Some(found) if found.kind == IrregularKind::Fifo => Failure {
+            message: format!("{}: {found}", failure.message),
+            hint: Some(format!("remove it: rm '{}'", found.path.display())),
+            ..failure
+        },
+        Some(_) | None => failure,
+    }
+}
+
+fn irregular(task: &Task, repository: &std::path::Path, cancel: &CancellationToken) -> Option<Irregular> {
+    let job = Job::FindIrregular { top: repository.to_owned() };
+    match ask(&task.with(job)?, Stdio::null(), cancel) {
+        Ok(Reply::Done(outcome)) => match *outcome {
+            Outcome::Irregular(found) => found,
+            _ => None,
+        },
+        Ok(_) | Err(_) => None,
+    }
+}

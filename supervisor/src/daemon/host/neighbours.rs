@@ -1,0 +1,59 @@
+//! The other roots of this host, as far as they can be known: closed to the workers of this one as its own root is.
+//!
+//! Root's daemons find each other in the host's ledger of worker uids. Besides, the service of the host and the one of this
+//! process's user lie where everybody looks for them. Roots that other users keep elsewhere are not known.
+
+use std::path::PathBuf;
+
+use super::uids;
+use crate::config::WorkerConfig;
+use crate::failure::Failure;
+use crate::paths::{Root, RootChoice};
+
+/// Returns the places of other roots that are there.
+pub(in crate::daemon) fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
+    let own = root.closed();
+    let system = RootChoice { system: true, ..RootChoice::default() }.resolve(|_| None).ok();
+    let user = RootChoice { user: true, ..RootChoice::default() };
+    let user = user.resolve(|name| std::env::var_os(name).map(PathBuf::from)).ok();
+    let mut places: Vec<PathBuf> = system.iter().chain(&user).flat_map(Root::closed).collect();
+    if nix::unistd::geteuid().is_root() {
+        places.extend(uids::roots(config)?);
+        places.push(config.uid_ledger.clone());
+    }
+    places.sort();
+    places.dedup();
+    places.retain(|place| !own.contains(place) && place.is_dir());
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_of_the_ledger_is_known_until_it_is_gone() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: needs root");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let config = WorkerConfig { uid_ledger: dir.path().join("ledger"), ..WorkerConfig::default() };
+        let roots = ["a", "b"].map(|name| {
+            let choice = RootChoice { root: Some(dir.path().join(name)), ..RootChoice::default() };
+            let root = choice.resolve(|_| None).unwrap();
+            root.create().unwrap();
+            let board = "00000000-0000-0000-0000-000000000001".parse().unwrap();
+            uids::Uids::of(&root).range(board, &config).unwrap();
+            root
+        });
+        let known = places(&roots[0], &config).unwrap();
+        assert!(
+            known.contains(&roots[1].dir().to_owned()) && known.contains(&config.uid_ledger),
+            "{known:?}"
+        );
+        assert!(!known.contains(&roots[0].dir().to_owned()), "its own has places that are a run's");
+        std::fs::remove_dir_all(roots[1].dir()).unwrap();
+        assert!(!places(&roots[0], &config).unwrap().contains(&roots[1].dir().to_owned()));
+    }
+}

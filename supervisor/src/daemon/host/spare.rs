@@ -1,0 +1,130 @@
+//! A shim that waits for its run, so that a ready task does not wait for its shim.
+//!
+//! To move a process into a cgroup the kernel waits for a grace period, often for more than 10 ms where nothing was
+//! moved lately. The spare shim has had that wait behind it: it stands in the `work` leaf of a group, where its worker
+//! is born, and moves itself to the `shim` leaf while the worker already works. It gets the path of its run directory
+//! on standard input, and ends by itself when that is closed without one.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::cgroup::{self, Cgroups};
+use crate::daemon::lifetime::Extent;
+
+/// The waiting shim, if there is one.
+#[derive(Debug)]
+pub(in crate::daemon) struct Spares {
+    cgroups: Option<Cgroups>,
+    shelf: Mutex<Shelf>,
+}
+
+#[derive(Debug)]
+enum Shelf {
+    Empty,
+    Waiting(Spare),
+    Closed,
+}
+
+/// A waiting shim. One that is dropped ends, and its group goes.
+#[derive(Debug)]
+pub(in crate::daemon) struct Spare {
+    child: Option<Child>,
+    group: Option<PathBuf>,
+}
+
+impl Spares {
+    /// A shelf that `refill` may put a shim on. That of a pass stays empty: it ends with its last run, and nothing
+    /// would come for a shim that waits.
+    pub(in crate::daemon) fn new(extent: Extent, cgroups: Option<&Cgroups>) -> Self {
+        let shelf = match extent {
+            Extent::Forever => Shelf::Empty,
+            Extent::UntilIdle(_) => Shelf::Closed,
+        };
+        Spares { cgroups: cgroups.cloned(), shelf: Mutex::new(shelf) }
+    }
+
+    /// Starts a shim if none waits.
+    pub(in crate::daemon) fn refill(&self) {
+        let mut place = self.lock();
+        if matches!(*place, Shelf::Empty) {
+            match Spare::start(self.cgroups.as_ref()) {
+                Ok(spare) => *place = Shelf::Waiting(spare),
+                // Runs start without it.
+                Err(error) => tracing::debug!(%error, "no_spare_shim"),
+            }
+        }
+    }
+
+    /// Takes the waiting shim.
+    pub(in crate::daemon) fn take(&self) -> Option<Spare> {
+        let mut place = self.lock();
+        if !matches!(*place, Shelf::Waiting(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut *place, Shelf::Empty) {
+            Shelf::Waiting(mut spare) => spare.is_alive().then_some(spare),
+            Shelf::Empty | Shelf::Closed => None,
+        }
+    }
+
+    /// Ends the waiting shim, for good.
+    pub(in crate::daemon) fn close(&self) {
+        *self.lock() = Shelf::Closed;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Spare {
+    fn start(cgroups: Option<&Cgroups>) -> io::Result<Self> {
+        let group = cgroups.map(Cgroups::make_spare).transpose()?;
+        let mut spare = Spare { child: None, group };
+        let child = Command::new("/proc/self/exe")
+            .args(["__shim", "--wait"])
+            .args(&spare.group)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        spare.child = Some(child);
+        Ok(spare)
+    }
+
+    /// The cgroup of its run; none on a host without.
+    pub(in crate::daemon) fn group(&self) -> Option<&Path> {
+        self.group.as_deref()
+    }
+
+    /// Gives it its run. The group is the run's from now on.
+    pub(in crate::daemon) fn begin(mut self, run_dir: &Path) -> io::Result<Child> {
+        self.group = None;
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let stdin = self.child.as_mut().and_then(|child| child.stdin.take()).ok_or_else(gone)?;
+        // Shorter than what a pipe takes at once, so the shim gets all of it or nothing.
+        { stdin }.write_all(std::os::unix::ffi::OsStrExt::as_bytes(run_dir.as_os_str()))?;
+        self.child.take().ok_or_else(gone)
+    }
+
+    fn is_alive(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It has begun nothing.
+            child.kill().ok();
+            child.wait().ok();
+        }
+        if let Some(group) = self.group.take() {
+            cgroup::remove_run(&group);
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Which worker uids belong to which board: no two boards of a host ever have the same one, whatever roots they are in.
+//!
+//! Files keep their owners over a restart of the host, so a range, once given, is kept, also when the configured range
+//! changes later. The ranges of all roots stand in one ledger of the host (`ledger.rs`), which every daemon of root's uses.
+
+mod ledger;
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use kernel::{BoardId, Counted};
+use serde::{Deserialize, Serialize};
+
+use self::ledger::{Entries, Entry, Ledger, LiveUids, Owner, Stamp};
+use crate::config::WorkerConfig;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::paths::Root;
+use crate::uid_map::{self, UidMap};
+
+/// Where a root kept its own ranges before there was a ledger of the host.
+const FORMER: &str = "uids.json";
+/// No board gets more uids than this at once: a host has room for many boards.
+const MOST: u32 = 1 << 21;
+
+/// One board's range of uids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Range {
+    /// The first uid.
+    pub(in crate::daemon) first: u32,
+    /// The last uid.
+    pub(in crate::daemon) last: u32,
+}
+
+impl Range {
+    fn meets(self, other: Range) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// The uids that the workers of a board have had, if any.
+pub(crate) fn uids_of(
+    root: &Root,
+    board: BoardId,
+    config: &WorkerConfig,
+) -> Result<Option<RangeInclusive<u32>>, Failure> {
+    let owner = Owner::of(root, board)?;
+    let known = Ledger::at(&config.uid_ledger).read()?.range_of(&owner);
+    let former = || Ok::<_, Failure>(former_ranges(root.dir())?.get(&board.to_string()).copied());
+    let range = match known {
+        Some(range) => Some(range),
+        None => former()?,
+    };
+    Ok(range.map(|range| range.first..=range.last))
+}
+
+/// The user of a task's own in the transaction that opens its run: a task that works in a directory of its own has one.
+pub(in crate::daemon) fn own_uid(
+    range: Option<Range>,
+    board: &mut kernel::Board<'_>,
+    (task, workspace): (&kernel::TaskId, &str),
+) -> Result<Option<u32>, kernel::Error> {
+    match range {
+        Some(range) if workspace == "scratch" => board.allocate_uid(task, range.first, range.last).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The roots of this host that have given out uids.
+pub(in crate::daemon) fn roots(config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
+    let entries = Ledger::at(&config.uid_ledger).read()?;
+    Ok(entries.iter().map(|entry| entry.owner.root().to_owned()).collect())
+}
+
+/// The ranges of a root's boards. Only the process that owns the root asks for them.
+#[derive(Debug)]
+pub(crate) struct Uids {
+    root: Root,
+    known: Mutex<Known>,
+}
+
+/// What this process has given out.
+#[derive(Debug, Default)]
+struct Known {
+    ranges: BTreeMap<String, Range>,
+    /// The ledger that has them.
+    ledger: Option<Stamp>,
+}
+
+impl Uids {
+    /// Knows no ranges yet: they are asked for when the first worker needs one.
+    pub(crate) fn of(root: &Root) -> Self {
+        Uids { root: root.clone(), known: Mutex::default() }
+    }
+
+    /// The range of a board; a new board gets the next free one, which is durable before it is used.
+    pub(in crate::daemon) fn range(&self, board: BoardId, config: &WorkerConfig) -> Result<Range, Failure> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = known.ranges.get(&board.to_string()).copied();
+        let ledger = Ledger::at(&config.uid_ledger);
+        let stamp = ledger.stamp();
+        if let Some(range) = own.filter(|_| stamp.is_some() && stamp == known.ledger) {
+            return Ok(range);
+        }
+        let given = self.enter(board, own, &ledger, config);
+        // Another root has changed the ledger, or somebody has spoilt it: what was given out stays this board's.
+        let range = match (given, own) {
+            (Ok(range), _) => range,
+            (Err(failure), Some(range)) => {
+                tracing::warn!(%board, error = %failure, "uid_ledger_not_usable");
+                return Ok(range);
+            }
+            (Err(failure), None) => return Err(failure),
+        };
+        known.ledger = ledger.stamp();
+        known.ranges.insert(board.to_string(), range);
+        Ok(range)
+    }
+
+    /// Finds the range of a board in the ledger, or enters it: the one that this process has given out before the ledger was
+    /// lost, or a new one.
+    fn enter(
+        &self,
+        board: BoardId,
+        own: Option<Range>,
+        ledger: &Ledger,
+        config: &WorkerConfig,
+    ) -> Result<Range, Failure> {
+        refuse_unmapped(config, &UidMap::own())?;
+        let owner = Owner::of(&self.root, board)?;
+        let former = match own {
+            Some(range) => Some(range),
+            None => former_ranges(self.root.dir())?.get(&board.to_string()).copied(),
+        };
+        ledger.change(|entries| give(entries, owner, former, config, LiveUids::look))
+    }
+}
+
+fn former_ranges(root: &Path) -> Result<BTreeMap<String, Range>, Failure> {
+    let path: PathBuf = root.join(FORMER);
+    match std::fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
+            Failure::failed(format!("{} cannot be understood: {e}", path.display()))
+                .hint("restore it from a backup; without it two boards could give one uid to two workers")
+        }),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(e) => Err(Failure::file("read", &path, &e)),
+    }
+}
+
+/// Refuses a range that the user namespace of this process does not have.
+fn refuse_unmapped(config: &WorkerConfig, map: &UidMap) -> Result<(), Failure> {
+    let whole = uid_map::Range { first: config.first_uid, count: config.uid_count };
+    if map.covers(whole) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::Conflict,
+        format!(
+            "this container does not have the uids {} to {} (worker.first_uid, worker.uid_count)",
+            whole.first,
+            u64::from(whole.first) + u64::from(whole.count) - 1
+        ),
+    )
+    .hint("use uids from /proc/self/uid_map, or leave both out to get a range that fits"))
+}
+
+/// Finds the range of a board, or gives it one in which no process has a uid. Pure but for the look at what has vanished.
+fn give(
+    entries: &mut Entries,
+    owner: Owner,
+    former: Option<Range>,
+    config: &WorkerConfig,
+    look: impl FnOnce() -> Result<LiveUids, Failure>,
+) -> Result<Range, Failure> {
+    if let Some(range) = entries.range_of(&owner) {
+        return Ok(range);
+    }
+    let free = |entries: &Entries, range: Range| !entries.iter().any(|entry| entry.range.meets(range));
+    if let Some(range) = former.filter(|range| free(entries, *range)) {
+        entries.push(Entry { owner, range });
+        return Ok(range);
+    }
+    let live = look()?;
+    let mut range = next_range(entries, config, &live);
+    if range.is_none() {
+        // The uids of a root that is gone are given again only when there are no others.
+        entries.forget_vanished(&live);
+        range = next_range(entries, config, &live);
+    }
+    let range = range.ok_or_else(|| used_up(entries, config))?;
+    entries.push(Entry { owner, range });
+    Ok(range)
+}
+
+fn next_range(entries: &Entries, config: &WorkerConfig, live: &LiveUids) -> Option<Range> {
+    // A sixteenth of the whole range at most: with the default one, 95 boards of two million tasks each.
+    let size = (config.uid_count / 16).clamp(1, MOST);
+    let end = u64::from(config.first_uid) + u64::from(config.uid_count);
+    let mut first = config.first_uid;
+    loop {
+        let range = Range { first, last: first.saturating_add(size - 1) };
+        if u64::from(first) + u64::from(size) > end {
+            return None;
+        }
+        let taken = entries.iter().find(|entry| entry.range.meets(range)).map(|entry| entry.range.last);
+        match taken.or_else(|| live.highest_in(range)) {
+            Some(last) => first = last.saturating_add(1),
+            None => return Some(range),
+        }
+    }
+}
+
+fn used_up(entries: &Entries, config: &WorkerConfig) -> Failure {
+    Failure::new(
+        Code::Conflict,
+        format!(
+            "the uids from worker.first_uid = {} on are used up: {} of this host have theirs ({})",
+            config.first_uid,
+            Counted(entries.iter().count(), "board"),
+            config.uid_ledger.display()
+        ),
+    )
+    .hint("raise worker.uid_count in supervisor.toml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::RootChoice;
+
+    fn board(n: u8) -> BoardId {
+        format!("00000000-0000-0000-0000-0000000000{n:02x}").parse().unwrap()
+    }
+
+    fn root(dir: &Path) -> Root {
+        std::fs::create_dir_all(dir).unwrap();
+        let choice = RootChoice { root: Some(dir.into()), ..RootChoice::default() };
+        choice.resolve(|_| None).unwrap()
+    }
+
+    fn config(dir: &Path, count: u32) -> WorkerConfig {
+        let uid_ledger = dir.join("ledger");
+        WorkerConfig { first_uid: 5000, uid_count: count, uid_ledger, ..WorkerConfig::default() }
+    }
+
+    #[test]
+    fn boards_get_ranges_that_do_not_meet_and_keep_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 160));
+        let uids = Uids::of(&root);
+        let one = uids.range(board(1), &config).unwrap();
+        let two = uids.range(board(2), &config).unwrap();
+        assert_eq!((one.first, one.last, two.first, two.last), (5000, 5009, 5010, 5019));
+        let again = Uids::of(&root);
+        assert_eq!(again.range(board(1), &config).unwrap(), one);
+        let wider = WorkerConfig { uid_count: 1600, ..config.clone() };
+        assert_eq!(again.range(board(3), &wider).unwrap().first, 5020);
+        assert_eq!(uids_of(&root, board(2), &config).unwrap(), Some(5010..=5019));
+    }
+
+    #[test]
+    fn two_roots_of_a_host_never_have_the_same_uids_even_where_one_is_a_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = config(dir.path(), 160);
+        let ranges = ["a", "copy-of-a"].map(|name| {
+            let root = root(&dir.path().join(name));
+            Uids::of(&root).range(board(1), &config).unwrap()
+        });
+        assert!(!ranges[0].meets(ranges[1]), "{ranges:?}");
+    }
+
+    #[test]
+    fn a_root_that_was_moved_keeps_its_uids() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = config(dir.path(), 160);
+        let before = Uids::of(&root(&dir.path().join("a"))).range(board(1), &config).unwrap();
+        std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
+        assert_eq!(Uids::of(&root(&dir.path().join("b"))).range(board(1), &config).unwrap(), before);
+    }
+
+    #[test]
+    fn what_a_root_has_given_out_before_there_was_a_ledger_stays_its_own_unless_another_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = config(dir.path(), 160);
+        let former = format!("{{\"{}\":{{\"first\":5030,\"last\":5039}}}}", board(1));
+        let ranges = ["a", "b"].map(|name| {
+            let root = root(&dir.path().join(name));
+            std::fs::write(root.dir().join(FORMER), &former).unwrap();
+            Uids::of(&root).range(board(1), &config).unwrap()
+        });
+        assert_eq!((ranges[0].first, ranges[1].first), (5030, 5000));
+    }
+
+    #[test]
+    fn a_range_that_is_used_up_is_refused_and_that_of_a_root_that_is_gone_is_given_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 64));
+        let uids = Uids::of(&root);
+        for n in 0..16 {
+            uids.range(board(n), &config).unwrap();
+        }
+        assert!(uids.range(board(16), &config).unwrap_err().hint.is_some());
+        std::fs::remove_dir_all(root.dir()).unwrap();
+        let other = self::root(&dir.path().join("other"));
+        assert_eq!(Uids::of(&other).range(board(16), &config).unwrap().first, 5000);
+    }
+
+    #[test]
+    fn a_range_in_which_a_process_lives_is_given_to_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = nix::unistd::geteuid().as_raw();
+        let config = WorkerConfig { first_uid: own, ..config(dir.path(), 160) };
+        let range = Uids::of(&root(&dir.path().join("r"))).range(board(1), &config).unwrap();
+        assert!(range.first > own, "{range:?}");
+    }
+
+    #[test]
+    fn what_was_given_out_is_entered_again_where_the_ledger_is_lost_and_stays_where_it_is_spoilt() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = config(dir.path(), 160);
+        let [one, other] = ["a", "b"].map(|name| Uids::of(&root(&dir.path().join(name))));
+        let range = one.range(board(1), &config).unwrap();
+        std::fs::remove_file(config.uid_ledger.join("ranges.json")).unwrap();
+        assert_eq!(one.range(board(1), &config).unwrap(), range);
+        assert!(!other.range(board(1), &config).unwrap().meets(range));
+        std::fs::write(config.uid_ledger.join("ranges.json"), "{").unwrap();
+        assert_eq!(one.range(board(1), &config).unwrap(), range);
+        assert!(one.range(board(2), &config).is_err());
+    }
+
+    #[test]
+    fn a_ledger_that_cannot_be_understood_gives_no_uids() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 160));
+        Uids::of(&root).range(board(1), &config).unwrap();
+        let file = std::fs::read_dir(&config.uid_ledger).unwrap().flatten().find(|e| e.file_name() != "lock");
+        std::fs::write(file.unwrap().path(), "{").unwrap();
+        let failure = Uids::of(&root).range(board(2), &config).unwrap_err();
+        assert!(failure.message.contains("cannot be understood") && failure.hint.is_some(), "{failure}");
+    }
+}

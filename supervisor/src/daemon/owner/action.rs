@@ -1,0 +1,88 @@
+//! What the owner loop hears of a board, and what it is told to do.
+
+use kernel::{BoardName, Candidate, Run, TaskId, Timestamp};
+
+use super::admission::Claim;
+use super::backoff::Charge;
+use super::room::Room;
+use crate::daemon::TaskKey;
+use crate::daemon::run::environment::Needs;
+use crate::daemon::run::live::ShimHandle;
+use crate::failure::Failure;
+use crate::rundir::StopRequest;
+
+/// How far a daemon goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::daemon) enum Horizon {
+    /// Until it is told to stop.
+    Forever,
+    /// Until nothing is left to do, or this many tasks were started and have ended.
+    Idle(Option<usize>),
+}
+
+/// What a board has to do.
+#[derive(Debug)]
+pub(crate) struct BoardWork {
+    /// Tasks that may start, in the order in which they should, each with what it takes.
+    pub(in crate::daemon) admitted: Vec<(Candidate, Claim)>,
+    /// Whether others could start but for what runs or broke.
+    pub(in crate::daemon) left: bool,
+    /// How many tasks with an assignee are ready, those that may start included.
+    pub(in crate::daemon) ready: u64,
+    /// Tasks whose assignee names no lane here, with that in words, where it is not noted yet.
+    pub(in crate::daemon) unknown: Vec<(TaskId, String)>,
+    /// From when on to look for such tasks the next time.
+    pub(in crate::daemon) noted: Timestamp,
+    /// Runs that are to be ended.
+    pub(in crate::daemon) to_stop: Vec<Run>,
+    /// When the board next wants to be woken.
+    pub(in crate::daemon) next_wake: Option<Timestamp>,
+}
+
+/// A task that is to be started.
+#[derive(Debug)]
+pub(in crate::daemon) struct Attempt {
+    /// The task.
+    pub(in crate::daemon) candidate: Candidate,
+    /// Where a fault of its start may lie.
+    pub(in crate::daemon) terms: Terms,
+}
+
+/// By what the failure of a start is judged.
+#[derive(Clone, Debug)]
+pub(in crate::daemon) struct Terms {
+    /// What the run needs in common with others; none where nothing is known of its profile.
+    pub(in crate::daemon) needs: Option<Needs>,
+    /// To whom a failure of that is charged.
+    pub(in crate::daemon) charge: Charge,
+}
+
+/// What the loop is to do.
+#[derive(Debug)]
+pub(in crate::daemon) enum Action {
+    /// Read what a board has to do beside what runs, and send it as an event. The time is from when on tasks are looked
+    /// for whose assignee is no lane.
+    Read(BoardName, Box<Room>, Timestamp),
+    /// Let a board promote what is due.
+    Wake(BoardName),
+    /// Serve a board no more.
+    Withdraw(BoardName, Failure),
+    /// Run a task.
+    Start(BoardName, Box<Attempt>),
+    /// Give up the start of a run that has no shim yet.
+    GiveUp(TaskKey),
+    /// Ask a shim to end its run.
+    Stop(TaskKey, ShimHandle, StopRequest),
+    /// Record that nothing here can run a task.
+    NoteNonspawnable(TaskKey, String),
+    /// Set the timer.
+    Arm(Option<Timestamp>),
+    /// Tell the person at the terminal.
+    Say(String),
+    /// Begin the time limit of a drain.
+    LimitDrain,
+    /// Read the configuration.
+    Reload,
+    /// End the loop.
+    Finish,
+}

@@ -1,0 +1,222 @@
+//! What runs take, and what keeps a task from starting beside them. The only place that counts slots.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use kernel::{BoardName, Candidate, Profile, Reach, Tenant, Waiting, WaitingCode};
+
+use crate::config::{Config, Limits};
+use crate::daemon::TaskKey;
+use crate::daemon::run::environment::{Environment, Needs};
+use crate::lanes::Lanes;
+
+/// How many worktrees of one tenant are made at the same time.
+const PREPARING: usize = 2;
+
+/// What a task takes while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// The task.
+    pub(in crate::daemon) key: TaskKey,
+    /// Its tenant.
+    pub(in crate::daemon) tenant: Option<Tenant>,
+    /// Its profile.
+    pub(in crate::daemon) profile: Option<Profile>,
+    /// The place that it needs for itself: the directory of a `dir` workspace.
+    pub(in crate::daemon) place: Option<String>,
+    /// What it needs in common with other tasks; none where nothing is known of its profile.
+    pub(in crate::daemon) needs: Option<Needs>,
+    /// The repository in which its worktree has still to be made ready.
+    pub(in crate::daemon) preparing: Option<String>,
+    /// How much of what is limited it takes.
+    pub(in crate::daemon) weight: Weight,
+}
+
+/// How much of what is limited a task takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::daemon) enum Weight {
+    /// A slot, and its place.
+    Slot,
+    /// Its place alone: nobody knows whether anything of it still runs.
+    PlaceAlone,
+}
+
+impl Claim {
+    /// What a candidate takes.
+    pub(crate) fn of(board: &BoardName, candidate: &Candidate, known: (&Lanes, &Config)) -> Self {
+        let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
+        let who = (candidate.tenant.clone(), Some(candidate.assignee.clone()));
+        Self::new(key, who, (candidate.policy.as_deref(), &candidate.workspace), known)
+    }
+
+    /// What a task takes: of a tenant and for a profile, under a policy where it names one, in a workspace. Looks at no
+    /// file: one that does not answer would hold up all others.
+    pub(crate) fn new(
+        key: TaskKey,
+        (tenant, profile): (Option<Tenant>, Option<Profile>),
+        (policy, workspace): (Option<&str>, &str),
+        known: (&Lanes, &Config),
+    ) -> Self {
+        let needs = profile.as_ref().map(|profile| Needs::of(&key, profile, policy, workspace, known));
+        Self::taking(key, (tenant, profile), workspace, needs)
+    }
+
+    /// What a task takes of which it is known what it needs.
+    pub(in crate::daemon) fn taking(
+        key: TaskKey,
+        (tenant, profile): (Option<Tenant>, Option<Profile>),
+        workspace: &str,
+        needs: Option<Needs>,
+    ) -> Self {
+        let preparing = workspace.strip_prefix("worktree:").map(str::to_owned);
+        let place = place_of(workspace);
+        Claim { key, tenant, profile, place, needs, preparing, weight: Weight::Slot }
+    }
+
+    /// The environments that it depends on.
+    pub(in crate::daemon) fn environments(&self) -> impl Iterator<Item = &Environment> {
+        self.needs.iter().flat_map(Needs::all)
+    }
+
+    /// What a run takes that has its workspace already.
+    pub(in crate::daemon) fn prepared(self) -> Self {
+        Claim { preparing: None, ..self }
+    }
+}
+
+/// The directory that a workspace needs for itself, as it is named. A name that leads through a symbolic link is refused
+/// at creation and at the start, and a look at the file system could wait for one that does not answer.
+fn place_of(workspace: &str) -> Option<String> {
+    workspace.strip_prefix("dir:").map(str::to_owned)
+}
+
+/// Why a task may not start now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// In words.
+    pub(crate) why: Waiting,
+    /// What else it keeps from starting.
+    pub(crate) reach: Reach,
+}
+
+impl Refusal {
+    pub(in crate::daemon) fn new(reach: Reach, why: Waiting) -> Self {
+        Refusal { why, reach }
+    }
+}
+
+/// What is taken.
+#[derive(Clone, Debug, Default)]
+pub(in crate::daemon) struct Tally {
+    keys: BTreeSet<TaskKey>,
+    total: usize,
+    tenants: BTreeMap<Tenant, usize>,
+    profiles: BTreeMap<Profile, usize>,
+    places: BTreeMap<String, (TaskKey, Option<Tenant>)>,
+    preparing: BTreeMap<String, (TaskKey, Option<Tenant>)>,
+    preparing_of: BTreeMap<Option<Tenant>, usize>,
+}
+
+impl Tally {
+    /// What these take together.
+    pub(in crate::daemon) fn of<'a>(running: impl IntoIterator<Item = &'a Claim>) -> Self {
+        let mut tally = Tally::default();
+        for claim in running {
+            tally.add(claim);
+        }
+        tally
+    }
+
+    pub(in crate::daemon) fn add(&mut self, claim: &Claim) {
+        self.keys.insert(claim.key.clone());
+        if let Some(place) = &claim.place {
+            self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
+        }
+        if claim.weight == Weight::PlaceAlone {
+            return;
+        }
+        self.total += 1;
+        if let Some(tenant) = &claim.tenant {
+            *self.tenants.entry(tenant.clone()).or_default() += 1;
+        }
+        if let Some(profile) = &claim.profile {
+            *self.profiles.entry(profile.clone()).or_default() += 1;
+        }
+        if let Some(repository) = &claim.preparing {
+            self.preparing.insert(repository.clone(), (claim.key.clone(), claim.tenant.clone()));
+            *self.preparing_of.entry(claim.tenant.clone()).or_default() += 1;
+        }
+    }
+
+    /// Whether every slot is taken.
+    pub(in crate::daemon) fn is_full(&self, limits: &Limits) -> bool {
+        self.total >= limits.total()
+    }
+
+    /// How many tasks of a profile run.
+    pub(in crate::daemon) fn of_profile(&self, profile: &Profile) -> usize {
+        self.profiles.get(profile).copied().unwrap_or_default()
+    }
+
+    /// Why a task may not start beside what is taken.
+    pub(in crate::daemon) fn refusal(&self, claim: &Claim, limits: &Limits) -> Option<Refusal> {
+        let slot = |reach, text: String| Some(Refusal::new(reach, Waiting::new(WaitingCode::Slot, text)));
+        if self.keys.contains(&claim.key) {
+            return Some(Refusal::new(Reach::Task, Waiting::new(WaitingCode::Starting, "is being started")));
+        }
+        let total = limits.total();
+        if self.is_full(limits) {
+            let text = format!("waits for a slot: {total} of {total} are taken (limits.max_running)");
+            return slot(Reach::Everything, text);
+        }
+        if let Some(tenant) = &claim.tenant
+            && let Some(cap) = limits.of_tenant(tenant)
+            && self.tenants.get(tenant).copied().unwrap_or_default() >= cap
+        {
+            let text = format!("waits for a slot of tenant {tenant}: {cap} of {cap} are taken");
+            return slot(Reach::Tenant, text);
+        }
+        if let Some(profile) = &claim.profile
+            && let Some(cap) = limits.of_profile(profile)
+            && self.of_profile(profile) >= cap
+        {
+            let text = format!("waits for a slot of profile {profile}: {cap} of {cap} are taken");
+            return slot(Reach::Profile, text);
+        }
+        if let Some(place) = &claim.place
+            && let Some((taken, (holder, tenant))) =
+                self.places.iter().find(|(taken, _)| overlap(taken, place))
+        {
+            let text = format!("waits for {taken}: {} works there", named(holder, tenant.as_ref(), claim));
+            return Some(Refusal::new(Reach::Line, Waiting::new(WaitingCode::Workspace, text)));
+        }
+        if let Some(why) = self.unprepared(claim) {
+            return Some(Refusal::new(Reach::Line, Waiting::new(WaitingCode::Workspace, why)));
+        }
+        None
+    }
+
+    /// Why no worktree is made for a task now. A start in a repository that makes git wait holds its slot until it is given
+    /// up, so there is one in each repository at a time, and few of one tenant.
+    fn unprepared(&self, claim: &Claim) -> Option<String> {
+        let repository = claim.preparing.as_ref()?;
+        if let Some((holder, tenant)) = self.preparing.get(repository) {
+            let who = named(holder, tenant.as_ref(), claim);
+            return Some(format!("waits for {repository}: the worktree of {who} is being made"));
+        }
+        let others = self.preparing_of.get(&claim.tenant).copied().unwrap_or_default();
+        (others >= PREPARING)
+            .then(|| format!("waits for {others} other worktrees of its tenant, which are being made"))
+    }
+}
+
+/// Whether one of two paths is the other, or lies in it.
+fn overlap(one: &str, other: &str) -> bool {
+    let (one, other) = (Path::new(one), Path::new(other));
+    one.starts_with(other) || other.starts_with(one)
+}
+
+/// A task as the owner of another one may know it: one tenant learns nothing of another one's tasks.
+fn named<'a>(holder: &'a TaskKey, tenant: Option<&Tenant>, asks: &Claim) -> &'a str {
+    if tenant == asks.tenant.as_ref() { holder.task.as_str() } else { "a task of another tenant" }
+}

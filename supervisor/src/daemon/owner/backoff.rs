@@ -1,0 +1,450 @@
+//! What dispatch waits for when nothing will tell that it may go on: tried again by itself, more and more seldom.
+//!
+//! Three things can stop starts: the host or the board (everything waits), an environment (what needs it waits, see
+//! [`Environment`]), and a task alone. Each of the first two is tried by one start at a time, its probe.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use kernel::{BoardName, Timestamp, Waiting, WaitingCode};
+
+use crate::daemon::TaskKey;
+use crate::daemon::run::environment::Environment;
+
+/// The first wait.
+const FIRST: Duration = Duration::from_secs(1);
+/// The longest wait.
+const LONGEST: Duration = Duration::from_mins(1);
+/// By how much a wait is shorter at most, so that what broke at once is not tried again at once.
+const JITTER: f64 = 0.2;
+
+/// The most suspects that are remembered. A forgotten one trips its environment again, and is suspected again.
+const SUSPECTS: usize = 4096;
+
+/// One reason to wait.
+#[derive(Clone, Debug)]
+struct Wait {
+    why: String,
+    /// Until when; none once that is over and a new try is due or under way.
+    until: Option<Timestamp>,
+    times: u32,
+}
+
+impl Wait {
+    /// The wait after this many earlier ones. `chance` is from 0 to 1.
+    fn again(why: String, times: u32, now: Timestamp, chance: f64) -> Self {
+        let pause = FIRST.saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX)).min(LONGEST);
+        let pause = pause.mul_f64(1.0 - JITTER * chance);
+        Wait { why, until: Some(after(now, pause)), times: times.saturating_add(1) }
+    }
+
+    /// Ends the wait if its time has come, or if the clock was set so far back that it never would.
+    fn expire(&mut self, now: Timestamp) -> bool {
+        let over = self.until.is_some_and(|until| until <= now || until > after(now, LONGEST));
+        if over {
+            self.until = None;
+        }
+        over
+    }
+}
+
+fn after(now: Timestamp, pause: Duration) -> Timestamp {
+    let pause = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(now.as_micros().saturating_add(pause))
+}
+
+/// An environment that has failed to start a worker.
+#[derive(Clone, Debug)]
+struct Breaker {
+    wait: Wait,
+    /// Whose start failed last.
+    by: TaskKey,
+    /// Whose start tries it.
+    probe: Option<TaskKey>,
+}
+
+/// How much may be started now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::daemon) enum Allowance {
+    /// Whatever is admitted.
+    Everything,
+    /// One task, to see whether it works again.
+    OneProbe,
+    /// Nothing.
+    Nothing,
+}
+
+/// To whom a start that fails in its environment is charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::daemon) enum Charge {
+    /// To the environment, as long as it works for nobody.
+    Environment,
+    /// To the task: the environment works for others.
+    Task,
+}
+
+/// An environment that is broken, for a person.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Broken {
+    /// What it is.
+    pub(crate) what: String,
+    /// What it said when it was last tried.
+    pub(crate) why: String,
+    /// When it is tried again; none while it is tried.
+    pub(crate) until: Option<Timestamp>,
+}
+
+/// Why nothing, or not everything, is started.
+#[derive(Clone, Debug)]
+pub(in crate::daemon) struct Backoff {
+    /// A number from 0 to 1 at random.
+    chance: fn() -> f64,
+    /// What stops every start.
+    pause: Option<Wait>,
+    /// Starts in a row that failed for a shortage of the host.
+    shortages: u32,
+    /// What stops the tasks that need it.
+    broken: BTreeMap<Environment, Breaker>,
+    /// Tasks that failed in an environment which worked for another one after that.
+    suspects: BTreeSet<TaskKey>,
+    /// What stops single tasks.
+    deferred: BTreeMap<TaskKey, Wait>,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff {
+            chance: rand::random,
+            pause: None,
+            shortages: 0,
+            broken: BTreeMap::new(),
+            suspects: BTreeSet::new(),
+            deferred: BTreeMap::new(),
+        }
+    }
+}
+
+impl Backoff {
+    fn wait(&self, why: String, times: u32, now: Timestamp) -> Wait {
+        Wait::again(why, times, now, (self.chance)())
+    }
+
+    /// The board cannot be read or written: this costs a try, so the next one is soon.
+    pub(in crate::daemon) fn pause(&mut self, why: String, now: Timestamp) {
+        self.pause = Some(self.wait(why, 0, now));
+    }
+
+    /// The host lacked something for a start. This costs a run each time, so the tries become rare.
+    pub(in crate::daemon) fn shortage(&mut self, why: String, now: Timestamp) {
+        self.pause = Some(self.wait(why, self.shortages, now));
+        self.shortages = self.shortages.saturating_add(1);
+    }
+
+    /// A task could not start for a reason of its own.
+    pub(in crate::daemon) fn defer(&mut self, key: TaskKey, why: String, now: Timestamp) {
+        let times = self.deferred.get(&key).map_or(0, |wait| wait.times);
+        self.deferred.insert(key, self.wait(why, times, now));
+    }
+
+    /// A start failed because of an environment.
+    pub(in crate::daemon) fn trip(
+        &mut self,
+        environment: Environment,
+        by: TaskKey,
+        why: String,
+        now: Timestamp,
+    ) {
+        let times = self.broken.get(&environment).map_or(0, |breaker| breaker.wait.times);
+        let wait = self.wait(why, times, now);
+        self.broken.insert(environment, Breaker { wait, by, probe: None });
+    }
+
+    /// A command runs: whatever kept its start, and those of its environment, from working is over. True if something
+    /// waited for that.
+    pub(in crate::daemon) fn started<'a>(
+        &mut self,
+        key: &TaskKey,
+        needs: impl IntoIterator<Item = &'a Environment>,
+    ) -> bool {
+        self.deferred.remove(key);
+        self.suspects.remove(key);
+        self.shortages = 0;
+        let mut freed = self.pause.take().is_some();
+        for environment in needs {
+            if let Some(breaker) = self.broken.remove(environment) {
+                freed = true;
+                if breaker.by != *key {
+                    if self.suspects.len() == SUSPECTS {
+                        self.suspects.clear();
+                    }
+                    self.suspects.insert(breaker.by);
+                }
+            }
+        }
+        freed
+    }
+
+    /// A start has ended in whatever way: it tries no environment any more.
+    pub(in crate::daemon) fn tried(&mut self, key: &TaskKey) {
+        for breaker in self.broken.values_mut().filter(|breaker| breaker.probe.as_ref() == Some(key)) {
+            breaker.probe = None;
+        }
+    }
+
+    /// To whom a failure of an environment is charged, if a task is started now.
+    pub(in crate::daemon) fn charge(&self, key: &TaskKey) -> Charge {
+        if self.suspects.contains(key) { Charge::Task } else { Charge::Environment }
+    }
+
+    /// Nothing is left to try.
+    pub(in crate::daemon) fn rest(&mut self) {
+        self.pause = None;
+    }
+
+    /// Forgets what single tasks and environments waited for: the configuration is another one.
+    pub(in crate::daemon) fn forget(&mut self) {
+        self.deferred.clear();
+        self.broken.clear();
+        self.suspects.clear();
+    }
+
+    /// Forgets what the tasks of a board waited for.
+    pub(in crate::daemon) fn forget_board(&mut self, board: &BoardName) {
+        self.deferred.retain(|key, _| &key.board != board);
+        self.suspects.retain(|key| &key.board != board);
+        self.broken.retain(|_, breaker| &breaker.by.board != board);
+    }
+
+    /// What a task waits for by itself, if it does.
+    pub(in crate::daemon) fn deferral(&self, key: &TaskKey) -> Option<Waiting> {
+        let wait = self.deferred.get(key)?;
+        let until = wait.until?;
+        Some(Waiting::new(WaitingCode::Retry, format!("waits for another try: {}", wait.why)).until(until))
+    }
+
+    /// What a task waits for because something that it needs is broken. `probed` is what others try by now.
+    ///
+    /// After the first failure another task may try at once: it tells a broken environment from a broken task.
+    pub(in crate::daemon) fn breakage<'a>(
+        &self,
+        key: &TaskKey,
+        needs: impl IntoIterator<Item = &'a Environment>,
+        probed: &BTreeSet<Environment>,
+    ) -> Option<Waiting> {
+        needs.into_iter().find_map(|environment| {
+            let breaker = self.broken.get(environment)?;
+            let text = format!("waits for {environment} to work again ({})", breaker.wait.why);
+            if breaker.probe.is_some() || probed.contains(environment) {
+                let text = format!("{text}; another task is trying it");
+                return Some(Waiting::new(WaitingCode::Environment, text));
+            }
+            let until = breaker.wait.until?;
+            let is_second_look = breaker.wait.times == 1 && breaker.by != *key;
+            (!is_second_look).then(|| Waiting::new(WaitingCode::Environment, text).until(until))
+        })
+    }
+
+    /// Those of some environments that are broken.
+    pub(in crate::daemon) fn broken_of<'a>(
+        &self,
+        needs: impl IntoIterator<Item = &'a Environment>,
+    ) -> impl Iterator<Item = Environment> {
+        needs.into_iter().filter(|environment| self.broken.contains_key(environment)).cloned()
+    }
+
+    /// A task that needs them is started: it tries what is broken of them.
+    pub(in crate::daemon) fn try_environments<'a>(
+        &mut self,
+        key: &TaskKey,
+        needs: impl IntoIterator<Item = &'a Environment>,
+    ) {
+        for environment in needs {
+            if let Some(breaker) = self.broken.get_mut(environment) {
+                breaker.probe = Some(key.clone());
+            }
+        }
+    }
+
+    /// What is broken.
+    pub(in crate::daemon) fn broken(&self) -> Vec<Broken> {
+        let told = |(environment, breaker): (&Environment, &Breaker)| Broken {
+            what: environment.to_string(),
+            why: breaker.wait.why.clone(),
+            until: breaker.wait.until,
+        };
+        self.broken.iter().map(told).collect()
+    }
+
+    /// What every task waits for while nothing, or one task alone, is started.
+    pub(in crate::daemon) fn obstacle(&self) -> Option<Waiting> {
+        let pause = self.pause.as_ref()?;
+        let text = format!("waits for dispatch to go on: {}", pause.why);
+        let waiting = Waiting::new(WaitingCode::Host, text);
+        Some(match pause.until {
+            Some(until) => waiting.until(until),
+            None => waiting,
+        })
+    }
+
+    /// How much may be started now.
+    pub(in crate::daemon) fn allowance(&self) -> Allowance {
+        match &self.pause {
+            None => Allowance::Everything,
+            Some(Wait { until: None, .. }) => Allowance::OneProbe,
+            Some(Wait { until: Some(_), .. }) => Allowance::Nothing,
+        }
+    }
+
+    /// Whether nothing is to be tried now.
+    pub(in crate::daemon) fn is_paused(&self) -> bool {
+        matches!(self.allowance(), Allowance::Nothing)
+    }
+
+    /// A probe is under way: no second one beside it.
+    pub(in crate::daemon) fn probing(&mut self, now: Timestamp) {
+        if let Some(pause) = &mut self.pause {
+            pause.until = Some(after(now, FIRST));
+        }
+    }
+
+    /// Why nothing is started, where nothing is.
+    pub(in crate::daemon) fn why(&self) -> Option<String> {
+        self.pause.as_ref().map(|pause| pause.why.clone())
+    }
+
+    /// Ends the waits whose time has come. True if there was one.
+    pub(in crate::daemon) fn expire(&mut self, now: Timestamp) -> bool {
+        let breakers = self.broken.values_mut().map(|breaker| &mut breaker.wait);
+        let waits = self.pause.iter_mut().chain(self.deferred.values_mut()).chain(breakers);
+        // All of them: the first that is over is not the only one.
+        waits.filter_map(|wait| wait.expire(now).then_some(())).count() > 0
+    }
+
+    /// When the next wait ends.
+    pub(in crate::daemon) fn nearest(&self) -> Option<Timestamp> {
+        let breakers = self.broken.values().map(|breaker| &breaker.wait);
+        self.pause.iter().chain(self.deferred.values()).chain(breakers).filter_map(|wait| wait.until).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::run::environment::Needs;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_micros(seconds * 1_000_000)
+    }
+
+    fn key() -> TaskKey {
+        other(1)
+    }
+
+    fn other(n: u32) -> TaskKey {
+        TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() }
+    }
+
+    fn exact() -> Backoff {
+        Backoff { chance: || 0.0, ..Backoff::default() }
+    }
+
+    fn started(backoff: &mut Backoff, key: &TaskKey) -> bool {
+        backoff.started(key, Needs::scratch("shell").all())
+    }
+
+    fn breakage(backoff: &Backoff, n: u32) -> Option<Waiting> {
+        backoff.breakage(&other(n), Needs::scratch("shell").all(), &BTreeSet::new())
+    }
+
+    fn trip(backoff: &mut Backoff, n: u32, now: Timestamp) {
+        backoff.trip(Needs::scratch("shell").program(), other(n), "no /bin/sh".to_owned(), now);
+    }
+
+    #[test]
+    fn a_pause_ends_with_one_probe_and_with_everything_when_that_works() {
+        let mut backoff = exact();
+        backoff.pause("disk full".to_owned(), at(0));
+        assert_eq!(backoff.allowance(), Allowance::Nothing);
+        assert_eq!(backoff.nearest(), Some(at(1)));
+        let told = backoff.obstacle().unwrap();
+        assert_eq!((told.text.as_str(), told.until), ("waits for dispatch to go on: disk full", Some(at(1))));
+        assert!(backoff.expire(at(1)));
+        assert_eq!(backoff.allowance(), Allowance::OneProbe);
+        assert_eq!(backoff.nearest(), None);
+        backoff.probing(at(1));
+        assert_eq!(backoff.allowance(), Allowance::Nothing);
+        assert!(started(&mut backoff, &key()));
+        assert_eq!(backoff.allowance(), Allowance::Everything);
+    }
+
+    #[test]
+    fn shortages_in_a_row_are_probed_more_and_more_seldom() {
+        let mut backoff = exact();
+        let waits: Vec<_> = (0..8)
+            .map(|_| {
+                backoff.shortage("no descriptors".to_owned(), at(0));
+                backoff.nearest().unwrap()
+            })
+            .collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60].map(at));
+        started(&mut backoff, &key());
+        backoff.shortage("no descriptors".to_owned(), at(0));
+        assert_eq!(backoff.nearest(), Some(at(1)));
+    }
+
+    #[test]
+    fn a_wait_is_shorter_by_chance_and_never_longer() {
+        let mut backoff = Backoff { chance: || 1.0, ..Backoff::default() };
+        backoff.shortage("no descriptors".to_owned(), at(0));
+        assert_eq!(backoff.nearest(), Some(Timestamp::from_micros(800_000)));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_prolong_a_wait() {
+        let mut backoff = exact();
+        backoff.defer(key(), "no such policy".to_owned(), at(100_000));
+        assert!(backoff.deferral(&key()).unwrap().text.ends_with("no such policy"));
+        assert!(backoff.expire(at(10)));
+        assert_eq!(backoff.deferral(&key()), None);
+    }
+
+    #[test]
+    fn after_the_first_failure_another_task_looks_at_once_and_later_all_wait_for_one() {
+        let mut backoff = exact();
+        trip(&mut backoff, 1, at(0));
+        assert_eq!(breakage(&backoff, 1).unwrap().until, Some(at(1)));
+        assert_eq!(breakage(&backoff, 2), None, "it tells whether the task is at fault");
+        backoff.try_environments(&other(2), Needs::scratch("shell").all());
+        assert!(breakage(&backoff, 3).unwrap().text.ends_with("another task is trying it"));
+        trip(&mut backoff, 2, at(0));
+        for n in 1..4 {
+            let told = breakage(&backoff, n).unwrap();
+            assert_eq!((told.code, told.until), (WaitingCode::Environment, Some(at(2))));
+        }
+        assert!(backoff.expire(at(2)));
+        assert_eq!(breakage(&backoff, 1), None);
+        let elsewhere = Needs::scratch("other");
+        assert_eq!(backoff.breakage(&other(9), elsewhere.all(), &BTreeSet::new()), None);
+    }
+
+    #[test]
+    fn an_environment_that_works_for_another_task_is_not_what_is_broken() {
+        let mut backoff = exact();
+        trip(&mut backoff, 1, at(0));
+        assert_eq!(backoff.charge(&other(1)), Charge::Environment);
+        assert!(started(&mut backoff, &other(2)));
+        assert_eq!(backoff.charge(&other(1)), Charge::Task);
+        assert_eq!(breakage(&backoff, 1), None);
+        started(&mut backoff, &other(1));
+        assert_eq!(backoff.charge(&other(1)), Charge::Environment);
+    }
+
+    #[test]
+    fn a_probe_that_came_to_nothing_leaves_room_for_the_next() {
+        let mut backoff = exact();
+        trip(&mut backoff, 1, at(0));
+        backoff.try_environments(&other(2), Needs::scratch("shell").all());
+        backoff.tried(&other(2));
+        assert_eq!(breakage(&backoff, 3), None);
+    }
+}

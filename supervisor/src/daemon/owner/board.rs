@@ -1,0 +1,58 @@
+//! What the owner loop asks of a board: each question a task of its own, whose answer is an event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{BoardName, Clock as _, Timestamp};
+
+use crate::daemon::run::run_task::{Context, submit};
+use crate::daemon::{Event, TaskKey};
+
+/// How long the reply of a request is kept for a repeat; a client gives up after a minute.
+pub(crate) const REPLY_AGE: Duration = Duration::from_hours(24);
+
+/// Lets a board promote what is due, and tells the owner loop.
+pub(in crate::daemon) fn wake_board(context: &Arc<Context>, name: BoardName) {
+    let shared = Arc::clone(context);
+    context.tasks.spawn(async move {
+        let woken = match shared.service.board(&name) {
+            Ok(board) => submit(&board, |board| board.wake_due()).await,
+            Err(failure) => Err(failure),
+        };
+        drop(shared.events.send(Event::Woken(name, woken.map(drop))));
+    });
+}
+
+/// Records on its board that nothing here can run a task.
+pub(in crate::daemon) fn note_nonspawnable(context: &Arc<Context>, key: TaskKey, why: String) {
+    let shared = Arc::clone(context);
+    context.tasks.spawn(async move {
+        let noted = match shared.service.board(&key.board) {
+            Ok(board) => submit(&board, move |board| board.note_nonspawnable(&key.task, &why)).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(error) = noted {
+            tracing::warn!(%error, "nonspawnable_not_noted");
+        }
+    });
+}
+
+/// Forgets the stored replies of requests that nobody repeats any more.
+pub(in crate::daemon) fn forget_old_requests(context: &Arc<Context>, boards: &[BoardName]) {
+    let now = kernel::SystemClock.now();
+    let age = i64::try_from(REPLY_AGE.as_micros()).unwrap_or(i64::MAX);
+    let before = Timestamp::from_micros(now.as_micros().saturating_sub(age));
+    for name in boards {
+        let name = name.clone();
+        let shared = Arc::clone(context);
+        context.tasks.spawn(async move {
+            let forgotten = match shared.service.board(&name) {
+                Ok(board) => submit(&board, move |board| board.forget_requests(before)).await,
+                Err(failure) => Err(failure),
+            };
+            if let Err(error) = forgotten {
+                tracing::warn!(board = %name, %error, "old_requests_not_forgotten");
+            }
+        });
+    }
+}

@@ -1,0 +1,140 @@
+//! How runs are ended and how the daemon itself stops, and what is still waited for then.
+
+use std::time::Duration;
+
+use kernel::{BoardName, RunId, StopReason, Timestamp};
+
+use super::super::action::{Action, Horizon};
+use super::super::admission::Weight;
+use super::super::stopping::{Left, StopMode, StopPlan, shim_reason, urgency};
+use super::{Dispatcher, Look, Slot, TaskKey};
+use crate::daemon::run::live::{LiveRun, Phase};
+use crate::rundir::StopRequest;
+
+impl Dispatcher {
+    /// A run cannot be finished yet.
+    pub(super) fn held(&mut self, key: &TaskKey, phase: Phase, why: String) -> Vec<Action> {
+        let Some(slot) = self.slots.get_mut(key) else { return Vec::new() };
+        if let Some(live) = &mut slot.live {
+            live.phase = phase;
+            live.note = Some(why);
+        }
+        if phase != Phase::Unknown || slot.claim.weight == Weight::PlaceAlone {
+            return Vec::new();
+        }
+        // Nothing of it is known to work, so that it takes nobody's slot; its place stays its own.
+        slot.claim.weight = Weight::PlaceAlone;
+        self.read_all()
+    }
+
+    /// Has a shim end its run, unless it was asked as urgently before.
+    pub(super) fn stop_run(&mut self, key: &TaskKey, reason: StopReason) -> Option<Action> {
+        let worker = &self.config.worker;
+        let slot = self.slots.get_mut(key)?;
+        if slot.is_in(&[Phase::Settling, Phase::Unknown]) {
+            // Its shim has gone: nobody is there to be asked.
+            return None;
+        }
+        let Some(shim) = slot.shim.as_ref() else { return Some(Action::GiveUp(key.clone())) };
+        if slot.stop_sent.is_some_and(|sent| urgency(sent) >= urgency(reason)) {
+            return None;
+        }
+        let shim = shim.clone();
+        slot.stop_sent = Some(reason);
+        if let Some(live) = &mut slot.live {
+            live.phase = Phase::Ending;
+        }
+        let quiet =
+            if reason == StopReason::Verdict { worker.verdict_grace.duration() } else { Duration::ZERO };
+        let grace = if reason == StopReason::Kill { Duration::ZERO } else { worker.grace() };
+        let request = StopRequest {
+            version: crate::rundir::VERSION,
+            reason: shim_reason(reason),
+            quiet_ms: u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX),
+            grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+        };
+        Some(Action::Stop(key.clone(), shim, request))
+    }
+
+    /// Stops the daemon in this way from now on.
+    pub(super) fn stop(&mut self, mode: StopMode, now: Timestamp) -> Vec<Action> {
+        let before = self.stopping.replace(mode);
+        let reason = match mode {
+            StopMode::Leave => return vec![Action::Finish],
+            StopMode::Drain if before.is_some() => return Vec::new(),
+            StopMode::Drain => {
+                self.drain_until = Some(now.after(self.config.worker.drain.duration()));
+                return vec![Action::LimitDrain];
+            }
+            StopMode::Preempt => StopReason::Preempted,
+            StopMode::Kill => StopReason::Kill,
+        };
+        let keys: Vec<TaskKey> = self.slots.keys().cloned().collect();
+        keys.iter().filter_map(|key| self.stop_run(key, reason)).collect()
+    }
+
+    /// The runs of which nobody knows whether they live, where this daemon ends all its workers.
+    pub(in crate::daemon) fn survivors(&self) -> Vec<(BoardName, RunId)> {
+        if !self.stopping.is_some_and(StopMode::ends_workers) {
+            return Vec::new();
+        }
+        let unknown = self.slots.iter().filter(|(_, slot)| slot.is_in(&[Phase::Unknown]));
+        unknown.filter_map(|(key, slot)| Some((key.board.clone(), slot.live.as_ref()?.run))).collect()
+    }
+
+    /// What the stop that goes on comes to, for somebody who asked for one.
+    pub(super) fn stop_plan(&self, asked: StopMode) -> StopPlan {
+        let mode = self.stopping.unwrap_or(asked);
+        let unknown: Vec<&LiveRun> = self
+            .slots
+            .values()
+            .filter(|slot| slot.is_in(&[Phase::Unknown]))
+            .filter_map(|slot| slot.live.as_ref())
+            .collect();
+        let ending = self.slots.values().filter(|slot| slot.stop_sent.is_some()).count();
+        StopPlan {
+            pid: std::process::id(),
+            mode,
+            asked,
+            workers: self.slots.len() - unknown.len(),
+            ending,
+            until: self.drain_until.filter(|_| mode == StopMode::Drain),
+            grace_seconds: self.config.worker.grace().as_secs(),
+            left: unknown.into_iter().map(Left::of).collect(),
+        }
+    }
+
+    /// The same for a person at the daemon's terminal.
+    pub(super) fn stop_plan_in_words(&self, now: Timestamp) -> String {
+        let plan = self.stop_plan(self.stopping.unwrap_or(StopMode::Drain));
+        let mut lines = plan.lines(now);
+        lines.extend(plan.next_interrupt().map(str::to_owned));
+        lines.join("\n")
+    }
+
+    /// Whether nothing is left that this daemon waits for.
+    pub(super) fn is_done(&self) -> bool {
+        let quiet = self.slots.values().all(|slot| slot.is_in(&[Phase::Unknown]));
+        let settled = || self.slots.values().all(|slot| slot.is_in(&[Phase::Unknown, Phase::Settling]));
+        let reading = self.boards.values().any(|state| state.look != Look::Done || state.waking);
+        match (self.stopping, self.horizon) {
+            (Some(StopMode::Leave), _) => true,
+            (Some(StopMode::Drain), _) => quiet,
+            // What only waits for its board is told by the next daemon: its run directory says how it ended.
+            (Some(StopMode::Preempt | StopMode::Kill), _) => settled(),
+            (None, Horizon::Idle(_)) => quiet && !reading && self.backoff.why().is_none(),
+            (None, Horizon::Forever) => false,
+        }
+    }
+
+    /// Whether there are runs that this daemon still does something for.
+    pub(in crate::daemon) fn has_runs(&self) -> bool {
+        !self.slots.values().all(|slot| slot.is_in(&[Phase::Unknown]))
+    }
+}
+
+impl Slot {
+    fn is_in(&self, phases: &[Phase]) -> bool {
+        self.live.as_ref().is_some_and(|live| phases.contains(&live.phase))
+    }
+}

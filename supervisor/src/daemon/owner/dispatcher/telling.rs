@@ -1,0 +1,72 @@
+//! What the owner tells of itself: why a task does not run, by the same rules that start tasks, and what is live.
+
+use std::collections::BTreeMap;
+
+use kernel::{TaskId, WaitingCode};
+
+use super::super::admission::{Claim, Weight};
+use super::super::room::Room;
+use super::Dispatcher;
+use crate::daemon::run::live::{LiveRun, Phase, Snapshot};
+
+impl Dispatcher {
+    /// Says of each task why it does not run, by the rules that start it and as things stand at this moment.
+    pub(in crate::daemon) fn why(&self, asked: Vec<Claim>) -> BTreeMap<TaskId, kernel::Waiting> {
+        let room = self.room();
+        asked.into_iter().map(|claim| (claim.key.task.clone(), self.why_not(&claim, &room))).collect()
+    }
+
+    fn why_not(&self, claim: &Claim, room: &Room) -> kernel::Waiting {
+        let told = |code, text: String| kernel::Waiting::new(code, text);
+        if let Some(slot) = self.slots.get(&claim.key) {
+            let live = slot.live.as_ref();
+            let note = live.and_then(|live| live.note.clone());
+            return match (live.map(|live| live.phase), note) {
+                (Some(Phase::Unknown), note) => told(WaitingCode::Survivors, note.unwrap_or_default()),
+                (Some(Phase::Settling), Some(note)) => told(
+                    WaitingCode::Stuck,
+                    format!("its run cannot be ended yet, and is tried again: {note}"),
+                ),
+                (Some(Phase::Ending), Some(note)) => told(WaitingCode::Ending, note),
+                (Some(Phase::Ending | Phase::Settling), None) => {
+                    told(WaitingCode::Ending, "its run is being ended".to_owned())
+                }
+                (Some(Phase::Starting | Phase::Running) | None, _) => {
+                    told(WaitingCode::Starting, "is being started".to_owned())
+                }
+            };
+        }
+        room.refusal(claim).map_or_else(
+            || told(WaitingCode::Turn, "waits for its turn: those before it are started first".to_owned()),
+            |refusal| refusal.why,
+        )
+    }
+
+    /// The state in a line.
+    pub(in crate::daemon) fn summary(&self) -> String {
+        let waiting: u64 = self.boards.values().map(|state| state.waiting).sum();
+        let taken = self.slots.values().filter(|slot| slot.claim.weight == Weight::Slot).count();
+        let mut line = format!("{taken} of {} slots taken", self.config.limits.total());
+        if waiting > 0 {
+            line = format!("{line}, {waiting} waiting");
+        }
+        let paused = self.backoff.why().map(|why| format!("paused: {why}"));
+        for text in paused.into_iter().chain(self.stopping.map(|mode| mode.word().to_owned())) {
+            line.push_str("; ");
+            line.push_str(&text);
+        }
+        line
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let mut live: Vec<LiveRun> = self.slots.values().filter_map(|slot| slot.live.clone()).collect();
+        live.sort_by_key(|run| (run.started_at, run.run));
+        Snapshot {
+            live,
+            paused: self.backoff.why(),
+            stopping: self.stopping.map(|mode| mode.word().to_owned()),
+            broken: self.backoff.broken(),
+            wakeups: self.wakeups,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! One look at a board: what of it may start beside what runs, read no further than that.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Answer, BoardName, Candidate, Reach, TaskId, Timestamp, View};
+
+use super::action::BoardWork;
+use super::admission::Claim;
+use super::room::Room;
+use crate::daemon::Event;
+use crate::daemon::run::run_task::Context;
+use crate::failure::Failure;
+use crate::lanes::Lanes;
+
+/// How many tasks that nothing can run are noted at once; their commit brings the next look.
+const NOTED: usize = 64;
+/// A change may be committed so long after the time that it carries.
+const COMMIT: Duration = Duration::from_secs(2);
+
+/// What a look found.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    /// What may start, in the order in which it should.
+    pub(crate) admitted: Vec<(Candidate, Claim)>,
+    /// Whether something could start but for what runs or broke.
+    pub(crate) left: bool,
+    /// Whether there are tasks whose assignee is no lane here.
+    pub(in crate::daemon) foreign: bool,
+}
+
+/// Finds what may start, and gives it its place in the room. Blocking.
+pub(crate) fn look(
+    view: &View<'_>,
+    board: &BoardName,
+    room: &mut Room,
+    lanes: &Lanes,
+) -> Result<Looked, kernel::Error> {
+    let mut looked = Looked::default();
+    if room.is_closed() {
+        looked.left = true;
+        return Ok(looked);
+    }
+    let mut refused = BTreeSet::new();
+    let config = room.config();
+    view.offer(&lanes.accounts(), |candidate| {
+        if !lanes.knows(&candidate.assignee) {
+            looked.foreign = true;
+            return Answer::Left(Reach::Profile);
+        }
+        if lanes.obstacle(&candidate.assignee, candidate.policy.as_deref(), &config).is_some() {
+            return Answer::Left(Reach::Task);
+        }
+        let claim = Claim::of(board, candidate, (lanes, &config));
+        match room.admit(&claim) {
+            Ok(()) => {
+                looked.admitted.push((candidate.clone(), claim));
+                Answer::Taken
+            }
+            Err(refusal) => {
+                refused.insert(refusal.why.code);
+                Answer::Left(refusal.reach)
+            }
+        }
+    })?;
+    refused.remove(&kernel::WaitingCode::Starting);
+    looked.left = !refused.is_empty();
+    Ok(looked)
+}
+
+/// Looks at a board on another thread, and sends what there is to do as an event.
+pub(in crate::daemon) fn read_board(
+    context: &Arc<Context>,
+    lanes: &Arc<Lanes>,
+    name: BoardName,
+    mut room: Room,
+    noted: Timestamp,
+) {
+    let shared = Arc::clone(context);
+    let lanes = Arc::clone(lanes);
+    context.tasks.spawn_blocking(move || {
+        let work = shared.service.board(&name).and_then(|board| {
+            let read = board.readers().with(|view| {
+                // First: what may start next must find them taken.
+                board.by_hand().follow(shared.service.root(), &name, view)?;
+                let looked = look(view, &name, &mut room, &lanes)?;
+                let (unknown, noted) =
+                    if looked.foreign { unknown(view, &lanes, noted)? } else { (Vec::new(), noted) };
+                Ok(BoardWork {
+                    admitted: looked.admitted,
+                    left: looked.left,
+                    ready: view.ready_count()?,
+                    unknown,
+                    noted,
+                    to_stop: view.runs_to_stop()?,
+                    next_wake: view.next_wake()?,
+                })
+            });
+            read.map(Box::new).map_err(Failure::from)
+        });
+        drop(shared.events.send(Event::BoardRead(name, work)));
+    });
+}
+
+/// Lists tasks whose assignee is no lane here and of which that is not noted, and from when on to look the next time.
+fn unknown(
+    view: &View<'_>,
+    lanes: &Lanes,
+    since: Timestamp,
+) -> Result<(Vec<(TaskId, String)>, Timestamp), kernel::Error> {
+    let known: Vec<String> = lanes.names().into_iter().map(str::to_owned).collect();
+    let now = view.now();
+    let found = view.unknown_assignees(&known, since, NOTED)?;
+    if found.is_empty() {
+        let micros = i64::try_from(COMMIT.as_micros()).unwrap_or(i64::MAX);
+        return Ok((Vec::new(), Timestamp::from_micros(now.as_micros().saturating_sub(micros))));
+    }
+    // Those are noted first, and then the same time is looked at again.
+    let told = found.into_iter().map(|(task, profile, _)| (task, nonspawnable(&profile)));
+    Ok((told.collect(), since))
+}
+
+/// Why a profile cannot be started.
+pub(crate) fn nonspawnable(profile: &kernel::Profile) -> String {
+    format!("no lane or profile `{profile}` exists here")
+}

@@ -1,0 +1,12 @@
+//! The owner loop and what it decides by: an event comes in, actions go out.
+
+pub(super) mod action;
+pub(super) mod admission;
+pub(super) mod backoff;
+pub(super) mod board;
+pub(super) mod dispatcher;
+pub(super) mod look;
+pub(super) mod pass;
+pub(super) mod room;
+pub(super) mod stopping;
+pub(super) mod why;

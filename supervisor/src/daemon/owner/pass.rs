@@ -1,0 +1,47 @@
+//! What a pass leaves: the tasks that are still ready when it ends, and why each was not started.
+
+use std::collections::BTreeMap;
+
+use kernel::{Filter, Status, TaskId, Waiting};
+
+use super::admission::Claim;
+use super::dispatcher::Dispatcher;
+use crate::daemon::TaskKey;
+use crate::daemon::lifetime::Extent;
+use crate::daemon::run::run_task::Context;
+use crate::failure::Failure;
+
+/// The most tasks of a board whose reasons a pass tells.
+const MOST: u32 = 10_000;
+
+/// Why tasks were not started, as the pass knew it that has ended.
+pub(crate) type LeftWaiting = BTreeMap<TaskKey, Waiting>;
+
+/// Says of each ready task why the pass does not start it: what is broken is known to the pass alone, and goes with it.
+///
+/// A daemon that goes on until it is stopped is asked while it lives.
+pub(in crate::daemon) fn left_waiting(
+    context: &Context,
+    dispatcher: &Dispatcher,
+    extent: Extent,
+) -> LeftWaiting {
+    if extent == Extent::Forever {
+        return LeftWaiting::new();
+    }
+    let service = &context.service;
+    let (lanes, config) = (service.lanes(), service.config());
+    let names = service.board_names().unwrap_or_default();
+    let of_board = |name: kernel::BoardName| -> Result<Vec<(TaskKey, Waiting)>, Failure> {
+        let ready = Filter { status: Some(Status::Ready), limit: MOST, ..Filter::default() };
+        let tasks = service.board(&name)?.readers().with(|view| view.tasks(&ready))?.tasks;
+        let claims = tasks.into_iter().map(|task| {
+            let key = TaskKey { board: name.clone(), task: task.id };
+            let who = (task.tenant, task.assignee);
+            Claim::new(key, who, (task.policy.as_deref(), &task.workspace), (&lanes, &config))
+        });
+        let told: BTreeMap<TaskId, Waiting> = dispatcher.why(claims.collect());
+        Ok(told.into_iter().map(|(task, why)| (TaskKey { board: name.clone(), task }, why)).collect())
+    };
+    // A board that cannot be read has said so before.
+    names.into_iter().filter_map(|name| of_board(name).ok()).flatten().collect()
+}

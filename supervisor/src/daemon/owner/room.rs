@@ -1,0 +1,239 @@
+//! Whether a task may start now: one answer for the act, the explanation and the dry run.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kernel::{Profile, Reach, Waiting, WaitingCode};
+
+use super::admission::{Claim, Refusal, Tally};
+use super::backoff::{Allowance, Backoff};
+use super::stopping::StopMode;
+use crate::config::Config;
+use crate::daemon::run::environment::Environment;
+
+/// Everything that decides whether a task may start, at one moment. What it admits takes its place in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Room {
+    tally: Tally,
+    admitted: usize,
+    budget: Option<usize>,
+    stopping: Option<StopMode>,
+    backoff: Backoff,
+    /// Broken environments that a task admitted before tries.
+    probed: BTreeSet<Environment>,
+    config: Arc<Config>,
+}
+
+impl Room {
+    /// The room beside what runs, where nothing else is known.
+    pub(crate) fn beside<'a>(running: impl IntoIterator<Item = &'a Claim>, config: Arc<Config>) -> Self {
+        Room {
+            tally: Tally::of(running),
+            admitted: 0,
+            budget: None,
+            stopping: None,
+            backoff: Backoff::default(),
+            probed: BTreeSet::new(),
+            config,
+        }
+    }
+
+    /// The same room as its owner knows it: what broke, what is tried again later, and whether it stops.
+    pub(in crate::daemon) fn known(self, backoff: &Backoff, stopping: Option<StopMode>) -> Self {
+        Room { backoff: backoff.clone(), stopping, ..self }
+    }
+
+    /// The same room, for at most this many more tasks.
+    pub(crate) fn limited(self, most: Option<usize>) -> Self {
+        let budget = self.budget.into_iter().chain(most).min();
+        Room { budget, ..self }
+    }
+
+    /// The settings that it goes by.
+    pub(in crate::daemon) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config)
+    }
+
+    /// Whether no task at all may start.
+    pub(in crate::daemon) fn is_closed(&self) -> bool {
+        self.stopping.is_some()
+            || self.backoff.is_paused()
+            || self.is_spent()
+            || self.tally.is_full(&self.config.limits)
+    }
+
+    fn is_spent(&self) -> bool {
+        self.budget.is_some_and(|budget| self.admitted >= budget)
+    }
+
+    /// How many tasks of a profile run, and may; none where that is not limited, or not reached.
+    pub(crate) fn full_profile(&self, profile: &Profile) -> Option<usize> {
+        let current = self.tally.of_profile(profile);
+        self.config.limits.of_profile(profile).filter(|cap| current >= *cap).map(|_| current)
+    }
+
+    /// Why a task may not start now, if it may not.
+    pub(crate) fn refusal(&self, claim: &Claim) -> Option<Refusal> {
+        if let Some(mode) = self.stopping {
+            let text = format!("nothing is started any more: the daemon is {}", mode.word());
+            return Some(Refusal::new(Reach::Everything, Waiting::new(WaitingCode::Stopping, text)));
+        }
+        let paused = match self.backoff.allowance() {
+            Allowance::Nothing => true,
+            Allowance::OneProbe => self.admitted > 0,
+            Allowance::Everything => false,
+        };
+        if let Some(obstacle) = self.backoff.obstacle().filter(|_| paused) {
+            return Some(Refusal::new(Reach::Everything, obstacle));
+        }
+        if let Some(deferral) = self.backoff.deferral(&claim.key) {
+            return Some(Refusal::new(Reach::Task, deferral));
+        }
+        if let Some(breakage) = self.backoff.breakage(&claim.key, claim.environments(), &self.probed) {
+            return Some(Refusal::new(Reach::Task, breakage));
+        }
+        if let Some(refusal) = self.tally.refusal(claim, &self.config.limits) {
+            return Some(refusal);
+        }
+        self.is_spent().then(|| {
+            let text = "waits for another pass: this one starts no more";
+            Refusal::new(Reach::Everything, Waiting::new(WaitingCode::Pass, text))
+        })
+    }
+
+    /// Lets a task start, or says why it may not.
+    pub(crate) fn admit(&mut self, claim: &Claim) -> Result<(), Refusal> {
+        if let Some(refusal) = self.refusal(claim) {
+            return Err(refusal);
+        }
+        self.tally.add(claim);
+        self.probed.extend(self.backoff.broken_of(claim.environments()));
+        self.admitted += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::BoardName;
+
+    use super::super::admission::Weight;
+    use super::*;
+    use crate::daemon::TaskKey;
+    use crate::daemon::run::environment::Needs;
+
+    fn claim(n: u32, tenant: &str) -> Claim {
+        Claim {
+            key: TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() },
+            tenant: Some(tenant.parse().unwrap()),
+            profile: Some("shell".parse().unwrap()),
+            place: None,
+            needs: Some(Needs::scratch("shell")),
+            preparing: None,
+            weight: Weight::Slot,
+        }
+    }
+
+    fn room(limits: &str, running: &[Claim]) -> Room {
+        Room::beside(running, Arc::new(toml::from_str(&format!("[limits]\n{limits}")).unwrap()))
+    }
+
+    /// What is admitted of these, and how the others are refused.
+    fn decide(mut room: Room, ready: &[Claim]) -> (Vec<String>, Vec<Refusal>) {
+        let (mut admitted, mut refused) = (Vec::new(), Vec::new());
+        for claim in ready {
+            match room.admit(claim) {
+                Ok(()) => admitted.push(claim.key.task.to_string()),
+                Err(refusal) => refused.push(refusal),
+            }
+        }
+        (admitted, refused)
+    }
+
+    #[test]
+    fn the_total_cap_counts_what_runs_and_what_was_just_admitted() {
+        let ready = [claim(2, "a"), claim(3, "b"), claim(4, "c")];
+        let (admitted, refused) = decide(room("max_running = 3", &[claim(1, "a")]), &ready);
+        assert_eq!(admitted, ["t_00000002", "t_00000003"]);
+        assert!(refused[0].why.text.contains("3 of 3") && refused[0].reach == Reach::Everything);
+    }
+
+    #[test]
+    fn a_run_of_which_nobody_knows_whether_it_lives_keeps_its_place_and_takes_no_slot() {
+        let at = |n, place: &str| Claim { place: Some(place.to_owned()), ..claim(n, "a") };
+        let running = [Claim { weight: Weight::PlaceAlone, ..at(1, "/w") }];
+        let (admitted, refused) = decide(room("max_running = 1", &running), &[at(2, "/w"), at(3, "/v")]);
+        assert_eq!(admitted, ["t_00000003"]);
+        assert!(refused[0].why.text.contains("/w"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_full_tenant_does_not_hold_up_the_others() {
+        let ready = [claim(1, "a"), claim(2, "a"), claim(3, "b")];
+        let (admitted, refused) = decide(room("max_running = 9\nper_tenant = 1", &[]), &ready);
+        assert_eq!(admitted, ["t_00000001", "t_00000003"]);
+        assert!(refused[0].why.text.contains("tenant a") && refused[0].reach == Reach::Tenant);
+    }
+
+    #[test]
+    fn one_directory_has_one_worker_at_a_time() {
+        let place = |n| Claim { place: Some("/srv/x".to_owned()), ..claim(n, "a") };
+        let (admitted, refused) = decide(room("max_running = 9", &[]), &[place(1), place(2)]);
+        assert_eq!(admitted.len(), 1);
+        assert!(refused[0].why.text.contains("/srv/x") && refused[0].reach == Reach::Line);
+    }
+
+    #[test]
+    fn a_directory_and_one_inside_it_have_one_worker_at_a_time_between_them() {
+        let place = |n, path: &str| Claim { place: Some(path.to_owned()), ..claim(n, "a") };
+        let ready = [place(1, "/srv/x"), place(2, "/srv/x/inner"), place(3, "/srv/xy"), place(4, "/srv")];
+        let (admitted, refused) = decide(room("max_running = 9", &[]), &ready);
+        assert_eq!(admitted, ["t_00000001", "t_00000003"]);
+        assert!(refused.iter().all(|refusal| refusal.why.text.contains("/srv/x: t_00000001")), "{refused:?}");
+    }
+
+    #[test]
+    fn a_repository_makes_one_worktree_at_a_time_and_a_tenant_few() {
+        let of = |n, tenant: &str, repository: &str| Claim {
+            preparing: Some(repository.to_owned()),
+            ..claim(n, tenant)
+        };
+        let ready = [
+            of(1, "a", "/one"),
+            of(2, "a", "/one"),
+            of(3, "b", "/one"),
+            of(4, "a", "/two"),
+            of(5, "a", "/three"),
+            claim(6, "a"),
+        ];
+        let (admitted, refused) = decide(room("max_running = 9", &[]), &ready);
+        assert_eq!(admitted, ["t_00000001", "t_00000004", "t_00000006"]);
+        let texts: Vec<&str> = refused.iter().map(|refusal| refusal.why.text.as_str()).collect();
+        assert!(texts[0].contains("the worktree of t_00000001 is being made"), "{texts:?}");
+        assert!(texts[1].contains("a task of another tenant"), "{texts:?}");
+        assert!(texts[2].contains("2 other worktrees of its tenant"), "{texts:?}");
+        let running = [of(1, "a", "/one").prepared()];
+        let (admitted, _) = decide(room("max_running = 9", &running), &[of(2, "a", "/one")]);
+        assert_eq!(admitted.len(), 1);
+    }
+
+    #[test]
+    fn a_broken_environment_gets_one_probe_at_a_time() {
+        let mut backoff = Backoff::default();
+        let now = kernel::Timestamp::from_micros(0);
+        backoff.trip(Needs::scratch("shell").program(), claim(1, "a").key, "no /bin/sh".to_owned(), now);
+        let ready = [claim(1, "a"), claim(2, "a"), claim(3, "a")];
+        let broken = |backoff: &Backoff| room("max_running = 9", &[]).known(backoff, None);
+        let (admitted, refused) = decide(broken(&backoff), &ready);
+        assert_eq!((admitted, refused.len()), (vec!["t_00000002".to_owned()], 2));
+        backoff.started(&claim(2, "a").key, Needs::scratch("shell").all());
+        assert_eq!(decide(broken(&backoff), &ready).0.len(), 3);
+    }
+
+    #[test]
+    fn a_budget_ends_a_pass() {
+        let room = room("max_running = 9", &[]).limited(Some(1));
+        let (admitted, refused) = decide(room, &[claim(1, "a"), claim(2, "a")]);
+        assert_eq!((admitted.len(), refused[0].why.code), (1, WaitingCode::Pass));
+    }
+}

@@ -1,0 +1,240 @@
+//! The ways in which a daemon stops, and how a run's stop is told to its shim.
+
+use kernel::{Counted, RunId, StopReason, TaskId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::daemon::run::live::LiveRun;
+
+/// How the daemon is to stop.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StopMode {
+    /// Leaves workers running under their shims; the next daemon adopts them.
+    Leave,
+    /// Starts nothing more and waits for workers, up to the configured limit; then as `Preempt`.
+    Drain,
+    /// Ends workers with TERM, grace and KILL; their tasks go back to ready.
+    Preempt,
+    /// Ends workers at once.
+    Kill,
+}
+
+impl StopMode {
+    /// Whether it ends what works.
+    pub(in crate::daemon) fn ends_workers(self) -> bool {
+        match self {
+            StopMode::Leave | StopMode::Drain => false,
+            StopMode::Preempt | StopMode::Kill => true,
+        }
+    }
+
+    /// What `status` says while it stops this way.
+    pub(in crate::daemon) fn word(self) -> &'static str {
+        match self {
+            StopMode::Leave => "leaving workers to the next daemon",
+            StopMode::Drain => "draining: waits for workers, starts none",
+            StopMode::Preempt => "ending workers",
+            StopMode::Kill => "killing workers",
+        }
+    }
+}
+
+/// The way in which a daemon stops once this was asked for.
+///
+/// Leaving the workers is possible at any moment. A worker that was told to end cannot be told otherwise, so that of the
+/// other ways the sharpest one stays.
+pub(in crate::daemon) fn next_mode(before: Option<StopMode>, asked: StopMode) -> StopMode {
+    match (before, asked) {
+        (None, asked) | (Some(_), asked @ StopMode::Leave) => asked,
+        (Some(before), asked) => before.max(asked),
+    }
+}
+
+/// The way in which a daemon stops that is interrupted once more: each time one step sharper.
+pub(in crate::daemon) fn sharper_mode(before: Option<StopMode>) -> StopMode {
+    match before {
+        None => StopMode::Drain,
+        Some(StopMode::Leave) => StopMode::Leave,
+        Some(StopMode::Drain) => StopMode::Preempt,
+        Some(StopMode::Preempt | StopMode::Kill) => StopMode::Kill,
+    }
+}
+
+/// A run of which nobody knows whether its processes are gone: it is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Left {
+    /// The task.
+    pub(crate) task: TaskId,
+    /// The run.
+    pub(crate) run: RunId,
+    /// What is known of it.
+    pub(crate) note: String,
+}
+
+impl Left {
+    /// Describes a live run.
+    pub(in crate::daemon) fn of(live: &LiveRun) -> Self {
+        Left { task: live.task.clone(), run: live.run, note: live.note.clone().unwrap_or_default() }
+    }
+}
+
+/// What a stop that was asked for comes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StopPlan {
+    /// The daemon's pid.
+    pub(crate) pid: u32,
+    /// How it stops.
+    pub(crate) mode: StopMode,
+    /// What was asked for.
+    pub(crate) asked: StopMode,
+    /// How many workers it has.
+    pub(crate) workers: usize,
+    /// How many of them have been told to end.
+    pub(crate) ending: usize,
+    /// When a drain ends those that are left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<Timestamp>,
+    /// How long a worker has between TERM and KILL, in seconds.
+    pub(crate) grace_seconds: u64,
+    /// Runs that it can neither end nor wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left: Vec<Left>,
+}
+
+impl StopPlan {
+    /// What happens, and when, in lines for a person.
+    pub(crate) fn lines(&self, now: Timestamp) -> Vec<String> {
+        let Self { pid, workers, grace_seconds, .. } = self;
+        let counted = Counted(*workers, "worker");
+        let ending = format!("its {counted}: TERM now, KILL after {grace_seconds}s; then it ends");
+        let what = match self.mode {
+            _ if *workers == 0 && self.left.is_empty() => "ends now: it has no workers".to_owned(),
+            _ if *workers == 0 => "ends now: it has no worker that it could wait for".to_owned(),
+            StopMode::Leave => format!("ends now and leaves its {counted} to the next daemon"),
+            StopMode::Drain => {
+                let until = self.until.map(|at| format!(" until {}", crate::timestamp::soon(at, now)));
+                format!(
+                    "starts no more workers and waits for its {counted}{}; then it ends them: TERM, KILL after \
+                     {grace_seconds}s",
+                    until.unwrap_or_default()
+                )
+            }
+            StopMode::Preempt => format!("ends {ending}"),
+            StopMode::Kill => format!("kills its {counted} and ends"),
+        };
+        let mut lines = vec![format!("The daemon (pid {pid}) {what}.")];
+        if self.mode == StopMode::Leave && self.ending > 0 {
+            lines.push(format!("{} of them had been told to end before, and will.", self.ending));
+        }
+        if self.mode > self.asked && *workers > 0 {
+            lines.push("Its workers have been told to end already; that cannot be taken back.".to_owned());
+        }
+        if self.mode == StopMode::Drain && *workers > 0 {
+            lines.push(
+                "`supervisor stop --leave` leaves them running, `supervisor stop --now` ends them now."
+                    .to_owned(),
+            );
+        }
+        let does = if self.mode.ends_workers() {
+            "It ends the processes that carry the mark of"
+        } else {
+            "It leaves"
+        };
+        let keeps = if self.mode.ends_workers() { ", and keeps its claim" } else { "" };
+        lines.extend(
+            self.left
+                .iter()
+                .map(|left| format!("{does} {} (run {}){keeps}: {}", left.task, left.run, left.note)),
+        );
+        lines
+    }
+
+    /// What one more interrupt does, for a person at the daemon's terminal.
+    pub(crate) fn next_interrupt(&self) -> Option<&'static str> {
+        match self.mode {
+            _ if self.workers == 0 => None,
+            StopMode::Leave | StopMode::Kill => None,
+            StopMode::Drain => Some("Ctrl-C again ends them now, with TERM."),
+            StopMode::Preempt => Some("Ctrl-C again kills them."),
+        }
+    }
+}
+
+/// How pressing a stop is: a later one may be sharper than the last, never softer.
+pub(in crate::daemon) fn urgency(reason: StopReason) -> u8 {
+    match reason {
+        StopReason::Verdict => 0,
+        StopReason::Reclaimed | StopReason::Cancelled | StopReason::Preempted | StopReason::Stalled => 1,
+        StopReason::Kill => 2,
+    }
+}
+
+/// The shim's word for a reason. A stalled run is ended like one that is taken back; the board knows the difference.
+pub(in crate::daemon) fn shim_reason(reason: StopReason) -> crate::rundir::StopReason {
+    use crate::rundir::StopReason as Shim;
+    match reason {
+        StopReason::Verdict => Shim::Verdict,
+        StopReason::Reclaimed | StopReason::Stalled => Shim::Reclaimed,
+        StopReason::Cancelled => Shim::Cancelled,
+        StopReason::Preempted => Shim::Preempted,
+        StopReason::Kill => Shim::Kill,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(mode: StopMode, asked: StopMode) -> StopPlan {
+        StopPlan {
+            pid: 7,
+            mode,
+            asked,
+            workers: 2,
+            ending: 0,
+            until: Some(Timestamp::from_secs(1_000_030)).filter(|_| mode == StopMode::Drain),
+            grace_seconds: 5,
+            left: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_milder_word_wins_where_workers_have_not_been_told_to_end() {
+        assert_eq!(next_mode(Some(StopMode::Drain), StopMode::Leave), StopMode::Leave);
+        assert_eq!(next_mode(Some(StopMode::Preempt), StopMode::Leave), StopMode::Leave);
+        assert_eq!(next_mode(Some(StopMode::Drain), StopMode::Drain), StopMode::Drain);
+        assert_eq!(next_mode(Some(StopMode::Kill), StopMode::Drain), StopMode::Kill);
+        assert_eq!(next_mode(Some(StopMode::Drain), StopMode::Preempt), StopMode::Preempt);
+    }
+
+    #[test]
+    fn each_interrupt_is_one_step_sharper_and_says_what_the_next_one_does() {
+        let modes = [None, Some(StopMode::Drain), Some(StopMode::Preempt), Some(StopMode::Kill)];
+        assert_eq!(
+            modes.map(sharper_mode),
+            [StopMode::Drain, StopMode::Preempt, StopMode::Kill, StopMode::Kill]
+        );
+        let said = |mode| plan(mode, mode).next_interrupt();
+        assert!(
+            said(StopMode::Drain).unwrap().contains("TERM")
+                && said(StopMode::Preempt).unwrap().contains("kills")
+        );
+        assert_eq!(said(StopMode::Kill), None);
+    }
+
+    #[test]
+    fn a_plan_says_what_happens_until_when_and_what_cannot_be_taken_back() {
+        let now = Timestamp::from_secs(1_000_000);
+        let drain = plan(StopMode::Drain, StopMode::Drain).lines(now);
+        assert!(
+            drain[0].contains("waits for its 2 workers until") && drain[0].contains("KILL after 5s"),
+            "{drain:?}"
+        );
+        let late = plan(StopMode::Preempt, StopMode::Drain).lines(now);
+        assert!(late[1].contains("cannot be taken back"), "{late:?}");
+        let none = StopPlan { workers: 0, ..plan(StopMode::Drain, StopMode::Drain) }.lines(now);
+        assert_eq!(none, ["The daemon (pid 7) ends now: it has no workers."]);
+    }
+}

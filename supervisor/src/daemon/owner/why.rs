@@ -1,0 +1,181 @@
+//! Why tasks do not run, as far as the daemon knows: asked of the owner loop, which works it out anew by the rules that
+//! start tasks, so that no answer is ever old.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kernel::{BoardName, Profile, Task, TaskId, Waiting};
+use tokio::sync::{mpsc, oneshot};
+
+use super::admission::Claim;
+use crate::config::Config;
+use crate::daemon::{Event, TaskKey};
+use crate::lanes::Lanes;
+
+/// Asks why these tasks do not run, each with who would run it. None where the daemon is gone.
+pub(crate) async fn ask(
+    events: &mpsc::UnboundedSender<Event>,
+    board: &BoardName,
+    tasks: Vec<(Task, Option<Profile>)>,
+    (lanes, config): (Arc<Lanes>, Arc<Config>),
+) -> Option<BTreeMap<TaskId, Waiting>> {
+    let board = board.clone();
+    // The place of a task is looked up in the file system.
+    let claims = tokio::task::spawn_blocking(move || -> Vec<Claim> {
+        let claim = |(task, profile): (Task, Option<Profile>)| {
+            let key = TaskKey { board: board.clone(), task: task.id };
+            let who = (task.tenant, profile);
+            Claim::new(key, who, (task.policy.as_deref(), &task.workspace), (&lanes, &config))
+        };
+        tasks.into_iter().map(claim).collect()
+    });
+    let (reply, answer) = oneshot::channel();
+    events.send(Event::Why(claims.await.ok()?, reply)).ok()?;
+    answer.await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::{Timestamp, WaitingCode};
+
+    use super::super::action::{Action, BoardWork, Horizon};
+    use super::super::dispatcher::Dispatcher;
+    use super::super::stopping::StopMode;
+    use super::*;
+    use crate::daemon::run::environment::Needs;
+    use crate::exit::Code;
+    use crate::failure::Failure;
+
+    fn config(text: &str) -> Arc<Config> {
+        Arc::new(toml::from_str(text).unwrap())
+    }
+
+    fn key(n: u32) -> TaskKey {
+        TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() }
+    }
+
+    fn claim(n: u32, workspace: &str) -> Claim {
+        Claim::taking(
+            key(n),
+            (None, Some("shell".parse().unwrap())),
+            workspace,
+            Some(Needs::scratch("shell")),
+        )
+    }
+
+    fn candidate(n: u32, workspace: &str) -> (kernel::Candidate, Claim) {
+        let candidate = kernel::Candidate {
+            task: key(n).task,
+            assignee: "shell".parse().unwrap(),
+            tenant: None,
+            priority: 0,
+            created_at: now(),
+            workspace: workspace.to_owned(),
+            policy: None,
+        };
+        (candidate, claim(n, workspace))
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_micros(1_000_000)
+    }
+
+    /// A daemon that has started these tasks.
+    fn running(config: Arc<Config>, horizon: Horizon, ready: &[(u32, &str)]) -> Dispatcher {
+        let mut dispatcher = Dispatcher::new(vec![BoardName::default()], horizon, config);
+        let admitted = ready.iter().map(|(n, workspace)| candidate(*n, workspace)).collect();
+        let work = BoardWork {
+            admitted,
+            left: false,
+            ready: 0,
+            unknown: Vec::new(),
+            noted: now(),
+            to_stop: Vec::new(),
+            next_wake: None,
+        };
+        dispatcher.decide(Event::BoardRead(BoardName::default(), Ok(Box::new(work))), now());
+        dispatcher
+    }
+
+    fn told(dispatcher: &Dispatcher, n: u32, workspace: &str) -> (WaitingCode, String) {
+        let why = dispatcher.why(vec![claim(n, workspace)]).remove(&key(n).task).unwrap();
+        (why.code, why.text)
+    }
+
+    #[test]
+    fn a_task_that_could_start_is_told_to_wait_for_its_turn_and_one_that_does_to_be_starting() {
+        let dispatcher = running(config(""), Horizon::Forever, &[(1, "scratch")]);
+        assert_eq!(told(&dispatcher, 1, "scratch").0, WaitingCode::Starting);
+        assert_eq!(told(&dispatcher, 2, "scratch").0, WaitingCode::Turn);
+    }
+
+    #[test]
+    fn a_full_host_and_a_full_profile_are_told_with_their_numbers() {
+        let full = running(config("[limits]\nmax_running = 1"), Horizon::Forever, &[(1, "scratch")]);
+        let (code, text) = told(&full, 2, "scratch");
+        assert_eq!((code, text.contains("1 of 1")), (WaitingCode::Slot, true), "{text}");
+        let full = running(config("[limits]\nprofiles.shell = 1"), Horizon::Forever, &[(1, "scratch")]);
+        let (code, text) = told(&full, 2, "scratch");
+        assert_eq!((code, text.contains("profile shell: 1 of 1")), (WaitingCode::Slot, true), "{text}");
+    }
+
+    #[test]
+    fn a_directory_that_is_taken_is_told_with_its_holder() {
+        let dispatcher = running(config(""), Horizon::Forever, &[(1, "dir:/tmp")]);
+        let (code, text) = told(&dispatcher, 2, "dir:/tmp");
+        assert_eq!(code, WaitingCode::Workspace);
+        assert_eq!(text, "waits for /tmp: t_00000001 works there");
+        let other = Claim { tenant: Some("acme".parse().unwrap()), ..claim(3, "dir:/tmp") };
+        let why = dispatcher.why(vec![other]).remove(&key(3).task).unwrap();
+        assert_eq!(why.text, "waits for /tmp: a task of another tenant works there");
+    }
+
+    #[test]
+    fn a_broken_environment_is_told_with_its_error() {
+        let mut dispatcher = running(config(""), Horizon::Forever, &[(1, "scratch")]);
+        dispatcher.decide(
+            Event::EnvironmentFailed(key(1), Needs::scratch("shell").program(), "no /bin/sh".to_owned()),
+            now(),
+        );
+        dispatcher.decide(Event::Ended(key(1), None), now());
+        let (code, text) = told(&dispatcher, 1, "scratch");
+        assert_eq!((code, text.contains("no /bin/sh")), (WaitingCode::Environment, true), "{text}");
+    }
+
+    #[test]
+    fn a_host_that_lacks_something_is_told_with_the_next_try() {
+        let mut dispatcher = running(config(""), Horizon::Forever, &[]);
+        dispatcher.decide(Event::Shortage("no space left".to_owned()), now());
+        let why = dispatcher.why(vec![claim(2, "scratch")]).remove(&key(2).task).unwrap();
+        assert_eq!((why.code, why.text.contains("no space left")), (WaitingCode::Host, true));
+        let second = now().after(std::time::Duration::from_secs(1));
+        assert!(why.until.is_some_and(|until| now() < until && until <= second), "{:?}", why.until);
+    }
+
+    #[test]
+    fn a_task_that_is_tried_again_is_told_what_went_wrong() {
+        let mut dispatcher = running(config(""), Horizon::Forever, &[(1, "scratch")]);
+        let failure = Failure::new(Code::Usage, "there is no policy `x`");
+        dispatcher.decide(Event::ClaimFailed(key(1), failure), now());
+        let (code, text) = told(&dispatcher, 1, "scratch");
+        assert_eq!((code, text.contains("no policy `x`")), (WaitingCode::Retry, true), "{text}");
+    }
+
+    #[test]
+    fn the_end_of_a_pass_and_of_a_daemon_is_told() {
+        let pass = running(config(""), Horizon::Idle(Some(1)), &[(1, "scratch")]);
+        assert_eq!(told(&pass, 2, "scratch").0, WaitingCode::Pass);
+        let mut daemon = running(config(""), Horizon::Forever, &[(1, "scratch")]);
+        let (reply, _plan) = tokio::sync::oneshot::channel();
+        daemon.decide(Event::Stop(StopMode::Drain, reply), now());
+        let (code, text) = told(&daemon, 2, "scratch");
+        assert_eq!((code, text.contains("draining")), (WaitingCode::Stopping, true), "{text}");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_has_every_board_read_again() {
+        let mut daemon = running(config(""), Horizon::Forever, &[]);
+        let asked = daemon.decide(Event::ClockSet, now());
+        assert!(asked.iter().any(|action| matches!(action, Action::Read(..))), "{asked:?}");
+    }
+}

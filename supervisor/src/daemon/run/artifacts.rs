@@ -1,0 +1,129 @@
+//! What a run declared as parts of its result is taken out of its workspace, before the board knows that it has ended.
+//!
+//! The worker's processes are gone, and its files are as it left them: a helper under the worker's own uid, which sees
+//! the workspace alone, reads each one, and what comes out goes through a file without a name into the board's store.
+
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use kernel::limits::ATTACHMENT;
+use kernel::{Blobs, Handed, LostArtifact, NewAttachment, Published, Run, Verdict};
+use policies::Identity;
+
+use super::launch::Note;
+use crate::daemon::host::job;
+use crate::rundir::RunDir;
+use crate::shortage;
+
+/// What became of the declared files of a run.
+#[derive(Debug, Default)]
+pub(in crate::daemon) struct Taken {
+    /// The files that were taken, and the others.
+    pub(in crate::daemon) handed: Handed,
+    /// Keeps the bytes from being swept until the board names them.
+    guards: Vec<Published>,
+}
+
+impl Taken {
+    /// Of which nothing was taken, and why.
+    pub(in crate::daemon) fn lost(lost: Vec<LostArtifact>) -> Self {
+        Taken { handed: Handed { lost, ..Handed::default() }, ..Taken::default() }
+    }
+
+    /// Adds what else was taken.
+    pub(in crate::daemon) fn join(&mut self, more: Taken) {
+        self.handed.kept.extend(more.handed.kept);
+        self.handed.lost.extend(more.handed.lost);
+        self.guards.extend(more.guards);
+    }
+}
+
+/// What a run has declared.
+pub(crate) fn declared(run: &Run) -> &[String] {
+    match &run.verdict {
+        Some(Verdict::Complete(handoff) | Verdict::Archive { handoff: Some(handoff) }) => &handoff.artifacts,
+        Some(Verdict::RequestReview(request)) => &request.handoff.artifacts,
+        Some(
+            Verdict::Block(_)
+            | Verdict::Approve
+            | Verdict::RequestChanges { .. }
+            | Verdict::Archive { handoff: None }
+            | Verdict::Move { .. },
+        )
+        | None => &[],
+    }
+}
+
+/// Takes the declared files of a run. Blocking. Fails where the host lacks something for now: then it is tried again.
+pub(in crate::daemon) fn take(run: &Run, run_dir: &Path, blobs: &Blobs) -> Result<Taken, String> {
+    let mut taken = Taken::default();
+    let dir = RunDir::open(run_dir).ok();
+    let note = dir.as_ref().and_then(|dir| Note::read(dir.path()));
+    let identity = note.as_ref().and_then(Note::identity);
+    let told = dir.and_then(|dir| dir.spec().ok()).map(|spec| spec.cwd);
+    let workspace = told.or_else(|| run.workspace_path.as_ref().map(PathBuf::from));
+    for path in declared(run) {
+        let lose = |reason: String| LostArtifact { path: path.clone(), reason };
+        let Some(workspace) = workspace.as_deref().filter(|_| note.is_some()) else {
+            taken.handed.lost.push(lose("nothing is known of the run's workspace any more".to_owned()));
+            continue;
+        };
+        match one(workspace, path, identity, blobs) {
+            Ok(published) => {
+                let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or("artifact");
+                let file = NewAttachment {
+                    filename: name.to_owned(),
+                    content_type: None,
+                    sha256: published.digest.clone(),
+                    size: published.size,
+                    author: None,
+                };
+                taken.handed.kept.push((path.clone(), file));
+                taken.guards.push(published);
+            }
+            Err(Trouble::Host(why)) => return Err(format!("{path}: {why}")),
+            Err(Trouble::File(reason)) => taken.handed.lost.push(lose(reason)),
+        }
+    }
+    Ok(taken)
+}
+
+/// Why a file was not taken.
+enum Trouble {
+    /// Because of the file.
+    File(String),
+    /// Because of the host.
+    Host(String),
+}
+
+fn one(
+    workspace: &Path,
+    path: &str,
+    identity: Option<Identity>,
+    blobs: &Blobs,
+) -> Result<Published, Trouble> {
+    let host = |e: &(dyn std::error::Error + 'static)| Trouble::Host(crate::lanes::with_causes(e));
+    if identity.is_none() && nix::unistd::geteuid().is_root() {
+        return Err(Trouble::File("no user is known who could read it".to_owned()));
+    }
+    let mut spool = tempfile::tempfile_in(blobs.private().map_err(|e| host(&e))?).map_err(|e| host(&e))?;
+    let sink = spool.try_clone().map_err(|e| host(&e))?;
+    let order = job::Taking { workspace: workspace.to_owned(), path: path.into(), limit: ATTACHMENT };
+    job::take(identity, order, sink).map_err(|failure| {
+        if failure.code == shortage::CODE {
+            Trouble::Host(failure.message)
+        } else {
+            Trouble::File(failure.message)
+        }
+    })?;
+    rewind(&mut spool).map_err(|e| host(&e))?;
+    blobs.store(&mut spool).map_err(|e| match e {
+        kernel::BlobError::TooLarge => Trouble::File(e.to_string()),
+        e @ (kernel::BlobError::Source(_) | kernel::BlobError::Io { .. }) => host(&e),
+    })
+}
+
+fn rewind(spool: &mut File) -> std::io::Result<()> {
+    spool.seek(SeekFrom::Start(0)).map(drop)
+}

@@ -1,0 +1,102 @@
+//! The claim of a task: one transaction that opens its run and reads all that the start needs.
+
+use std::time::Duration;
+
+use kernel::{Candidate, ContextLimits, Run, Task};
+use rand::Rng as _;
+use tokio_util::sync::CancellationToken;
+
+use super::files;
+use super::launch::Order;
+use super::run_task::{Context, submit};
+use crate::api::{hash_token, hex};
+use crate::daemon::host::uids;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::lanes::Lanes;
+use crate::service::BoardHandle;
+
+/// Everything that the claim's transaction returns.
+struct ClaimedTask {
+    run: Run,
+    task: Task,
+    context: String,
+    files: Vec<kernel::Attachment>,
+    own_uid: Option<u32>,
+    deadline: Duration,
+}
+
+/// Claims a task. What fails here has left nothing behind.
+pub(super) async fn claim(
+    context: &Context,
+    board: &BoardHandle,
+    candidate: Candidate,
+    lanes: &Lanes,
+    cancel: CancellationToken,
+) -> Result<Order, Failure> {
+    let config = context.service.config();
+    let assignee = candidate.assignee.clone();
+    let lane = lanes.get(&assignee).cloned().ok_or_else(|| {
+        Failure::new(Code::Conflict, format!("no lane or profile `{assignee}` exists here"))
+    })?;
+    let policy_name = lanes.policy_of(&assignee, candidate.policy.as_deref(), &config);
+    let policy = lanes.policy(&policy_name)?.clone();
+    let mut secret = [0_u8; 32];
+    rand::rng().fill_bytes(&mut secret);
+    let token = hex(&secret);
+    let nonce = uuid::Uuid::new_v4().to_string();
+    let default_limit = config.worker.max_runtime.duration();
+    let start = kernel::Start {
+        profile: Some(assignee),
+        claim_lock: format!("{}:{}:{nonce}", context.host.hostname, std::process::id()),
+        token_hash: hash_token(&token),
+        nonce,
+        policy: Some(policy_name),
+        account: lane.account.clone(),
+        log_path: None,
+        max_runtime: None,
+        boot_id: context.host.boot_id.clone(),
+        deadline_boottime: None,
+    };
+    let uids = nix::unistd::geteuid()
+        .is_root()
+        .then(|| context.service.worker_uids().range(board.id(), &config.worker))
+        .transpose()?;
+    let id = candidate.task.clone();
+    let logs = context.host.root.clone();
+    let board_name = board.name().clone();
+    let workplaces = context.service.workplaces();
+    let claimed = submit(board, move |board| {
+        let limit = board.expect_task(&id)?.max_runtime_seconds.map_or(default_limit, Duration::from_secs);
+        let deadline = Duration::from_micros(crate::rundir::boottime_us()) + limit;
+        let start = kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
+        let run = board.start_run(&id, start)?;
+        let own_uid = uids::own_uid(uids, board, (&id, &candidate.workspace))?;
+        let log = logs.log(&board_name, &id, run.id);
+        board.record_log_path(run.id, &log.display().to_string())?;
+        let task = board.expect_task(&id)?;
+        let files_dir = logs.run_files(&board_name, run.id);
+        let place = |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
+        let context = board.context(&id, ContextLimits::default(), &place)?.text;
+        let files = board.files_of_run(&id)?;
+        // All that is needed is read here: a claim that is committed must not fail afterwards.
+        Ok(ClaimedTask { run, task, context, files, own_uid, deadline })
+    })
+    .await?;
+    Ok(Order {
+        board: board.name().clone(),
+        board_id: board.id(),
+        task: claimed.task,
+        run: claimed.run,
+        token,
+        context: claimed.context,
+        files: claimed.files,
+        lane,
+        policy,
+        own_uid: claimed.own_uid,
+        deadline: claimed.deadline,
+        config,
+        workplaces,
+        cancel,
+    })
+}

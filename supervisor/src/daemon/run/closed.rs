@@ -1,0 +1,145 @@
+//! What a run must not reach, and whose toolchains its policy may grant.
+
+use std::path::{Path, PathBuf};
+
+use policies::{Boundary, Closed, Identity, Policy, Standing};
+use workspace::WorkspaceSpec;
+
+use crate::config::WorkerConfig;
+use crate::daemon::host::neighbours;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::paths::Root;
+
+/// Returns what stays closed to a run: the places of the supervisor and of others on this host, but for those that are its
+/// own, and the directories of other tasks, `tasks`.
+pub(in crate::daemon) fn of_run(
+    (root, config): (&Root, &WorkerConfig),
+    spec: &WorkspaceSpec,
+    own: Vec<PathBuf>,
+    tasks: &[WorkspaceSpec],
+) -> Result<Closed, Failure> {
+    let others = tasks.iter().filter(|other| *other != spec).filter_map(directory);
+    let tasks = others.map(Path::to_owned).collect();
+    Ok(Closed { places: places(root, config)?, own, tasks })
+}
+
+fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
+    let mut places = root.closed();
+    places.extend(neighbours::places(root, config)?);
+    Ok(places)
+}
+
+/// Returns the directory that a task names, if it names one.
+pub(in crate::daemon) fn directory(spec: &WorkspaceSpec) -> Option<&Path> {
+    match spec {
+        WorkspaceSpec::Directory(path) | WorkspaceSpec::Worktree { repository: Some(path) } => Some(path),
+        WorkspaceSpec::Scratch | WorkspaceSpec::Worktree { repository: None } => None,
+    }
+}
+
+/// Refuses a workspace that is a place of the supervisor, lies in one or holds one.
+pub(in crate::daemon) fn check(
+    root: &Root,
+    config: &WorkerConfig,
+    spec: &WorkspaceSpec,
+) -> Result<(), Failure> {
+    let Some(path) = directory(spec) else { return Ok(()) };
+    let boundary = Boundary::around(&places(root, config)?)
+        .map_err(|e| Failure::failed(format!("failed to read the table of mounts: {e}")))?;
+    let (relation, place) = match boundary.standing(path) {
+        Standing::Apart => return Ok(()),
+        Standing::Inside(place) => ("lies in", place),
+        Standing::Holds(held) => {
+            ("holds", held.into_iter().next().map(|held| held.place).unwrap_or_default())
+        }
+    };
+    let what = match spec {
+        // Its worktrees lie in a directory of their own, and what they are granted is checked when they are made.
+        WorkspaceSpec::Worktree { .. } if relation == "holds" => return Ok(()),
+        WorkspaceSpec::Worktree { .. } => "repository",
+        WorkspaceSpec::Directory(_) | WorkspaceSpec::Scratch => "directory",
+    };
+    let whose = if root.closed().iter().any(|own| place.starts_with(own)) {
+        "the supervisor's"
+    } else {
+        "another supervisor's"
+    };
+    Err(Failure::new(
+        Code::NotPermitted,
+        format!(
+            "the {what} {} {relation} {}, which is {whose} own and closed to every worker",
+            path.display(),
+            place.display()
+        ),
+    )
+    .hint(if relation == "holds" {
+        "name a directory that does not hold it, or keep the root elsewhere with --root DIR"
+    } else {
+        "name another directory"
+    }))
+}
+
+/// Returns the home of the worker's user, where the policy grants toolchains: another policy has no use for it.
+pub(in crate::daemon) fn toolchain_home(policy: &Policy, identity: Option<Identity>) -> Option<PathBuf> {
+    if policy.filesystem.toolchains.is_empty() { None } else { home_of(identity) }
+}
+
+/// Returns the home of a worker's user, where it has one.
+pub(in crate::daemon) fn home_of(identity: Option<Identity>) -> Option<PathBuf> {
+    let uid = identity.map_or_else(nix::unistd::geteuid, |identity| nix::unistd::Uid::from_raw(identity.uid));
+    let user = nix::unistd::User::from_uid(uid).ok().flatten()?;
+    Some(user.dir.canonicalize().unwrap_or(user.dir))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::RootChoice;
+
+    #[test]
+    fn no_workspace_is_around_or_inside_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        for name in ["home/ann/state", "home/ann/app"] {
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(dir.join("home/ann/state"), dir.join("link")).unwrap();
+        let choice = RootChoice { root: Some(dir.join("home/ann/state")), ..RootChoice::default() };
+        let root = choice.resolve(|_| None).unwrap();
+        root.create().unwrap();
+        let config = WorkerConfig { uid_ledger: dir.join("uids"), ..WorkerConfig::default() };
+        let ask = |name: &str| check(&root, &config, &WorkspaceSpec::Directory(dir.join(name)));
+        for (name, word) in [
+            ("home/ann", "holds"),
+            ("home/ann/state", "lies in"),
+            ("home/ann/state/boards", "lies in"),
+            ("home/ann/state/workspaces/default", "lies in"),
+            ("link", "lies in"),
+        ] {
+            let failure = ask(name).unwrap_err();
+            assert_eq!(failure.code, Code::NotPermitted);
+            assert!(failure.message.contains(word) && failure.hint.is_some(), "{name}: {failure}");
+        }
+        assert!(ask("home/ann/app").is_ok());
+        let repository = |name: &str| WorkspaceSpec::Worktree { repository: Some(dir.join(name)) };
+        assert!(check(&root, &config, &repository("home/ann/state")).is_err());
+        assert!(check(&root, &config, &repository("home/ann")).is_ok());
+    }
+
+    #[test]
+    fn the_directories_of_other_tasks_are_closed_and_the_own_is_not() {
+        let choice = RootChoice { root: Some("/srv/sv".into()), ..RootChoice::default() };
+        let root = choice.resolve(|_| None).unwrap();
+        let own = WorkspaceSpec::Directory("/opt/a".into());
+        let tasks = [
+            own.clone(),
+            WorkspaceSpec::Directory("/opt/b".into()),
+            WorkspaceSpec::Worktree { repository: None },
+        ];
+        let config = WorkerConfig { uid_ledger: "/no/such/ledger".into(), ..WorkerConfig::default() };
+        let closed = of_run((&root, &config), &own, vec![], &tasks).unwrap();
+        assert_eq!(closed.tasks, [Path::new("/opt/b")]);
+        assert!(closed.places.contains(&PathBuf::from("/srv/sv")));
+    }
+}

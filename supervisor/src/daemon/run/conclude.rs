@@ -1,0 +1,324 @@
+//! The end of a run whose shim has gone or never was: proof that nothing of it is left, or the wait for a person who
+//! decides, and whose fault a failed start is.
+
+use kernel::{ActorKind, BoardName, EndCause, Ending, EventFilter, EventId, EventKind, Run, RunId};
+
+use super::fault::{Fault, LaunchError};
+use super::finish::finish;
+use super::live::Phase;
+use super::remains::Cleared;
+use super::run_task::{Context, RETRY, tell_started, watch_to_end};
+use super::settle::{self, Known, Proof, Shim};
+use crate::daemon::host::watch::Watched;
+use crate::daemon::owner::action::Terms;
+use crate::daemon::owner::backoff::Charge;
+use crate::daemon::{Event, TaskKey};
+use crate::rundir::{FailedStart, RunDir};
+use crate::service::BoardHandle;
+
+/// Ends a run whose shim was not started.
+pub(in crate::daemon) async fn fail_to_start(
+    context: &Context,
+    board: &BoardHandle,
+    key: &TaskKey,
+    (run, terms): (&Run, &Terms),
+    error: LaunchError,
+) {
+    tracing::warn!(task = %key, run = %run.id, step = error.step, error = %error.error, "spawn_failed");
+    let why = format!("failed to {}: {}", error.step, error.error);
+    let step = error.step.to_owned();
+    let mut ending = failed_start(context, key, terms, error.fault, (step, error.error, why));
+    ending.failure_limit = context.service.config().worker.failure_limit;
+    finish(context, board, key, run, ending).await;
+}
+
+/// Judges a start that the shim or `confine` has reported as failed.
+fn not_started(context: &Context, key: &TaskKey, terms: &Terms, failed: FailedStart) -> Ending {
+    let fault = match &terms.needs {
+        Some(needs) => Fault::of(&failed, needs),
+        // Nobody knows the profile any more, and so nobody waits for what it needs.
+        None => Fault::Task,
+    };
+    let step = failed.step.word().to_owned();
+    let why = format!("the start failed at its step `{step}`: {}", failed.error);
+    failed_start(context, key, terms, fault, (step, failed.error, why))
+}
+
+/// Tells the owner loop where the fault of a failed start lies, and returns what the board is told.
+fn failed_start(
+    context: &Context,
+    key: &TaskKey,
+    terms: &Terms,
+    fault: Fault,
+    (step, error, why): (String, String, String),
+) -> Ending {
+    let failed = |error, fault| Ending::new(EndCause::SpawnFailed { step, error, fault });
+    match fault {
+        Fault::Host => {
+            context.tell(Event::Shortage(why));
+            Ending::new(EndCause::NeverStarted)
+        }
+        Fault::Moment => {
+            context.tell(Event::Deferred(key.clone(), why));
+            Ending::new(EndCause::NeverStarted)
+        }
+        Fault::Abandoned => Ending::new(EndCause::NeverStarted),
+        Fault::Environment(environment) if terms.charge == Charge::Environment => {
+            context.tell(Event::EnvironmentFailed(key.clone(), environment, why));
+            failed(error, kernel::Fault::Environment)
+        }
+        Fault::Environment(_) | Fault::Task => failed(error, kernel::Fault::Task),
+    }
+}
+
+/// Proves the end of a run whose shim is gone, and tells the board. Goes on until both are done.
+pub(super) async fn conclude(
+    context: &Context,
+    board: &BoardHandle,
+    key: &TaskKey,
+    (run, terms): (&Run, &Terms),
+    shim: Shim,
+) {
+    // What the board has learnt of the run since it was claimed.
+    let learnt = board.readers().with(|view| view.expect_run(run.id)).unwrap_or_else(|_| run.clone());
+    let mut known = known_of(context, board, learnt, shim);
+    let path = known.path.clone();
+    let mut reported = false;
+    // A request made before it was shown expected the worker to be ended.
+    let mut shown_at: Option<EventId> = None;
+    let ending = loop {
+        let mut asked = known.clone();
+        let proof = tokio::task::spawn_blocking(move || (settle::prove(&mut asked), asked)).await;
+        let why = match proof {
+            Ok((proof, learnt)) => {
+                known = learnt;
+                match proof {
+                    Ok(Proof::Ended(ending)) => break *ending,
+                    Ok(Proof::NotStarted(failed, ending)) => {
+                        let told = not_started(context, key, terms, failed);
+                        break Ending { cause: told.cause, ..*ending };
+                    }
+                    Ok(Proof::Alive) => {
+                        // It came late, between the last look and this one.
+                        watch_to_end(context, board, key, run).await;
+                        continue;
+                    }
+                    Ok(Proof::Unknown { why, watch }) => {
+                        let since = match shown_at {
+                            Some(since) => since,
+                            None => last_event(board, key).await,
+                        };
+                        if shown_at.replace(since).is_none() {
+                            tracing::error!(task = %key, run = %run.id, %why, "survivors_unknown");
+                        }
+                        context.tell(Event::Held(key.clone(), Phase::Unknown, why));
+                        match wait_for_release(board, run, since, watch).await {
+                            Release::Freed(ending) => {
+                                clear(context, board, key, &known).await;
+                                break *ending;
+                            }
+                            Release::Look => continue,
+                            Release::Closed => return,
+                        }
+                    }
+                    Err(error) => error,
+                }
+            }
+            Err(panic) => panic.to_string(),
+        };
+        if !reported {
+            tracing::error!(task = %key, run = %run.id, error = %why, "end_not_proven");
+            reported = true;
+        }
+        context.tell(Event::Held(key.clone(), Phase::Settling, why));
+        tokio::time::sleep(RETRY).await;
+    };
+    if let Ok(dir) = RunDir::open(&path) {
+        tell_started(context, board, key, run, &dir).await;
+    }
+    finish(context, board, key, run, ending).await;
+}
+
+/// What is known of a run before its directory is looked at.
+fn known_of(context: &Context, board: &BoardHandle, run: Run, shim: Shim) -> Known {
+    let groups = context.host.groups(board.name(), run.id);
+    Known {
+        path: context.host.root.run_dir(board.name(), run.id),
+        root: context.host.root_id.clone(),
+        boot_id: context.host.boot_id.clone(),
+        groups: groups.into_iter().filter(|group| group.exists()).collect(),
+        run,
+        shim,
+    }
+}
+
+/// Ends what is surely of runs whose end cannot be proved, because the daemon ends all its workers. Their claims stay.
+pub(in crate::daemon) async fn end_survivors(context: &Context, left: Vec<(BoardName, RunId)>) {
+    let mut ends = tokio::task::JoinSet::new();
+    for (name, id) in left {
+        let Ok(board) = context.service.board(&name) else { continue };
+        let Ok(run) = board.readers().with(|view| view.expect_run(id)) else { continue };
+        let known = known_of(context, &board, run, Shim::Unseen);
+        // Each takes a limited time, and they do not wait for each other.
+        ends.spawn_blocking(move || (name, id, settle::clear(&known)));
+    }
+    while let Some(ended) = ends.join_next().await {
+        match ended {
+            Ok((board, run, Ok(cleared))) => tracing::info!(%board, %run, left = ?cleared, "survivors_ended"),
+            Ok((board, run, Err(why))) => tracing::error!(%board, %run, why, "survivors_not_ended"),
+            Err(panic) => tracing::error!(error = %panic, "survivors_not_ended"),
+        }
+    }
+}
+
+/// The board's last event. A request that follows it has seen the run as shown, and is obeyed.
+async fn last_event(board: &BoardHandle, key: &TaskKey) -> EventId {
+    loop {
+        match board.readers().with(|view| view.last_event()) {
+            Ok(last) => return last,
+            Err(error) => tracing::warn!(task = %key, %error, "board_not_read"),
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Ends what can be found of a run that a person has taken back, before anything else may have its claim.
+///
+/// What is perhaps another's is not ended: it is shown, and the task is free when it has gone, or when the person says so
+/// once more.
+async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Known) {
+    let mut shown_at: Option<EventId> = None;
+    loop {
+        let asked = known.clone();
+        let cleared = tokio::task::spawn_blocking(move || settle::clear(&asked)).await;
+        let why = match cleared {
+            Ok(Ok(Cleared::Nothing)) => return,
+            Ok(Ok(Cleared::Perhaps(found))) => {
+                let since = match shown_at {
+                    Some(since) => since,
+                    None => last_event(board, key).await,
+                };
+                shown_at = Some(since);
+                if is_decided(board, &known.run, since).is_some() {
+                    tracing::warn!(task = %key, run = %known.run.id, left = found, "freed_beside");
+                    return;
+                }
+                format!(
+                    "all that carries the run's mark is ended. {found} shares the worker's session or user and does not \
+                     carry it; end it by hand, or `supervisor reclaim {}` once more frees the task beside it",
+                    key.task
+                )
+            }
+            Ok(Err(why)) => why,
+            Err(panic) => panic.to_string(),
+        };
+        context.tell(Event::Held(key.clone(), Phase::Unknown, format!("survivors unknown: {why}")));
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// What keeps a run whose processes are gone from its end: the host lacks something.
+pub(in crate::daemon) struct Trouble<'a> {
+    context: &'a Context,
+    board: &'a BoardHandle,
+    key: &'a TaskKey,
+    run: &'a Run,
+    /// A request made before it was shown expected only the worker's end.
+    shown_at: Option<EventId>,
+}
+
+/// What to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::daemon) enum Next {
+    /// Try again.
+    Again,
+    /// End the run without what cannot be had: a person has taken the task back.
+    DoWithout,
+}
+
+impl<'a> Trouble<'a> {
+    /// Nothing has been in the way yet.
+    pub(in crate::daemon) fn new(
+        context: &'a Context,
+        board: &'a BoardHandle,
+        key: &'a TaskKey,
+        run: &'a Run,
+    ) -> Self {
+        Trouble { context, board, key, run, shown_at: None }
+    }
+
+    /// Shows what is in the way, and waits for the next try or for a person.
+    pub(in crate::daemon) async fn wait(&mut self, why: &str) -> Next {
+        if self.shown_at.is_none() {
+            self.shown_at = self.board.readers().with(|view| view.last_event()).ok();
+        }
+        self.context.tell(Event::Held(self.key.clone(), Phase::Settling, why.to_owned()));
+        let Some(since) = self.shown_at else {
+            tokio::time::sleep(RETRY).await;
+            return Next::Again;
+        };
+        match tokio::time::timeout(RETRY, wait_for_release(self.board, self.run, since, None)).await {
+            Ok(Release::Freed(_)) => Next::DoWithout,
+            Ok(Release::Look | Release::Closed) => {
+                tokio::time::sleep(RETRY).await;
+                Next::Again
+            }
+            Err(_) => Next::Again,
+        }
+    }
+}
+
+/// What a person has decided about a run after an event.
+fn is_decided(board: &BoardHandle, run: &Run, since: EventId) -> Option<kernel::StopReason> {
+    let filter = EventFilter {
+        since,
+        task: Some(run.task_id.clone()),
+        kinds: [EventKind::StopRequested, EventKind::Verdict].map(|kind| kind.to_string()).to_vec(),
+        ..EventFilter::default()
+    };
+    let seen = board.readers().with(|view| Ok((view.events(&filter)?, view.run(run.id)?)));
+    let Ok((events, Some(run))) = seen else { return None };
+    let is_persons = |event: &kernel::Event| event.actor_kind() == Some(ActorKind::Person);
+    run.stop_reason.filter(|_| events.iter().any(is_persons))
+}
+
+/// How the wait for a person came to its end.
+enum Release {
+    /// A person takes the task back, or has decided about it.
+    Freed(Box<Ending>),
+    /// One of the processes has ended.
+    Look,
+    /// The board is closed.
+    Closed,
+}
+
+/// Waits until a person takes back, or decides about, a run of which nobody knows whether it lives, or until one of its
+/// processes has ended.
+async fn wait_for_release(board: &BoardHandle, run: &Run, since: EventId, watch: Option<i32>) -> Release {
+    let mut changes = board.changes();
+    let watched = match watch.map(Watched::open) {
+        Some(Ok(watched)) => Some(watched),
+        // Out of descriptors; the person's word is waited for all the same.
+        Some(Err(error)) if error.raw_os_error() != Some(nix::errno::Errno::ESRCH as i32) => None,
+        Some(Err(_)) => return Release::Look,
+        None => None,
+    };
+    loop {
+        if let Some(reason) = is_decided(board, run, since) {
+            return Release::Freed(Box::new(Ending::new(EndCause::Stopped(reason))));
+        }
+        let ended = async {
+            match &watched {
+                Some(watched) => watched.ended().await.is_ok(),
+                None => std::future::pending().await,
+            }
+        };
+        // Cancel-safe both: the version of the board and the end of a process stay to be seen.
+        tokio::select! {
+            told = changes.changed() => if told.is_err() {
+                return Release::Closed;
+            },
+            _ = ended => return Release::Look,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the runs of many tasks need in common: where such a thing is broken, it is broken for all of them.
+//!
+//! Keys of [`Backoff`](crate::daemon::owner::backoff::Backoff), which counts a failure once for the thing, and for no task.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use kernel::{BoardName, Profile};
+use workspace::WorkspaceSpec;
+
+use crate::config::Config;
+use crate::daemon::TaskKey;
+use crate::lanes::Lanes;
+
+/// A thing that the runs of many tasks need.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Environment {
+    /// The program of a lane, as a policy and a user see it.
+    Program {
+        /// The lane.
+        lane: String,
+        /// The policy.
+        policy: String,
+        /// The directory whose owner the worker is; none where each task has a user of its own, and where all have the
+        /// daemon's. It stands for that user: who asks for the owner may wait for a directory that does not answer.
+        as_owner_of: Option<PathBuf>,
+    },
+    /// A policy, as this host can hold it.
+    Policy(String),
+    /// A directory that tasks work in.
+    Directory(PathBuf),
+    /// A repository.
+    Repository(PathBuf),
+    /// The directory of a board's scratch workspaces.
+    Workspaces(BoardName),
+    /// The directories under the root in which each run has its records, its log and its home.
+    Root,
+}
+
+impl fmt::Display for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program { lane, policy, as_owner_of } => {
+                write!(f, "the program of the lane {lane} under the policy {policy}")?;
+                match as_owner_of {
+                    Some(path) => write!(f, " as the owner of {}", path.display()),
+                    None => Ok(()),
+                }
+            }
+            Self::Policy(name) => write!(f, "the policy {name}"),
+            Self::Directory(path) => write!(f, "the directory {}", path.display()),
+            Self::Repository(path) => write!(f, "the repository {}", path.display()),
+            Self::Workspaces(board) => write!(f, "the workspaces of the board {board}"),
+            Self::Root => f.write_str("the directories of the root"),
+        }
+    }
+}
+
+/// The environment of one run, by which what its failure concerns is found again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Needs {
+    program: Environment,
+    policy: Environment,
+    place: Environment,
+}
+
+impl Needs {
+    /// What the run of a task needs. Looks at nothing.
+    pub(in crate::daemon) fn of(
+        key: &TaskKey,
+        lane: &Profile,
+        policy: Option<&str>,
+        workspace: &str,
+        (lanes, config): (&Lanes, &Config),
+    ) -> Self {
+        let policy = lanes.policy_of(lane, policy, config);
+        let place = match workspace.parse() {
+            Ok(WorkspaceSpec::Directory(path)) => Environment::Directory(path),
+            Ok(WorkspaceSpec::Worktree { repository: Some(path) }) => Environment::Repository(path),
+            Ok(WorkspaceSpec::Scratch | WorkspaceSpec::Worktree { repository: None }) | Err(_) => {
+                Environment::Workspaces(key.board.clone())
+            }
+        };
+        let is_root = nix::unistd::geteuid().is_root();
+        let as_owner_of = match &place {
+            Environment::Directory(path) | Environment::Repository(path) if is_root => Some(path.clone()),
+            _ => None,
+        };
+        Needs {
+            program: Environment::Program { lane: lane.to_string(), policy: policy.clone(), as_owner_of },
+            policy: Environment::Policy(policy),
+            place,
+        }
+    }
+
+    /// The program of its lane.
+    pub(in crate::daemon) fn program(&self) -> Environment {
+        self.program.clone()
+    }
+
+    /// Its policy.
+    pub(in crate::daemon) fn policy(&self) -> Environment {
+        self.policy.clone()
+    }
+
+    /// All of it.
+    pub(in crate::daemon) fn all(&self) -> [&Environment; 4] {
+        [&self.program, &self.policy, &self.place, &Environment::Root]
+    }
+}
+
+#[cfg(test)]
+impl Needs {
+    /// What a scratch task of a lane needs.
+    pub(in crate::daemon) fn scratch(lane: &str) -> Self {
+        let program =
+            Environment::Program { lane: lane.to_owned(), policy: "default".to_owned(), as_owner_of: None };
+        let policy = Environment::Policy("default".to_owned());
+        Needs { program, policy, place: Environment::Workspaces(BoardName::default()) }
+    }
+}

@@ -1,0 +1,194 @@
+//! Where the fault of a failed start lies: decided here, from the step and the number of the error, and nowhere else.
+
+use std::error::Error;
+
+use super::environment::{Environment, Needs};
+use crate::daemon::host::job;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::rundir::{Concern, FailedStart};
+use crate::shortage::{self, is_shortage, is_shortage_number};
+
+/// Where the fault of a failed start lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::daemon) enum Fault {
+    /// In the task.
+    Task,
+    /// In something that the runs of many tasks need.
+    Environment(Environment),
+    /// In the host, which lacks something for now.
+    Host,
+    /// In the moment: the workspace is still another run's.
+    Moment,
+    /// Nowhere: the run was given up while it was prepared.
+    Abandoned,
+}
+
+impl Fault {
+    /// Where the fault lies of a start that the shim or `confine` has reported.
+    pub(in crate::daemon) fn of(failed: &FailedStart, needs: &Needs) -> Self {
+        if failed.concern != Concern::Limit && failed.errno.is_some_and(is_shortage_number) {
+            return Fault::Host;
+        }
+        match failed.concern {
+            Concern::Run => Fault::Task,
+            Concern::Lane => Fault::Environment(needs.program()),
+            Concern::Policy | Concern::Limit => Fault::Environment(needs.policy()),
+            // What another release has named costs no task anything.
+            Concern::Root | Concern::Unknown => Fault::Environment(Environment::Root),
+            Concern::Moment => Fault::Moment,
+            Concern::Host => Fault::Host,
+        }
+    }
+}
+
+/// Why a start failed: the step, the reason, and where the fault lies.
+#[derive(Debug)]
+pub(in crate::daemon) struct LaunchError {
+    pub(in crate::daemon) step: &'static str,
+    pub(in crate::daemon) error: String,
+    pub(in crate::daemon) fault: Fault,
+}
+
+impl LaunchError {
+    /// A fault of the task.
+    pub(in crate::daemon) fn task(step: &'static str, error: impl Into<String>) -> Self {
+        LaunchError { step, error: error.into(), fault: Fault::Task }
+    }
+
+    /// A failure of the system in the root's own directories: the host's where it lacks something.
+    pub(in crate::daemon) fn system(step: &'static str, error: &(dyn Error + 'static)) -> Self {
+        LaunchError::at(step, Environment::Root, error)
+    }
+
+    /// A failure of the system with an environment: the host's where it lacks something.
+    pub(in crate::daemon) fn at(
+        step: &'static str,
+        environment: Environment,
+        error: &(dyn Error + 'static),
+    ) -> Self {
+        let fault = if is_shortage(error) { Fault::Host } else { Fault::Environment(environment) };
+        LaunchError { step, error: crate::lanes::with_causes(error), fault }
+    }
+
+    /// A refusal of another part of this program, about an environment.
+    pub(in crate::daemon) fn refusal(step: &'static str, environment: Environment, failure: Failure) -> Self {
+        // The failure was made from its error number (`Failure::file`).
+        let is_host = failure.code == Code::TryAgain;
+        let fault = if is_host { Fault::Host } else { Fault::Environment(environment) };
+        LaunchError { step, error: with_hint(&failure.message, failure.hint), fault }
+    }
+
+    /// A workspace that could not be prepared.
+    pub(in crate::daemon) fn workspace(
+        step: &'static str,
+        place: Environment,
+        failure: workspace::Failure,
+    ) -> Self {
+        let is_general = match &place {
+            // Made and kept by the daemon alone, or by nobody here.
+            Environment::Workspaces(_) | Environment::Directory(_) => true,
+            // A branch that is taken, or a worktree that a worker has spoilt, is the task's.
+            Environment::Repository(_) => failure.code.starts_with("repository"),
+            Environment::Program { .. } | Environment::Policy(_) | Environment::Root => false,
+        };
+        let fault = if is_general { Fault::Environment(place) } else { Fault::Task };
+        LaunchError::of_helper(step, failure, fault)
+    }
+
+    /// A place of which not even the owner could be found.
+    pub(in crate::daemon) fn ground(
+        step: &'static str,
+        place: Environment,
+        failure: workspace::Failure,
+    ) -> Self {
+        LaunchError::of_helper(step, failure, Fault::Environment(place))
+    }
+
+    fn of_helper(step: &'static str, failure: workspace::Failure, fault: Fault) -> Self {
+        let fault = match failure.code.as_str() {
+            shortage::CODE => Fault::Host,
+            job::CANCELLED => Fault::Abandoned,
+            _ => fault,
+        };
+        LaunchError { step, error: with_hint(&failure.message, failure.hint), fault }
+    }
+}
+
+/// A message with what the reader can do about it.
+pub(in crate::daemon) fn with_hint(message: &str, hint: Option<String>) -> String {
+    hint.map_or_else(|| message.to_owned(), |hint| format!("{message} ({hint})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::errno::Errno;
+
+    use super::*;
+    use crate::rundir::Step;
+
+    fn failed(step: Step, errno: Errno) -> FailedStart {
+        FailedStart::new(step, &std::io::Error::from_raw_os_error(errno as i32))
+    }
+
+    const STEPS: [Step; 14] = [
+        Step::Shim,
+        Step::Spec,
+        Step::Cgroup,
+        Step::Namespace,
+        Step::Pid,
+        Step::Lease,
+        Step::Log,
+        Step::Timer,
+        Step::Spawn,
+        Step::Confine,
+        Step::Plan,
+        Step::Apply,
+        Step::Report,
+        Step::Exec,
+    ];
+
+    #[test]
+    fn a_lack_at_any_step_is_the_hosts() {
+        let needs = Needs::scratch("shell");
+        for step in STEPS {
+            for errno in [Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM, Errno::EAGAIN, Errno::ENOSPC] {
+                assert_eq!(Fault::of(&failed(step, errno), &needs), Fault::Host, "{step:?} {errno}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_step_before_the_command_is_the_tasks_unless_it_says_so() {
+        let needs = Needs::scratch("shell");
+        for step in STEPS {
+            let fault = Fault::of(&failed(step, Errno::ENOENT), &needs);
+            assert_ne!(fault, Fault::Task, "{step:?}");
+        }
+        let own = failed(Step::Exec, Errno::ENOENT).concerning(Concern::Run);
+        assert_eq!(Fault::of(&own, &needs), Fault::Task);
+    }
+
+    #[test]
+    fn a_limit_of_the_policy_is_not_taken_for_a_lack_of_the_hosts() {
+        let needs = Needs::scratch("shell");
+        let met = failed(Step::Exec, Errno::EAGAIN).concerning(Concern::Limit);
+        assert_eq!(Fault::of(&met, &needs), Fault::Environment(needs.policy()));
+    }
+
+    #[test]
+    fn a_confinement_that_the_host_could_not_load_is_the_hosts() {
+        let silent =
+            FailedStart::new(Step::Confine, &std::io::Error::other("ended")).concerning(Concern::Host);
+        assert_eq!(Fault::of(&silent, &Needs::scratch("shell")), Fault::Host);
+    }
+
+    #[test]
+    fn a_missing_program_is_the_lanes_under_its_policy() {
+        let needs = Needs::scratch("shell");
+        assert_eq!(
+            Fault::of(&failed(Step::Exec, Errno::ENOENT), &needs),
+            Fault::Environment(needs.program())
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! The files that a run may read: copies for it alone, in a directory that no worker can change.
+//!
+//! The board's own copies are the daemon's and stay out of reach. A run gets `<its private directory>/files/<attachment>/
+//! <name>`: the directories are the daemon's, the files its worker's, and the policy grants reading them.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, lchown};
+use std::path::{Path, PathBuf};
+
+use kernel::{Attachment, Blobs, BoardName, Counted, RunId};
+use policies::Identity;
+
+use super::fault::LaunchError;
+use super::launch::Note;
+use crate::failure::Failure;
+use crate::paths::Root;
+use crate::shortage::is_shortage;
+
+const STEP: &str = "place the files of the run";
+
+/// Where a run whose files are in `dir` finds one.
+pub(crate) fn place_of(dir: &Path, file: &Attachment) -> PathBuf {
+    dir.join(file.id.to_string()).join(&file.filename)
+}
+
+/// Makes the directory and puts there what is not yet there. Blocking.
+pub(in crate::daemon) fn place(
+    dir: &Path,
+    identity: Option<Identity>,
+    files: &[Attachment],
+    blobs: &Blobs,
+) -> Result<(), LaunchError> {
+    directory(dir, identity).map_err(|e| failed(dir, &e))?;
+    for file in files {
+        let path = place_of(dir, file);
+        if path.symlink_metadata().is_ok() {
+            continue;
+        }
+        let parent = path.parent().unwrap_or(dir);
+        directory(parent, identity).map_err(|e| failed(parent, &e))?;
+        let source = blobs.open(&file.sha256).map_err(|e| {
+            if is_shortage(&e) { LaunchError::system(STEP, &e) } else { lost(file, &e.to_string()) }
+        })?;
+        let copied = copy(source, &path, identity).map_err(|e| failed(&path, &e))?;
+        if copied != file.size {
+            return Err(lost(file, &format!("it has {} instead of {}", Counted(copied, "byte"), file.size)));
+        }
+    }
+    Ok(())
+}
+
+/// Gives a run that has begun the files that came later. Blocking.
+pub(crate) fn provide(
+    root: &Root,
+    board: &BoardName,
+    run: RunId,
+    files: &[Attachment],
+    blobs: &Blobs,
+) -> Result<(), Failure> {
+    let dir = root.run_files(board, run);
+    // Without a note or a directory there is no worker that could ask.
+    let Some(note) = Note::read(&root.run_dir(board, run)).filter(|_| dir.is_dir()) else { return Ok(()) };
+    place(&dir, note.identity(), files, blobs).map_err(|e| Failure::failed(e.error))
+}
+
+/// Copies under another name first: a worker never sees half a file.
+fn copy(mut source: File, path: &Path, identity: Option<Identity>) -> io::Result<u64> {
+    let draft = path.with_file_name(format!(".new-{}", uuid::Uuid::new_v4().simple()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&draft)?;
+    // Where the file system can share the blocks, this takes no space and no time (copy_file_range(2)).
+    let copied = io::copy(&mut source, &mut file)?;
+    if let Some(identity) = identity {
+        lchown(&draft, Some(identity.uid), Some(identity.gid))?;
+    }
+    std::fs::rename(&draft, path)?;
+    Ok(copied)
+}
+
+/// A directory that the worker's group may list and enter, and nobody but the daemon may change.
+fn directory(dir: &Path, identity: Option<Identity>) -> io::Result<()> {
+    let mode = if identity.is_some() { 0o750 } else { 0o700 };
+    match DirBuilder::new().mode(mode).create(dir) {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(e),
+    }
+    match identity {
+        Some(identity) => lchown(dir, None, Some(identity.gid)),
+        None => Ok(()),
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> LaunchError {
+    let failed = LaunchError::system(STEP, error);
+    LaunchError { error: format!("{}: {}", path.display(), failed.error), ..failed }
+}
+
+fn lost(file: &Attachment, why: &str) -> LaunchError {
+    LaunchError::task(
+        STEP,
+        format!(
+            "the bytes of attachment {} ({}) of {} cannot be had: {why} (attach it again, or remove it with \
+             `supervisor attach-rm {}`)",
+            file.id, file.filename, file.task_id, file.id
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attachment(blobs: &Blobs, name: &str, bytes: &[u8]) -> Attachment {
+        let stored = blobs.store(&mut &*bytes).unwrap();
+        Attachment {
+            id: kernel::AttachmentId(7),
+            task_id: "t_00000001".parse().unwrap(),
+            filename: name.to_owned(),
+            content_type: None,
+            size: stored.size,
+            uploaded_by: None,
+            sha256: stored.digest.clone(),
+            created_at: kernel::Timestamp::from_micros(0),
+            run_id: None,
+            artifact: None,
+        }
+    }
+
+    #[test]
+    fn a_run_has_copies_of_its_own_and_the_board_keeps_its() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = Blobs::beside(&dir.path().join("board.db"));
+        let file = attachment(&blobs, "a b.txt", b"abc");
+        let files = dir.path().join("files");
+        let identity = nix::unistd::geteuid().is_root().then_some(Identity { uid: 60_001, gid: 60_001 });
+        place(&files, identity, std::slice::from_ref(&file), &blobs).unwrap();
+        let path = place_of(&files, &file);
+        assert_eq!(path, files.join("7/a b.txt"));
+        let (copy, kept) =
+            (std::fs::metadata(&path).unwrap(), std::fs::metadata(blobs.path(&file.sha256)).unwrap());
+        assert_ne!(copy.ino(), kept.ino(), "no worker has an inode of the board");
+        assert_eq!(copy.permissions().mode() & 0o777, 0o400);
+        if let Some(identity) = identity {
+            assert_eq!((copy.uid(), std::fs::metadata(&files).unwrap().uid()), (identity.uid, 0));
+        }
+        // Once more, as for a file that came later: what is there stays as it is.
+        place(&files, identity, &[file], &blobs).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().ino(), copy.ino());
+    }
+
+    #[test]
+    fn a_run_does_not_start_without_the_bytes_of_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = Blobs::beside(&dir.path().join("board.db"));
+        let file = attachment(&blobs, "a.txt", b"abc");
+        std::fs::remove_file(blobs.path(&file.sha256)).unwrap();
+        let error = place(&dir.path().join("files"), None, &[file], &blobs).unwrap_err();
+        assert!(error.error.contains("attachment 7 (a.txt) of t_00000001"), "{}", error.error);
+        assert!(error.error.contains("attach-rm 7"), "{}", error.error);
+    }
+}

@@ -1,0 +1,217 @@
+//! The last step of a run: the board is told how it ended, and what it leaves on the host is removed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Ending, Finished, LostArtifact, Run};
+
+use super::artifacts::{self, Taken};
+use super::conclude::{Next, Trouble};
+use super::launch::Note;
+use super::live::Phase;
+use super::place;
+use super::run_task::{Context, RETRY, submit};
+use crate::daemon::host::cgroup;
+use crate::daemon::host::remove::{self, Stays};
+use crate::daemon::{Event, TaskKey};
+use crate::exit::Code;
+use crate::failpoint;
+use crate::gc::{self, Fate};
+use crate::rundir::RunDir;
+use crate::service::BoardHandle;
+use crate::shortage::is_shortage;
+
+/// The longest pause between two tries to tell the board.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// How often a removal is tried for which the host lacks something: for a minute.
+const TRIES: u32 = 120;
+
+/// Tells the board how a run ended, until the board has it, and cleans up what the run leaves.
+pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, ending: Ending) {
+    let mut taken = seal(context, board, key, run).await;
+    failpoint::pass("after-seal");
+    taken.join(take_artifacts(context, board, key, run).await);
+    let taken = Arc::new(taken);
+    failpoint::pass("after-artifacts");
+    clean_places(context, board, run.id).await;
+    failpoint::pass("before-finish");
+    let path = context.host.root.run_dir(board.name(), run.id);
+    let (mut reported, mut pause) = (false, RETRY);
+    let finished: Option<Finished> = loop {
+        let (id, ending) = (run.id, ending.clone());
+        let taken = Arc::clone(&taken);
+        // Together: a daemon that dies before this takes the files again, and one that dies after it has them.
+        let told = submit(board, move |board| board.end_run(id, &ending, &taken.handed));
+        match told.await {
+            Ok(finished) => break Some(finished),
+            // The run is not there any more: its board was put back to an earlier state.
+            Err(failure) if failure.code == Code::NotFound => {
+                tracing::error!(task = %key, run = %run.id, error = %failure, "end_refused");
+                break None;
+            }
+            // Whatever it is: what is here is the only trace of how the run ended, and nothing else frees the task.
+            Err(failure) => {
+                if !reported {
+                    tracing::error!(task = %key, run = %run.id, error = %failure, "end_not_recorded");
+                    reported = true;
+                }
+                context.tell(Event::Held(key.clone(), Phase::Settling, failure.to_string()));
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST);
+            }
+        }
+    };
+    failpoint::pass("after-finish");
+    if let Some(finished) = &finished {
+        tracing::info!(task = %key, run = %run.id, outcome = %finished.outcome, status = %finished.status, "ended");
+    }
+    if let Some(before) = finished.as_ref().and_then(|finished| finished.replaces) {
+        // Nobody finds it any more: its run is not listed.
+        drop(std::fs::remove_file(context.host.root.log(board.name(), &key.task, before)));
+    }
+    if finished.as_ref().is_some_and(|finished| finished.status == kernel::Status::Archived) {
+        remove_workspace(context, board, key).await;
+    }
+    // The board knows how the run ended, so its directory has nothing left to tell.
+    let removed = with_room(move || {
+        let opened = match RunDir::open(&path) {
+            // Gone, or another root's.
+            Err(error) if !is_shortage(&error) => return Ok(()),
+            opened => opened?,
+        };
+        Ok(opened.remove()?)
+    });
+    if let Err(error) = removed.await {
+        tracing::warn!(task = %key, %error, "run_directory_not_removed");
+    }
+    failpoint::pass("after-cleanup");
+    context.tell(Event::Ended(key.clone(), finished));
+}
+
+/// Removes the scratch workspace of a task that was archived while it ran. What fails is found by `gc`.
+async fn remove_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) {
+    let (service, name, id) = (Arc::clone(&context.service), board.name().clone(), key.task.clone());
+    let removed = tokio::task::spawn_blocking(move || {
+        gc::remove_archived(service.root(), service.board(&name)?.as_ref(), &id)
+    });
+    match removed.await {
+        Ok(Ok(Fate::Absent | Fate::Gone(_))) => {}
+        Ok(Ok(Fate::Foreign(why) | Fate::Stuck(why))) => {
+            tracing::warn!(task = %key, %why, "workspace_stays");
+        }
+        Ok(Err(error)) => tracing::warn!(task = %key, %error, "workspace_not_removed"),
+        Err(error) => tracing::warn!(task = %key, %error, "workspace_not_removed"),
+    }
+}
+
+/// Takes over what the run did in a worktree, as often as the host needs.
+async fn seal(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) -> Taken {
+    let path = context.host.root.run_dir(board.name(), run.id);
+    if RunDir::open(&path).is_err() {
+        // Gone, or a copy: then the worktree is another root's, whose worker may be at work in it.
+        return Taken::default();
+    }
+    let Some(note) = Note::read(&path) else { return Taken::default() };
+    let identity = note.identity();
+    let Some(worktree) = note.worktree else { return Taken::default() };
+    loop {
+        let worktree = worktree.clone();
+        let sealed = tokio::task::spawn_blocking(move || place::seal(worktree, identity)).await;
+        let why = match sealed {
+            Ok(Ok(lost)) => {
+                for one in &lost {
+                    tracing::warn!(task = %key, run = %run.id, path = one.path, reason = one.reason, "sealed");
+                }
+                return Taken::lost(lost);
+            }
+            Ok(Err(why)) => format!("its worktree cannot be closed: {why}"),
+            Err(panic) => panic.to_string(),
+        };
+        tracing::warn!(task = %key, run = %run.id, error = %why, "worktree_not_sealed");
+        // Nobody is spared this: what is not sealed may run what the worker has planted.
+        context.tell(Event::Held(key.clone(), Phase::Settling, why));
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Takes what the run declared out of its workspace, as often as the host needs. Most runs declare nothing.
+async fn take_artifacts(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) -> Taken {
+    let id = run.id;
+    let mut trouble = Trouble::new(context, board, key, run);
+    loop {
+        let mut lost = Vec::new();
+        let why = match board.readers().with(|view| view.expect_run(id)) {
+            Ok(run) if run.ended_at.is_some() || artifacts::declared(&run).is_empty() => {
+                return Taken::default();
+            }
+            Ok(run) => {
+                lost.extend(artifacts::declared(&run).iter().cloned());
+                let path = context.host.root.run_dir(board.name(), id);
+                let blobs = board.blobs().clone();
+                let taken = tokio::task::spawn_blocking(move || artifacts::take(&run, &path, &blobs));
+                match taken.await {
+                    Ok(Ok(taken)) => return taken,
+                    Ok(Err(why)) => format!("its artifacts cannot be kept: {why}"),
+                    Err(panic) => panic.to_string(),
+                }
+            }
+            Err(kernel::Error::NotFound { .. }) => return Taken::default(),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(task = %key, run = %id, error = %why, "artifacts_not_taken");
+        if trouble.wait(&why).await == Next::DoWithout && !lost.is_empty() {
+            let lost = lost.into_iter().map(|path| LostArtifact { path, reason: why.clone() });
+            return Taken::lost(lost.collect());
+        }
+    }
+}
+
+/// Removes the cgroup, the door and the private places of a run of which nothing lives any more.
+///
+/// They have names of the run's, so they are found even where no run directory tells of them.
+async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId) {
+    let (name, id) = (board.name(), board.id());
+    let private = context.host.root.run_home(name, run);
+    let run_dir = context.host.root.run_dir(name, run);
+    let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(name, run));
+    let doors = Arc::clone(&context.host.doors);
+    let cleaned = with_room(move || {
+        doors.close((id, run));
+        // A daemon that runs in another group than its predecessor knows that one's groups from the spec alone.
+        let told = RunDir::open(&run_dir).ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
+        for group in own.clone().into_iter().chain(told) {
+            if group.exists() {
+                cgroup::remove_run(&group);
+            }
+        }
+        if !private.exists() {
+            return Ok(());
+        }
+        match Note::read(&run_dir) {
+            Some(note) => remove::remove_private(&private, note.identity()),
+            None => remove::remove_forgotten(&private),
+        }
+    });
+    if let Err(error) = cleaned.await {
+        tracing::warn!(%error, "home_not_removed");
+    }
+}
+
+/// Removes something, off the runtime's threads, and tries again while the host lacks what that takes, [`TRIES`] times at
+/// most: the end of the run waits for it.
+async fn with_room(removal: impl Fn() -> Result<(), Stays> + Send + Sync + 'static) -> Result<(), Stays> {
+    let removal = Arc::new(removal);
+    let mut tries = 1;
+    loop {
+        let removal = Arc::clone(&removal);
+        match tokio::task::spawn_blocking(move || removal()).await {
+            Ok(Err(stays)) if stays.is_shortage && tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(RETRY).await;
+            }
+            Ok(done) => return done,
+            Err(panic) => return Err(Stays::because(&panic)),
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! From a claimed run to a running shim: user, workspace, private places, cgroup, spec.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use kernel::{Clock as _, Run, Task};
+use policies::{Arrange, Arrangement, BoardAccess, Identity, PidNamespace, Policy, Surroundings};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+use workspace::{Prepared, Shown, WorkspaceSpec, Worktree};
+
+use super::closed;
+use super::environment::Environment;
+use super::fault::LaunchError;
+use super::files;
+use super::live::{LiveRun, Phase};
+use super::place;
+use super::survivors::ROOT_ID;
+use crate::api::RunDoors;
+use crate::config::Config;
+use crate::daemon::host::cgroup::Cgroups;
+use crate::daemon::host::spare::{Spare, Spares};
+use crate::failpoint;
+use crate::failure::Failure;
+use crate::lanes::{CleanExit, Lane, Prompt, RateLimit};
+use crate::paths::Root;
+use crate::rundir::{LeaseSpec, RunDir, RunSpec, Stdin, VERSION, boottime_us, write_json};
+
+/// What a run needs to know of the daemon that starts it.
+#[derive(Debug)]
+pub(in crate::daemon) struct Host {
+    pub(in crate::daemon) root: Root,
+    pub(in crate::daemon) support: policies::Support,
+    pub(in crate::daemon) cgroups: Result<Cgroups, String>,
+    /// What ties the processes of a run together where there are no cgroups.
+    pub(in crate::daemon) pid_namespace: Result<PidNamespace, String>,
+    pub(in crate::daemon) spares: Spares,
+    pub(in crate::daemon) port: Option<u16>,
+    pub(in crate::daemon) doors: Arc<RunDoors>,
+    pub(in crate::daemon) hostname: String,
+    pub(in crate::daemon) boot_id: String,
+    /// Which directory the root is.
+    pub(in crate::daemon) root_id: String,
+}
+
+impl Host {
+    /// The pid namespace of a run that has no cgroup. One that needs a user namespace is made only where the run's policy
+    /// makes a user namespace anyway: in one the host's files have no known owners, which some programs refuse.
+    fn pid_namespace_of(&self, policy: &Policy) -> Option<PidNamespace> {
+        self.pid_namespace.as_ref().ok().copied().filter(|namespace| match namespace {
+            PidNamespace::Privileged => true,
+            PidNamespace::UserNamespace => policy.has_view(&self.support),
+        })
+    }
+
+    /// Makes the way of a run to the board.
+    fn way(&self, order: &Order, identity: Option<Identity>) -> Result<BoardAccess, LaunchError> {
+        if let Some(port) = self.port {
+            return Ok(BoardAccess::Port(port));
+        }
+        let opened = self.doors.open((order.board_id, order.run.id), identity);
+        let refused = |e| LaunchError::refusal("make the run's socket", Environment::Root, e);
+        opened.map(BoardAccess::Socket).map_err(refused)
+    }
+
+    /// The cgroups that may be a run's: the one of its name, and the one in its spec, which has another name where the
+    /// shim had waited for the run.
+    pub(in crate::daemon) fn groups(
+        &self,
+        board: &kernel::BoardName,
+        run: kernel::RunId,
+    ) -> BTreeSet<PathBuf> {
+        let own = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
+        let dir = RunDir::open(&self.root.run_dir(board, run));
+        let told = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
+        own.into_iter().chain(told).collect()
+    }
+}
+
+/// What is known of a run when its row is there.
+pub(in crate::daemon) struct Order {
+    pub(in crate::daemon) board: kernel::BoardName,
+    pub(in crate::daemon) board_id: kernel::BoardId,
+    pub(in crate::daemon) task: Task,
+    pub(in crate::daemon) run: Run,
+    pub(in crate::daemon) token: String,
+    pub(in crate::daemon) context: String,
+    pub(in crate::daemon) files: Vec<kernel::Attachment>,
+    pub(in crate::daemon) lane: Lane,
+    pub(in crate::daemon) policy: Policy,
+    pub(in crate::daemon) own_uid: Option<u32>,
+    pub(in crate::daemon) deadline: std::time::Duration,
+    pub(in crate::daemon) config: Arc<Config>,
+    /// Where the tasks of all boards work.
+    pub(in crate::daemon) workplaces: Vec<WorkspaceSpec>,
+    /// Ends the preparation when it is given up.
+    pub(in crate::daemon) cancel: CancellationToken,
+}
+
+impl Order {
+    /// Returns what is shown of the run before it has a process.
+    pub(in crate::daemon) fn live(&self) -> LiveRun {
+        LiveRun {
+            board: self.board.clone(),
+            task: self.task.id.clone(),
+            title: self.task.title.clone(),
+            run: self.run.id,
+            profile: self.run.profile.clone(),
+            tenant: self.task.tenant.clone(),
+            phase: Phase::Starting,
+            pid: None,
+            started_at: self.run.started_at,
+            deadline_us: None,
+            last_heartbeat_at: None,
+            workspace: self.task.workspace.clone(),
+            workspace_path: None,
+            cgroup: None,
+            sandbox: None,
+            note: None,
+        }
+    }
+}
+
+/// What the daemon itself keeps in a run directory, for the end of the run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::daemon) struct Note {
+    /// What exit 0 means.
+    pub(in crate::daemon) on_clean_exit: CleanExit,
+    /// The worker's user, if not the daemon's.
+    pub(in crate::daemon) identity: Option<(u32, u32)>,
+    /// Whether no other run ever has that user.
+    pub(in crate::daemon) exclusive_uid: bool,
+    /// The worktree that the run worked in.
+    #[serde(default)]
+    pub(in crate::daemon) worktree: Option<Worktree>,
+    /// Counted failures in a row until the task is blocked.
+    pub(in crate::daemon) failure_limit: u32,
+    /// Whom the limit of a service holds up.
+    #[serde(default)]
+    pub(in crate::daemon) rate_limit: RateLimit,
+    /// How long, in seconds, where the worker does not say it.
+    #[serde(default)]
+    pub(in crate::daemon) rate_limit_pause: u64,
+}
+
+const NOTE: &str = "daemon.json";
+
+impl Note {
+    /// Reads the note of a run; none where the run never got that far.
+    pub(in crate::daemon) fn read(dir: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(dir.join(NOTE)).ok()?).ok()
+    }
+
+    /// The worker's user.
+    pub(in crate::daemon) fn identity(&self) -> Option<Identity> {
+        self.identity.map(|(uid, gid)| Identity { uid, gid })
+    }
+}
+
+/// A run that is ready to be started.
+#[derive(Debug)]
+pub(in crate::daemon) struct Launch {
+    pub(in crate::daemon) dir: RunDir,
+    pub(in crate::daemon) prepared: Prepared,
+    pub(in crate::daemon) identity: Option<Identity>,
+    pub(in crate::daemon) deadline_us: Option<u64>,
+    pub(in crate::daemon) cgroup: Option<PathBuf>,
+    spare: Option<Spare>,
+}
+
+/// Prepares everything that a run needs. Blocking: it makes directories and may wait for git.
+pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError> {
+    const STEP: &str = "make the run directory";
+    let workspace: WorkspaceSpec = order
+        .task
+        .workspace
+        .parse()
+        .map_err(|e: workspace::SpecError| LaunchError::task("read the workspace", e.to_string()))?;
+    let identity = place::identity(&workspace, &order.task, order.own_uid, &order.cancel)?;
+    let workspaces = host.root.workspaces(&order.board);
+    let at = (&order.board, workspaces.as_path());
+    let prepared = place::workspace(&workspace, &order.task, at, identity, &order.cancel)?;
+    let prompt = match order.lane.prompt {
+        Prompt::Stdin | Prompt::File => order.context.as_str(),
+        Prompt::BodyFile => {
+            order.task.body.as_deref().filter(|body| !body.trim().is_empty()).ok_or_else(|| {
+                LaunchError::task("read the script", "the task has no body, and its lane runs the body")
+            })?
+        }
+    };
+    let home = host.root.run_home(&order.board, order.run.id);
+    let private = place::private(&home, identity, prompt)?;
+    let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
+    files::place(&private.files, identity, &order.files, &blobs)?;
+    let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
+    let spare = host.spares.take();
+    let cgroup = match (&spare, &host.cgroups) {
+        (Some(spare), _) => spare.group().map(Path::to_owned),
+        (None, Ok(cgroups)) => Some(
+            cgroups
+                .make_run(&order.board, order.run.id)
+                .map_err(|e| LaunchError::system("make the run's cgroup", &e))?,
+        ),
+        (None, Err(_)) => None,
+    };
+    let board = host.way(order, identity)?;
+    let closed = closed_places(host, order, &workspace, (&prepared, &home, &board))
+        .map_err(|e| LaunchError::refusal("find the other roots of this host", Environment::Root, e))?;
+    let surroundings =
+        surroundings(host, order, &prepared, &private, identity, cgroup.as_deref(), (closed, board));
+    let spec = run_spec(host, order, &prepared, &private, deadline_us, cgroup.as_deref(), surroundings);
+    let path = host.root.run_dir(&order.board, order.run.id);
+    if let Some(log_dir) = spec.log.parent() {
+        crate::paths::make_dir(log_dir, 0o700)
+            .map_err(|e| LaunchError::refusal(STEP, Environment::Root, e))?;
+    }
+    crate::paths::make_dir(&host.root.runs(&order.board), 0o700)
+        .map_err(|e| LaunchError::refusal(STEP, Environment::Root, e))?;
+    failpoint::pass("after-prepare");
+    let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STEP, &e))?;
+    failpoint::pass("after-run-dir");
+    let note = Note {
+        on_clean_exit: order.lane.on_clean_exit,
+        identity: identity.map(|identity| (identity.uid, identity.gid)),
+        exclusive_uid: identity.is_some() && order.own_uid.is_some(),
+        worktree: place::worktree(&workspace, &order.task.id),
+        failure_limit: order.config.worker.failure_limit,
+        rate_limit: order.lane.rate_limit,
+        rate_limit_pause: order.lane.rate_limit_pause.duration().as_secs(),
+    };
+    write_json(&path, NOTE, &note).map_err(|e| LaunchError::system(STEP, &e))?;
+    Ok(Launch { dir, prepared, identity, deadline_us, cgroup, spare })
+}
+
+/// What stays closed to a run. Of the supervisor's places its home and its files are its own, the programs, the socket,
+/// and its workspace if it was made there.
+fn closed_places(
+    host: &Host,
+    order: &Order,
+    spec: &WorkspaceSpec,
+    (prepared, home, board): (&Prepared, &Path, &BoardAccess),
+) -> Result<policies::Closed, Failure> {
+    let mut own = vec![home.to_owned(), host.root.bin()];
+    if let BoardAccess::Socket(socket) = board {
+        own.extend(socket.parent().map(Path::to_owned));
+    }
+    if *spec == WorkspaceSpec::Scratch {
+        own.push(prepared.path.clone());
+    }
+    closed::of_run((&host.root, &order.config.worker), spec, own, &order.workplaces)
+}
+
+fn surroundings(
+    host: &Host,
+    order: &Order,
+    prepared: &Prepared,
+    private: &place::Private,
+    identity: Option<Identity>,
+    cgroup: Option<&Path>,
+    (closed, board): (policies::Closed, BoardAccess),
+) -> Surroundings {
+    let mut read = Vec::new();
+    read.push(private.files.clone());
+    match order.lane.prompt {
+        Prompt::Stdin => {}
+        Prompt::File | Prompt::BodyFile => read.push(private.prompt.clone()),
+    }
+    Surroundings {
+        workspace: prepared.path.clone(),
+        home: private.home.clone(),
+        tmp: private.tmp.clone(),
+        read,
+        execute: vec![host.root.bin()],
+        write: Vec::new(),
+        arrangement: arrangement(prepared),
+        identity,
+        work_cgroup: cgroup.map(|group| group.join("work")),
+        pid_namespace: cgroup.is_none().then(|| host.pid_namespace_of(&order.policy)).flatten(),
+        board,
+        closed,
+        toolchain_home: closed::toolchain_home(&order.policy, identity),
+        // The shim's pid is known to confine alone, which fills it in.
+        parent: 0,
+    }
+}
+
+fn run_spec(
+    host: &Host,
+    order: &Order,
+    prepared: &Prepared,
+    private: &place::Private,
+    deadline_us: Option<u64>,
+    cgroup: Option<&Path>,
+    surroundings: Surroundings,
+) -> RunSpec {
+    let stdin = match order.lane.prompt {
+        Prompt::Stdin => Stdin::File(private.prompt.clone()),
+        Prompt::File | Prompt::BodyFile => Stdin::Null,
+    };
+    RunSpec {
+        version: VERSION,
+        board: order.board_id.to_string(),
+        board_name: order.board.to_string(),
+        task: order.task.id.to_string(),
+        run: order.run.id.get(),
+        nonce: order.run.nonce.clone().unwrap_or_default(),
+        argv: order.lane.command(&private.prompt, &prepared.path, order.task.id.as_str()),
+        env: environment(host, order, prepared, private, deadline_us, &surroundings),
+        cwd: prepared.path.clone(),
+        stdin,
+        log: host.root.log(&order.board, &order.task.id, order.run.id),
+        log_cap: order.config.worker.log_cap,
+        deadline_us,
+        grace_ms: u64::try_from(order.config.worker.grace().as_millis()).unwrap_or(u64::MAX),
+        policy: order.policy.clone(),
+        surroundings,
+        cgroup: cgroup.map(Path::to_owned),
+        poke: host.root.poke_socket(),
+        host: Some(host.support.clone()),
+        lease: Some(LeaseSpec {
+            dir: host.root.leases(),
+            workspace: prepared.path.clone(),
+            place: prepared.place,
+            holder: workspace::LeaseHolder::Run {
+                board: order.board.to_string(),
+                run: order.run.id.get(),
+                task: Some(order.task.id.to_string()),
+            },
+        }),
+    }
+}
+
+/// What the worker sees in the place of what is there, and what it is granted where it has no view of its own.
+fn arrangement(prepared: &Prepared) -> Arrangement {
+    let grants = &prepared.grants;
+    let step = |shown: &Shown| match shown.clone() {
+        Shown::Fresh { at } => Arrange::Fresh { at },
+        Shown::Show { at, source } => Arrange::Show { at, source },
+        Shown::Lend { at, source } => Arrange::Lend { at, source },
+        Shown::Link { at, target } => Arrange::Link { at, target },
+    };
+    let open = "without a mount namespace the run can destroy the objects of its repository and move the branches of other \
+                worktrees";
+    Arrangement {
+        steps: grants.shown.iter().map(step).collect(),
+        read_without_view: grants.read.clone(),
+        write_without_view: grants.write.clone(),
+        open_without_view: (!grants.write.is_empty()).then(|| open.to_owned()),
+    }
+}
+
+fn environment(
+    host: &Host,
+    order: &Order,
+    prepared: &Prepared,
+    private: &place::Private,
+    deadline_us: Option<u64>,
+    around: &Surroundings,
+) -> BTreeMap<String, String> {
+    let mut set = BTreeMap::new();
+    let workspace = prepared.path.display().to_string();
+    let profile = order.run.profile.as_ref().map(ToString::to_string).unwrap_or_default();
+    let run = order.run.id.to_string();
+    let mut put = |name: &str, value: &str| {
+        set.insert(name.to_owned(), value.to_owned());
+    };
+    put("HOME", &private.home.display().to_string());
+    put("TMPDIR", &private.tmp.display().to_string());
+    put("SUPERVISOR_TASK", order.task.id.as_str());
+    put("SUPERVISOR_RUN_ID", &run);
+    put("SUPERVISOR_BOARD", order.board.as_str());
+    put("SUPERVISOR_PROFILE", &profile);
+    put("SUPERVISOR_PURPOSE", order.run.purpose.as_str());
+    put("SUPERVISOR_WORKSPACE", &workspace);
+    put("SUPERVISOR_FILES", &private.files.display().to_string());
+    put("SUPERVISOR_TOKEN", &order.token);
+    put(ROOT_ID, &host.root_id);
+    match &around.board {
+        BoardAccess::Port(port) => put("SUPERVISOR_SOCKET", &format!("tcp://127.0.0.1:{port}")),
+        BoardAccess::Socket(socket) => put("SUPERVISOR_SOCKET", &socket.display().to_string()),
+        BoardAccess::None => {}
+    }
+    // The established names of the same contract. HERMES_KANBAN_DB stays unset: no worker sees the board's file.
+    put("HERMES_KANBAN_TASK", order.task.id.as_str());
+    put("HERMES_KANBAN_RUN_ID", &run);
+    put("HERMES_KANBAN_BOARD", order.board.as_str());
+    put("HERMES_KANBAN_WORKSPACE", &workspace);
+    put("HERMES_KANBAN_WORKSPACES_ROOT", &host.root.workspaces(&order.board).display().to_string());
+    put("HERMES_KANBAN_CLAIM_LOCK", order.run.claim_lock.as_deref().unwrap_or_default());
+    put("HERMES_PROFILE", &profile);
+    if let Some(tenant) = &order.task.tenant {
+        put("SUPERVISOR_TENANT", tenant.as_str());
+        put("HERMES_TENANT", tenant.as_str());
+    }
+    if let Some(deadline) = deadline_us {
+        let now = kernel::SystemClock.now();
+        put("SUPERVISOR_DEADLINE", &place::wall_seconds(now, boottime_us(), deadline).to_string());
+    }
+    order
+        .policy
+        .environment(|name| std::env::var_os(name), around, &host.root.bin(), &prepared.environment, set)
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.into_string().ok()?)))
+        .collect()
+}
+
+/// Starts the shim of a prepared run. It goes on without this process.
+pub(in crate::daemon) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError> {
+    let dir = &launch.dir;
+    if let Some(spare) = launch.spare.take() {
+        match spare.begin(dir.path()) {
+            Ok(child) => {
+                failpoint::pass("after-spawn");
+                return Ok(child);
+            }
+            // It has ended before it had a run, so another one can have it.
+            Err(error) => tracing::warn!(%error, "spare_shim_lost"),
+        }
+    }
+    let spawned = Command::new("/proc/self/exe")
+        .arg("__shim")
+        .arg(dir.path())
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let child = spawned.map_err(|e| LaunchError::system("start the shim", &e))?;
+    failpoint::pass("after-spawn");
+    Ok(child)
+}

@@ -1,0 +1,100 @@
+//! What is going on now: the live runs, as the owner loop knows them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kernel::{BoardName, Profile, RunId, TaskId, Tenant, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::daemon::host::watch::Watched;
+use crate::daemon::owner::backoff::Broken;
+use crate::rundir::RunDir;
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Phase {
+    /// Claimed; its workspace and its shim are being made.
+    Starting,
+    /// Its command runs.
+    Running,
+    /// It was asked to end, or has given its verdict.
+    Ending,
+    /// It has ended, and the board could not be told yet.
+    Settling,
+    /// Its shim is gone, and nobody can prove that its processes are.
+    Unknown,
+}
+
+/// One live run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LiveRun {
+    /// The board.
+    pub(crate) board: BoardName,
+    /// The task.
+    pub(crate) task: TaskId,
+    /// The task's title.
+    pub(crate) title: String,
+    /// The run.
+    pub(crate) run: RunId,
+    /// Who works.
+    pub(crate) profile: Option<Profile>,
+    /// For which tenant.
+    pub(crate) tenant: Option<Tenant>,
+    /// How far it has come.
+    pub(crate) phase: Phase,
+    /// The worker's pid, once it runs.
+    pub(crate) pid: Option<i32>,
+    /// When the task was claimed.
+    pub(crate) started_at: Timestamp,
+    /// When it will be ended, in microseconds of `CLOCK_BOOTTIME`.
+    pub(crate) deadline_us: Option<u64>,
+    /// The last sign of progress that the worker gave.
+    pub(crate) last_heartbeat_at: Option<Timestamp>,
+    /// The workspace as the task names it.
+    pub(crate) workspace: String,
+    /// Where it works.
+    pub(crate) workspace_path: Option<PathBuf>,
+    /// The directory of its cgroup.
+    pub(crate) cgroup: Option<PathBuf>,
+    /// What its sandbox enforces, in a line.
+    pub(crate) sandbox: Option<String>,
+    /// What holds it up, where something does.
+    pub(crate) note: Option<String>,
+}
+
+/// The way to a run's shim: its directory, and a handle that signals exactly that process.
+#[derive(Clone, Debug)]
+pub(crate) struct ShimHandle {
+    pub(in crate::daemon) dir: RunDir,
+    pub(in crate::daemon) process: Arc<Watched>,
+    pub(in crate::daemon) deadline_us: Option<u64>,
+    pub(in crate::daemon) cgroup: Option<PathBuf>,
+    pub(in crate::daemon) workspace_path: Option<PathBuf>,
+}
+
+/// A ready task that was not admitted, and why.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    /// The board.
+    pub(crate) board: BoardName,
+    /// The task.
+    pub(crate) task: TaskId,
+    /// What it waits for.
+    pub(crate) why: kernel::Waiting,
+}
+
+/// The daemon at one moment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Snapshot {
+    /// The live runs, oldest first.
+    pub(crate) live: Vec<LiveRun>,
+    /// Why nothing is started, where nothing is.
+    pub(crate) paused: Option<String>,
+    /// Whether the daemon is stopping.
+    pub(crate) stopping: Option<String>,
+    /// What several tasks need and what does not work.
+    pub(crate) broken: Vec<Broken>,
+    /// How often the owner loop has woken up since the start.
+    pub(crate) wakeups: u64,
+}

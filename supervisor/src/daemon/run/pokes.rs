@@ -1,0 +1,73 @@
+//! What shims say on the daemon's datagram socket.
+
+use std::sync::Arc;
+
+use kernel::RunId;
+use tokio::net::UnixDatagram;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::run_task::{Context, tell_started};
+use crate::daemon::TaskKey;
+use crate::failure::Failure;
+use crate::paths::Root;
+use crate::rundir::RunDir;
+
+/// What a shim says on the daemon's socket. Only a hint: the run directory is what counts.
+#[derive(serde::Deserialize)]
+struct Poke {
+    board: String,
+    run: i64,
+    what: String,
+}
+
+/// Hears what shims say, until the daemon stops.
+pub(in crate::daemon) fn listen_to_shims(
+    context: &Arc<Context>,
+    root: &Root,
+    tasks: &TaskTracker,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
+    let path = root.poke_socket();
+    drop(std::fs::remove_file(&path));
+    let socket = UnixDatagram::bind(&path).map_err(|e| Failure::file("bind the socket", &path, &e))?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&path, mode)
+        .map_err(|e| Failure::file("set the mode of the socket", &path, &e))?;
+    let (context, stop) = (Arc::clone(context), stop.clone());
+    tasks.spawn(async move {
+        let mut buffer = [0_u8; 512];
+        loop {
+            let received = tokio::select! {
+                // Cancel-safe: a datagram that is not received stays queued.
+                received = socket.recv(&mut buffer) => received,
+                () = stop.cancelled() => return,
+            };
+            let Ok(length) = received else { continue };
+            let Ok(poke) = serde_json::from_slice::<Poke>(&buffer[..length]) else { continue };
+            if poke.what == "started" {
+                context.tasks.spawn(started(Arc::clone(&context), poke));
+            }
+        }
+    });
+    Ok(())
+}
+
+async fn started(context: Arc<Context>, poke: Poke) {
+    for name in context.service.board_names().unwrap_or_default() {
+        let Ok(board) = context.service.board(&name) else { continue };
+        let same = board.readers().with(|view| view.board_id()).is_ok_and(|id| id.to_string() == poke.board);
+        if !same {
+            continue;
+        }
+        let run = RunId(poke.run);
+        if let Ok(Some(run)) = board.readers().with(|view| view.run(run))
+            && let Ok(dir) = RunDir::open(&context.host.root.run_dir(&name, run.id))
+        {
+            let key = TaskKey { board: name, task: run.task_id.clone() };
+            tell_started(&context, &board, &key, &run, &dir).await;
+            context.refill();
+        }
+        return;
+    }
+}

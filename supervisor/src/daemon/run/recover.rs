@@ -1,0 +1,192 @@
+//! What an earlier daemon left behind: adopted, finished or taken back, before anything new is claimed.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kernel::{BoardName, Holder, Run, RunId};
+
+use super::environment::Needs;
+use super::live::{LiveRun, Phase};
+use super::run_task::{Context, adopt};
+use super::{remains, survivors};
+use crate::daemon::TaskKey;
+use crate::daemon::host::{cgroup, remove};
+use crate::daemon::owner::action::Terms;
+use crate::daemon::owner::admission::Claim;
+use crate::daemon::owner::backoff::Charge;
+use crate::daemon::owner::dispatcher::Dispatcher;
+use crate::failure::Failure;
+use crate::rundir::{LockGuard, LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
+use crate::service::BoardHandle;
+
+/// Classifies every open run of a board, and returns them. Each one gets a task that sees it to its end; nothing is
+/// waited for.
+pub(in crate::daemon) fn recover(
+    context: &Arc<Context>,
+    board: &Arc<BoardHandle>,
+    dispatcher: &mut Dispatcher,
+) -> Result<Vec<Run>, Failure> {
+    let runs = board.readers().with(|view| view.open_runs())?;
+    let runs: Vec<Run> = runs.into_iter().filter(|run| run.hand == Holder::Supervisor).collect();
+    for run in &runs {
+        let key = TaskKey { board: board.name().clone(), task: run.task_id.clone() };
+        let task = board.readers().with(|view| view.task(&run.task_id))?;
+        let workspace = task.as_ref().map(|task| task.workspace.clone()).unwrap_or_default();
+        let known = (&*context.service.lanes(), &*context.service.config());
+        let needs = run
+            .profile
+            .as_ref()
+            .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &workspace, known));
+        let terms = Terms { needs: needs.clone(), charge: Charge::Environment };
+        let who = (run.tenant.clone(), run.profile.clone());
+        let claim = Claim::taking(key.clone(), who, &workspace, needs);
+        let live = LiveRun {
+            board: board.name().clone(),
+            task: run.task_id.clone(),
+            title: task.map(|task| task.title).unwrap_or_default(),
+            run: run.id,
+            profile: run.profile.clone(),
+            tenant: run.tenant.clone(),
+            phase: if run.worker_pid.is_some() { Phase::Running } else { Phase::Starting },
+            pid: run.worker_pid,
+            started_at: run.started_at,
+            deadline_us: None,
+            last_heartbeat_at: run.last_heartbeat_at,
+            workspace,
+            workspace_path: run.workspace_path.as_ref().map(Into::into),
+            cgroup: None,
+            sandbox: None,
+            note: None,
+        };
+        tracing::info!(task = %key, run = %run.id, "recovering");
+        take_over(context, board.name(), run);
+        if context.host.port.is_none()
+            && let Err(error) = context.host.doors.reopen((board.id(), run.id))
+        {
+            // Its worker asks in vain until the next daemon. It works on, and its end is seen.
+            tracing::error!(task = %key, run = %run.id, %error, "door_not_made");
+        }
+        dispatcher.adopt(claim.prepared(), live);
+        context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone(), terms));
+    }
+    sweep(context, board, &runs);
+    sweep_homes(context, board, &runs);
+    Ok(runs)
+}
+
+/// Gives a run that goes on its limits again. A run whose policy asks for one that cannot be held is ended, as it would be
+/// refused now; its task keeps its attempts.
+fn take_over(context: &Context, board: &BoardName, run: &Run) {
+    let Ok(cgroups) = &context.host.cgroups else { return };
+    let Ok(dir) = RunDir::open(&context.host.root.run_dir(board, run.id)) else { return };
+    let Ok(spec) = dir.spec() else { return };
+    let Some(group) = spec.cgroup.filter(|group| group.join("work").exists()) else { return };
+    let Err(why) = cgroups.take_over(&group, &spec.policy) else { return };
+    tracing::error!(run = %run.id, %why, "limits_not_held_again");
+    let request = StopRequest { version: VERSION, reason: StopReason::Preempted, quiet_ms: 0, grace_ms: 0 };
+    if let Err(error) = ask_to_end(&dir, &request) {
+        tracing::error!(run = %run.id, %error, "run_not_ended");
+    }
+}
+
+/// Asks the shim of a run directory to end the run.
+fn ask_to_end(dir: &RunDir, request: &StopRequest) -> Result<(), String> {
+    dir.request_stop(request).map_err(|e| crate::lanes::with_causes(&e))?;
+    if let Ok(Some(record)) = dir.pid()
+        && let Ok(Some(shim)) = crate::daemon::host::watch::open(record.shim.pid)
+        && crate::rundir::ProcessStat::of(record.shim.pid)
+            .is_ok_and(|stat| stat.start_ticks == record.shim.start_ticks)
+    {
+        crate::daemon::host::watch::signal(&shim, rustix::process::Signal::TERM)
+            .map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// Ends and removes run directories whose runs the board knows to be over. That is the rest of a daemon that died
+/// between the commit and the removal, or of a board that was put back to an earlier state.
+fn sweep(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
+    let Ok(entries) = std::fs::read_dir(context.host.root.runs(board.name())) else { return };
+    for entry in entries.flatten().filter(|entry| !is_open(entry, open)) {
+        // A name with a dot is that of a removal that was cut short: no shim can find its directory any more.
+        let removed = if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            std::fs::remove_dir_all(entry.path()).map_err(|e| e.to_string())
+        } else {
+            remove_dead(&entry.path())
+        };
+        if let Err(error) = removed {
+            tracing::warn!(path = %entry.path().display(), %error, "run_directory_not_removed");
+        }
+    }
+}
+
+/// Removes the private places of runs that are over: what a removal that failed, or was cut short, has left.
+fn sweep_homes(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
+    let homes = context.host.root.run_home(board.name(), RunId(0));
+    let Some(Ok(entries)) = homes.parent().map(std::fs::read_dir) else { return };
+    for entry in entries.flatten().filter(|entry| !is_open(entry, open)) {
+        // A run that goes on without its row has its directory, and is ended by the sweep of those.
+        let run_dir = context.host.root.runs(board.name()).join(entry.file_name());
+        if run_dir.exists() {
+            continue;
+        }
+        if let Err(error) = remove::remove_forgotten(&entry.path()) {
+            tracing::warn!(path = %entry.path().display(), %error, "home_not_removed");
+        }
+    }
+}
+
+/// The cgroups of an open run, also where its directory, which tells of them, is gone.
+pub(in crate::daemon) fn groups_of(context: &Context, board: &BoardName, run: &Run) -> BTreeSet<PathBuf> {
+    let mut groups = context.host.groups(board, run.id);
+    if !context.host.root.run_dir(board, run.id).exists() {
+        match remains::mark_of(run, None, &context.host.root_id).find() {
+            Ok(found) => groups.extend(survivors::groups(&found)),
+            Err(error) => tracing::warn!(run = %run.id, %error, "processes_not_listed"),
+        }
+    }
+    groups
+}
+
+fn is_open(entry: &std::fs::DirEntry, open: &[Run]) -> bool {
+    let number = entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok());
+    number.is_some_and(|number| open.iter().any(|run| run.id.get() == number))
+}
+
+fn remove_dead(path: &Path) -> Result<(), String> {
+    let dir = match RunDir::open(path) {
+        Ok(dir) => dir,
+        // Nothing that it names is this root's.
+        Err(RunDirError::Copied { .. }) => return std::fs::remove_dir_all(path).map_err(|e| e.to_string()),
+        Err(error) => return Err(crate::lanes::with_causes(&error)),
+    };
+    match dir.lock_state().map_err(|e| crate::lanes::with_causes(&e))? {
+        LockState::Held => {
+            let request =
+                StopRequest { version: VERSION, reason: StopReason::Kill, quiet_ms: 0, grace_ms: 0 };
+            // The next start removes what is left when it has ended.
+            ask_to_end(&dir, &request)
+        }
+        LockState::Free(guard) => remove_ended(&dir, guard),
+    }
+}
+
+/// Removes the directory of a run that is over and whose lock is had, with whatever its cgroup or its pid namespace
+/// still holds.
+pub(crate) fn remove_ended(dir: &RunDir, guard: LockGuard) -> Result<(), String> {
+    let boot = crate::rundir::boot_id().map_err(|e| format!("the boot id cannot be read: {e}"))?;
+    if let Ok(Some(pid)) = dir.pid()
+        && pid.boot_id == boot
+    {
+        remains::end(dir, &pid)?;
+    }
+    if let Some(group) = dir.spec().ok().and_then(|spec| spec.cgroup)
+        && group.exists()
+    {
+        cgroup::kill(&group).map_err(|e| e.to_string())?;
+        cgroup::remove_run(&group);
+    }
+    dir.revoke(guard).map_err(|e| crate::lanes::with_causes(&e))?;
+    dir.remove().map_err(|e| crate::lanes::with_causes(&e))
+}

@@ -1,0 +1,160 @@
+//! What a shim that was killed has left: ended, with proof, by cgroup or by pid namespace; else found by its mark.
+//!
+//! Nothing is ever ended for its user alone: two roots of a host, or a person, could have the same one.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use kernel::Run;
+use rustix::process::Signal;
+
+use super::launch::Note;
+use super::survivors::{self, Mark};
+use crate::daemon::host::{cgroup, watch};
+use crate::rundir::{PidRecord, ProcessIdentity, ProcessStat, RunDir};
+
+/// How long a look kills before it says what withstands SIGKILL. The next look goes on.
+const LIMIT: Duration = Duration::from_secs(2);
+/// Between two looks for processes whose end nothing announces.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What is left of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Remains {
+    /// Nothing: that is proved.
+    Nothing,
+    /// Nobody can tell: the processes that were found, in words, and one of them to wait for.
+    Unknown {
+        /// What was found.
+        found: String,
+        /// A process whose end is worth another look.
+        watch: Option<i32>,
+    },
+}
+
+/// Ends what a dead shim has left, as its run directory tells of it. Blocking.
+pub(crate) fn end(dir: &RunDir, pid: &PidRecord) -> Result<(), String> {
+    let group = dir.spec().ok().and_then(|spec| spec.cgroup).filter(|group| group.exists());
+    if let Some(group) = &group {
+        empty_group(group)?;
+    }
+    match &pid.init {
+        Some(init) => end_namespace(init),
+        None => Ok(()),
+    }
+}
+
+/// Ends what a killed shim has left where that can be proved, and else looks for it. Blocking.
+pub(super) fn prove(dir: &RunDir, pid: &PidRecord, mark: &Mark) -> Result<Remains, String> {
+    let spec = dir.spec().map_err(|e| crate::lanes::with_causes(&e))?;
+    end(dir, pid)?;
+    if spec.cgroup.is_some() || pid.init.is_some() {
+        return Ok(Remains::Nothing);
+    }
+    if mark.uid.is_none() {
+        return look(mark);
+    }
+    // No other run of this host has that user, so that where nothing has it nothing is left.
+    let found = kill_marked(mark, &BTreeSet::new())?;
+    Ok(if found.is_empty() { Remains::Nothing } else { unknown(&found) })
+}
+
+/// Looks for the processes of a run, and leaves them as they are.
+fn look(mark: &Mark) -> Result<Remains, String> {
+    mark.find().map(|found| unknown(&found)).map_err(|e| format!("the processes cannot be listed: {e}"))
+}
+
+fn unknown(found: &[survivors::Survivor]) -> Remains {
+    Remains::Unknown { found: survivors::named(found), watch: found.first().map(|one| one.pid) }
+}
+
+/// The marks of a run that the board and its directory know.
+pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Mark {
+    let started = dir.and_then(|dir| dir.started().ok().flatten());
+    let session = started.map(|started| started.pid).or(run.worker_pid);
+    let note = dir.and_then(|dir| Note::read(dir.path())).filter(|note| note.exclusive_uid);
+    let uid = note.and_then(|note| note.identity).map(|(uid, _)| uid);
+    Mark { nonce: run.nonce.clone(), root: root.to_owned(), session, uid }
+}
+
+/// Ends all that can be found of a run, because a person wants its claim freed. Blocking.
+///
+/// # Errors
+/// Names what carries the mark and outlives SIGKILL.
+pub(super) fn clear(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Cleared, String> {
+    let left = kill_marked(mark, groups)?;
+    if survivors::are_surely(&left) {
+        return Err(format!("SIGKILL does not end {}", survivors::named(&left)));
+    }
+    Ok(if left.is_empty() { Cleared::Nothing } else { Cleared::Perhaps(survivors::named(&left)) })
+}
+
+/// What is left when all that is surely a run's has been ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Cleared {
+    /// Nothing that can be found.
+    Nothing,
+    /// Processes that may be the run's or another's, in words. They are not ended.
+    Perhaps(String),
+}
+
+/// Kills what carries the mark, and what is in the groups, until nothing does. Returns what was found last.
+fn kill_marked(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Vec<survivors::Survivor>, String> {
+    let until = Instant::now() + LIMIT;
+    for group in groups {
+        empty_group(group)?;
+    }
+    loop {
+        let found = mark.kill().map_err(|e| format!("the processes cannot be ended: {e}"))?;
+        // What is not surely the run's is not ended, however long this looks.
+        if !survivors::are_surely(&found) || Instant::now() >= until {
+            return Ok(found);
+        }
+        // Nothing announces the end of processes that are not children.
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Kills the first process of a pid namespace, and with it all others, and waits until the kernel says that they are gone.
+fn end_namespace(init: &ProcessIdentity) -> Result<(), String> {
+    let fail = |e: std::io::Error| format!("process {} of the run: {e}", init.pid);
+    let Some(handle) = watch::open(init.pid).map_err(fail)? else { return Ok(()) };
+    let is_same = ProcessStat::of(init.pid).is_ok_and(|stat| stat.start_ticks == init.start_ticks)
+        && init
+            .pidfs_inode
+            .is_none_or(|inode| rustix::fs::fstat(&handle).is_ok_and(|now| now.st_ino == inode));
+    if !is_same {
+        return Ok(());
+    }
+    watch::signal(&handle, Signal::KILL).map_err(fail)?;
+    if watch::ends_within(&handle, LIMIT).map_err(fail)? {
+        Ok(())
+    } else {
+        Err(format!("SIGKILL does not end the pid namespace of process {}", init.pid))
+    }
+}
+
+/// Kills a group until the kernel says that it is empty. Both leaves: a worker that was just being made is still beside
+/// the shim.
+fn empty_group(group: &Path) -> Result<(), String> {
+    let fail = |e: std::io::Error| format!("{}: {e}", group.display());
+    let until = Instant::now() + LIMIT;
+    while cgroup::populated(group).map_err(fail)? {
+        if Instant::now() >= until {
+            return Err(format!("SIGKILL does not end {}", described(cgroup::processes(group))));
+        }
+        cgroup::kill(group).map_err(fail)?;
+        cgroup::wait_for_change(group).map_err(fail)?;
+    }
+    Ok(())
+}
+
+/// Processes by pid and name, for a person.
+fn described(pids: Vec<i32>) -> String {
+    let name = |pid: i32| {
+        let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
+        stat.map_or_else(|_| pid.to_string(), |stat| format!("{pid} ({}, state {})", stat.comm, stat.state))
+    };
+    pids.into_iter().map(name).collect::<Vec<_>>().join(", ")
+}

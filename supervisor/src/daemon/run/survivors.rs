@@ -1,0 +1,192 @@
+//! Processes of a run that are found without its shim: by the mark of its claim in their environment, and by the session
+//! of its worker.
+//!
+//! Whatever carries the mark is the run's. Who shares the session of a worker that has ended may be somebody else's, and
+//! who has shed both is not found at all: so an empty list is no proof, and only what carries the mark is ever ended.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+
+use procfs::process::Process;
+use rustix::process::Signal;
+
+use crate::daemon::host::{cgroup, watch};
+
+/// What the environment of workers calls the root that they are of.
+pub(super) const ROOT_ID: &str = "SUPERVISOR_ROOT_ID";
+
+/// How a run's processes are recognised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// The nonce of the claim, which stands in the environment of the worker and of all that it starts.
+    pub(super) nonce: Option<String>,
+    /// The root, as that environment names it: a copy of the root has the same nonces, and other processes.
+    pub(super) root: String,
+    /// The worker's process id, which is also its session's.
+    pub(super) session: Option<i32>,
+    /// The user that no other run of this host has.
+    pub(super) uid: Option<u32>,
+}
+
+/// One process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Survivor {
+    pub(super) pid: i32,
+    start_ticks: u64,
+    name: String,
+    belongs: Belongs,
+}
+
+/// Whether a process is the run's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Belongs {
+    /// It carries the mark.
+    Surely,
+    /// It shares a session or a user with the run, or carries its mark for another root: one is a copy of the other.
+    Perhaps,
+}
+
+impl Mark {
+    /// Finds what lives, as far as this user may look.
+    pub(super) fn find(&self) -> io::Result<Vec<Survivor>> {
+        let own = std::process::id().cast_signed();
+        let all = procfs::process::all_processes().map_err(io::Error::other)?;
+        let found = all.flatten().filter(|process| process.pid() != own);
+        Ok(found.filter_map(|process| self.look(&process)).collect())
+    }
+
+    fn look(&self, process: &Process) -> Option<Survivor> {
+        let stat = process.stat().ok().filter(|stat| !matches!(stat.state, 'Z' | 'X'))?;
+        let is_alike = || {
+            self.session.is_some_and(|session| stat.session == session)
+                || self.uid.is_some_and(|uid| process.uid().is_ok_and(|own| own == uid))
+        };
+        let belongs = self.on(process.pid()).or_else(|| is_alike().then_some(Belongs::Perhaps))?;
+        Some(Survivor { pid: process.pid(), start_ticks: stat.starttime, name: stat.comm, belongs })
+    }
+
+    /// Whose a process is by the mark that it carries; none where it carries none.
+    fn on(&self, pid: i32) -> Option<Belongs> {
+        let nonce = self.nonce.as_ref().filter(|nonce| !nonce.is_empty())?;
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let is_marked = environment.windows(nonce.len()).any(|window| window == nonce.as_bytes());
+        let mut words = environment.split(|byte| *byte == 0);
+        let root = words.find_map(|word| word.strip_prefix(ROOT_ID.as_bytes())?.strip_prefix(b"="));
+        // A release before this one named none.
+        let is_ours = root.is_none_or(|root| root == self.root.as_bytes());
+        is_marked.then_some(if is_ours { Belongs::Surely } else { Belongs::Perhaps })
+    }
+
+    /// Kills what carries the mark. Returns all that was found before.
+    pub(super) fn kill(&self) -> io::Result<Vec<Survivor>> {
+        let found = self.find()?;
+        for survivor in found.iter().filter(|survivor| survivor.belongs == Belongs::Surely) {
+            let Some(handle) = watch::open(survivor.pid)? else { continue };
+            // The number may have been given away between the look and the handle: looked at again through its life.
+            let again = Process::new(survivor.pid).ok().and_then(|process| self.look(&process));
+            if again.as_ref() == Some(survivor) {
+                watch::signal(&handle, Signal::KILL)?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether one of these is surely the run's.
+pub(super) fn are_surely(survivors: &[Survivor]) -> bool {
+    survivors.iter().any(|survivor| survivor.belongs == Belongs::Surely)
+}
+
+/// The cgroups of those that are surely the run's, each by the directory of its run.
+pub(super) fn groups(survivors: &[Survivor]) -> BTreeSet<PathBuf> {
+    let own = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
+    own.filter_map(|survivor| cgroup::run_of(survivor.pid)).collect()
+}
+
+/// Processes for a person: by pid and name, and whether they are the run's.
+pub(super) fn named(survivors: &[Survivor]) -> String {
+    let name = |survivor: &Survivor| match survivor.belongs {
+        Belongs::Surely => format!("{} ({})", survivor.pid, survivor.name),
+        Belongs::Perhaps => format!("{} ({}, perhaps another's)", survivor.pid, survivor.name),
+    };
+    survivors.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    fn sleeper(nonce: &str) -> Child {
+        let mut command = Command::new("sleep");
+        command.arg("600").env("HERMES_KANBAN_CLAIM_LOCK", format!("host:1:{nonce}"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    fn mark(nonce: &str) -> Mark {
+        Mark { nonce: Some(nonce.to_owned()), root: "1:2".to_owned(), session: None, uid: None }
+    }
+
+    #[test]
+    fn what_carries_the_mark_is_ended_and_nothing_else() {
+        let nonces = [(); 2].map(|()| uuid::Uuid::new_v4().to_string());
+        let mut children = nonces.clone().map(|nonce| sleeper(&nonce));
+        let own = mark(&nonces[0]);
+        let seen = || own.find().unwrap().iter().map(|survivor| survivor.pid).collect::<Vec<_>>();
+        // Between its fork and its exec a child has its parent's environment.
+        while seen() != [children[0].id().cast_signed()] {
+            std::thread::yield_now();
+        }
+
+        own.kill().unwrap();
+
+        children[0].wait().unwrap();
+        assert!(seen().is_empty());
+        assert!(matches!(children[1].try_wait(), Ok(None)), "the neighbour lives");
+        children[1].kill().unwrap();
+        children[1].wait().unwrap();
+    }
+
+    #[test]
+    fn what_another_root_has_started_is_not_the_runs_though_it_carries_its_nonce() {
+        let nonce = uuid::Uuid::new_v4().to_string();
+        let mut command = Command::new("sleep");
+        command.arg("600").env("HERMES_KANBAN_CLAIM_LOCK", &nonce).env(ROOT_ID, "1:3");
+        let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+        let theirs = Mark { root: "1:3".to_owned(), ..mark(&nonce) };
+        while theirs.find().unwrap().is_empty() {
+            std::thread::yield_now();
+        }
+        let own = mark(&nonce);
+        // Between its fork and its exec a child has its parent's environment.
+        while own.find().unwrap().len() != 1 {
+            std::thread::yield_now();
+        }
+        assert!(!are_surely(&own.kill().unwrap()));
+        assert!(matches!(child.try_wait(), Ok(None)), "it lives");
+        theirs.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn who_only_shares_a_user_or_a_session_is_shown_and_not_ended() {
+        let mut child = sleeper("none of theirs");
+        let pid = child.id().cast_signed();
+        let session = Process::new(pid).unwrap().stat().unwrap().session;
+        let alike = Mark { session: Some(session), ..mark(&uuid::Uuid::new_v4().to_string()) };
+        let found = alike.kill().unwrap();
+        let one: Vec<_> = found.into_iter().filter(|survivor| survivor.pid == pid).collect();
+        assert!(named(&one).ends_with("perhaps another's)"), "{one:?}");
+        assert!(matches!(child.try_wait(), Ok(None)), "it lives");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_run_without_a_mark_has_no_processes() {
+        let none = mark("");
+        assert_eq!(none.find().unwrap(), []);
+    }
+}
