@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use kernel::{Bound, Quotas};
+use kernel::{Bound, Profile, Quotas, Tenant};
 use serde::Deserialize;
 
 use crate::duration::WrittenDuration;
@@ -82,9 +82,9 @@ pub(crate) struct Limits {
     /// Workers of one profile at once.
     pub(crate) per_profile: Option<usize>,
     /// Workers of single profiles, before `per_profile`.
-    pub(crate) profiles: BTreeMap<String, usize>,
+    pub(crate) profiles: BTreeMap<Profile, usize>,
     /// Workers of single tenants, before `per_tenant`.
-    pub(crate) tenants: BTreeMap<String, usize>,
+    pub(crate) tenants: BTreeMap<Tenant, usize>,
 }
 
 /// Bounds of the API. No honest worker meets them. Reloaded on SIGHUP.
@@ -239,13 +239,13 @@ impl Default for WorkerConfig {
 
 impl Limits {
     /// How many workers of a tenant may run at once, where that is limited.
-    pub(crate) fn of_tenant(&self, tenant: &kernel::Tenant) -> Option<usize> {
-        self.tenants.get(tenant.as_str()).copied().or(self.per_tenant)
+    pub(crate) fn of_tenant(&self, tenant: &Tenant) -> Option<usize> {
+        self.tenants.get(tenant).copied().or(self.per_tenant)
     }
 
     /// How many workers of a profile may run at once, where that is limited.
-    pub(crate) fn of_profile(&self, profile: &kernel::Profile) -> Option<usize> {
-        self.profiles.get(profile.as_str()).copied().or(self.per_profile)
+    pub(crate) fn of_profile(&self, profile: &Profile) -> Option<usize> {
+        self.profiles.get(profile).copied().or(self.per_profile)
     }
 
     /// The cap on all workers.
@@ -337,6 +337,20 @@ mod tests {
         assert_eq!(config.limits.total(), 3);
         assert_eq!(config.worker.max_runtime.duration().as_secs(), 7200);
         assert_eq!(config.worker.grace().as_secs(), 7);
+    }
+
+    #[test]
+    fn a_cap_for_what_can_be_no_tenant_or_profile_is_refused() {
+        let config = load("[limits]\ntenants = { acme = 2 }\nprofiles = { shell = 3 }\n").unwrap();
+        assert_eq!(config.limits.of_tenant(&"acme".parse().unwrap()), Some(2));
+        assert_eq!(config.limits.of_profile(&"shell".parse().unwrap()), Some(3));
+        for text in ["tenants = { \"\" = 2 }", "tenants = { \"a b\" = 2 }", "profiles = { \"\" = 2 }"] {
+            let failure = load(&format!("[limits]\n{text}\n")).unwrap_err();
+            assert!(
+                failure.message.contains("line 2") && failure.message.contains("1 to 64 of"),
+                "{failure}"
+            );
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use super::Board;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
-use crate::model::id::Tenant;
 use crate::model::quota::Bound;
 
 /// What one write adds.
@@ -44,8 +43,7 @@ impl Board<'_> {
     /// What ends a run is never charged: a run that has used up everything can still say how it went.
     pub(super) fn charge(&self, actor: &Actor, cost: Cost) -> Result<(), Error> {
         let Some(own) = &actor.run else { return Ok(()) };
-        let tenant = actor.tenant.as_ref().map_or("", Tenant::as_str);
-        let kept = self.tx.kept_by_tenant(tenant)?;
+        let kept = self.tx.kept_by_tenant(actor.tenant.as_ref())?;
         let bytes = kept.bytes.saturating_add(cost.text).saturating_add(cost.file);
         self.quotas.require(Bound::TenantEntries, kept.entries.saturating_add(1))?;
         self.quotas.require(Bound::TenantBytes, bytes)?;

@@ -144,10 +144,10 @@ fn what_a_tenant_keeps_is_counted_through_edits_moves_and_deletions() {
     let bench = bench(Quotas::default());
     let tenant: Tenant = "acme".parse().unwrap();
     let kept = |bench: &Bench| {
-        let kept = bench.readers.with(|view| view.tx.kept_by_tenant("acme")).unwrap();
+        let kept = bench.readers.with(|view| view.tx.kept_by_tenant(Some(&tenant))).unwrap();
         (kept.entries, kept.bytes)
     };
-    let id = bench.create(NewTask { tenant: Some(tenant), ..titled("four") }).id;
+    let id = bench.create(NewTask { tenant: Some(tenant.clone()), ..titled("four") }).id;
     let task = id.clone();
     let number = bench
         .call(move |board| {

@@ -64,7 +64,7 @@ impl Board<'_> {
         let lease = Lease { ttl, expires: now.after(ttl), expires_boottime: self.clock.boottime() + ttl };
         let run = self.tx.insert_run(&NewRun {
             task: id,
-            tenant: &from.tenant,
+            tenant: from.tenant.as_ref(),
             profile,
             step_key: task.current_step_key.as_deref(),
             holder: Holder::Hand,

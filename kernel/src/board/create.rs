@@ -39,9 +39,8 @@ impl Board<'_> {
         validate(&new)?;
         super::approval::validate(&new, actor)?;
         new.tenant = self.tenant_of(&new, actor)?;
-        let tenant = new.tenant.as_ref().map_or("", Tenant::as_str).to_owned();
         if let Some(key) = &new.idempotency_key
-            && let Some(task) = self.tx.find_task_by_key(&tenant, key)?
+            && let Some(task) = self.tx.find_task_by_key(new.tenant.as_ref(), key)?
         {
             return Ok(Created { task, existing: true });
         }
@@ -61,7 +60,7 @@ impl Board<'_> {
         let birth = Birth {
             id: &id,
             state,
-            tenant: &tenant,
+            tenant: new.tenant.as_ref(),
             created_by: &created_by,
             creator_uid,
             creator_task: creator_task.as_ref(),
@@ -80,7 +79,7 @@ impl Board<'_> {
         self.tx.append_event(&NewEvent {
             task: Some(&id),
             run,
-            tenant: &tenant,
+            tenant: new.tenant.as_ref(),
             kind: EventKind::Created,
             payload: Some(payload),
             change: Some(change),

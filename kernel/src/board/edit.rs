@@ -244,7 +244,7 @@ impl Board<'_> {
             ));
         }
         if let Some(key) = &task.idempotency_key
-            && self.tx.find_task_by_key(tenant.as_str(), key)?.is_some()
+            && self.tx.find_task_by_key(Some(tenant), key)?.is_some()
         {
             return Err(Error::conflict(
                 format!("the tenant {tenant} has a task with the idempotency key of {id}"),

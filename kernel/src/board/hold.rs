@@ -214,15 +214,13 @@ impl Board<'_> {
         };
         let known = task.as_ref().map(|id| self.expect_task(id)).transpose()?.and_then(|task| task.tenant);
         let tenant = match hold.scope {
-            HoldScope::Tenant => hold.name.clone(),
-            HoldScope::Task | HoldScope::Profile | HoldScope::Account => {
-                known.as_ref().map_or("", Tenant::as_str).to_owned()
-            }
+            HoldScope::Tenant => hold.name.parse::<Tenant>().ok(),
+            HoldScope::Task | HoldScope::Profile | HoldScope::Account => known,
         };
         let event = NewEvent {
             task: task.as_ref(),
             run: run.map(|run| run.id),
-            tenant: &tenant,
+            tenant: tenant.as_ref(),
             kind,
             payload: Some(facts(hold, more)),
             change: None,

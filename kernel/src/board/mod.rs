@@ -147,7 +147,7 @@ impl<'a> Board<'a> {
         self.tx.append_event(&NewEvent {
             task: Some(id),
             run: telling.run,
-            tenant: &from.tenant,
+            tenant: from.tenant.as_ref(),
             kind: telling.kind,
             payload: telling.payload,
             change: Some(change),
@@ -169,8 +169,8 @@ impl<'a> Board<'a> {
         payload: Option<Value>,
         actor: &str,
     ) -> Result<(), Error> {
-        let tenant = task.tenant.as_ref().map_or("", |tenant| tenant.as_str());
         let now = self.now();
+        let tenant = task.tenant.as_ref();
         let event = NewEvent { task: Some(&task.id), run, tenant, kind, payload, change: None, actor, now };
         self.tx.append_event(&event).map(|_| ())
     }

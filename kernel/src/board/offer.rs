@@ -1,9 +1,9 @@
 //! What may start, in the order in which it should.
 
 use super::view::View;
-use crate::model::candidate::{Accounts, Answer, Candidate};
+use crate::model::candidate::{Accounts, Answer, Candidate, Lane};
 use crate::model::error::Error;
-use crate::rules::admission::{self, Lane, Offer};
+use crate::rules::admission::{self, Offer};
 
 impl View<'_> {
     /// Offers the tasks that may start, one after the other, until `answer` says that nothing more can or nothing is
@@ -24,18 +24,17 @@ impl View<'_> {
         };
         let now = on.now;
         let mut read = |lane: &Lane, source: &_, after: Option<&Candidate>, limit| {
-            self.tx.page_of_candidates((&lane.0, &lane.1), source, after, limit, now)
+            self.tx.page_of_candidates(lane, source, after, limit, now)
         };
         admission::offer(on, &mut read, answer)
     }
 }
 
 /// Reads one row for each lane.
-fn lanes(mut next: impl FnMut((&str, &str)) -> Result<Option<Lane>, Error>) -> Result<Vec<Lane>, Error> {
+fn lanes(mut next: impl FnMut(Option<&Lane>) -> Result<Option<Lane>, Error>) -> Result<Vec<Lane>, Error> {
     let mut found: Vec<Lane> = Vec::new();
     loop {
-        let after = found.last().map_or(("", ""), |(tenant, profile)| (tenant.as_str(), profile.as_str()));
-        match next(after)? {
+        match next(found.last())? {
             Some(lane) => found.push(lane),
             None => return Ok(found),
         }

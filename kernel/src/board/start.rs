@@ -78,10 +78,9 @@ impl Board<'_> {
         let target =
             Target { task: id, profile, tenant: task.tenant.as_ref(), account: start.account.as_deref() };
         let probes = self.pass_holds(target)?;
-        let tenant = from.tenant.clone();
         let run = self.tx.insert_run(&NewRun {
             task: id,
-            tenant: &tenant,
+            tenant: from.tenant.as_ref(),
             profile,
             step_key: task.current_step_key.as_deref(),
             holder: Holder::Supervisor,

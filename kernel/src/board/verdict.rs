@@ -277,7 +277,7 @@ impl Board<'_> {
         let now = self.now();
         let run = self.tx.insert_run(&NewRun {
             task: &task.id,
-            tenant: &standing.tenant,
+            tenant: standing.tenant.as_ref(),
             profile: task.assignee.as_ref(),
             step_key: task.current_step_key.as_deref(),
             holder: Holder::Supervisor,

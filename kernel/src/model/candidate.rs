@@ -24,6 +24,15 @@ pub struct Candidate {
     pub policy: Option<String>,
 }
 
+/// The tasks of one tenant, or of none, for one profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lane {
+    /// The tenant.
+    pub(crate) tenant: Option<Tenant>,
+    /// The assignee, or the reviewer.
+    pub(crate) profile: Profile,
+}
+
 /// Where candidates of one lane come from, each in the order in which they should start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::model::candidate::{Accounts, Answer, Candidate, Reach, Source};
+use crate::model::candidate::{Accounts, Answer, Candidate, Lane, Reach, Source};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::hold::{Hold, HoldScope, Stance, Within};
-use crate::model::id::TaskId;
+use crate::model::id::{TaskId, Tenant};
 
 /// How many candidates of one source are read at once. Most looks need one or two.
 const PAGE: usize = 16;
@@ -23,15 +23,12 @@ pub(crate) struct Offer<'a> {
     /// The pairs of tenant and reviewer with tasks in review.
     pub(crate) reviews: Vec<Lane>,
     /// The open runs of each tenant.
-    pub(crate) running: Vec<(String, u32)>,
+    pub(crate) running: Vec<(Option<Tenant>, u32)>,
     /// The account of each profile that has one.
     pub(crate) accounts: &'a Accounts,
     /// The time.
     pub(crate) now: Timestamp,
 }
-
-/// A tenant and a profile.
-pub(crate) type Lane = (String, String);
 
 /// Reads the candidates of a lane's source that follow one of them, at most as many as it says.
 pub(crate) type ReadPage<'a> =
@@ -44,10 +41,10 @@ pub(crate) fn offer(
     mut answer: impl FnMut(&Candidate) -> Answer,
 ) -> Result<(), Error> {
     let holds = Closed::of(on.holds, on.now);
-    let mut tenants: BTreeMap<String, TenantQueue> = BTreeMap::new();
+    let mut tenants: BTreeMap<Option<Tenant>, TenantQueue> = BTreeMap::new();
     let mut add = |lane: &Lane, sources: &[Source]| {
-        if !holds.lane(&lane.0, &lane.1, on.accounts) {
-            let queue = tenants.entry(lane.0.clone()).or_default();
+        if !holds.lane(lane, on.accounts) {
+            let queue = tenants.entry(lane.tenant.clone()).or_default();
             queue.sources.extend(sources.iter().map(|source| Stream::new(lane, source.clone())));
         }
     };
@@ -81,7 +78,7 @@ pub(crate) fn offer(
             Answer::Left(Reach::Line) => queue.close(source, &candidate),
             Answer::Left(Reach::Profile) => {
                 for queue in tenants.values_mut() {
-                    queue.sources.retain(|source| source.lane.1 != candidate.assignee.as_str());
+                    queue.sources.retain(|source| source.lane.profile != candidate.assignee);
                     queue.find_next(read)?;
                 }
                 continue;
@@ -215,15 +212,12 @@ impl Closed {
         closed
     }
 
-    fn lane(&self, tenant: &str, profile: &str, accounts: &Accounts) -> bool {
-        let account =
-            accounts.iter().find(|(known, _)| known.as_str() == profile).map(|(_, account)| account);
-        self.profiles.contains(profile)
-            || self.tenants.contains(tenant)
-            || self
-                .accounts
-                .iter()
-                .any(|(name, within)| Some(name) == account && within.reaches(tenant.parse().ok().as_ref()))
+    fn lane(&self, lane: &Lane, accounts: &Accounts) -> bool {
+        let tenant = lane.tenant.as_ref();
+        let account = accounts.get(&lane.profile);
+        self.profiles.contains(lane.profile.as_str())
+            || tenant.is_some_and(|tenant| self.tenants.contains(tenant.as_str()))
+            || self.accounts.iter().any(|(name, within)| Some(name) == account && within.reaches(tenant))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::{Error, StorageKind};
 use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::id::{
-    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId,
+    AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant,
 };
 use crate::model::outcome::{Approval, ApprovalClass, BlockKind, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, RunStatus};
@@ -87,6 +87,20 @@ impl ToSql for Timestamp {
 impl FromSql for Timestamp {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         value.as_i64().map(Timestamp::from_micros)
+    }
+}
+
+/// The tenant of a row as it is stored: its name, or the empty text, which is nobody's name, for none. It is read by
+/// [`text_or_none`].
+///
+/// No column of a tenant is NULL: NULLs are distinct in an index, so two tasks without a tenant could have one idempotency key,
+/// and compare with nothing, so no page could follow a row without one.
+pub(crate) struct StoredTenant<'a>(pub(crate) Option<&'a Tenant>);
+
+impl ToSql for StoredTenant<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let name = self.0.map_or("", Tenant::as_str);
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(name.as_bytes())))
     }
 }
 

@@ -4,13 +4,13 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Row, Rows, params, params_from_iter};
 use serde_json::Value;
 
-use super::convert::{Step as _, json, text_or_none, to_json};
+use super::convert::{Step as _, StoredTenant, json, text_or_none, to_json};
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::filter::{EventFilter, Part};
-use crate::model::id::{EventId, RunId, TaskId};
+use crate::model::id::{EventId, RunId, TaskId, Tenant};
 use crate::model::limits::Room;
 use crate::model::note::Event;
 use crate::model::status::Change;
@@ -28,7 +28,7 @@ pub(crate) enum Step {
 pub(crate) struct NewEvent<'a> {
     pub(crate) task: Option<&'a TaskId>,
     pub(crate) run: Option<RunId>,
-    pub(crate) tenant: &'a str,
+    pub(crate) tenant: Option<&'a Tenant>,
     pub(crate) kind: EventKind,
     pub(crate) payload: Option<Value>,
     pub(crate) change: Option<Change>,
@@ -49,7 +49,7 @@ impl Tx<'_> {
                 statement.execute(params![
                     event.task,
                     event.run,
-                    event.tenant,
+                    StoredTenant(event.tenant),
                     event.kind.as_str(),
                     payload,
                     change,

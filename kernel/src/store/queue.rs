@@ -4,26 +4,37 @@
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
-use super::convert::{Step as _, text_or_none};
+use super::convert::{Step as _, StoredTenant, text_or_none};
 use super::delays::PAUSES;
 use super::tx::Tx;
-use crate::model::candidate::{Candidate, Source};
+use crate::model::candidate::{Candidate, Lane, Source};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId, Tenant};
 
 impl Tx<'_> {
-    /// Returns the pair of tenant and assignee with ready tasks that follows `after`.
-    pub(crate) fn next_ready_lane(&self, after: (&str, &str)) -> Result<Option<(String, String)>, Error> {
+    /// Returns the lane with ready tasks that follows `after`, or the first one.
+    pub(crate) fn next_ready_lane(&self, after: Option<&Lane>) -> Result<Option<Lane>, Error> {
         self.conn.prepare_cached(
         "SELECT tenant, assignee FROM tasks INDEXED BY tasks_ready WHERE status = 'ready' AND assignee IS NOT NULL \
          AND (tenant, assignee) > (?1, ?2) ORDER BY tenant, assignee LIMIT 1",
     )
     .and_then(|mut statement| {
-        statement.query_row(params![after.0, after.1], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+        let (tenant, assignee) = place_of(after);
+        statement.query_row(params![tenant, assignee], |row| lane(row, "assignee")).optional()
     })
     .step("look for ready tasks")
     }
+}
+
+/// What a lane is compared by; before the first one stands nobody, for no profile has an empty name.
+fn place_of(after: Option<&Lane>) -> (StoredTenant<'_>, &str) {
+    let tenant = after.and_then(|lane| lane.tenant.as_ref());
+    (StoredTenant(tenant), after.map_or("", |lane| lane.profile.as_str()))
+}
+
+fn lane(row: &Row<'_>, profile: &str) -> rusqlite::Result<Lane> {
+    Ok(Lane { tenant: text_or_none(row, "tenant")?, profile: row.get(profile)? })
 }
 
 fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
@@ -42,7 +53,7 @@ impl Tx<'_> {
     /// Lists up to `limit` candidates of a lane that follow `after`.
     pub(crate) fn page_of_candidates(
         &self,
-        lane: (&str, &str),
+        lane: &Lane,
         source: &Source,
         after: Option<&Candidate>,
         limit: usize,
@@ -72,7 +83,18 @@ impl Tx<'_> {
                 // Reviews are held back until a time; a line has a name.
                 let third: &dyn rusqlite::ToSql = if *source == Source::Reviews { &now } else { &place };
                 statement
-                    .query_map(params![lane.0, lane.1, third, after.0, after.1, after.2, left], candidate)?
+                    .query_map(
+                        params![
+                            StoredTenant(lane.tenant.as_ref()),
+                            lane.profile,
+                            third,
+                            after.0,
+                            after.1,
+                            after.2,
+                            left
+                        ],
+                        candidate,
+                    )?
                     .collect::<rusqlite::Result<Vec<_>>>()
             });
             found.extend(rows.step("list what may start")?);
@@ -121,17 +143,16 @@ impl Tx<'_> {
     .step("list tasks that nothing can run")
     }
 
-    /// Returns the pair of tenant and reviewer with tasks in review that follows `after`.
-    pub(crate) fn next_review_lane(&self, after: (&str, &str)) -> Result<Option<(String, String)>, Error> {
+    /// Returns the lane of a reviewer with tasks in review that follows `after`, or the first one.
+    pub(crate) fn next_review_lane(&self, after: Option<&Lane>) -> Result<Option<Lane>, Error> {
         self.conn
             .prepare_cached(
                 "SELECT tenant, reviewer FROM tasks INDEXED BY tasks_review WHERE status = 'review' \
          AND reviewer IS NOT NULL AND (tenant, reviewer) > (?1, ?2) ORDER BY tenant, reviewer LIMIT 1",
             )
             .and_then(|mut statement| {
-                statement
-                    .query_row(params![after.0, after.1], |row| Ok((row.get(0)?, row.get(1)?)))
-                    .optional()
+                let (tenant, reviewer) = place_of(after);
+                statement.query_row(params![tenant, reviewer], |row| lane(row, "reviewer")).optional()
             })
             .step("look for tasks in review")
     }
@@ -148,11 +169,11 @@ impl Tx<'_> {
     }
 
     /// Counts the open runs of each tenant.
-    pub(crate) fn open_runs_by_tenant(&self) -> Result<Vec<(String, u32)>, Error> {
+    pub(crate) fn open_runs_by_tenant(&self) -> Result<Vec<(Option<Tenant>, u32)>, Error> {
         self.conn
             .prepare_cached("SELECT tenant, count(*) FROM task_runs WHERE ended_at IS NULL GROUP BY tenant")
             .and_then(|mut statement| {
-                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+                statement.query_map([], |row| Ok((text_or_none(row, "tenant")?, row.get(1)?)))?.collect()
             })
             .step("count open runs")
     }

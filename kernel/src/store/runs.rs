@@ -6,12 +6,12 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 use serde_json::Value;
 
 use super::columns::{self, columns};
-use super::convert::{Step as _, json, to_json, to_json_or_null};
+use super::convert::{Step as _, StoredTenant, json, to_json, to_json_or_null};
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::filter::Part;
-use crate::model::id::{Profile, RunId, TaskId};
+use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::limits::{self, Room};
 use crate::model::outcome::{Finished, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, Run, RunStatus};
@@ -217,7 +217,7 @@ impl Tx<'_> {
 /// A run to open.
 pub(crate) struct NewRun<'a> {
     pub(crate) task: &'a TaskId,
-    pub(crate) tenant: &'a str,
+    pub(crate) tenant: Option<&'a Tenant>,
     pub(crate) profile: Option<&'a Profile>,
     pub(crate) step_key: Option<&'a str>,
     pub(crate) holder: Holder,
@@ -251,7 +251,7 @@ impl Tx<'_> {
     pub(crate) fn insert_run(&self, run: &NewRun<'_>) -> Result<RunId, Error> {
         let row: [(&str, &dyn ToSql); 20] = [
             ("task_id", run.task),
-            ("tenant", &run.tenant),
+            ("tenant", &StoredTenant(run.tenant)),
             ("profile", &run.profile),
             ("step_key", &run.step_key),
             ("status", &RunStatus::Running),

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use rusqlite::{OptionalExtension as _, Row, ToSql, params};
 
 use super::columns::{self, columns};
-use super::convert::{Step as _, json, to_json};
+use super::convert::{Step as _, StoredTenant, json, text_or_none, to_json};
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::id::{RunId, TaskId};
+use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::outcome::{Approval, BlockKind};
 use crate::model::status::{State, Status, WasDone};
 use crate::model::task::{NewTask, Task};
@@ -97,12 +97,14 @@ impl Tx<'_> {
             .step("read the task")
     }
 
-    pub(crate) fn find_task_by_key(&self, tenant: &str, key: &str) -> Result<Option<Task>, Error> {
+    pub(crate) fn find_task_by_key(&self, tenant: Option<&Tenant>, key: &str) -> Result<Option<Task>, Error> {
         self.conn
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} {FROM} WHERE t.tenant = ?1 AND t.idempotency_key = ?2"
             ))
-            .and_then(|mut statement| statement.query_row(params![tenant, key], read).optional())
+            .and_then(|mut statement| {
+                statement.query_row(params![StoredTenant(tenant), key], read).optional()
+            })
             .step("look up the idempotency key")
     }
 }
@@ -110,7 +112,7 @@ impl Tx<'_> {
 /// What the state machine and the rules need of a task.
 pub(crate) struct Standing {
     pub(crate) state: State,
-    pub(crate) tenant: String,
+    pub(crate) tenant: Option<Tenant>,
     pub(crate) not_before: Option<Timestamp>,
     pub(crate) failures: u32,
     pub(crate) max_retries: Option<u32>,
@@ -147,7 +149,7 @@ const STANDING_BESIDE: &str = "t.last_block_kind, t.block_recurrences, r.verdict
 fn read_standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
     Ok(Standing {
         state: state(row)?,
-        tenant: row.get("tenant")?,
+        tenant: text_or_none(row, "tenant")?,
         not_before: row.get("not_before")?,
         failures: row.get("consecutive_failures")?,
         max_retries: row.get("max_retries")?,
@@ -208,7 +210,7 @@ impl Tx<'_> {
 pub(crate) struct Birth<'a> {
     pub(crate) id: &'a TaskId,
     pub(crate) state: State,
-    pub(crate) tenant: &'a str,
+    pub(crate) tenant: Option<&'a Tenant>,
     pub(crate) created_by: &'a str,
     pub(crate) creator_uid: Option<u32>,
     pub(crate) creator_task: Option<&'a TaskId>,
@@ -244,7 +246,7 @@ impl Tx<'_> {
             ("assignee", &task.assignee),
             ("status", &birth.state.status()),
             ("priority", &task.priority),
-            ("tenant", &birth.tenant),
+            ("tenant", &StoredTenant(birth.tenant)),
             ("workspace", &task.workspace),
             ("branch_name", &task.branch),
             ("project_id", &task.project_id),

@@ -2,10 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::convert::Step as _;
+use super::convert::{Step as _, StoredTenant};
 use super::tx::Tx;
 use crate::model::error::Error;
-use crate::model::id::RunId;
+use crate::model::id::{RunId, Tenant};
 use crate::model::quota::Bound;
 
 /// What the tenants' triggers keep, out of the rows themselves.
@@ -53,7 +53,7 @@ impl Tx<'_> {
     }
 
     /// Returns what a tenant keeps.
-    pub(crate) fn kept_by_tenant(&self, tenant: &str) -> Result<Kept, Error> {
+    pub(crate) fn kept_by_tenant(&self, tenant: Option<&Tenant>) -> Result<Kept, Error> {
         let found = self
             .conn
             .prepare_cached("SELECT entries, bytes, events FROM tenant_counts WHERE tenant = ?1")
@@ -66,7 +66,7 @@ impl Tx<'_> {
                         (count(row, "entries")?, count(row, "bytes")?, count(row, "events")?);
                     Ok(Kept { entries, bytes, events })
                 };
-                statement.query_row([tenant], read).optional()
+                statement.query_row([StoredTenant(tenant)], read).optional()
             })
             .step("read what the tenant keeps")?;
         Ok(found.unwrap_or_default())

@@ -7,7 +7,7 @@ use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
-use crate::model::id::{RunId, TaskId, Tenant};
+use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, Outcome};
 use crate::model::status::{Change, Gate, Intake, State, Then, WasDone};
 use crate::rules::transition::next;
@@ -98,7 +98,6 @@ pub(super) fn enter(
 ) -> Result<(), Error> {
     let (changes, why) = way(tx, id, row, notes)?;
     let task = tx.find_task(id)?.ok_or_else(|| Error::missing("task", id))?;
-    let tenant = task.tenant.as_ref().map_or("", Tenant::as_str);
     let mut state = None;
     for (at, change) in changes.iter().enumerate() {
         state =
@@ -112,7 +111,7 @@ pub(super) fn enter(
         tx.append_event(&NewEvent {
             task: Some(id),
             run,
-            tenant,
+            tenant: task.tenant.as_ref(),
             kind: EventKind::Imported,
             payload,
             change: Some(*change),
