@@ -1,7 +1,7 @@
 //! Making a board: complete under another name first, then put in its place, then marked as having existed.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::files::replace;
 use super::open::{OpenError, look, prepare, reader, sqlite};
 use super::{meta, migrate};
 use crate::model::clock::{Clock, Timestamp};
@@ -169,18 +170,6 @@ pub(super) fn build(draft: &Path, id: BoardId, name: &BoardName, now: Timestamp)
 
 pub(crate) fn write_marker(path: &Path, board: BoardId, name: Option<&BoardName>) -> Result<(), OpenError> {
     let marker = marker_path(path);
-    let draft = marker.with_extension("json.new");
     let text = serde_json::json!({ "version": 1, "board": board, "name": name }).to_string();
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&draft)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&draft, &marker))
-        .and_then(|()| {
-            fs::File::open(marker.parent().unwrap_or(Path::new("."))).and_then(|dir| dir.sync_all())
-        });
-    written.map_err(|source| OpenError::Io { step: "write", path: marker, source })
+    replace(&marker, text.as_bytes()).map_err(|source| OpenError::Io { step: "write", path: marker, source })
 }

@@ -1,7 +1,8 @@
 //! The names that a board's files have beside it, and how they are moved.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::open::OpenError;
@@ -56,4 +57,23 @@ pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
 /// Returns a name for a file that is to take the place of another.
 pub(crate) fn draft_beside(path: &Path) -> PathBuf {
     with_end(path, &format!(".new-{}", uuid::Uuid::new_v4().simple()))
+}
+
+/// Writes a small file whole: it has its old content or the new one, also after a power loss, and only its owner reads it.
+/// Several processes may write the same file at once: the last one stays.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let draft = draft_beside(path);
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&draft)
+        .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&draft, path));
+    if written.is_err() {
+        // The first error is what the caller needs to hear.
+        drop(fs::remove_file(&draft));
+    }
+    written?;
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
 }

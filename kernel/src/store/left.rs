@@ -2,8 +2,8 @@
 //! may serve at once.
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -73,14 +73,7 @@ fn mark_path(path: &Path) -> PathBuf {
 }
 
 fn write(path: &Path, mark: &Mark) -> io::Result<()> {
-    let to = mark_path(path);
-    let draft = path.with_extension("left-new");
-    let text = serde_json::to_vec(mark).map_err(io::Error::other)?;
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(&draft, &to)?;
-    fs::File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()
+    super::files::replace(&mark_path(path), &serde_json::to_vec(mark).map_err(io::Error::other)?)
 }
 
 #[cfg(test)]

@@ -96,6 +96,30 @@ fn a_root_without_a_board_gets_one_only_its_owner_can_read() {
 }
 
 #[test]
+fn several_processes_that_need_a_new_board_at_once_all_get_it() {
+    for _ in 0..20 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("board.db");
+        let name = "fresh".parse().unwrap();
+        let all_at_once = std::sync::Barrier::new(8);
+        let (path, name, all_at_once) = (&path, &name, &all_at_once);
+        let ensure = |seed| {
+            let (clock, entropy) = (ManualClock::default(), SeededEntropy::new(seed));
+            all_at_once.wait();
+            ensure_board(path, name, &clock, &entropy).unwrap()
+        };
+        let ids: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|seed| scope.spawn(move || ensure(seed))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        let left = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name());
+        let drafts: Vec<_> = left.filter(|name| name.to_string_lossy().contains("new")).collect();
+        assert!(drafts.is_empty(), "{drafts:?}");
+    }
+}
+
+#[test]
 fn a_file_of_another_board_is_noticed() {
     let bench = Bench::new();
     let marker = bench.path.with_file_name("board.json");
