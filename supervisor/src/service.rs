@@ -13,10 +13,11 @@ use workspace::WorkspaceSpec;
 
 use crate::config::Config;
 use crate::daemon;
+use crate::definitions::Defect;
 use crate::failpoint;
 use crate::failure::Failure;
-use crate::lanes::{Defect, Lanes};
 use crate::paths::{Root, make_dir};
+use crate::roster::Roster;
 use crate::wholeness;
 
 /// Whether a process may write to the boards.
@@ -124,7 +125,7 @@ impl Withdrawn {
 pub(crate) struct Service {
     root: Root,
     config: Mutex<Arc<Config>>,
-    lanes: Mutex<Option<Arc<Lanes>>>,
+    roster: Mutex<Option<Arc<Roster>>>,
     settings_defect: Mutex<Option<Defect>>,
     mode: Mode,
     quotas: SharedQuotas,
@@ -144,7 +145,7 @@ impl Service {
             root,
             quotas,
             config: Mutex::new(Arc::new(config)),
-            lanes: Mutex::default(),
+            roster: Mutex::default(),
             settings_defect: Mutex::default(),
             mode,
             boards: Mutex::default(),
@@ -168,15 +169,15 @@ impl Service {
         Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The lanes and policies as they stand now: read when they are first asked for, and again by `reconfigure`.
-    pub(crate) fn lanes(&self) -> Arc<Lanes> {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(lanes.get_or_insert_with(|| Arc::new(Lanes::load(&self.root))))
+    /// Who can work here as things stand: read when it is first asked for, and again when the daemon reloads.
+    pub(crate) fn roster(&self) -> Arc<Roster> {
+        let mut roster = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(roster.get_or_insert_with(|| Arc::new(Roster::load(&self.root))))
     }
 
-    /// Takes lanes and policies into use.
-    pub(crate) fn use_lanes(&self, lanes: Lanes) {
-        *self.lanes.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(lanes));
+    /// Takes a roster into use.
+    pub(crate) fn use_roster(&self, roster: Roster) {
+        *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(roster));
     }
 
     /// Takes settings into use, or goes on with those that there are, and remembers why.
@@ -195,7 +196,7 @@ impl Service {
     /// What is wrong with the files of the configuration.
     pub(crate) fn defects(&self) -> Vec<Defect> {
         let settings = self.settings_defect.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        settings.into_iter().chain(self.lanes().defects().cloned()).collect()
+        settings.into_iter().chain(self.roster().defects().cloned()).collect()
     }
 
     /// The way to the owner loop; none outside the daemon.

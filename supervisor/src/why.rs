@@ -9,14 +9,15 @@ use std::sync::Arc;
 use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
 use crate::api::Call;
-use crate::daemon::{self, ask_why};
+use crate::daemon::ask_why;
 use crate::failure::Failure;
+use crate::roster::CannotRun;
 use crate::timestamp;
 
 /// Puts into each of these tasks why it is not running.
 pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
-    let lanes = call.service.lanes();
-    let accounts = lanes.accounts();
+    let roster = call.service.roster();
+    let accounts = roster.accounts();
     let mut tasks = call
         .read(move |view| {
             let mut tasks = tasks;
@@ -31,36 +32,30 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
     if open.is_empty() {
         return Ok(tasks);
     }
-    let nonspawnable: BTreeMap<TaskId, String> = open
-        .iter()
-        .filter_map(|(task, profile)| {
-            let profile = profile.as_ref().filter(|profile| !lanes.knows(profile))?;
-            Some((task.id.clone(), daemon::nonspawnable(profile)))
-        })
-        .collect();
     let config = call.service.config();
-    let barred: BTreeMap<TaskId, Waiting> = open
+    let cannot_run: BTreeMap<TaskId, CannotRun> = open
         .iter()
         .filter(|(task, _)| task.status != Status::Running)
         .filter_map(|(task, profile)| {
-            let obstacle = lanes.obstacle(profile.as_ref()?, task.policy.as_deref(), &config)?;
-            Some((task.id.clone(), obstacle))
+            let resolved = roster.resolve(profile.as_ref()?, task.policy.as_deref(), &config);
+            Some((task.id.clone(), resolved.err()?))
         })
         .collect();
     let answers = match call.service.daemon() {
         Some(events) => {
-            ask_why(events, call.board()?.name(), open, (Arc::clone(&lanes), Arc::clone(&config))).await
+            ask_why(events, call.board()?.name(), open, (Arc::clone(&roster), Arc::clone(&config))).await
         }
         None => None,
     };
     for task in &mut tasks {
         let Some((_, profile)) = left_open(task) else { continue };
-        let answer = match (nonspawnable.get(&task.id), &answers) {
-            (Some(why), _) if task.status == Status::Review => Some(Waiting::new(WaitingCode::Review, why)),
-            (Some(why), _) if task.status == Status::Ready => Some(Waiting::nonspawnable(why)),
-            _ if barred.contains_key(&task.id) => barred.get(&task.id).cloned(),
-            (_, Some(answers)) => answers.get(&task.id).cloned(),
-            (_, None) => Some(no_daemon(task)),
+        let answer = match (cannot_run.get(&task.id), &answers) {
+            (Some(why), _) if task.status == Status::Review && why.is_unknown() => {
+                Some(Waiting::new(WaitingCode::Review, why.to_string()))
+            }
+            (Some(why), _) => Some(why.waiting()),
+            (None, Some(answers)) => answers.get(&task.id).cloned(),
+            (None, None) => Some(no_daemon(task)),
         };
         // A run that goes on has nothing to wait for.
         let about_runs =

@@ -33,11 +33,12 @@ use crate::api::{
     Doorway, Listeners, OperatorKey, RunDoors, Sockets, Surface, WorkersRuntime, front, raise_descriptors,
 };
 use crate::config::{Config, Tuning};
+use crate::definitions::Defect;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::lanes::{Defect, Lanes};
 use crate::owner::{DAEMON, OwnerLock};
 use crate::paths::Root;
+use crate::roster::Roster;
 use crate::service::{Mode, Service};
 
 /// How long a start waits for a command that holds the root.
@@ -85,8 +86,8 @@ pub(crate) async fn run(
     let support = support.with_controllers(controllers);
     let (events, mut inbox) = mpsc::unbounded_channel();
     let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(events.clone())));
-    service.use_lanes(Lanes::load(&root).on(&support));
-    let lanes = service.lanes();
+    service.use_roster(Roster::load(&root).on(&support));
+    let roster = service.roster();
     report(&service);
     let boards = open_boards(&service, extent)?;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -141,7 +142,7 @@ pub(crate) async fn run(
             .and_then(|()| doors.put_back())
     };
     let outcome = tokio::select! {
-        outcome = own(&context, &mut dispatcher, lanes, &mut inbox, &mut manager) => outcome,
+        outcome = own(&context, &mut dispatcher, roster, &mut inbox, &mut manager) => outcome,
         // It is dropped when the loop has ended: then the sockets go.
         never = sockets::keep(&root, made, open) => match never {},
         never = doors.keep() => match never {},
@@ -291,7 +292,7 @@ fn recover_all(
 async fn own(
     context: &Arc<Context>,
     dispatcher: &mut Dispatcher,
-    mut lanes: Arc<Lanes>,
+    mut roster: Arc<Roster>,
     inbox: &mut mpsc::UnboundedReceiver<Event>,
     manager: &mut Manager,
 ) -> Result<(), Failure> {
@@ -314,7 +315,7 @@ async fn own(
         };
         for action in dispatcher.decide(event, kernel::SystemClock.now()) {
             match action {
-                Action::Read(board, room, noted) => read_board(context, &lanes, board, *room, noted),
+                Action::Read(board, room, noted) => read_board(context, &roster, board, *room, noted),
                 Action::Wake(board) => wake_board(context, board),
                 Action::Withdraw(board, failure) => {
                     tracing::error!(%board, error = %failure, "board_damaged");
@@ -326,7 +327,7 @@ async fn own(
                         let key = TaskKey { board, task: attempt.candidate.task.clone() };
                         let cancel = context.starts.begin(&key);
                         let task =
-                            run_task(Arc::clone(context), handle, *attempt, Arc::clone(&lanes), cancel);
+                            run_task(Arc::clone(context), handle, *attempt, Arc::clone(&roster), cancel);
                         context.tasks.spawn(task);
                     }
                     Err(failure) => {
@@ -342,10 +343,10 @@ async fn own(
                 Action::LimitDrain => limit_drain(context),
                 Action::Reload => {
                     manager.reloading();
-                    lanes = reload(context);
+                    roster = reload(context);
                     for action in dispatcher.reconfigure(context.service.config()) {
                         if let Action::Read(board, room, noted) = action {
-                            read_board(context, &lanes, board, *room, noted);
+                            read_board(context, &roster, board, *room, noted);
                         }
                     }
                     manager.ready();
@@ -368,15 +369,15 @@ fn limit_drain(context: &Arc<Context>) {
 }
 
 /// Reads the configuration again. What is defective now stays as it was, and `status` says so.
-fn reload(context: &Context) -> Arc<Lanes> {
+fn reload(context: &Context) -> Arc<Roster> {
     let service = &context.service;
     let root = service.root();
     let settings = Config::load(root).map(|config| context.tuning.applied(config));
     service.use_settings(settings.map_err(|failure| Defect::settings(&root.config_file(), &failure)));
-    service.use_lanes(Lanes::reload(root, &service.lanes()).on(&context.host.support));
+    service.use_roster(Roster::reload(root, &service.roster()).on(&context.host.support));
     tracing::info!("reloaded");
     report(service);
-    service.lanes()
+    service.roster()
 }
 
 /// Logs what of the configuration cannot be used, and which policies this host cannot hold.
@@ -384,7 +385,7 @@ fn report(service: &Service) {
     for defect in service.defects() {
         tracing::error!(error = %defect, consequence = defect.consequence(), "configuration_defect");
     }
-    for (policy, why) in service.lanes().unheld() {
+    for (policy, why) in service.roster().policies().unheld() {
         tracing::error!(policy, why, "policy_cannot_be_held");
     }
 }

@@ -25,7 +25,7 @@ pub(crate) use lifetime::{Extent, run};
 pub(crate) use owner::admission::Claim;
 pub(crate) use owner::backoff::Broken;
 pub(crate) use owner::board::REPLY_AGE;
-pub(crate) use owner::look::{look, nonspawnable};
+pub(crate) use owner::look::look;
 pub(crate) use owner::room::Room;
 pub(crate) use owner::stopping::{StopMode, StopPlan};
 pub(crate) use owner::why::ask as ask_why;

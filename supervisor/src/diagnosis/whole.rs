@@ -7,9 +7,9 @@ use serde_json::json;
 use super::{Finding, Suggested, remedy};
 use crate::api::Call;
 use crate::daemon::Event;
+use crate::definitions::{Defect, Effect};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::lanes::{Defect, Effect};
 
 /// Finds it.
 pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {

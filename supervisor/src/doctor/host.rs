@@ -3,9 +3,9 @@
 use super::{Check, Verdict};
 use crate::config::Config;
 use crate::daemon;
-use crate::lanes::Lanes;
 use crate::owner::OwnerLock;
 use crate::paths::Root;
+use crate::roster::Roster;
 
 /// Files of the configuration that cannot be used.
 pub(super) fn configuration(root: &Root) -> Vec<Check> {
@@ -13,7 +13,7 @@ pub(super) fn configuration(root: &Root) -> Vec<Check> {
     if let Err(failure) = Config::load(root) {
         checks.push(Check::failed("configuration", failure));
     }
-    for defect in Lanes::load(root).defects() {
+    for defect in Roster::load(root).defects() {
         let text = format!("{defect}; {}", defect.consequence());
         checks.push(Check::new("configuration", Verdict::Error, text).hint(defect.hint()));
     }
@@ -25,8 +25,8 @@ pub(super) fn configuration(root: &Root) -> Vec<Check> {
 
 /// Policies under which nothing can be started here.
 fn unheld(root: &Root, host: &policies::Support) -> Vec<Check> {
-    let lanes = Lanes::load(root).on(host);
-    let unheld = lanes.unheld().iter();
+    let roster = Roster::load(root).on(host);
+    let unheld = roster.policies().unheld().iter();
     unheld
         .map(|(policy, why)| {
             let text = format!("this host cannot hold it, so its tasks wait: {why}");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::defect::{Defect, Subject};
+use crate::definitions::{Defect, Subject};
 use crate::duration::WrittenDuration;
 
 /// How a worker is started and how its ending is read.

@@ -99,10 +99,10 @@ impl Verb for Assignees {
         let wanted = Wanted::by(&self);
         let after = self.cursor.as_deref().map(cursor::opened).transpose()?.unwrap_or_default();
         let limit = usize::try_from(pages::limit(self.limit)?).unwrap_or(usize::MAX);
-        let lanes = call.service.lanes();
+        let roster = call.service.roster();
         let line =
             |name: &str, on_disk| AssigneeLine { name: name.to_owned(), on_disk, counts: BTreeMap::new() };
-        let here = lanes.names().into_iter().map(|name| (name.to_owned(), line(name, true)));
+        let here = roster.names().map(|name| (name.to_owned(), line(name, true)));
         let mut named: BTreeMap<String, AssigneeLine> = here.collect();
         // A worker sees who there is; how much each has to do belongs to all tenants together.
         if call.actor.kind != kernel::ActorKind::Worker {

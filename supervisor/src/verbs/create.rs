@@ -214,9 +214,8 @@ impl Verb for Create {
             ActorKind::Worker => Presence::There,
             ActorKind::Person | ActorKind::System => check(&call, &place).await?,
         };
-        let lanes = call.service.lanes();
         if let Some(policy) = &self.policy {
-            lanes.policy(policy)?;
+            call.service.roster().policies().find(policy)?;
         }
         let mut warnings = Vec::from_iter(obstacle(self.assignee.as_ref(), self.policy.as_deref(), &call));
         if self.goal || self.goal_max_turns.is_some() {
@@ -300,7 +299,7 @@ fn typed_approver(approver: String, call: &Call) -> String {
 }
 
 fn is_lane(name: &str, call: &Call) -> bool {
-    name.parse::<Profile>().is_ok_and(|profile| call.service.lanes().get(&profile).is_some())
+    name.parse::<Profile>().is_ok_and(|profile| call.service.roster().knows(&profile))
 }
 
 /// Says that nobody of an approver's name can reach the board: neither the user whose socket it is, nor root, nor a lane.
@@ -323,21 +322,15 @@ fn unreachable_approver(approver: Option<&str>, call: &Call) -> Option<String> {
 
 /// What will keep a task of this assignee from running as things are.
 pub(super) fn obstacle(assignee: Option<&Profile>, policy: Option<&str>, call: &Call) -> Option<String> {
-    let (lanes, config) = (call.service.lanes(), call.service.config());
-    match assignee {
-        None => Some("nobody is assigned, so nothing runs it: supervisor assign <id> <profile>".to_owned()),
-        Some(assignee) if !lanes.knows(assignee) => Some(format!(
-            "no lane or profile `{assignee}` exists here, so the task waits for a worker that claims it; the lanes \
-             are: {}",
-            lanes.names().join(", ")
-        )),
-        Some(assignee) if let Some(why) = lanes.obstacle(assignee, policy, &config) => {
-            Some(format!("nothing runs it for now: it {}", why.text))
-        }
-        Some(_) if call.service.daemon().is_none() => Some(
+    let Some(assignee) = assignee else {
+        return Some("nobody is assigned, so nothing runs it: supervisor assign <id> <profile>".to_owned());
+    };
+    match call.service.roster().resolve(assignee, policy, &call.service.config()) {
+        Err(why) => Some(why.warning()),
+        Ok(_) if call.service.daemon().is_none() => Some(
             "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch"
                 .to_owned(),
         ),
-        Some(_) => None,
+        Ok(_) => None,
     }
 }

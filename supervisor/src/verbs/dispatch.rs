@@ -176,7 +176,7 @@ async fn room(call: &Call) -> Result<Room, Failure> {
         return answer.await.map_err(|_| stopping());
     }
     let board = call.board()?.name().clone();
-    let (lanes, config) = (call.service.lanes(), call.service.config());
+    let (roster, config) = (call.service.roster(), call.service.config());
     let running = call
         .read(move |view| {
             let ours = view.open_runs()?.into_iter().filter(|run| run.hand == Holder::Supervisor);
@@ -184,7 +184,7 @@ async fn room(call: &Call) -> Result<Room, Failure> {
                 let workspace = view.expect_task(&run.task_id)?.workspace;
                 let key = TaskKey { board: board.clone(), task: run.task_id };
                 let policy = run.policy.as_deref();
-                Ok(Claim::new(key, (run.tenant, run.profile), (policy, &workspace), (&lanes, &config)))
+                Ok(Claim::new(key, (run.tenant, run.profile), (policy, &workspace), (&roster, &config)))
             };
             ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
         })
@@ -194,12 +194,12 @@ async fn room(call: &Call) -> Result<Room, Failure> {
 
 /// What a pass would do now: the same look as the daemon's, and the same reasons.
 async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
-    let lanes = call.service.lanes();
+    let roster = call.service.roster();
     let config = call.service.config();
     let mut room = room(call).await?.limited(max);
     let board = call.board()?.name().clone();
     call.read(move |view| {
-        let looked = look(view, &board, &mut room, &lanes)?;
+        let looked = look(view, &board, &mut room, &roster)?;
         let mut plan = Dispatched::default();
         for (candidate, _) in looked.admitted {
             plan.spawned.push(Spawned {
@@ -215,24 +215,28 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
         let ready = Filter { status: Some(Status::Ready), limit: LOOK, ..Filter::default() };
         let mut left = view.tasks(&ready)?.tasks;
         left.retain(|task| plan.spawned.iter().all(|one| one.task_id != task.id));
-        let told = view.waiting_all(&left, &lanes.accounts())?;
+        let told = view.waiting_all(&left, &roster.accounts())?;
         for (task, why) in left.into_iter().zip(told) {
             let Some(profile) = task.assignee.clone() else {
                 plan.skipped_unassigned.push(task.id);
                 continue;
             };
-            if !lanes.knows(&profile) {
-                plan.skipped_nonspawnable.push(task.id);
-                continue;
-            }
             let policy = task.policy.as_deref();
-            if let Some(why) = lanes.obstacle(&profile, policy, &config) {
-                plan.waiting.push(Waiting { board: board.clone(), task: task.id, why });
-                continue;
+            match roster.resolve(&profile, policy, &config) {
+                Ok(_) => {}
+                Err(why) if why.is_unknown() => {
+                    plan.skipped_nonspawnable.push(task.id);
+                    continue;
+                }
+                Err(why) => {
+                    let why = why.waiting();
+                    plan.waiting.push(Waiting { board: board.clone(), task: task.id, why });
+                    continue;
+                }
             }
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
             let who = (task.tenant, Some(profile.clone()));
-            let claim = Claim::new(key, who, (policy, &task.workspace), (&lanes, &config));
+            let claim = Claim::new(key, who, (policy, &task.workspace), (&roster, &config));
             let refusal = room.refusal(&claim);
             match (why, refusal) {
                 (None, Some(refusal)) if refusal.reach == Reach::Profile => {

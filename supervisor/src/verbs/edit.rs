@@ -117,7 +117,7 @@ impl Edit {
             None => None,
         };
         if let Some(policy) = &self.policy {
-            call.service.lanes().policy(policy)?;
+            call.service.roster().policies().find(policy)?;
         }
         Ok(kernel::Edit {
             title: self.title,

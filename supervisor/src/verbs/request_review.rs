@@ -10,6 +10,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::roster::CannotRun;
 use crate::terminal::Screen;
 
 /// Submit the work on a task for review
@@ -62,12 +63,11 @@ impl Verb for RequestReview {
                 .hint("request the reviews one by one, or without --summary and --metadata"));
         }
         call.refuse_live_without_daemon(&self.task_ids).await?;
-        let missing = match &self.reviewer {
-            Some(reviewer) if !call.service.lanes().knows(reviewer) => Some(format!(
-                "no lane or profile `{reviewer}` exists here, so the review waits for a worker that claims it"
-            )),
-            Some(_) | None => None,
-        };
+        let (roster, config) = (call.service.roster(), call.service.config());
+        let missing = self.reviewer.as_ref().and_then(|reviewer| {
+            let why = roster.resolve(reviewer, None, &config).err().filter(CannotRun::is_unknown)?;
+            Some(format!("{why}, so the review waits for a worker that claims it"))
+        });
         let handoff = Handoff {
             result: self.result,
             summary: self.summary,

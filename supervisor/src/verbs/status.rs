@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::daemon::{Broken, Event, LiveRun, Phase, Snapshot, Waiting};
+use crate::definitions::Defect;
 use crate::duration::brief;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::lanes::Defect;
 use crate::owner::OwnerLock;
 use crate::rundir::boottime_us;
 use crate::sample::{Sampler, Usage};
@@ -179,7 +179,7 @@ impl Verb for Status {
         let root = call.service.root().dir().to_owned();
         let holder = daemon.is_none().then(|| OwnerLock::daemon(call.service.root())).flatten();
         let defects = call.service.defects();
-        let unheld_policies = call.service.lanes().unheld().clone();
+        let unheld_policies = call.service.roster().policies().unheld().clone();
         Ok(StatusReport {
             daemon,
             holder,

@@ -8,7 +8,7 @@ use kernel::{BoardName, Candidate, Profile, Reach, Tenant, Waiting, WaitingCode}
 use crate::config::{Config, Limits};
 use crate::daemon::TaskKey;
 use crate::daemon::run::environment::{Environment, Needs};
-use crate::lanes::Lanes;
+use crate::roster::Roster;
 
 /// How many worktrees of one tenant are made at the same time.
 const PREPARING: usize = 2;
@@ -43,7 +43,7 @@ pub(in crate::daemon) enum Weight {
 
 impl Claim {
     /// What a candidate takes.
-    pub(crate) fn of(board: &BoardName, candidate: &Candidate, known: (&Lanes, &Config)) -> Self {
+    pub(crate) fn of(board: &BoardName, candidate: &Candidate, known: (&Roster, &Config)) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
         let who = (candidate.tenant.clone(), Some(candidate.assignee.clone()));
         Self::new(key, who, (candidate.policy.as_deref(), &candidate.workspace), known)
@@ -55,7 +55,7 @@ impl Claim {
         key: TaskKey,
         (tenant, profile): (Option<Tenant>, Option<Profile>),
         (policy, workspace): (Option<&str>, &str),
-        known: (&Lanes, &Config),
+        known: (&Roster, &Config),
     ) -> Self {
         let needs = profile.as_ref().map(|profile| Needs::of(&key, profile, policy, workspace, known));
         Self::taking(key, (tenant, profile), workspace, needs)

@@ -9,10 +9,11 @@ use kernel::{Answer, BoardName, Candidate, Reach, TaskId, Timestamp, View};
 use super::action::BoardWork;
 use super::admission::Claim;
 use super::room::Room;
+use crate::config::Config;
 use crate::daemon::Event;
 use crate::daemon::run::run_task::Context;
 use crate::failure::Failure;
-use crate::lanes::Lanes;
+use crate::roster::Roster;
 
 /// How many tasks that nothing can run are noted at once; their commit brings the next look.
 const NOTED: usize = 64;
@@ -35,7 +36,7 @@ pub(crate) fn look(
     view: &View<'_>,
     board: &BoardName,
     room: &mut Room,
-    lanes: &Lanes,
+    roster: &Roster,
 ) -> Result<Looked, kernel::Error> {
     let mut looked = Looked::default();
     if room.is_closed() {
@@ -44,15 +45,16 @@ pub(crate) fn look(
     }
     let mut refused = BTreeSet::new();
     let config = room.config();
-    view.offer(&lanes.accounts(), |candidate| {
-        if !lanes.knows(&candidate.assignee) {
-            looked.foreign = true;
-            return Answer::Left(Reach::Profile);
+    view.offer(&roster.accounts(), |candidate| {
+        match roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config) {
+            Ok(_) => {}
+            Err(why) if why.is_unknown() => {
+                looked.foreign = true;
+                return Answer::Left(Reach::Profile);
+            }
+            Err(_) => return Answer::Left(Reach::Task),
         }
-        if lanes.obstacle(&candidate.assignee, candidate.policy.as_deref(), &config).is_some() {
-            return Answer::Left(Reach::Task);
-        }
-        let claim = Claim::of(board, candidate, (lanes, &config));
+        let claim = Claim::of(board, candidate, (roster, &config));
         match room.admit(&claim) {
             Ok(()) => {
                 looked.admitted.push((candidate.clone(), claim));
@@ -72,21 +74,24 @@ pub(crate) fn look(
 /// Looks at a board on another thread, and sends what there is to do as an event.
 pub(in crate::daemon) fn read_board(
     context: &Arc<Context>,
-    lanes: &Arc<Lanes>,
+    roster: &Arc<Roster>,
     name: BoardName,
     mut room: Room,
     noted: Timestamp,
 ) {
     let shared = Arc::clone(context);
-    let lanes = Arc::clone(lanes);
+    let roster = Arc::clone(roster);
     context.tasks.spawn_blocking(move || {
         let work = shared.service.board(&name).and_then(|board| {
             let read = board.readers().with(|view| {
                 // First: what may start next must find them taken.
                 board.by_hand().follow(shared.service.root(), &name, view)?;
-                let looked = look(view, &name, &mut room, &lanes)?;
-                let (unknown, noted) =
-                    if looked.foreign { unknown(view, &lanes, noted)? } else { (Vec::new(), noted) };
+                let looked = look(view, &name, &mut room, &roster)?;
+                let (unknown, noted) = if looked.foreign {
+                    unknown(view, (&roster, &room.config()), noted)?
+                } else {
+                    (Vec::new(), noted)
+                };
                 Ok(BoardWork {
                     admitted: looked.admitted,
                     left: looked.left,
@@ -106,10 +111,10 @@ pub(in crate::daemon) fn read_board(
 /// Lists tasks whose assignee is no lane here and of which that is not noted, and from when on to look the next time.
 fn unknown(
     view: &View<'_>,
-    lanes: &Lanes,
+    (roster, config): (&Roster, &Config),
     since: Timestamp,
 ) -> Result<(Vec<(TaskId, String)>, Timestamp), kernel::Error> {
-    let known: Vec<String> = lanes.names().into_iter().map(str::to_owned).collect();
+    let known: Vec<String> = roster.names().map(str::to_owned).collect();
     let now = view.now();
     let found = view.unknown_assignees(&known, since, NOTED)?;
     if found.is_empty() {
@@ -117,11 +122,8 @@ fn unknown(
         return Ok((Vec::new(), Timestamp::from_micros(now.as_micros().saturating_sub(micros))));
     }
     // Those are noted first, and then the same time is looked at again.
-    let told = found.into_iter().map(|(task, profile, _)| (task, nonspawnable(&profile)));
+    let told = found.into_iter().filter_map(|(task, profile, _)| {
+        Some((task, roster.resolve(&profile, None, config).err()?.to_string()))
+    });
     Ok((told.collect(), since))
-}
-
-/// Why a profile cannot be started.
-pub(crate) fn nonspawnable(profile: &kernel::Profile) -> String {
-    format!("no lane or profile `{profile}` exists here")
 }

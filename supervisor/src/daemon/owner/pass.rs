@@ -29,7 +29,7 @@ pub(in crate::daemon) fn left_waiting(
         return LeftWaiting::new();
     }
     let service = &context.service;
-    let (lanes, config) = (service.lanes(), service.config());
+    let (roster, config) = (service.roster(), service.config());
     let names = service.board_names().unwrap_or_default();
     let of_board = |name: kernel::BoardName| -> Result<Vec<(TaskKey, Waiting)>, Failure> {
         let ready = Filter { status: Some(Status::Ready), limit: MOST, ..Filter::default() };
@@ -37,7 +37,7 @@ pub(in crate::daemon) fn left_waiting(
         let claims = tasks.into_iter().map(|task| {
             let key = TaskKey { board: name.clone(), task: task.id };
             let who = (task.tenant, task.assignee);
-            Claim::new(key, who, (task.policy.as_deref(), &task.workspace), (&lanes, &config))
+            Claim::new(key, who, (task.policy.as_deref(), &task.workspace), (&roster, &config))
         });
         let told: BTreeMap<TaskId, Waiting> = dispatcher.why(claims.collect());
         Ok(told.into_iter().map(|(task, why)| (TaskKey { board: name.clone(), task }, why)).collect())

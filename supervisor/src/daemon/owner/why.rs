@@ -10,14 +10,14 @@ use tokio::sync::{mpsc, oneshot};
 use super::admission::Claim;
 use crate::config::Config;
 use crate::daemon::{Event, TaskKey};
-use crate::lanes::Lanes;
+use crate::roster::Roster;
 
 /// Asks why these tasks do not run, each with who would run it. None where the daemon is gone.
 pub(crate) async fn ask(
     events: &mpsc::UnboundedSender<Event>,
     board: &BoardName,
     tasks: Vec<(Task, Option<Profile>)>,
-    (lanes, config): (Arc<Lanes>, Arc<Config>),
+    (roster, config): (Arc<Roster>, Arc<Config>),
 ) -> Option<BTreeMap<TaskId, Waiting>> {
     let board = board.clone();
     // The place of a task is looked up in the file system.
@@ -25,7 +25,7 @@ pub(crate) async fn ask(
         let claim = |(task, profile): (Task, Option<Profile>)| {
             let key = TaskKey { board: board.clone(), task: task.id };
             let who = (task.tenant, profile);
-            Claim::new(key, who, (task.policy.as_deref(), &task.workspace), (&lanes, &config))
+            Claim::new(key, who, (task.policy.as_deref(), &task.workspace), (&roster, &config))
         };
         tasks.into_iter().map(claim).collect()
     });

@@ -11,9 +11,8 @@ use super::launch::Order;
 use super::run_task::{Context, submit};
 use crate::api::{hash_token, hex};
 use crate::daemon::host::uids;
-use crate::exit::Code;
 use crate::failure::Failure;
-use crate::lanes::Lanes;
+use crate::roster::{Resolved, Roster};
 use crate::service::BoardHandle;
 
 /// Everything that the claim's transaction returns.
@@ -31,28 +30,24 @@ pub(super) async fn claim(
     context: &Context,
     board: &BoardHandle,
     candidate: Candidate,
-    lanes: &Lanes,
+    roster: &Roster,
     cancel: CancellationToken,
 ) -> Result<Order, Failure> {
     let config = context.service.config();
-    let assignee = candidate.assignee.clone();
-    let lane = lanes.get(&assignee).cloned().ok_or_else(|| {
-        Failure::new(Code::Conflict, format!("no lane or profile `{assignee}` exists here"))
-    })?;
-    let policy_name = lanes.policy_of(&assignee, candidate.policy.as_deref(), &config);
-    let policy = lanes.policy(&policy_name)?.clone();
+    let Resolved { profile, lane, policy_name, policy, account, limits } =
+        roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config)?;
+    let (lane, policy) = (lane.clone(), policy.clone());
     let mut secret = [0_u8; 32];
     rand::rng().fill_bytes(&mut secret);
     let token = hex(&secret);
     let nonce = uuid::Uuid::new_v4().to_string();
-    let default_limit = config.worker.max_runtime.duration();
     let start = kernel::Start {
-        profile: Some(assignee),
+        profile: Some(profile),
         claim_lock: format!("{}:{}:{nonce}", context.host.hostname, std::process::id()),
         token_hash: hash_token(&token),
         nonce,
         policy: Some(policy_name),
-        account: lane.account.clone(),
+        account: account.map(str::to_owned),
         log_path: None,
         max_runtime: None,
         boot_id: context.host.boot_id.clone(),
@@ -67,7 +62,8 @@ pub(super) async fn claim(
     let board_name = board.name().clone();
     let workplaces = context.service.workplaces();
     let claimed = submit(board, move |board| {
-        let limit = board.expect_task(&id)?.max_runtime_seconds.map_or(default_limit, Duration::from_secs);
+        let limit =
+            board.expect_task(&id)?.max_runtime_seconds.map_or(limits.max_runtime, Duration::from_secs);
         let deadline = Duration::from_micros(crate::rundir::boottime_us()) + limit;
         let start = kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
         let run = board.start_run(&id, start)?;
@@ -95,6 +91,7 @@ pub(super) async fn claim(
         policy,
         own_uid: claimed.own_uid,
         deadline: claimed.deadline,
+        limits,
         config,
         workplaces,
         cancel,

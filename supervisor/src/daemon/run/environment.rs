@@ -10,7 +10,7 @@ use workspace::WorkspaceSpec;
 
 use crate::config::Config;
 use crate::daemon::TaskKey;
-use crate::lanes::Lanes;
+use crate::roster::Roster;
 
 /// A thing that the runs of many tasks need.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,9 +71,9 @@ impl Needs {
         lane: &Profile,
         policy: Option<&str>,
         workspace: &str,
-        (lanes, config): (&Lanes, &Config),
+        (roster, config): (&Roster, &Config),
     ) -> Self {
-        let policy = lanes.policy_of(lane, policy, config);
+        let policy = roster.policy_name(lane, policy, config);
         let place = match workspace.parse() {
             Ok(WorkspaceSpec::Directory(path)) => Environment::Directory(path),
             Ok(WorkspaceSpec::Worktree { repository: Some(path) }) => Environment::Repository(path),

@@ -26,6 +26,7 @@ use crate::failpoint;
 use crate::failure::Failure;
 use crate::lanes::{CleanExit, Lane, Prompt, RateLimit};
 use crate::paths::Root;
+use crate::roster::RunLimits;
 use crate::rundir::{LeaseSpec, RunDir, RunSpec, Stdin, VERSION, boottime_us, write_json};
 
 /// What a run needs to know of the daemon that starts it.
@@ -92,6 +93,7 @@ pub(in crate::daemon) struct Order {
     pub(in crate::daemon) policy: Policy,
     pub(in crate::daemon) own_uid: Option<u32>,
     pub(in crate::daemon) deadline: std::time::Duration,
+    pub(in crate::daemon) limits: RunLimits,
     pub(in crate::daemon) config: Arc<Config>,
     /// Where the tasks of all boards work.
     pub(in crate::daemon) workplaces: Vec<WorkspaceSpec>,
@@ -226,7 +228,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
         worktree: place::worktree(&workspace, &order.task.id),
-        failure_limit: order.config.worker.failure_limit,
+        failure_limit: order.limits.failure_limit,
         rate_limit: order.lane.rate_limit,
         rate_limit_pause: order.lane.rate_limit_pause.duration().as_secs(),
     };

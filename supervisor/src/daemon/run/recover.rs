@@ -33,7 +33,7 @@ pub(in crate::daemon) fn recover(
         let key = TaskKey { board: board.name().clone(), task: run.task_id.clone() };
         let task = board.readers().with(|view| view.task(&run.task_id))?;
         let workspace = task.as_ref().map(|task| task.workspace.clone()).unwrap_or_default();
-        let known = (&*context.service.lanes(), &*context.service.config());
+        let known = (&*context.service.roster(), &*context.service.config());
         let needs = run
             .profile
             .as_ref()

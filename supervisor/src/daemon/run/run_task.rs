@@ -23,7 +23,7 @@ use crate::daemon::{Event, TaskKey};
 use crate::exit::Code;
 use crate::failpoint;
 use crate::failure::Failure;
-use crate::lanes::Lanes;
+use crate::roster::Roster;
 use crate::rundir::{LockState, ProcessStat, RunDir, RunDirError, StopRequest};
 use crate::service::{BoardHandle, Service};
 
@@ -63,12 +63,12 @@ pub(in crate::daemon) async fn run_task(
     context: Arc<Context>,
     board: Arc<BoardHandle>,
     attempt: Attempt,
-    lanes: Arc<Lanes>,
+    roster: Arc<Roster>,
     cancel: CancellationToken,
 ) {
     let Attempt { candidate, terms } = attempt;
     let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
-    let order = match claim(&context, &board, candidate, &lanes, cancel).await {
+    let order = match claim(&context, &board, candidate, &roster, cancel).await {
         Ok(order) => order,
         Err(failure) => {
             if failure.code != Code::Conflict {

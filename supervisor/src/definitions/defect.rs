@@ -64,7 +64,7 @@ pub(crate) enum Effect {
 
 impl Defect {
     /// A defect about which only the file is known.
-    pub(super) fn new(subject: Subject, path: &Path, message: impl Into<String>) -> Self {
+    pub(crate) fn new(subject: Subject, path: &Path, message: impl Into<String>) -> Self {
         Defect {
             subject,
             path: path.into(),
@@ -77,7 +77,7 @@ impl Defect {
     }
 
     /// A file that could not be read.
-    pub(super) fn unreadable(subject: Subject, path: &Path, error: &std::io::Error) -> Self {
+    pub(crate) fn unreadable(subject: Subject, path: &Path, error: &std::io::Error) -> Self {
         Defect::new(subject, path, format!("it cannot be read: {error}"))
     }
 
@@ -87,7 +87,7 @@ impl Defect {
     }
 
     /// The same, with its line and its key.
-    pub(super) fn at(self, line: usize, key: Option<String>) -> Self {
+    pub(crate) fn at(self, line: usize, key: Option<String>) -> Self {
         Defect { line: Some(line), key, ..self }
     }
 

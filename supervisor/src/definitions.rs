@@ -1,0 +1,149 @@
+//! What the files of a directory of the configuration define, one file a name: lanes, policies.
+//!
+//! A file that cannot be used disables what it defines and nothing else; a daemon that had read it before goes on with what
+//! it had read.
+
+mod defect;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub(crate) use self::defect::{Defect, Effect, Subject};
+
+/// What is defined, by name.
+#[derive(Clone, Debug)]
+pub(crate) struct Definitions<T> {
+    named: BTreeMap<String, Definition<T>>,
+    /// Why the directory could not be listed.
+    unlisted: Option<Defect>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+enum Definition<T> {
+    Good(T),
+    /// Its file is defective now; this is what it said before.
+    Kept(T, Defect),
+    Disabled(Defect),
+}
+
+/// What is found under a name.
+#[derive(Debug)]
+pub(crate) enum Found<'a, T> {
+    /// It can be used.
+    Usable(&'a T),
+    /// Its file cannot be used.
+    Disabled(&'a Defect),
+    /// Nothing has this name.
+    Absent,
+}
+
+impl<T> Definitions<T> {
+    /// Nothing but what is built in.
+    pub(crate) fn builtin(named: impl IntoIterator<Item = (String, Result<T, Defect>)>) -> Self {
+        let mut definitions = Definitions { named: BTreeMap::new(), unlisted: None };
+        for (name, read) in named {
+            definitions.define(&name, read);
+        }
+        definitions
+    }
+
+    /// Defines a name, in the place of what was built in.
+    pub(crate) fn define(&mut self, name: &str, read: Result<T, Defect>) {
+        let definition = match read {
+            Ok(value) => Definition::Good(value),
+            Err(defect) => Definition::Disabled(defect),
+        };
+        self.named.insert(name.to_owned(), definition);
+    }
+
+    /// Notes that the directory could not be listed.
+    pub(crate) fn not_listed(&mut self, defect: Defect) {
+        self.unlisted = Some(defect);
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Found<'_, T> {
+        match self.named.get(name) {
+            Some(Definition::Good(value) | Definition::Kept(value, _)) => Found::Usable(value),
+            Some(Definition::Disabled(defect)) => Found::Disabled(defect),
+            None => Found::Absent,
+        }
+    }
+
+    /// All names, also of what cannot be used.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.named.keys().map(String::as_str)
+    }
+
+    /// What can be used, by name.
+    pub(crate) fn usable(&self) -> impl Iterator<Item = (&str, &T)> {
+        self.named.iter().filter_map(|(name, definition)| match definition {
+            Definition::Good(value) | Definition::Kept(value, _) => Some((name.as_str(), value)),
+            Definition::Disabled(_) => None,
+        })
+    }
+
+    /// What is wrong.
+    pub(crate) fn defects(&self) -> impl Iterator<Item = &Defect> {
+        let of_files = self.named.values().filter_map(|definition| match definition {
+            Definition::Kept(_, defect) | Definition::Disabled(defect) => Some(defect),
+            Definition::Good(_) => None,
+        });
+        self.unlisted.iter().chain(of_files)
+    }
+}
+
+impl<T: Clone> Definitions<T> {
+    /// Keeps what was good before and is defective now; all of it where the directory cannot be listed.
+    pub(crate) fn keep(&mut self, before: &Self) {
+        for (name, value) in before.usable() {
+            match self.named.get(name) {
+                Some(Definition::Disabled(defect)) => {
+                    let defect = Defect { effect: Effect::KeptLast, ..defect.clone() };
+                    self.named.insert(name.to_owned(), Definition::Kept(value.clone(), defect));
+                }
+                None if self.unlisted.is_some() => {
+                    self.named.insert(name.to_owned(), Definition::Good(value.clone()));
+                }
+                Some(_) | None => {}
+            }
+        }
+        if let Some(defect) = &mut self.unlisted {
+            defect.effect = Effect::KeptLast;
+        }
+    }
+}
+
+/// Hands over each `*.toml` file of a directory: its name, its path and its text.
+///
+/// # Errors
+/// Says why the directory cannot be listed. One that is not there is empty.
+pub(crate) fn read_all(
+    dir: &Path,
+    subject: fn(String) -> Subject,
+    mut take: impl FnMut(&str, &Path, Result<String, Defect>),
+) -> Result<(), Defect> {
+    let list = || -> std::io::Result<Vec<PathBuf>> {
+        let mut paths = std::fs::read_dir(dir)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<std::io::Result<Vec<_>>>()?;
+        paths.sort();
+        Ok(paths)
+    };
+    let paths = match list() {
+        Ok(paths) => paths,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(Defect::new(Subject::Directory, dir, format!("it cannot be listed: {e}"))),
+    };
+    for path in paths {
+        let (Some(stem), Some("toml")) =
+            (path.file_stem().and_then(|s| s.to_str()), path.extension().and_then(|s| s.to_str()))
+        else {
+            continue;
+        };
+        let text =
+            crate::settings::read(&path).map_err(|e| Defect::unreadable(subject(stem.to_owned()), &path, &e));
+        take(stem, &path, text);
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! The policies that there are: those built in, and those of `policies.d/*.toml`, one file a policy, named by the file; and
+//! which of them this host cannot hold.
+
+use std::collections::BTreeMap;
+
+use policies::{Boundary, Policy, Source, Support};
+
+use super::CannotRun;
+use crate::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::lanes::with_causes;
+use crate::paths::Root;
+
+/// All policies, by name.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicyRegistry {
+    defined: Definitions<Policy>,
+    /// Those that this host cannot hold, and why; empty where nobody has examined the host.
+    unheld: BTreeMap<String, String>,
+}
+
+impl PolicyRegistry {
+    /// The built-in policies and those of the configuration.
+    pub(super) fn load(root: &Root) -> Self {
+        let built_in = Policy::builtin_names().iter();
+        let mut defined = Definitions::builtin(
+            built_in.filter_map(|name| Some(((*name).to_owned(), Ok(Policy::builtin(name)?)))),
+        );
+        // All of them are read before any is understood: one may extend another.
+        let mut sources = BTreeMap::new();
+        let listed =
+            definitions::read_all(&root.policies_dir(), Subject::Policy, |name, path, text| match text {
+                Ok(text) => drop(sources.insert(name.to_owned(), Source { origin: path.to_owned(), text })),
+                Err(defect) => defined.define(name, Err(defect)),
+            });
+        if let Err(defect) = listed {
+            defined.not_listed(defect);
+        }
+        let boundary = Boundary::around(&root.closed());
+        for (name, source) in &sources {
+            let defect = |message| Defect::new(Subject::Policy(name.clone()), &source.origin, message);
+            let read = match &boundary {
+                Ok(boundary) => Policy::from_source(source, &sources)
+                    .and_then(|policy| policy.check_closed(source, boundary).map(|()| policy))
+                    .map_err(|e| {
+                        Defect { path: e.origin().into(), ..defect(e.what()) }
+                            .at(e.line(), e.key().map(str::to_owned))
+                    }),
+                // What would be closed to its workers is not known.
+                Err(e) => Err(defect(format!("the table of mounts cannot be read: {e}"))),
+            };
+            defined.define(name, read);
+        }
+        PolicyRegistry { defined, unheld: BTreeMap::new() }
+    }
+
+    /// Keeps what was good in `before` and is defective now.
+    pub(super) fn keep(&mut self, before: &Self) {
+        self.defined.keep(&before.defined);
+    }
+
+    /// The same, on a host: policies that it cannot hold start nothing.
+    pub(super) fn on(self, host: &Support) -> Self {
+        let unheld = self.defined.usable().filter_map(|(name, policy)| {
+            Some((name.to_owned(), with_causes(&policy.check_host(host).err()?)))
+        });
+        let unheld = unheld.collect();
+        PolicyRegistry { unheld, ..self }
+    }
+
+    /// The policy of a name, on whatever host.
+    pub(crate) fn find(&self, name: &str) -> Result<&Policy, CannotRun> {
+        let policy = name.to_owned();
+        match self.defined.find(name) {
+            Found::Usable(policy) => Ok(policy),
+            Found::Disabled(defect) => {
+                Err(CannotRun::PolicyDisabled { policy, defect: Box::new(defect.clone()) })
+            }
+            Found::Absent => {
+                let known = self.defined.names().map(str::to_owned).collect();
+                Err(CannotRun::PolicyUnknown { policy, known })
+            }
+        }
+    }
+
+    /// The policy of a name, where this host can hold it.
+    pub(super) fn held(&self, name: &str) -> Result<&Policy, CannotRun> {
+        let policy = self.find(name)?;
+        match self.unheld.get(name) {
+            Some(why) => Err(CannotRun::PolicyUnheld { policy: name.to_owned(), why: why.clone() }),
+            None => Ok(policy),
+        }
+    }
+
+    /// The policies that this host cannot hold, each with the reason.
+    pub(crate) fn unheld(&self) -> &BTreeMap<String, String> {
+        &self.unheld
+    }
+
+    pub(super) fn defects(&self) -> impl Iterator<Item = &Defect> {
+        self.defined.defects()
+    }
+}
