@@ -70,7 +70,7 @@ pub use model::log::{Folded, Horizon};
 pub use model::note::{Attachment, Comment, Event, NewAttachment};
 pub use model::outcome::DEFAULT_FAILURE_LIMIT;
 pub use model::outcome::{
-    Approval, ApprovalClass, BlockKind, Denied, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome,
+    ApprovalClass, ApprovalState, BlockKind, Denied, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome,
     Siblings, StopReason,
 };
 pub use model::quota::{Bound, Quotas, SharedQuotas};
@@ -79,7 +79,7 @@ pub use model::run::{Holder, Purpose, Run, RunStatus};
 pub use model::status::{Change, Gate, Intake, State, Status, Then, WasDone};
 pub use model::subscription::{News, Subscription, SubscriptionKey};
 pub use model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
-pub use model::task::{NewTask, Task};
+pub use model::task::{Approval, Client, Goal, Limits, Lineage, NewTask, Task};
 pub use model::verdict::{
     Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,
 };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use crate::{
-    Actor, Board, Clock, EndCause, Ending, Error, Finished, ManualClock, NewTask, Readers, RunId,
-    SeededEntropy, Start, Task, TaskId, Writer, WriterOptions, create_board,
+    Actor, Approval, ApprovalState, Board, Clock, EndCause, Ending, Error, Finished, Limits, ManualClock,
+    NewTask, Readers, RunId, SeededEntropy, Start, Task, TaskId, Writer, WriterOptions, create_board,
 };
 
 /// What some file holds.
@@ -191,6 +191,14 @@ pub(crate) fn alice() -> Actor {
 
 pub(crate) fn titled(title: &str) -> NewTask {
     NewTask { title: title.to_owned(), assignee: Some("bob".parse().unwrap()), ..NewTask::default() }
+}
+
+pub(crate) fn limited(max_retries: u32) -> Limits {
+    Limits { max_retries: Some(max_retries), ..Limits::default() }
+}
+
+pub(crate) fn gated() -> Approval {
+    Approval { state: Some(ApprovalState::Required), ..Approval::default() }
 }
 
 pub(crate) fn start(clock: &dyn Clock) -> Start {

@@ -87,7 +87,7 @@ fn board(rows: &[Row]) -> (Bench, Vec<Candidate>) {
         let new = NewTask {
             tenant: Some(name).filter(|name| !name.is_empty()).map(|name| name.parse().unwrap()),
             assignee: Some(["p0", "p1", "p2"][row.profile].parse().unwrap()),
-            workspace: WORKSPACES[row.workspace].to_owned(),
+            workspace: Some(WORKSPACES[row.workspace].to_owned()),
             priority: row.priority,
             ..titled("one")
         };
@@ -154,7 +154,10 @@ fn what_cannot_start_is_not_read_however_much_there_is_of_it() {
         .call(|board| {
             for _ in 0..3000 {
                 let workspace = "dir:/busy".to_owned();
-                board.create(NewTask { workspace, priority: 9, ..titled("behind") }, &alice())?;
+                board.create(
+                    NewTask { workspace: Some(workspace), priority: 9, ..titled("behind") },
+                    &alice(),
+                )?;
             }
             board.create(titled("free"), &alice())
         })
@@ -178,7 +181,8 @@ fn what_cannot_start_is_not_read_however_much_there_is_of_it() {
 #[test]
 fn the_first_of_a_line_follows_every_change_of_its_tasks() {
     let bench = Bench::new();
-    let in_line = |title: &str| bench.create(NewTask { workspace: "dir:/x".to_owned(), ..titled(title) }).id;
+    let in_line =
+        |title: &str| bench.create(NewTask { workspace: Some("dir:/x".to_owned()), ..titled(title) }).id;
     let (one, two) = (in_line("one"), in_line("two"));
     let first = || bench.offered(1, &Accounts::new())[0].task.clone();
     assert_eq!(first(), one);

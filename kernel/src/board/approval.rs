@@ -8,9 +8,9 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::TaskId;
 use crate::model::limits;
-use crate::model::outcome::{Approval, BlockKind};
+use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::status::{Change, Gate};
-use crate::model::task::{NewTask, Task};
+use crate::model::task::{Approval, NewTask, Task};
 use crate::model::verdict::{Finding, Question};
 use crate::rules::authority;
 use crate::store::fields::Field;
@@ -32,8 +32,7 @@ impl Board<'_> {
         let question =
             Question { text: format!("May it go on: {}", task.title), results, ..Question::default() };
         self.tx.set_request(id, &reason(&task), &question)?;
-        let payload =
-            json!({ "approver": task.approver, "class": task.approval_class, "parents": self.parents(id)? });
+        let payload = json!({ "approver": task.approval.approver, "class": task.approval.class, "parents": self.parents(id)? });
         self.tell(&task, None, EventKind::ApprovalRequested, Some(payload), actor)
     }
 
@@ -64,7 +63,7 @@ impl Board<'_> {
                 "leave `--override` out",
             ));
         }
-        let overridden = task.approver.clone().filter(|approver| !actor.is_approver(approver));
+        let overridden = task.approval.approver.clone().filter(|approver| !actor.is_approver(approver));
         self.let_go_on(&task, comment, overridden.as_deref(), actor)
     }
 
@@ -77,15 +76,15 @@ impl Board<'_> {
     ) -> Result<Settled, Error> {
         let id = &task.id;
         self.remark(id, comment, actor)?;
-        if task.approval == Some(Approval::Required) {
-            self.set(id, &Field::Approval(Approval::Granted))?;
+        if task.approval.state == Some(ApprovalState::Required) {
+            self.set(id, &Field::Approval(ApprovalState::Granted))?;
         }
         let from = self.standing(id)?;
         let gate = match task.work_by {
             Some(_) => Gate::Review,
             None => self.gate(id, from.not_before)?,
         };
-        let mut payload = json!({ "class": task.approval_class, "comment": preview(comment) });
+        let mut payload = json!({ "class": task.approval.class, "comment": preview(comment) });
         if let Some(approver) = overridden {
             payload["overridden"] = approver.into();
         }
@@ -116,7 +115,7 @@ impl Board<'_> {
         may_decide(&task, actor)?;
         self.remark(id, Some(reason), actor)?;
         let from = self.standing(id)?;
-        let payload = json!({ "class": task.approval_class, "reason": preview(Some(reason)) });
+        let payload = json!({ "class": task.approval.class, "reason": preview(Some(reason)) });
         let label = actor.label();
         let telling = Telling {
             run: actor.run.as_ref().map(|own| own.run),
@@ -129,8 +128,8 @@ impl Board<'_> {
 
 /// What a task that waits for an approval says.
 pub(super) fn reason(task: &Task) -> String {
-    let whom = task.approver.as_deref().unwrap_or("a person");
-    let class = task.approval_class.map(|class| format!(" ({class})")).unwrap_or_default();
+    let whom = task.approval.approver.as_deref().unwrap_or("a person");
+    let class = task.approval.class.map(|class| format!(" ({class})")).unwrap_or_default();
     format!("waits for the approval of {whom}{class}")
 }
 
@@ -140,7 +139,7 @@ fn may_decide(task: &Task, actor: &Actor) -> Result<(), Error> {
     if task.assignee.as_ref().is_some_and(|assignee| actor.works_as(assignee)) {
         return Err(Error::forbidden(format!("{} is to be done by {} itself", task.id, actor.name), hint));
     }
-    let allowed = match &task.approver {
+    let allowed = match &task.approval.approver {
         Some(approver) => actor.is_approver(approver),
         None => actor.kind != ActorKind::Worker,
     };
@@ -158,14 +157,15 @@ fn may_decide(task: &Task, actor: &Actor) -> Result<(), Error> {
 
 /// Refuses a new task whose approval would be none.
 pub(super) fn validate(new: &NewTask, actor: &Actor) -> Result<(), Error> {
-    if !new.require_approval && (new.approver.is_some() || new.approval_class.is_some()) {
+    let Approval { state, class, approver } = &new.approval;
+    if state.is_none() && (approver.is_some() || class.is_some()) {
         return Err(Error::invalid(
             "require_approval",
             "an approver or a class is named, and no approval is required",
             "add `--require-approval`",
         ));
     }
-    let Some(approver) = &new.approver else { return Ok(()) };
+    let Some(approver) = approver else { return Ok(()) };
     if new.assignee.as_ref().is_some_and(|assignee| assignee.as_str() == Label::parse(approver).name) {
         return Err(Error::invalid("approver", format!("{approver} is to do it"), "name somebody else"));
     }

@@ -1,9 +1,9 @@
 //! What questions and approvals promise.
 
-use crate::testing::{Bench, alice, titled};
+use crate::testing::{Bench, alice, gated, titled};
 use crate::{
-    Actor, ApprovalClass, BlockKind, Blocking, Error, ErrorCode, EventFilter, Force, Handoff, NewTask,
-    Question, Status, Task, TaskId,
+    Actor, Approval, ApprovalClass, BlockKind, Blocking, Error, ErrorCode, EventFilter, Force, Handoff,
+    NewTask, Question, Status, Task, TaskId,
 };
 
 /// A way to let a task go on.
@@ -15,12 +15,16 @@ fn ann() -> Actor {
 
 fn guarded(parents: Vec<TaskId>) -> NewTask {
     NewTask {
-        require_approval: true,
-        approver: Some("ann".to_owned()),
-        approval_class: Some(ApprovalClass::Spend),
+        approval: Approval { approver: Some("ann".to_owned()), class: Some(ApprovalClass::Spend), ..gated() },
         parents,
         ..titled("order it")
     }
+}
+
+fn approved_by(approver: &str) -> NewTask {
+    let mut new = guarded(Vec::new());
+    new.approval.approver = Some(approver.to_owned());
+    new
 }
 
 fn approve(bench: &Bench, id: &TaskId, actor: Actor) -> Result<Task, Error> {
@@ -109,7 +113,7 @@ fn a_denied_task_goes_to_triage_and_asks_again_when_it_is_promoted() {
 #[test]
 fn without_a_name_any_person_approves_and_no_worker_does() {
     let bench = Bench::new();
-    let new = NewTask { require_approval: true, ..titled("send it") };
+    let new = NewTask { approval: gated(), ..titled("send it") };
     let id = bench.create(new).id;
     let other = bench.ready();
     let run = bench.start(&other);
@@ -117,8 +121,8 @@ fn without_a_name_any_person_approves_and_no_worker_does() {
     assert_eq!(approve(&bench, &id, eve).unwrap_err().code(), ErrorCode::Forbidden);
     assert_eq!(approve(&bench, &id, alice()).unwrap().status, Status::Ready);
     for wrong in [
-        NewTask { require_approval: false, ..guarded(Vec::new()) },
-        NewTask { approver: Some("bob".to_owned()), ..guarded(Vec::new()) },
+        NewTask { approval: Approval { state: None, ..guarded(Vec::new()).approval }, ..guarded(Vec::new()) },
+        approved_by("bob"),
     ] {
         let error = bench.call(move |board| board.create(wrong, &alice())).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Invalid, "{error}");
@@ -137,7 +141,7 @@ fn an_approver_is_a_person_or_a_profile_and_never_one_for_the_other() {
         ("person:ann", ann(), worker("ann")),
         ("worker:ann", worker("ann"), ann()),
     ] {
-        let id = bench.create(NewTask { approver: Some(approver.to_owned()), ..guarded(Vec::new()) }).id;
+        let id = bench.create(approved_by(approver)).id;
         let refused = approve(&bench, &id, may_not).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::Forbidden, "{approver}");
         assert_eq!(approve(&bench, &id, may).unwrap().status, Status::Ready, "{approver}");
@@ -243,7 +247,10 @@ fn a_promoted_task_goes_on_at_once_and_force_unlinks_what_it_waits_for() {
 #[test]
 fn a_person_overrides_an_approver_that_is_nobody_and_the_log_tells_whom() {
     let bench = Bench::new();
-    let new = NewTask { require_approval: true, approver: Some("nobody-here".to_owned()), ..titled("buy") };
+    let new = NewTask {
+        approval: Approval { approver: Some("nobody-here".to_owned()), ..gated() },
+        ..titled("buy")
+    };
     let id = bench.create(new).id;
     let (by, again) = (id.clone(), id.clone());
     let refused = bench.call(move |board| board.approve(&by, None, None, &alice())).unwrap_err();
@@ -261,7 +268,7 @@ fn a_person_overrides_an_approver_that_is_nobody_and_the_log_tells_whom() {
 #[test]
 fn a_person_who_has_the_name_of_a_profile_is_somebody_else_than_its_worker() {
     let bench = Bench::new();
-    let id = bench.create(NewTask { require_approval: true, ..titled("buy") }).id;
+    let id = bench.create(NewTask { approval: gated(), ..titled("buy") }).id;
     let bob = crate::Actor::person("bob");
     bench.call(move |board| board.approve(&id, None, None, &bob)).unwrap();
 }

@@ -5,7 +5,7 @@ use crate::model::outcome::StopReason;
 use crate::model::run::Run;
 use crate::rules::authority::{self, DEPTH};
 use crate::testing::{Bench, alice, titled};
-use crate::{Actor, Error, NewTask, RunId, Task, Tenant};
+use crate::{Actor, Client, Error, Lineage, NewTask, RunId, Task, Tenant};
 
 fn tenant(name: &str) -> Tenant {
     name.parse().unwrap()
@@ -119,19 +119,22 @@ fn a_workers_task_has_its_tenant_workspace_and_policy_and_no_other() {
     let bench = Bench::new();
     let (own, run, worker) = working(
         &bench,
-        NewTask { tenant: Some(tenant("acme")), workspace: "dir:/srv/a".to_owned(), ..titled("own") },
+        NewTask { tenant: Some(tenant("acme")), workspace: Some("dir:/srv/a".to_owned()), ..titled("own") },
     );
     let own = Task { policy: Some("default".to_owned()), ..own };
     let run = Run { policy: Some("strict".to_owned()), ..run };
     let made = |new: NewTask| bounded(&run, &own, &worker, new);
 
     let plain = made(titled("plain")).unwrap();
-    assert_eq!((plain.tenant, plain.policy.as_deref()), (Some(tenant("acme")), Some("strict")));
-    assert_eq!(plain.workspace, "scratch");
+    assert_eq!((&plain.tenant, plain.policy.as_deref()), (&Some(tenant("acme")), Some("strict")));
+    assert_eq!(plain.workspace(), "scratch");
     made(NewTask { tenant: Some(tenant("acme")), ..titled("x") }).unwrap();
     refused(made(NewTask { tenant: Some(tenant("beta")), ..titled("x") }), "not in beta");
-    made(NewTask { workspace: "dir:/srv/a".to_owned(), ..titled("x") }).unwrap();
-    refused(made(NewTask { workspace: "dir:/srv/b".to_owned(), ..titled("x") }), "not in \"dir:/srv/b\"");
+    made(NewTask { workspace: Some("dir:/srv/a".to_owned()), ..titled("x") }).unwrap();
+    refused(
+        made(NewTask { workspace: Some("dir:/srv/b".to_owned()), ..titled("x") }),
+        "not in \"dir:/srv/b\"",
+    );
     made(NewTask { policy: Some("strict".to_owned()), ..titled("x") }).unwrap();
     refused(made(NewTask { policy: Some("default".to_owned()), ..titled("x") }), "no other policy");
 
@@ -155,21 +158,27 @@ fn a_workers_task_has_its_tenant_workspace_and_policy_and_no_other() {
 fn a_workers_task_is_one_deeper_and_belongs_to_the_mission_and_session_of_its_maker() {
     let bench = Bench::new();
     let (own, run, worker) = working(&bench, titled("own"));
-    let own =
-        Task { depth: DEPTH - 1, mission: Some("m".to_owned()), session_id: Some("s".to_owned()), ..own };
+    let own = Task {
+        lineage: Lineage { depth: DEPTH - 1, mission: Some("m".to_owned()) },
+        client: Client { session_id: Some("s".to_owned()), ..Client::default() },
+        ..own
+    };
     let made = bounded(&run, &own, &worker, titled("x")).unwrap();
     assert_eq!(
-        (made.depth, made.mission.as_deref(), made.session_id.as_deref()),
+        (made.lineage.depth, made.lineage.mission.as_deref(), made.client.session_id.as_deref()),
         (DEPTH, Some("m"), Some("s"))
     );
-    let named =
-        NewTask { mission: Some("n".to_owned()), session_id: Some("t".to_owned()), depth: 0, ..titled("x") };
+    let named = NewTask {
+        lineage: Lineage { mission: Some("n".to_owned()), depth: 0 },
+        client: Client { session_id: Some("t".to_owned()), ..Client::default() },
+        ..titled("x")
+    };
     let made = bounded(&run, &own, &worker, named).unwrap();
     assert_eq!(
-        (made.depth, made.mission.as_deref(), made.session_id.as_deref()),
+        (made.lineage.depth, made.lineage.mission.as_deref(), made.client.session_id.as_deref()),
         (DEPTH, Some("n"), Some("t"))
     );
-    let deep = Task { depth: DEPTH, ..own };
+    let deep = Task { lineage: Lineage { depth: DEPTH, ..Lineage::default() }, ..own };
     refused(bounded(&run, &deep, &worker, titled("x")), "tasks deep already");
 }
 
@@ -178,7 +187,8 @@ fn a_person_of_one_tenant_makes_tasks_there_and_any_other_person_anywhere() {
     let limited = Actor { tenant: Some(tenant("acme")), ..alice() };
     let made = |actor: &Actor, wanted: Option<&str>| {
         let mut new = NewTask { tenant: wanted.map(tenant), ..titled("x") };
-        authority::bound_new_task(actor, None, &mut new).map(|creator| (creator, new.tenant, new.depth))
+        authority::bound_new_task(actor, None, &mut new)
+            .map(|creator| (creator, new.tenant, new.lineage.depth))
     };
     assert_eq!(made(&limited, None).unwrap(), (None, Some(tenant("acme")), 0));
     assert_eq!(made(&limited, Some("acme")).unwrap(), (None, Some(tenant("acme")), 0));

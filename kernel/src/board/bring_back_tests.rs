@@ -1,9 +1,9 @@
 //! What becomes of tasks that are reopened or unarchived, and of those around them.
 
-use crate::testing::{Bench, alice, titled};
+use crate::testing::{Bench, alice, gated, titled};
 use crate::{
-    Actor, BlockKind, Blocking, Detach, EndCause, Error, Handoff, Intake, NewTask, Question, Status,
-    StopReason, Task, TaskId,
+    Actor, Approval, BlockKind, Blocking, Detach, EndCause, Error, Handoff, Intake, NewTask, Question,
+    Status, StopReason, Task, TaskId,
 };
 
 fn done(bench: &Bench, id: &TaskId) {
@@ -100,7 +100,8 @@ fn an_archived_task_is_again_what_it_was() {
     ];
     for (how, status) in make {
         let triage = if how == "triage" { Intake::Triage } else { Intake::Normal };
-        let id = bench.create(NewTask { triage, require_approval: how == "approval", ..titled(how) }).id;
+        let approval = if how == "approval" { gated() } else { Approval::default() };
+        let id = bench.create(NewTask { triage, approval, ..titled(how) }).id;
         let task = id.clone();
         match how {
             "done" => done(&bench, &id),

@@ -9,7 +9,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{TaskId, Tenant};
 use crate::model::limits;
-use crate::model::outcome::{Approval, BlockKind};
+use crate::model::outcome::BlockKind;
 use crate::model::quota::Bound;
 use crate::model::status::{Change, Gate, State};
 use crate::model::task::{NewTask, Task};
@@ -74,7 +74,7 @@ impl Board<'_> {
         }
         let payload = json!({
             "assignee": new.assignee, "status": state.status(), "parents": new.parents, "tenant": new.tenant,
-            "branch_name": new.branch, "skills": new.skills, "goal_mode": new.goal_mode, "by": created_by,
+            "branch_name": new.branch, "skills": new.skills, "goal_mode": new.goal.mode, "by": created_by,
         });
         self.tx.append_event(&NewEvent {
             task: Some(&id),
@@ -120,8 +120,7 @@ impl Board<'_> {
             self.require_awaitable(&parent)?;
             open_parents += usize::from(!parent.is_done());
         }
-        let approval = new.require_approval.then_some(Approval::Required);
-        Ok(gate(Waits { open_parents, approval, not_before: new.not_before }, self.now()))
+        Ok(gate(Waits { open_parents, approval: new.approval.state, not_before: new.not_before }, self.now()))
     }
 
     /// Draws an id that no task has or had.
@@ -139,24 +138,10 @@ impl Board<'_> {
 }
 
 fn cost(new: &NewTask) -> Cost {
-    let texts = [
-        &new.body,
-        &new.notes,
-        &new.branch,
-        &new.idempotency_key,
-        &new.created_by,
-        &new.policy,
-        &new.mission,
-        &new.approver,
-        &new.workflow_template_id,
-        &new.current_step_key,
-        &new.session_id,
-        &new.project_id,
-        &new.model_override,
-    ];
     Cost::one(Bound::Creates)
-        .text([new.title.as_str(), new.workspace.as_str()])
-        .text(texts.into_iter().flatten().map(String::as_str))
+        .text([new.title.as_str(), new.workspace()])
+        .text(new.body.iter().chain(&new.notes).map(String::as_str))
+        .text(new.words().map(|(_, word)| word))
         .text(new.skills.iter().chain(&new.artifacts).map(String::as_str))
         .links(new.parents.len())
 }
@@ -165,29 +150,17 @@ fn validate(new: &NewTask) -> Result<(), Error> {
     limits::title(&new.title)?;
     limits::maybe("body", new.body.as_deref(), limits::BODY)?;
     limits::maybe("notes", new.notes.as_deref(), limits::SUMMARY)?;
-    limits::bytes("workspace", &new.workspace, limits::WORD)?;
-    if new.workspace.is_empty() {
+    limits::bytes("workspace", new.workspace(), limits::WORD)?;
+    if new.workspace().is_empty() {
         return Err(Error::invalid("workspace", "it is empty", "leave it out for `scratch`"));
     }
-    for (field, text) in [
-        ("branch", &new.branch),
-        ("idempotency_key", &new.idempotency_key),
-        ("created_by", &new.created_by),
-        ("policy", &new.policy),
-        ("mission", &new.mission),
-        ("approver", &new.approver),
-        ("workflow_template_id", &new.workflow_template_id),
-        ("current_step_key", &new.current_step_key),
-        ("session_id", &new.session_id),
-        ("project_id", &new.project_id),
-        ("model_override", &new.model_override),
-    ] {
-        limits::maybe(field, text.as_deref(), limits::WORD)?;
-        if text.as_deref() == Some("") {
+    for (field, word) in new.words() {
+        limits::bytes(field, word, limits::WORD)?;
+        if word.is_empty() {
             return Err(Error::invalid(field, "it is empty", "leave it out"));
         }
     }
-    if new.max_runtime.is_some_and(|limit| limit.as_micros() == 0) {
+    if new.limits.max_runtime.is_some_and(|limit| limit.as_micros() == 0) {
         return Err(Error::invalid(
             "max_runtime",
             "it is zero",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::testing::{Bench, alice, titled};
+use crate::testing::{Bench, alice, limited, titled};
 use crate::{
     BlockKind, Blocking, Clock as _, Diagnostic, EndCause, HoldKind, HoldOn, HoldScope, NewHold, NewTask,
     Severity, TaskId,
@@ -73,7 +73,7 @@ fn what_a_sandbox_denied_is_told_with_the_first_failure_until_the_next_run_ends_
 #[test]
 fn failures_in_a_row_are_told_with_the_first_and_the_last_of_them() {
     let bench = Bench::new();
-    let task = bench.create(NewTask { max_retries: Some(2), ..titled("fails") }).id;
+    let task = bench.create(NewTask { limits: limited(2), ..titled("fails") }).id;
     bench.finish(bench.start(&task), EndCause::Exited { code: 3 });
     let first = bench.clock.now();
     assert_eq!(kinds(&bench, &task), [], "one failure may be an accident");
@@ -102,7 +102,7 @@ fn failures_in_a_row_are_told_with_the_first_and_the_last_of_them() {
 #[test]
 fn a_task_that_gave_up_is_told_after_however_few_failures_and_one_that_a_person_blocked_is_not() {
     let bench = Bench::new();
-    let task = bench.create(NewTask { max_retries: Some(1), ..titled("fails once") }).id;
+    let task = bench.create(NewTask { limits: limited(1), ..titled("fails once") }).id;
     let run = bench.start(&task);
     bench.finish(run, EndCause::Exited { code: 3 });
     let told = found(&bench, &task);

@@ -10,14 +10,14 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{Profile, TaskId, Tenant};
 use crate::model::limits;
-use crate::model::outcome::Approval;
+use crate::model::outcome::ApprovalState;
 use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::authority;
 use crate::store::fields::Field;
 
 /// What to change; what is none stays.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edit {
     /// The title.
     pub title: Option<String>,
@@ -47,24 +47,7 @@ pub struct Edit {
 
 impl Edit {
     fn is_empty(&self) -> bool {
-        let Edit {
-            title,
-            body,
-            priority,
-            max_retries,
-            result,
-            summary,
-            metadata,
-            tenant,
-            max_runtime,
-            policy,
-            workspace,
-            skills,
-        } = self;
-        let texts = [title, body, result, summary, policy, workspace];
-        texts.into_iter().all(Option::is_none)
-            && (priority.is_none() && max_retries.is_none() && metadata.is_none() && tenant.is_none())
-            && (max_runtime.is_none() && skills.is_none())
+        *self == Edit::default()
     }
 
     /// Whether it changes what the next run is given.
@@ -83,7 +66,7 @@ impl Board<'_> {
         if task.assignee == assignee {
             return Ok(task);
         }
-        if let (Some(approver), Some(name)) = (&task.approver, &assignee)
+        if let (Some(approver), Some(name)) = (&task.approval.approver, &assignee)
             && Label::parse(approver).name == name.as_str()
         {
             return Err(Error::conflict(
@@ -123,7 +106,7 @@ impl Board<'_> {
         }
         let mut fields: Vec<&str> = Vec::new();
         if (edit.title.is_some() || edit.body.is_some() || edit.changes_runs())
-            && task.approval == Some(Approval::Granted)
+            && task.approval.state == Some(ApprovalState::Granted)
             && !matches!(task.status, Status::Done | Status::Archived)
         {
             return Err(Error::conflict(
@@ -290,7 +273,10 @@ mod tests {
         let task = edit(&bench, &bench.ready(), settings()).unwrap();
         assert_eq!(task.tenant, Some("acme".parse().unwrap()));
         assert_eq!((task.policy.as_deref(), task.workspace.as_str()), (Some("strict"), "dir:/srv"));
-        assert_eq!((task.max_runtime_seconds, task.skills), (Some(300), vec!["git".to_owned()]));
+        assert_eq!(
+            (task.limits.max_runtime, task.skills),
+            (Some(Duration::from_mins(5)), vec!["git".to_owned()])
+        );
         bench.check();
     }
 
@@ -310,7 +296,7 @@ mod tests {
         bench.finish(run, EndCause::Exited { code: 1 });
         assert!(matches!(edit(&bench, &id, settings()), Err(Error::Conflict { .. })), "it has a workspace");
         let limit = Edit { max_runtime: Some(Duration::from_secs(7)), ..Edit::default() };
-        assert_eq!(edit(&bench, &id, limit).unwrap().max_runtime_seconds, Some(7));
+        assert_eq!(edit(&bench, &id, limit).unwrap().limits.max_runtime, Some(Duration::from_secs(7)));
     }
 
     #[test]

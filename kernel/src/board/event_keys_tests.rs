@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::testing::{Bench, alice, titled};
+use crate::testing::{Bench, alice, limited, titled};
 use crate::{
     Actor, BlockKind, Blocking, Destination, Detach, Edit, EndCause, Ending, EventFilter, Fault, Handoff,
     NewTask, StopReason, TaskId,
@@ -33,7 +33,7 @@ const TABLE: [(&str, &[&str]); 18] = [
 
 /// Starts a task that may fail once, spawns it, and ends it.
 fn ended(bench: &Bench, cause: EndCause, signal: Option<i32>) {
-    let id = bench.create(NewTask { max_retries: Some(1), ..titled("ends") }).id;
+    let id = bench.create(NewTask { limits: limited(1), ..titled("ends") }).id;
     let limited =
         crate::Start { max_runtime: Some(Duration::from_mins(1)), ..crate::testing::start(&*bench.clock) };
     let run = bench.call(move |board| board.start_run(&id, limited)).unwrap().id;

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use crate::testing::{Bench, alice, titled};
+use crate::testing::{Bench, alice, gated, limited, titled};
 use crate::{
-    Actor, ApprovalClass, BlockKind, Blocking, Detach, EndCause, EventFilter, Force, Handoff, Intake,
-    NewTask, Question, RunId, StopReason, TaskId,
+    Actor, Approval, ApprovalClass, BlockKind, Blocking, Detach, EndCause, EventFilter, Force, Handoff,
+    Intake, NewTask, Question, RunId, StopReason, TaskId,
 };
 
 mod chats;
@@ -92,7 +92,7 @@ fn asks() -> Blocking {
 }
 
 fn guarded() -> NewTask {
-    NewTask { require_approval: true, approval_class: Some(ApprovalClass::Spend), ..titled("buy") }
+    NewTask { approval: Approval { class: Some(ApprovalClass::Spend), ..gated() }, ..titled("buy") }
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn cancelled_tells_of_a_run_that_a_person_ended() {
 fn gave_up_tells_of_the_last_attempt() {
     let told = {
         let bench = Bench::new();
-        let run = bench.start(&bench.create(NewTask { max_retries: Some(1), ..titled("once") }).id);
+        let run = bench.start(&bench.create(NewTask { limits: limited(1), ..titled("once") }).id);
         bench.finish(run, EndCause::Exited { code: 1 });
         told(&bench, "gave_up")
     };

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::testing::{Bench, alice, start, titled};
+use crate::testing::{Bench, alice, gated, start, titled};
 use crate::{
-    Actor, BlockKind, Blocking, Destination, Detach, EndCause, Ending, Error, Handoff, HoldKind, HoldOn,
-    HoldScope, Intake, NewHold, NewTask, OnCleanExit, RunId, StopReason, TaskId,
+    Actor, Approval, BlockKind, Blocking, Destination, Detach, EndCause, Ending, Error, Handoff, HoldKind,
+    HoldOn, HoldScope, Intake, NewHold, NewTask, OnCleanExit, RunId, StopReason, TaskId,
 };
 
 #[derive(Clone, Debug)]
@@ -119,8 +119,8 @@ pub(crate) fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) -> Result
                 _ => Intake::Normal,
             };
             let not_before = later.then(|| crate::Clock::now(&*bench.clock).after(Duration::from_mins(5)));
-            let require_approval = intake == 2;
-            let new = NewTask { parents, triage, not_before, require_approval, ..titled("random") };
+            let approval = if intake == 2 { gated() } else { Approval::default() };
+            let new = NewTask { parents, triage, not_before, approval, ..titled("random") };
             bench.call(move |board| board.create(new, &person)).map(|created| ids.push(created.task.id))
         }
         Act::Wait(seconds) => {

@@ -8,7 +8,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::limits;
-use crate::model::outcome::{Approval, BlockKind, Outcome};
+use crate::model::outcome::{ApprovalState, BlockKind, Outcome};
 use crate::model::run::{Holder, Purpose};
 use crate::model::status::{Change, State, Status};
 use crate::model::task::Task;
@@ -29,7 +29,7 @@ impl Board<'_> {
     ) -> Result<Settled, Error> {
         verdict::validate(&handoff)?;
         let task = self.admit(id, actor)?;
-        if task.approval == Some(Approval::Required) {
+        if task.approval.state == Some(ApprovalState::Required) {
             return Err(Error::conflict(
                 format!("{id} may not begin before it is approved, so there is no work to review"),
                 format!("approve it first: `supervisor approve {id}`"),

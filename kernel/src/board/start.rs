@@ -82,7 +82,7 @@ impl Board<'_> {
             task: id,
             tenant: from.tenant.as_ref(),
             profile,
-            step_key: task.current_step_key.as_deref(),
+            step_key: task.client.current_step_key.as_deref(),
             holder: Holder::Supervisor,
             purpose,
             claim_lock: Some(&start.claim_lock),

@@ -349,7 +349,7 @@ fn a_worker_stays_within_its_task_and_tenant() {
     let (who, id) = (bob.clone(), mate.clone());
     assert_eq!(refused(Box::new(move |b| b.assign(&id, None, &who).map(drop))), ErrorCode::Forbidden);
     let who = bob.clone();
-    let wide = NewTask { workspace: "dir:/etc".to_owned(), ..titled("wide") };
+    let wide = NewTask { workspace: Some("dir:/etc".to_owned()), ..titled("wide") };
     assert_eq!(refused(Box::new(move |b| b.create(wide, &who).map(drop))), ErrorCode::Forbidden);
     let (who, id) = (bob.clone(), mate.clone());
     bench.call(move |board| board.comment(&id, "hello", Some("operator"), &who)).unwrap();
@@ -358,7 +358,7 @@ fn a_worker_stays_within_its_task_and_tenant() {
     let who = bob.clone();
     let fresh = bench.call(move |board| board.create(titled("made"), &who)).unwrap().task;
     assert_eq!(
-        (fresh.tenant, fresh.creator_task, fresh.depth),
+        (fresh.tenant, fresh.creator_task, fresh.lineage.depth),
         (own.tenant.clone(), Some(own.id.clone()), 1)
     );
     bench.finish(run, EndCause::Exited { code: 1 });
@@ -464,7 +464,7 @@ fn nothing_starts_a_task_twice() {
 #[test]
 fn each_place_where_tasks_work_is_listed_once_until_they_are_archived() {
     let bench = Bench::new();
-    let at = |place: &str| NewTask { workspace: place.to_owned(), ..titled("there") };
+    let at = |place: &str| NewTask { workspace: Some(place.to_owned()), ..titled("there") };
     let places = ["dir:/b", "worktree:/a", "dir:/b", "scratch", "dir:/a"];
     let ids = places.map(|place| bench.create(at(place)).id);
     let listed = || bench.readers.with(|view| view.workplaces()).unwrap();

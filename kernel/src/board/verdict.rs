@@ -279,7 +279,7 @@ impl Board<'_> {
             task: &task.id,
             tenant: standing.tenant.as_ref(),
             profile: task.assignee.as_ref(),
-            step_key: task.current_step_key.as_deref(),
+            step_key: task.client.current_step_key.as_deref(),
             holder: Holder::Supervisor,
             purpose: Purpose::Work,
             claim_lock: None,

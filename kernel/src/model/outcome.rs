@@ -124,7 +124,7 @@ words! {
 words! {
     /// Where the approval of a task stands.
     "approval"
-    Approval {
+    ApprovalState {
         /// It is missing.
         Required => "required",
         /// It was given.

@@ -5,15 +5,76 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::clock::Timestamp;
+use crate::model::clock::{Timestamp, optional_seconds};
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
-use crate::model::outcome::{Approval, ApprovalClass, BlockKind};
+use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind};
 use crate::model::status::{Intake, Status};
 use crate::model::verdict::Question;
 use crate::model::waiting::Waiting;
 
+/// How much a task may take.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// The limit of each run.
+    #[serde(rename = "max_runtime_seconds", default, with = "optional_seconds")]
+    #[schemars(with = "Option<u64>")]
+    pub max_runtime: Option<Duration>,
+    /// How many counted failures in a row block it.
+    pub max_retries: Option<u32>,
+    /// Its budget, in millionths of a US dollar.
+    pub budget_usd_micros: Option<i64>,
+}
+
+/// The approval that a task needs once its parents are done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Approval {
+    /// Whether it is missing or given; none where the task needs no approval.
+    #[serde(rename = "approval")]
+    pub state: Option<ApprovalState>,
+    /// What it is about.
+    #[serde(rename = "approval_class")]
+    pub class: Option<ApprovalClass>,
+    /// Who may give it: `worker:<profile>`, or the name of a person; any person where nobody is named.
+    pub approver: Option<String>,
+}
+
+/// Whether a worker continues turn by turn until its goal is reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Goal {
+    /// Whether it does.
+    #[serde(rename = "goal_mode")]
+    pub mode: bool,
+    /// The limit of such turns.
+    #[serde(rename = "goal_max_turns")]
+    pub max_turns: Option<u32>,
+}
+
+/// What a task descends from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Lineage {
+    /// The mission it belongs to.
+    pub mission: Option<String>,
+    /// How many tasks above it made tasks; set by the board for a worker's tasks.
+    pub depth: u32,
+}
+
+/// What a client keeps with a task. The board stores it and decides nothing by it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Client {
+    /// Its project.
+    pub project_id: Option<String>,
+    /// Its session.
+    pub session_id: Option<String>,
+    /// Its workflow.
+    pub workflow_template_id: Option<String>,
+    /// Its step in the workflow.
+    pub current_step_key: Option<String>,
+    /// The model to use instead of the profile's.
+    pub model_override: Option<String>,
+}
+
 /// What a new task is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NewTask {
     /// One line, 1 to 500 characters without control characters.
     pub title: String,
@@ -27,18 +88,14 @@ pub struct NewTask {
     pub tenant: Option<Tenant>,
     /// Greater goes first.
     pub priority: i64,
-    /// Where it works; opaque to the board.
-    pub workspace: String,
+    /// Where it works, opaque to the board; `scratch` where none is named.
+    pub workspace: Option<String>,
     /// The branch it works on.
     pub branch: Option<String>,
     /// How it enters.
     pub triage: Intake,
     /// The same key always names the same task.
     pub idempotency_key: Option<String>,
-    /// The limit of each run.
-    pub max_runtime: Option<Duration>,
-    /// How many counted failures in a row block it.
-    pub max_retries: Option<u32>,
     /// The skills its worker should have.
     pub skills: Vec<String>,
     /// When it may start.
@@ -47,73 +104,50 @@ pub struct NewTask {
     pub created_by: Option<String>,
     /// The policy of its runs; the profile's when absent.
     pub policy: Option<String>,
-    /// Whether its worker goes on turn by turn until the goal is reached.
-    pub goal_mode: bool,
-    /// The limit of such turns.
-    pub goal_max_turns: Option<u32>,
-    /// The mission it belongs to.
-    pub mission: Option<String>,
-    /// How many tasks above it made tasks; set by the board for a worker's tasks.
-    pub depth: u32,
     /// Free notes.
     pub notes: Option<String>,
     /// Files that it is expected to make.
     pub artifacts: Vec<String>,
-    /// Whether somebody has to approve it, once its parents are done.
-    pub require_approval: bool,
-    /// The class of approval it needs.
-    pub approval_class: Option<ApprovalClass>,
-    /// Who may approve it: `worker:<profile>`, or the name of a person; any person where nobody is named.
-    pub approver: Option<String>,
-    /// Its budget, in millionths of a US dollar.
-    pub budget_usd_micros: Option<i64>,
-    /// A client's workflow.
-    pub workflow_template_id: Option<String>,
-    /// A client's step in it.
-    pub current_step_key: Option<String>,
-    /// A client's session.
-    pub session_id: Option<String>,
-    /// A client's project.
-    pub project_id: Option<String>,
-    /// The model to use instead of the profile's.
-    pub model_override: Option<String>,
+    /// How much it may take.
+    pub limits: Limits,
+    /// The approval it needs.
+    pub approval: Approval,
+    /// Whether its worker has a goal.
+    pub goal: Goal,
+    /// What it descends from.
+    pub lineage: Lineage,
+    /// What its client keeps with it.
+    pub client: Client,
 }
 
-impl Default for NewTask {
-    fn default() -> Self {
-        Self {
-            title: String::new(),
-            body: None,
-            assignee: None,
-            parents: Vec::new(),
-            tenant: None,
-            priority: 0,
-            workspace: "scratch".to_owned(),
-            branch: None,
-            triage: Intake::Normal,
-            idempotency_key: None,
-            max_runtime: None,
-            max_retries: None,
-            skills: Vec::new(),
-            not_before: None,
-            created_by: None,
-            policy: None,
-            goal_mode: false,
-            goal_max_turns: None,
-            mission: None,
-            depth: 0,
-            notes: None,
-            artifacts: Vec::new(),
-            require_approval: false,
-            approval_class: None,
-            approver: None,
-            budget_usd_micros: None,
-            workflow_template_id: None,
-            current_step_key: None,
-            session_id: None,
-            project_id: None,
-            model_override: None,
-        }
+/// The workspace of a task that names none: a directory of its own.
+pub(crate) const SCRATCH: &str = "scratch";
+
+impl NewTask {
+    /// Returns where it works.
+    pub(crate) fn workspace(&self) -> &str {
+        self.workspace.as_deref().unwrap_or(SCRATCH)
+    }
+
+    /// Returns its optional words with their names on the wire: those that the board takes as they are, up to a length.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let Client { project_id, session_id, workflow_template_id, current_step_key, model_override } =
+            &self.client;
+        [
+            ("branch", &self.branch),
+            ("idempotency_key", &self.idempotency_key),
+            ("created_by", &self.created_by),
+            ("policy", &self.policy),
+            ("mission", &self.lineage.mission),
+            ("approver", &self.approval.approver),
+            ("workflow_template_id", workflow_template_id),
+            ("current_step_key", current_step_key),
+            ("session_id", session_id),
+            ("project_id", project_id),
+            ("model_override", model_override),
+        ]
+        .into_iter()
+        .filter_map(|(name, word)| Some((name, word.as_deref()?)))
     }
 }
 
@@ -146,8 +180,6 @@ pub struct Task {
     pub workspace_path: Option<String>,
     /// The branch it works on.
     pub branch_name: Option<String>,
-    /// A client's project.
-    pub project_id: Option<String>,
     /// Who asked for it.
     pub created_by: Option<String>,
     /// When it was made.
@@ -160,14 +192,6 @@ pub struct Task {
     pub result: Option<String>,
     /// The skills its worker should have.
     pub skills: Vec<String>,
-    /// How many counted failures in a row block it.
-    pub max_retries: Option<u32>,
-    /// A client's session.
-    pub session_id: Option<String>,
-    /// A client's workflow.
-    pub workflow_template_id: Option<String>,
-    /// A client's step in it.
-    pub current_step_key: Option<String>,
     /// The workspace as it was asked for.
     pub workspace: String,
     /// What it waits for, when blocked.
@@ -180,8 +204,6 @@ pub struct Task {
     pub consecutive_failures: u32,
     /// The latest of them.
     pub last_failure_error: Option<String>,
-    /// The limit of each run, in seconds.
-    pub max_runtime_seconds: Option<u64>,
     /// The open run, if there is one.
     pub current_run_id: Option<RunId>,
     /// The open run's claim.
@@ -206,29 +228,25 @@ pub struct Task {
     pub worker_uid: Option<u32>,
     /// The task whose worker made it.
     pub creator_task: Option<TaskId>,
-    /// The mission it belongs to.
-    pub mission: Option<String>,
-    /// How many tasks above it made tasks.
-    pub depth: u32,
     /// Free notes.
     pub notes: Option<String>,
     /// Files that it made or is expected to make.
     pub artifacts: Vec<String>,
-    /// The class of approval it needs.
-    pub approval_class: Option<ApprovalClass>,
-    /// Who may approve it.
-    pub approver: Option<String>,
-    /// Whether its approval is missing or given, where it needs one.
-    #[serde(default)]
-    pub approval: Option<Approval>,
-    /// Its budget, in millionths of a US dollar.
-    pub budget_usd_micros: Option<i64>,
-    /// The model to use instead of the profile's.
-    pub model_override: Option<String>,
-    /// Whether its worker goes on turn by turn until the goal is reached.
-    pub goal_mode: bool,
-    /// The limit of such turns.
-    pub goal_max_turns: Option<u32>,
+    /// How much it may take.
+    #[serde(flatten)]
+    pub limits: Limits,
+    /// The approval it needs.
+    #[serde(flatten)]
+    pub approval: Approval,
+    /// Whether its worker has a goal.
+    #[serde(flatten)]
+    pub goal: Goal,
+    /// What it descends from.
+    #[serde(flatten)]
+    pub lineage: Lineage,
+    /// What its client keeps with it.
+    #[serde(flatten)]
+    pub client: Client,
     /// Why it is not running, where that was asked for and it is neither running nor over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Waiting>,

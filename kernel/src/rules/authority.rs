@@ -5,7 +5,7 @@ use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::outcome::StopReason;
 use crate::model::run::Run;
-use crate::model::task::{NewTask, Task};
+use crate::model::task::{NewTask, SCRATCH, Task};
 
 /// How deep workers' tasks may make tasks.
 pub const DEPTH: u32 = 3;
@@ -113,11 +113,12 @@ pub(crate) fn bound_new_task(
         ));
     }
     new.tenant.clone_from(&own.tenant);
-    if new.workspace != "scratch" && new.workspace != own.workspace {
+    if ![SCRATCH, own.workspace.as_str()].contains(&new.workspace()) {
         return Err(Error::forbidden(
             format!(
-                "a worker's task may work in `scratch` or in {:?}, not in {:?}",
-                own.workspace, new.workspace
+                "a worker's task may work in `{SCRATCH}` or in {:?}, not in {:?}",
+                own.workspace,
+                new.workspace()
             ),
             "leave the workspace out",
         ));
@@ -131,17 +132,17 @@ pub(crate) fn bound_new_task(
         ));
     }
     new.policy = policy;
-    if own.depth >= DEPTH {
+    if own.lineage.depth >= DEPTH {
         return Err(Error::forbidden(
             format!("this task is {DEPTH} tasks deep already: it may make none"),
             "do the work yourself, or block with a question to a person",
         ));
     }
-    new.depth = own.depth + 1;
-    if new.mission.is_none() {
-        new.mission.clone_from(&own.mission);
+    new.lineage.depth = own.lineage.depth + 1;
+    if new.lineage.mission.is_none() {
+        new.lineage.mission.clone_from(&own.lineage.mission);
     }
-    new.session_id = new.session_id.take().or_else(|| own.session_id.clone());
+    new.client.session_id = new.client.session_id.take().or_else(|| own.client.session_id.clone());
     new.created_by = Some(actor.name.clone());
     Ok(Some(own.id.clone()))
 }

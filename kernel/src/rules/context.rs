@@ -95,7 +95,7 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
     let path = task.workspace_path.as_deref().unwrap_or("(not made yet)");
     line("Workspace", Some(format!("{} @ {path}", task.workspace_kind)));
     line("Branch", task.branch_name.clone());
-    line("Max runtime", task.max_runtime_seconds.map(|seconds| format!("{seconds} s")));
+    line("Max runtime", task.limits.max_runtime.map(|limit| format!("{} s", limit.as_secs())));
     page.section("");
     page.part(Rank::Task, "the head", head);
     review(task, material.purpose, &mut page);

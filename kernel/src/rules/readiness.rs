@@ -1,7 +1,7 @@
 //! What holds a task back before it is ready: open parents, else a missing approval, else its time.
 
 use crate::model::clock::Timestamp;
-use crate::model::outcome::Approval;
+use crate::model::outcome::ApprovalState;
 use crate::model::status::Gate;
 
 /// What the gate of a task depends on.
@@ -10,7 +10,7 @@ pub(crate) struct Waits {
     /// How many of its parents are not done.
     pub(crate) open_parents: usize,
     /// Whether its approval is missing or given, where it needs one.
-    pub(crate) approval: Option<Approval>,
+    pub(crate) approval: Option<ApprovalState>,
     /// When it may start.
     pub(crate) not_before: Option<Timestamp>,
 }
@@ -20,7 +20,7 @@ pub(crate) fn gate(waits: Waits, now: Timestamp) -> Gate {
     if waits.open_parents > 0 {
         return Gate::Parents;
     }
-    if waits.approval == Some(Approval::Required) {
+    if waits.approval == Some(ApprovalState::Required) {
         return Gate::Approval;
     }
     waits.not_before.filter(|at| *at > now).map_or(Gate::Open, Gate::Until)
@@ -34,10 +34,10 @@ mod tests {
     fn parents_come_before_an_approval_and_that_before_a_time() {
         let now = Timestamp::from_micros(10);
         let later = Some(Timestamp::from_micros(11));
-        let all = Waits { open_parents: 1, approval: Some(Approval::Required), not_before: later };
+        let all = Waits { open_parents: 1, approval: Some(ApprovalState::Required), not_before: later };
         assert_eq!(gate(all, now), Gate::Parents);
         assert_eq!(gate(Waits { open_parents: 0, ..all }, now), Gate::Approval);
-        let granted = Waits { open_parents: 0, approval: Some(Approval::Granted), ..all };
+        let granted = Waits { open_parents: 0, approval: Some(ApprovalState::Granted), ..all };
         assert_eq!(gate(granted, now), Gate::Until(Timestamp::from_micros(11)));
         assert_eq!(gate(granted, Timestamp::from_micros(11)), Gate::Open);
     }

@@ -160,10 +160,10 @@ fn the_established_programs_board_is_taken_over_with_its_ids_and_never_written_t
     );
     let done = bench.task(&id("t_00000001"));
     assert_eq!(
-        (done.priority, done.result.as_deref(), done.max_runtime_seconds),
-        (5, Some("fine"), Some(90))
+        (done.priority, done.result.as_deref(), done.limits.max_runtime),
+        (5, Some("fine"), Some(Duration::from_secs(90)))
     );
-    assert_eq!((done.skills, done.session_id.as_deref()), (vec!["git".to_owned()], Some("s1")));
+    assert_eq!((done.skills, done.client.session_id.as_deref()), (vec!["git".to_owned()], Some("s1")));
     assert_eq!(bench.task(&id("t_00000003")).workspace, "dir:/srv/x");
     assert_eq!(bench.task(&id("t_00000006")).block_kind.unwrap().as_str(), "gave_up");
     assert_eq!(bench.task(&id("t_00000005")).block_kind.unwrap().as_str(), "capability");
@@ -191,7 +191,7 @@ fn ids_reviews_limits_and_heartbeats_are_kept_and_all_else_is_in_the_report() {
     let beat = |task: &str| runs(task)[0].last_heartbeat_at.map(crate::Timestamp::as_secs);
     assert_eq!((beat("t_00000001"), beat("t_00000004")), (Some(1_700_000_055), Some(1_700_000_065)));
     assert_eq!(runs("t_00000001")[0].max_runtime_seconds, Some(60));
-    assert_eq!(bench.task(&id("t_00000004")).max_runtime_seconds, Some(3600));
+    assert_eq!(bench.task(&id("t_00000004")).limits.max_runtime, Some(Duration::from_hours(1)));
     insta::assert_snapshot!(changed.join("\n"), @r"
     1 idempotency keys were used twice: the first task has them (t_00000003)
     1 payloads or metadata were no JSON object: their text is kept under `text` (13 of t_0000000b)

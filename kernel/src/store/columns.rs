@@ -7,27 +7,67 @@ use crate::model::error::Error;
 
 /// Declares which columns a noun is read from: a constant with the list, and a function that reads a row which begins with it.
 ///
-/// A column is read as it is, or as `json`, as a `list` in JSON, as `optional` text whose empty form stands for none, or
-/// as whole `seconds` of microseconds. What stands after the semicolon is given and not read.
+/// A column is read as it is, or as `json`, as a `list` in JSON, as `optional` text whose empty form stands for none, as a
+/// `duration` in microseconds, or as whole `seconds` of one. After the first semicolon stand the groups of fields that a new
+/// row has as well: they are a [`Group`] each. What stands after the second one is given and not read.
 macro_rules! columns {
     (
         $list:ident, $read:ident -> $noun:ident from $first:literal;
         id: $id:ident,
         $($field:ident: $table:literal $column:ident $(as $how:ident)?,)+;
+        $($group:ident: $type:ident { $($part:ident: $from:literal $stored:ident $(as $form:ident)?,)+ })*;
         $($given:ident: $value:expr,)*
     ) => {
         /// The columns in the order in which they are read.
         pub(super) const $list: &str =
-            concat!($first, stringify!($id) $(, ", ", $table, stringify!($column))+);
+            concat!($first, stringify!($id) $(, ", ", $table, stringify!($column))+ $($(, ", ", $from, stringify!($stored))+)*);
 
         fn $read(row: &rusqlite::Row<'_>) -> rusqlite::Result<$noun> {
             let row = super::convert::Columns::of(row);
             Ok($noun {
                 id: row.get(stringify!($id))?,
                 $($field: super::columns::column!(row, $column $(, $how)?),)+
+                $($group: $type { $($part: super::columns::column!(row, $stored $(, $form)?),)+ },)*
                 $($given: $value,)*
             })
         }
+
+        $(impl super::columns::Group for $type {
+            fn cells(&self) -> Vec<(&'static str, super::columns::Value<'_>)> {
+                vec![$((stringify!($stored), super::columns::value!(self.$part $(, $form)?)),)+]
+            }
+        })*
+    };
+}
+
+/// A group of fields that a new row has as well as one that is read.
+pub(super) trait Group {
+    /// Returns its columns, each beside its value.
+    fn cells(&self) -> Vec<(&'static str, Value<'_>)>;
+}
+
+/// A value of a group: as it is, or as it is stored.
+pub(super) enum Value<'a> {
+    Field(&'a dyn ToSql),
+    Micros(Option<i64>),
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        match self {
+            Value::Field(field) => field.to_sql(),
+            Value::Micros(time) => time.to_sql(),
+        }
+    }
+}
+
+/// Writes one column of a group.
+macro_rules! value {
+    ($field:expr) => {
+        super::columns::Value::Field(&$field)
+    };
+    ($field:expr, duration) => {
+        super::columns::Value::Micros($field.map(super::convert::micros))
     };
 }
 
@@ -45,12 +85,15 @@ macro_rules! column {
     ($row:ident, $column:ident, optional) => {
         $row.text_or_none(stringify!($column))?
     };
+    ($row:ident, $column:ident, duration) => {
+        $row.duration(stringify!($column))?
+    };
     ($row:ident, $column:ident, seconds) => {
         $row.seconds(stringify!($column))?
     };
 }
 
-pub(super) use {column, columns};
+pub(super) use {column, columns, value};
 
 /// Puts a row into a table: each column beside its value.
 pub(super) fn insert(

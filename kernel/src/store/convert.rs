@@ -17,7 +17,7 @@ use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::id::{
     AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant,
 };
-use crate::model::outcome::{Approval, ApprovalClass, BlockKind, Outcome, StopReason};
+use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, RunStatus};
 use crate::model::status::Status;
 
@@ -63,8 +63,8 @@ text_columns!(
     Profile,
     BoardName,
     Status,
-    Approval,
     ApprovalClass,
+    ApprovalState,
     Outcome,
     BlockKind,
     StopReason,
@@ -134,12 +134,15 @@ impl<'r, 's> Columns<'r, 's> {
         text_or_none(self.row, self.advance(name))
     }
 
+    /// Reads the next column, which has this name, as a duration in microseconds.
+    pub(crate) fn duration(&self, name: &'static str) -> rusqlite::Result<Option<Duration>> {
+        let micros: Option<i64> = self.get(name)?;
+        Ok(micros.and_then(|micros| u64::try_from(micros).ok()).map(Duration::from_micros))
+    }
+
     /// Reads the next column, which has this name, as whole seconds of microseconds.
     pub(crate) fn seconds(&self, name: &'static str) -> rusqlite::Result<Option<u64>> {
-        let micros: Option<i64> = self.get(name)?;
-        Ok(micros
-            .and_then(|micros| u64::try_from(micros).ok())
-            .map(|micros| Duration::from_micros(micros).as_secs()))
+        Ok(self.duration(name)?.map(|time| time.as_secs()))
     }
 
     fn advance(&self, name: &'static str) -> usize {
@@ -152,6 +155,11 @@ impl<'r, 's> Columns<'r, 's> {
         self.next.set(at + 1);
         at
     }
+}
+
+/// Returns a duration as it is stored.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Reads a JSON column.

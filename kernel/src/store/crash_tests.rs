@@ -17,7 +17,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::testing::{Bench, alice, start, titled};
+use crate::testing::{Bench, alice, gated, start, titled};
 use crate::{
     Actor, BlockKind, Blocking, Board, Caller, Destination, Detach, Edit, EndCause, Ending, Error,
     FailPoints, Force, Handoff, ManualClock, NewAttachment, NewTask, OnCleanExit, Placement, Request, RunId,
@@ -32,7 +32,7 @@ const HISTORY: [&[Write]; 14] = [
     &[
         |board, _| create(board, "parent", &[], |new| new.idempotency_key = Some("once".to_owned())),
         |board, _| create(board, "child", &["parent"], |_| {}),
-        |board, _| create(board, "gated", &[], |new| new.require_approval = true),
+        |board, _| create(board, "gated", &[], |new| new.approval = gated()),
     ],
     &[
         |board, _| create(board, "again", &[], |new| new.idempotency_key = Some("once".to_owned())),

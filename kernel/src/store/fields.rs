@@ -5,12 +5,12 @@ use std::time::Duration;
 use rusqlite::params;
 use rusqlite::types::Value as Sql;
 
-use super::convert::{Step as _, to_json};
+use super::convert::{Step as _, micros, to_json};
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId, Tenant};
-use crate::model::outcome::{Approval, BlockKind};
+use crate::model::outcome::{ApprovalState, BlockKind};
 
 /// A single column of a task that a rule sets by itself.
 pub(crate) enum Field<'a> {
@@ -31,7 +31,7 @@ pub(crate) enum Field<'a> {
     MaxRetries(Option<u32>),
     Reviewer(Option<&'a Profile>),
     WorkBy(&'a str),
-    Approval(Approval),
+    Approval(ApprovalState),
     Tenant(&'a Tenant),
     MaxRuntime(Duration),
     Policy(&'a str),
@@ -67,9 +67,7 @@ impl Tx<'_> {
             Field::Approval(approval) => ("approval", approval.as_str().to_owned().into(), None),
             Field::WorkBy(label) => ("work_by", (*label).to_owned().into(), None),
             Field::Tenant(tenant) => ("tenant", tenant.as_str().to_owned().into(), None),
-            Field::MaxRuntime(limit) => {
-                ("max_runtime_us", i64::try_from(limit.as_micros()).unwrap_or(i64::MAX).into(), None)
-            }
+            Field::MaxRuntime(limit) => ("max_runtime_us", micros(*limit).into(), None),
             Field::Policy(name) => ("policy", (*name).to_owned().into(), None),
             Field::Workspace(text) => ("workspace", (*text).to_owned().into(), None),
             Field::Skills(list) => ("skills", to_json(list)?.into(), None),

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 use serde_json::Value;
 
 use super::columns::{self, columns};
-use super::convert::{Step as _, StoredTenant, json, to_json, to_json_or_null};
+use super::convert::{Step as _, StoredTenant, json, micros, to_json, to_json_or_null};
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -56,6 +56,7 @@ columns! {
     stderr_tail: "" stderr_tail,
     account: "" account,
     tries: "" tries,;
+    ;
 }
 
 fn query(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {
@@ -241,10 +242,6 @@ pub(crate) struct Lease {
     pub(crate) ttl: Duration,
     pub(crate) expires: Timestamp,
     pub(crate) expires_boottime: Duration,
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
 impl Tx<'_> {

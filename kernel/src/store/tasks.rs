@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use rusqlite::{OptionalExtension as _, Row, ToSql, params};
 
-use super::columns::{self, columns};
+use super::columns::{self, Group, columns};
 use super::convert::{Step as _, StoredTenant, json, text_or_none, to_json};
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
-use crate::model::outcome::{Approval, BlockKind};
+use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::status::{State, Status, WasDone};
-use crate::model::task::{NewTask, Task};
+use crate::model::task::{Approval, Client, Goal, Limits, Lineage, NewTask, Task};
 use crate::model::verdict::{Blocking, Question, Verdict};
 
 columns! {
@@ -29,23 +29,17 @@ columns! {
     tenant: "t." tenant as optional,
     workspace_path: "t." workspace_path,
     branch_name: "t." branch_name,
-    project_id: "t." project_id,
     created_by: "t." created_by,
     created_at: "t." created_at,
     started_at: "t." started_at,
     completed_at: "t." completed_at,
     result: "t." result,
     skills: "t." skills as list,
-    max_retries: "t." max_retries,
-    session_id: "t." session_id,
-    workflow_template_id: "t." workflow_template_id,
-    current_step_key: "t." current_step_key,
     block_kind: "t." block_kind,
     block_reason: "t." block_reason,
     question: "t." question as json,
     consecutive_failures: "t." consecutive_failures,
     last_failure_error: "t." last_failure_error,
-    max_runtime_seconds: "t." max_runtime_us as seconds,
     current_run_id: "t." current_run_id,
     claim_lock: "r." claim_lock,
     claim_expires: "r." claim_expires,
@@ -58,17 +52,33 @@ columns! {
     creator_uid: "t." creator_uid,
     worker_uid: "t." worker_uid,
     creator_task: "t." creator_task,
-    mission: "t." mission,
-    depth: "t." depth,
     notes: "t." notes,
-    artifacts: "t." artifacts as list,
-    approval_class: "t." approval_class,
-    approver: "t." approver,
-    approval: "t." approval,
-    budget_usd_micros: "t." budget_usd_micros,
-    model_override: "t." model_override,
-    goal_mode: "t." goal_mode,
-    goal_max_turns: "t." goal_max_turns,;
+    artifacts: "t." artifacts as list,;
+    limits: Limits {
+        max_runtime: "t." max_runtime_us as duration,
+        max_retries: "t." max_retries,
+        budget_usd_micros: "t." budget_usd_micros,
+    }
+    approval: Approval {
+        state: "t." approval,
+        class: "t." approval_class,
+        approver: "t." approver,
+    }
+    goal: Goal {
+        mode: "t." goal_mode,
+        max_turns: "t." goal_max_turns,
+    }
+    lineage: Lineage {
+        mission: "t." mission,
+        depth: "t." depth,
+    }
+    client: Client {
+        project_id: "t." project_id,
+        session_id: "t." session_id,
+        workflow_template_id: "t." workflow_template_id,
+        current_step_key: "t." current_step_key,
+        model_override: "t." model_override,
+    };
     workspace_kind: String::new(),
     why: None,
 }
@@ -237,9 +247,8 @@ impl Tx<'_> {
 
     pub(crate) fn insert_task(&self, task: &NewTask, birth: &Birth<'_>) -> Result<(), Error> {
         let (kind, until) = columns_of(birth.state);
-        let max_runtime = task.max_runtime.map(|limit| i64::try_from(limit.as_micros()).unwrap_or(i64::MAX));
         let (skills, artifacts) = (to_json(&task.skills)?, to_json(&task.artifacts)?);
-        let row: [(&str, &dyn ToSql); 38] = [
+        let plain: &[(&str, &dyn ToSql)] = &[
             ("id", birth.id),
             ("title", &task.title),
             ("body", &task.body),
@@ -247,9 +256,8 @@ impl Tx<'_> {
             ("status", &birth.state.status()),
             ("priority", &task.priority),
             ("tenant", &StoredTenant(birth.tenant)),
-            ("workspace", &task.workspace),
+            ("workspace", &task.workspace()),
             ("branch_name", &task.branch),
-            ("project_id", &task.project_id),
             ("created_by", &birth.created_by),
             ("creator_uid", &birth.creator_uid),
             ("creator_task", &birth.creator_task),
@@ -257,28 +265,19 @@ impl Tx<'_> {
             ("created_at", &birth.now),
             ("updated_at", &birth.now),
             ("skills", &skills),
-            ("max_retries", &task.max_retries),
-            ("max_runtime_us", &max_runtime),
-            ("session_id", &task.session_id),
-            ("workflow_template_id", &task.workflow_template_id),
-            ("current_step_key", &task.current_step_key),
-            ("model_override", &task.model_override),
             ("idempotency_key", &task.idempotency_key),
-            ("goal_mode", &task.goal_mode),
-            ("goal_max_turns", &task.goal_max_turns),
-            ("mission", &task.mission),
-            ("depth", &task.depth),
             ("notes", &task.notes),
             ("artifacts", &artifacts),
-            ("approval_class", &task.approval_class),
-            ("approver", &task.approver),
-            ("budget_usd_micros", &task.budget_usd_micros),
             ("policy", &task.policy),
             ("not_before", &until.or(task.not_before)),
             ("block_kind", &kind),
             ("block_reason", &kind.map(|_| "held at creation")),
-            ("approval", &task.require_approval.then_some(Approval::Required)),
         ];
+        let NewTask { limits, approval, goal, lineage, client, .. } = task;
+        let groups: [&dyn Group; 5] = [limits, approval, goal, lineage, client];
+        let groups = groups.map(|group| group.cells());
+        let grouped = groups.iter().flatten().map(|(column, value)| (*column, value as &dyn ToSql));
+        let row: Vec<_> = plain.iter().copied().chain(grouped).collect();
         columns::insert(self.conn, "tasks", &row, "store the task").map(drop)
     }
 }
@@ -386,7 +385,7 @@ impl Tx<'_> {
     }
 
     /// Returns whether a task's approval is missing or given; none where it needs none.
-    pub(crate) fn approval_of(&self, id: &TaskId) -> Result<Option<Approval>, Error> {
+    pub(crate) fn approval_of(&self, id: &TaskId) -> Result<Option<ApprovalState>, Error> {
         self.conn
             .prepare_cached("SELECT approval FROM tasks WHERE id = ?1")
             .and_then(|mut statement| statement.query_row([id], |row| row.get(0)))

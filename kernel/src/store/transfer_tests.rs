@@ -29,7 +29,7 @@ fn full() -> Bench {
         tenant: Some("acme".parse().unwrap()),
         body: Some("line\nline \"quoted\" – ü".to_owned()),
         skills: vec!["git".to_owned()],
-        workspace: "dir:/srv/x".to_owned(),
+        workspace: Some("dir:/srv/x".to_owned()),
         idempotency_key: Some("once".to_owned()),
         ..titled("parent")
     });

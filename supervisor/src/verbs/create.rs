@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr as _;
 use std::sync::Arc;
 
-use kernel::{ActorKind, ApprovalClass, Intake, NewTask, Profile, Status, Task, TaskId, Tenant};
+use kernel::{
+    ActorKind, Approval, ApprovalClass, ApprovalState, Client, Goal, Intake, Limits, NewTask, Profile,
+    Status, Task, TaskId, Tenant,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -171,25 +174,32 @@ impl Create {
             parents: self.parents,
             tenant: self.tenant,
             priority: self.priority,
-            workspace: workspace.to_string(),
+            workspace: Some(workspace.to_string()),
             branch: self.branch,
-            project_id: self.project,
             triage: intake,
             idempotency_key: self.idempotency_key,
-            max_runtime: self.max_runtime.map(WrittenDuration::duration),
-            max_retries: self.max_retries,
             skills: self.skills,
             not_before: self.not_before.map(When::timestamp),
             created_by: self.created_by,
             policy: self.policy,
-            require_approval: self.require_approval,
-            approver: self.approver,
-            approval_class: self.approval_class,
-            goal_mode: self.goal,
-            goal_max_turns: self.goal_max_turns,
-            session_id: self.session,
-            workflow_template_id: self.workflow_template_id,
-            current_step_key: self.step_key,
+            limits: Limits {
+                max_runtime: self.max_runtime.map(WrittenDuration::duration),
+                max_retries: self.max_retries,
+                ..Limits::default()
+            },
+            approval: Approval {
+                state: self.require_approval.then_some(ApprovalState::Required),
+                class: self.approval_class,
+                approver: self.approver,
+            },
+            goal: Goal { mode: self.goal, max_turns: self.goal_max_turns },
+            client: Client {
+                project_id: self.project,
+                session_id: self.session,
+                workflow_template_id: self.workflow_template_id,
+                current_step_key: self.step_key,
+                ..Client::default()
+            },
             ..NewTask::default()
         })
     }

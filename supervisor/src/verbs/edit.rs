@@ -15,7 +15,7 @@ use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
 /// Change a task: its text, limits, policy or workspace
-#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
 Fields that are not given stay as they are. Without any, the title and the body open
@@ -104,10 +104,7 @@ impl Edit {
 
     /// Whether nothing is named that is to be changed.
     pub(crate) fn is_empty(&self) -> bool {
-        let texts = [&self.title, &self.body, &self.result, &self.summary, &self.policy, &self.workspace];
-        let rest = self.priority.is_none() && self.max_retries.is_none() && self.metadata.is_none();
-        let runs = self.tenant.is_none() && self.max_runtime.is_none() && self.skills.is_none();
-        texts.into_iter().all(Option::is_none) && self.body_file.is_none() && rest && runs
+        Edit { task_id: self.task_id.clone(), ..Edit::default() } == *self
     }
 
     /// The change that is asked for, with the places and policies that it names checked as `create` checks them.

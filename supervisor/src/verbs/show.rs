@@ -167,9 +167,14 @@ impl Command for Show {
                 field(screen, name, &ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
             }
         }
-        if let Some(approval) = &task.approval {
-            let by = task.approver.as_deref().map(|by| format!(" by {}", printable(by))).unwrap_or_default();
-            let class = task.approval_class.map(|class| format!(" ({class})")).unwrap_or_default();
+        if let Some(approval) = &task.approval.state {
+            let by = task
+                .approval
+                .approver
+                .as_deref()
+                .map(|by| format!(" by {}", printable(by)))
+                .unwrap_or_default();
+            let class = task.approval.class.map(|class| format!(" ({class})")).unwrap_or_default();
             field(screen, "approval", &format!("{approval}{by}{class}"));
         }
         if let Some(question) = &task.question {
