@@ -75,17 +75,10 @@ impl Board<'_> {
         let label = actor.label();
         self.leave_archived_parents(&task, &label)?;
         let former = self.former(&from, id)?;
-        let (then, blocking) = match from.state {
-            State::Archived { finished: WasDone::No } => self.stood(id, &from, former.as_ref())?,
-            State::Archived { finished: WasDone::Yes }
-            | State::Triage
-            | State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Running { .. }
-            | State::Review
-            | State::Blocked { .. }
-            | State::Done => (Then::Done, None),
+        let (then, blocking) = if from.state == (State::Archived { finished: WasDone::No }) {
+            self.stood(id, &from, former.as_ref())?
+        } else {
+            (Then::Done, None)
         };
         let change = Change::Unarchived { then };
         let to = crate::rules::transition::next(Some(from.state), change)

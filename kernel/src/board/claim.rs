@@ -28,17 +28,6 @@ pub struct Claimed {
 impl Board<'_> {
     /// Claims a task by hand: the claim expires after `ttl` unless [`Board::heartbeat`] renews it.
     pub fn claim(&mut self, id: &TaskId, ttl: Duration, actor: &Actor) -> Result<Claimed, Error> {
-        self.claim_with_token(id, ttl, None, actor)
-    }
-
-    /// Claims a task by hand, for a worker that will use the token with this SHA-256 hash.
-    pub fn claim_with_token(
-        &mut self,
-        id: &TaskId,
-        ttl: Duration,
-        token_hash: Option<[u8; 32]>,
-        actor: &Actor,
-    ) -> Result<Claimed, Error> {
         self.live_run(actor)?;
         let (task, from) = self.stands(id)?;
         authority::may_see(actor, &task)?;
@@ -53,33 +42,17 @@ impl Board<'_> {
         if purpose == Purpose::Review {
             super::review::distinct(&task, actor)?;
         }
-        let profile = match purpose {
-            Purpose::Work => task.assignee.as_ref(),
-            Purpose::Review => task.reviewer.as_ref(),
-        };
+        let profile = task.performer(purpose);
         let target = Target { task: id, profile, tenant: task.tenant.as_ref(), account: None };
         let probes = self.pass_holds(target)?;
         let now = self.now();
         let lock = format!("hand:{}:{}", actor.name, self.draw_mark());
         let lease = Lease { ttl, expires: now.after(ttl), expires_boottime: self.clock.boottime() + ttl };
         let run = self.tx.insert_run(&NewRun {
-            task: id,
-            tenant: from.tenant.as_ref(),
-            profile,
-            step_key: task.client.current_step_key.as_deref(),
             holder: Holder::Hand,
-            purpose,
             claim_lock: Some(&lock),
             claim: Some(lease),
-            token_hash,
-            nonce: None,
-            policy: None,
-            account: None,
-            log_path: None,
-            max_runtime: None,
-            boot_id: &self.clock.boot_id(),
-            deadline_boottime: None,
-            now,
+            ..NewRun::of(&task, purpose, &self.clock.boot_id(), now)
         })?;
         let payload = json!({ "lock": lock, "expires": lease.expires, "run_id": run });
         let label = actor.label();

@@ -40,17 +40,8 @@ impl Board<'_> {
             return self.grant(&task, reason, actor).map(|settled| settled.task);
         }
         let from = self.standing(id)?;
-        let not_before = match from.state {
-            State::Scheduled { .. } => None,
-            State::Triage
-            | State::Todo
-            | State::Ready
-            | State::Running { .. }
-            | State::Review
-            | State::Blocked { .. }
-            | State::Done
-            | State::Archived { .. } => from.not_before,
-        };
+        let is_scheduled = matches!(from.state, State::Scheduled { .. });
+        let not_before = from.not_before.filter(|_| !is_scheduled);
         // What was under review when somebody blocked it still is.
         let gate = match task.work_by {
             Some(_) => Gate::Review,
@@ -60,7 +51,7 @@ impl Board<'_> {
         let payload = Some(json!({ "reason": reason }));
         self.shift(id, &from, change, Telling::new(EventKind::Unblocked, payload, &actor.label()))?;
         self.set(id, &Field::Failures(0))?;
-        if matches!(from.state, State::Scheduled { .. }) {
+        if is_scheduled {
             // Otherwise the next attempt would wait for the time that was just set aside.
             self.set(id, &Field::NotBefore(None))?;
         }

@@ -155,8 +155,7 @@ impl Board<'_> {
         crate::rules::transition::next(Some(standing.state), change)
             .map_err(|_| super::illegal(&task.id, standing.state, change))?;
         let handoff = &request.handoff;
-        let run =
-            self.zero_length(task, standing, Outcome::ReviewRequested, Status::Review, Some(handoff), None)?;
+        let run = self.zero_length(task, Outcome::ReviewRequested, Status::Review, Some(handoff), None)?;
         self.keep_handoff(&task.id, handoff)?;
         self.keep_review(&task.id, request)?;
         let payload = requested(request);

@@ -9,7 +9,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::Target;
 use crate::model::id::{Profile, RunId, TaskId};
-use crate::model::run::{Holder, Purpose, Run};
+use crate::model::run::Run;
 use crate::model::status::{Change, State};
 use crate::store::fields::Field;
 use crate::store::runs::NewRun;
@@ -65,10 +65,7 @@ impl Board<'_> {
             ));
         }
         let purpose = super::review::purpose(from.state);
-        let profile = match purpose {
-            Purpose::Work => task.assignee.as_ref(),
-            Purpose::Review => task.reviewer.as_ref(),
-        };
+        let profile = task.performer(purpose);
         if start.profile.is_some() && start.profile.as_ref() != profile {
             return Err(Error::conflict(
                 format!("{id} is no longer for {}", start.profile.as_ref().map_or("nobody", Profile::as_str)),
@@ -79,23 +76,15 @@ impl Board<'_> {
             Target { task: id, profile, tenant: task.tenant.as_ref(), account: start.account.as_deref() };
         let probes = self.pass_holds(target)?;
         let run = self.tx.insert_run(&NewRun {
-            task: id,
-            tenant: from.tenant.as_ref(),
-            profile,
-            step_key: task.client.current_step_key.as_deref(),
-            holder: Holder::Supervisor,
-            purpose,
             claim_lock: Some(&start.claim_lock),
-            claim: None,
             token_hash: Some(start.token_hash),
             nonce: Some(&start.nonce),
             policy: start.policy.as_deref(),
             account: start.account.as_deref(),
             log_path: start.log_path.as_deref(),
             max_runtime: start.max_runtime,
-            boot_id: &start.boot_id,
             deadline_boottime: start.deadline_boottime,
-            now: self.now(),
+            ..NewRun::of(&task, purpose, &start.boot_id, self.now())
         });
         // The index of open runs refuses a second one; the state machine says it better.
         let run = match run {

@@ -177,8 +177,7 @@ impl Board<'_> {
         let label = actor.label();
         match verdict {
             Verdict::Complete(handoff) => {
-                let run =
-                    self.zero_length(task, standing, Outcome::Completed, Status::Done, Some(&handoff), None)?;
+                let run = self.zero_length(task, Outcome::Completed, Status::Done, Some(&handoff), None)?;
                 self.set(&task.id, &Field::Failures(0))?;
                 self.set_blocks(&task.id, Recurrence::default())?;
                 self.keep_handoff(&task.id, &handoff)?;
@@ -247,13 +246,13 @@ impl Board<'_> {
             && !self.open_parents(&task.id)?.is_empty()
         {
             // It waits already, and goes on by itself when they are done.
-            let run = self.zero_length(task, standing, Outcome::Blocked, Status::Todo, None, error)?;
+            let run = self.zero_length(task, Outcome::Blocked, Status::Todo, None, error)?;
             let telling =
                 Telling { run: Some(run), ..Telling::new(EventKind::DependencyWait, Some(payload), label) };
             self.shift(&task.id, standing, Change::Regated { gate: Gate::Parents }, telling)?;
             return self.settled(&task.id, Some(run));
         }
-        let run = self.zero_length(task, standing, Outcome::Blocked, status, None, error)?;
+        let run = self.zero_length(task, Outcome::Blocked, status, None, error)?;
         self.set_blocks(&task.id, if limited == Limited::Yes { blocks.in_triage() } else { blocks })?;
         let telling =
             Telling { run: Some(run), blocking: Some(blocking), ..Telling::new(event, Some(payload), label) };
@@ -268,32 +267,14 @@ impl Board<'_> {
     pub(super) fn zero_length(
         &self,
         task: &Task,
-        standing: &Standing,
         outcome: Outcome,
         status: Status,
         handoff: Option<&Handoff>,
         error: Option<&str>,
     ) -> Result<RunId, Error> {
         let now = self.now();
-        let run = self.tx.insert_run(&NewRun {
-            task: &task.id,
-            tenant: standing.tenant.as_ref(),
-            profile: task.assignee.as_ref(),
-            step_key: task.client.current_step_key.as_deref(),
-            holder: Holder::Supervisor,
-            purpose: Purpose::Work,
-            claim_lock: None,
-            claim: None,
-            token_hash: None,
-            nonce: None,
-            policy: None,
-            account: None,
-            log_path: None,
-            max_runtime: None,
-            boot_id: &self.clock.boot_id(),
-            deadline_boottime: None,
-            now,
-        })?;
+        let boot = self.clock.boot_id();
+        let run = self.tx.insert_run(&NewRun::of(task, Purpose::Work, &boot, now))?;
         let finished = crate::model::outcome::Finished {
             task: task.id.clone(),
             status,

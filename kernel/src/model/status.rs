@@ -248,6 +248,11 @@ impl Change {
 }
 
 impl State {
+    /// Returns whether a task in it counts as done for its children.
+    pub fn is_finished(self) -> bool {
+        matches!(self, State::Done | State::Archived { finished: WasDone::Yes })
+    }
+
     /// Returns the bare status.
     pub fn status(self) -> Status {
         match self {

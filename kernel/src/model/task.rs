@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::clock::{Timestamp, optional_seconds};
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind};
+use crate::model::run::Purpose;
 use crate::model::status::{Intake, Status};
 use crate::model::verdict::Question;
 use crate::model::waiting::Waiting;
@@ -253,6 +254,14 @@ pub struct Task {
 }
 
 impl Task {
+    /// Returns who it names for this.
+    pub(crate) fn performer(&self, purpose: Purpose) -> Option<&Profile> {
+        match purpose {
+            Purpose::Work => self.assignee.as_ref(),
+            Purpose::Review => self.reviewer.as_ref(),
+        }
+    }
+
     /// Returns whether it counts as done for its children.
     pub fn is_done(&self) -> bool {
         self.completed_at.is_some()

@@ -15,6 +15,7 @@ use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::limits::{self, Room};
 use crate::model::outcome::{Finished, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, Run, RunStatus};
+use crate::model::task::Task;
 use crate::model::verdict::Verdict;
 
 columns! {
@@ -234,6 +235,31 @@ pub(crate) struct NewRun<'a> {
     pub(crate) boot_id: &'a str,
     pub(crate) deadline_boottime: Option<Duration>,
     pub(crate) now: Timestamp,
+}
+
+impl<'a> NewRun<'a> {
+    /// A run of the supervisor's, with neither a claim nor a process.
+    pub(crate) fn of(task: &'a Task, purpose: Purpose, boot_id: &'a str, now: Timestamp) -> Self {
+        NewRun {
+            task: &task.id,
+            tenant: task.tenant.as_ref(),
+            profile: task.performer(purpose),
+            step_key: task.client.current_step_key.as_deref(),
+            holder: Holder::Supervisor,
+            purpose,
+            claim_lock: None,
+            claim: None,
+            token_hash: None,
+            nonce: None,
+            policy: None,
+            account: None,
+            log_path: None,
+            max_runtime: None,
+            boot_id,
+            deadline_boottime: None,
+            now,
+        }
+    }
 }
 
 /// How long a claim taken by hand holds.

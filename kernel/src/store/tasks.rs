@@ -333,17 +333,6 @@ impl Tx<'_> {
         let run = |state: State| if let State::Running { run, .. } = state { Some(run) } else { None };
         let blocking = blocking.filter(|_| kind.is_some());
         let question = blocking.and_then(|blocking| blocking.question.as_ref()).map(to_json).transpose()?;
-        let done = match to {
-            State::Done | State::Archived { finished: WasDone::Yes } => 1,
-            State::Archived { finished: WasDone::No }
-            | State::Triage
-            | State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Running { .. }
-            | State::Review
-            | State::Blocked { .. } => 0,
-        };
         self.conn.prepare_cached(
         "UPDATE tasks SET status = ?3, current_run_id = ?4, block_kind = ?5, block_reason = ?6, question = ?7, \
            not_before = coalesce(?8, not_before), updated_at = ?9, \
@@ -364,7 +353,7 @@ impl Tx<'_> {
             question,
             until,
             now,
-            done,
+            to.is_finished(),
             run(from),
         ])
     })

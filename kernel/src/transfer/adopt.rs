@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
+use self::rows::Incoming;
 use self::words::{
     Known, Notes, moment, moment_or, number, owner, profile, small, text, title, told, truth, word, words,
     workspace,
@@ -52,20 +53,20 @@ pub(crate) fn adopt(
         })
         .filter_map(|row| owner(row, "id", &known))
         .collect();
-    let mut count = |table: &str, each: &mut dyn FnMut(&PeerRow, &mut Notes) -> Result<bool, Error>| {
+    let mut count = |table: &str, take: &dyn Fn(Incoming<'_>) -> Result<bool, Error>| {
         let mut kept = 0;
         for row in rows(table) {
-            kept += u64::from(each(row, &mut notes)?);
+            kept += u64::from(take(Incoming { tx, row, known: &known, now, notes: &mut notes })?);
         }
         taken.insert(table.to_owned(), kept);
         Ok::<(), Error>(())
     };
-    count("task_runs", &mut |row, notes| rows::run(tx, row, &known, now, notes))?;
-    count("task_links", &mut |row, notes| rows::link(tx, row, (&known, &given_up), notes))?;
-    count("task_comments", &mut |row, notes| rows::comment(tx, row, &known, now, notes))?;
-    count("task_events", &mut |row, notes| rows::event(tx, row, &known, now, notes))?;
-    count("task_attachments", &mut |row, notes| rows::attachment(tx, row, (&known, files), now, notes))?;
-    count("kanban_notify_subs", &mut |row, notes| rows::subscription(tx, row, &known, now, notes))?;
+    count("task_runs", &rows::run)?;
+    count("task_links", &|at| rows::link(at, &given_up))?;
+    count("task_comments", &rows::comment)?;
+    count("task_events", &rows::event)?;
+    count("task_attachments", &|at| rows::attachment(at, files))?;
+    count("kanban_notify_subs", &rows::subscription)?;
     for row in rows("tasks") {
         if let Some(id) = owner(row, "id", &known) {
             rows::heartbeat(tx, &id, row, &mut notes)?;

@@ -1,6 +1,6 @@
 //! What a board has beside its database, in the file of a backup: the bytes of attached files, and what people say of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::blobs::{BlobError, Blobs, Flaw, Lack};
@@ -13,19 +13,32 @@ use crate::store::open::OpenError;
 pub(super) fn pack(copy: &Path, blobs: &Blobs, details: &str) -> Result<(u64, Vec<Lack>), OpenError> {
     let copy = Copy::open(copy)?;
     copy.begin(details)?;
+    let read = |digest: &Digest| blobs.read(digest).map_err(|e| unkept(blobs, e));
+    let packed =
+        put_files(copy.digests()?, read, |digest, bytes| copy.put(digest, bytes), || copy.attachments())?;
+    copy.close()?;
+    Ok(packed)
+}
+
+/// Puts the bytes of each file that can be read where `put` does. Returns how many those are, and which attachments lack theirs.
+pub(super) fn put_files<E>(
+    digests: BTreeSet<Digest>,
+    read: impl Fn(&Digest) -> Result<Result<Vec<u8>, Flaw>, E>,
+    mut put: impl FnMut(&Digest, &[u8]) -> Result<(), E>,
+    attachments: impl FnOnce() -> Result<Vec<Attachment>, E>,
+) -> Result<(u64, Vec<Lack>), E> {
     let mut flaws = BTreeMap::new();
     let mut files = 0;
-    for digest in copy.digests()? {
-        match blobs.read(&digest).map_err(|e| unkept(blobs, e))? {
+    for digest in digests {
+        match read(&digest)? {
             Ok(bytes) => {
-                copy.put(&digest, &bytes)?;
+                put(&digest, &bytes)?;
                 files += 1;
             }
             Err(flaw) => drop(flaws.insert(digest, flaw)),
         }
     }
-    let lacks = if flaws.is_empty() { Vec::new() } else { lacking(copy.attachments()?, &flaws) };
-    copy.close()?;
+    let lacks = if flaws.is_empty() { Vec::new() } else { lacking(attachments()?, &flaws) };
     Ok((files, lacks))
 }
 
@@ -61,7 +74,7 @@ fn put_back(blobs: &Blobs, digest: &Digest, bytes: &[u8]) -> Result<(), BlobErro
 }
 
 /// The attachments whose bytes have a flaw.
-pub(super) fn lacking(all: Vec<Attachment>, flaws: &BTreeMap<Digest, Flaw>) -> Vec<Lack> {
+fn lacking(all: Vec<Attachment>, flaws: &BTreeMap<Digest, Flaw>) -> Vec<Lack> {
     all.into_iter()
         .filter_map(|file| flaws.get(&file.sha256).map(|flaw| Lack { flaw: *flaw, file }))
         .collect()

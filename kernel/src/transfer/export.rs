@@ -110,20 +110,12 @@ pub(crate) fn export(
         })?;
         counts.insert(table, count);
     }
-    let mut flaws = BTreeMap::new();
-    let mut files = 0;
-    for digest in tx.attached_digests()? {
-        match blobs.read(&digest)? {
-            Ok(bytes) => {
-                for piece in pieces(&digest, &bytes) {
-                    line(out, &json!({ "file": piece }))?;
-                }
-                files += 1;
-            }
-            Err(flaw) => drop(flaws.insert(digest, flaw)),
-        }
-    }
-    let lacks = if flaws.is_empty() { Vec::new() } else { bundle::lacking(tx.all_attachments()?, &flaws) };
+    let (files, lacks) = bundle::put_files(
+        tx.attached_digests()?,
+        |digest| Ok(blobs.read(digest)?),
+        |digest, bytes| pieces(digest, bytes).try_for_each(|piece| line(out, &json!({ "file": piece }))),
+        || tx.all_attachments(),
+    )?;
     line(out, &json!({ "end": counts, "files": files }))?;
     out.flush().map_err(|error| failed("write the export", error))?;
     Ok(Exported { rows: counts, files, lacks })

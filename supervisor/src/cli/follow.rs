@@ -105,7 +105,7 @@ async fn stream(client: &Client, mut events: Events, output: Output) -> Result<u
 async fn first_run(client: &Client, log: &Log) -> Result<(), Failure> {
     let runs = Runs { task_id: log.task_id.clone(), ..Runs::default() };
     let mut events = Events { task: log.task_id.clone(), limit: 1000, ..Events::default() };
-    while client.call(&runs).await?.into_runs().is_empty() {
+    while client.call(&runs).await?.split().0.is_empty() {
         if events.wait == 0 {
             crate::terminal::complain("The task has not started yet; waiting. Press Ctrl-C to stop.");
         }

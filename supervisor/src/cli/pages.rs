@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::verbs::Pages;
+use crate::verbs::{Listed, Pages};
 
 /// Calls a verb with pages and prints as many rows as it asks for. A person is told that there is more; a script gets an
 /// array unless it asks for a page.
@@ -17,7 +17,7 @@ pub(super) async fn run<V: Pages + Clone>(
         return output.reply::<V>(&client.call(&verb).await?);
     }
     let (rows, next) = all(client, &verb).await?;
-    output.reply::<V>(&if output.json() { V::whole(rows) } else { V::joined(rows, next) })
+    output.reply::<V>(&if output.json() { Listed::Rows(rows) } else { Listed::Page { rows, next } })
 }
 
 /// Asks for as many rows as a verb wants, page by page. Where the next ones start is told as well.
@@ -33,7 +33,7 @@ pub(super) async fn all<V: Pages + Clone>(
         if left == Some(0) && read > 0 {
             return Ok((rows, next));
         }
-        let (more, cursor) = V::split(client.call(&verb.clone().part(left, next)).await?);
+        let (more, cursor) = client.call(&verb.clone().part(left, next)).await?.split();
         rows.extend(more);
         next = cursor;
         if next.is_none() {

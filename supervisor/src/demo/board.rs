@@ -58,7 +58,7 @@ impl Board {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             // The cursor is older than the look, so that what comes after the look is waited for.
-            let tasks = self.call(&List { archived: true, ..List::default() }).await?.into_tasks();
+            let tasks = self.call(&List { archived: true, ..List::default() }).await?.split().0;
             if let Some(found) = look(&tasks) {
                 return Ok(found);
             }

@@ -155,7 +155,7 @@ async fn survey(
 ) -> Result<Vec<Seen>, Failure> {
     let brood = processes::mentioning(&format!("SUPERVISOR_TASK={overruns}")).found;
     // The board says which process works for whom; the host says whether it lives.
-    let tasks = board.call(&List::default()).await?.into_tasks();
+    let tasks = board.call(&List::default()).await?.split().0;
     let alive: BTreeSet<i32> =
         processes::mentioning("SUPERVISOR_TASK=").found.iter().map(|seen| seen.pid).collect();
     let works = |member: &&Member| {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cursor;
-use super::pages::{self, Pages, Wanted};
+use super::pages::{self, Listed, Row, Wanted, pages};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -43,59 +43,19 @@ pub(crate) struct AssigneeLine {
     pub(crate) counts: BTreeMap<String, i64>,
 }
 
-/// Names, with or without the place where the next ones are.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Known {
-    /// As scripts of the established board expect them.
-    Assignees(Vec<AssigneeLine>),
-    /// A page.
-    Page {
-        /// The names, in their order.
-        assignees: Vec<AssigneeLine>,
-        /// Where the next page starts; none when this is the last.
-        next: Option<String>,
-    },
+impl Row for AssigneeLine {
+    const ROWS: &'static str = "assignees";
 }
 
-impl Pages for Assignees {
-    type Row = AssigneeLine;
-
-    fn asks_for_pages(&self) -> bool {
-        self.page || self.cursor.is_some()
-    }
-
-    fn part(self, limit: Option<u32>, cursor: Option<String>) -> Self {
-        Assignees { page: true, limit, cursor: cursor.or(self.cursor) }
-    }
-
-    fn limit(&self) -> Option<u32> {
-        self.limit
-    }
-
-    fn split(reply: Known) -> (Vec<AssigneeLine>, Option<String>) {
-        match reply {
-            Known::Assignees(assignees) => (assignees, None),
-            Known::Page { assignees, next } => (assignees, next),
-        }
-    }
-
-    fn joined(assignees: Vec<AssigneeLine>, next: Option<String>) -> Known {
-        Known::Page { assignees, next }
-    }
-
-    fn whole(assignees: Vec<AssigneeLine>) -> Known {
-        Known::Assignees(assignees)
-    }
-}
+pages!(Assignees, AssigneeLine);
 
 impl Verb for Assignees {
     const NAME: &'static str = "assignees";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Read;
-    type Reply = Known;
+    type Reply = Listed<AssigneeLine>;
 
-    async fn run(self, call: Call) -> Result<Known, Failure> {
+    async fn run(self, call: Call) -> Result<Listed<AssigneeLine>, Failure> {
         let wanted = Wanted::by(&self);
         let after = self.cursor.as_deref().map(cursor::opened).transpose()?.unwrap_or_default();
         let limit = usize::try_from(pages::limit(self.limit)?).unwrap_or(usize::MAX);
@@ -116,16 +76,13 @@ impl Verb for Assignees {
         let rows: Vec<AssigneeLine> = rest.by_ref().take(limit).collect();
         let last = rows.last().map(|line| line.name.as_str()).unwrap_or_default();
         let next = rest.next().map(|_| cursor::sealed(last));
-        Ok(wanted.reply::<Assignees>(rows, next))
+        Ok(wanted.reply(rows, next))
     }
 }
 
 impl Command for Assignees {
-    fn show(reply: &Known, screen: &mut Screen) {
-        let (lines, next) = match reply {
-            Known::Assignees(assignees) => (assignees, None),
-            Known::Page { assignees, next } => (assignees, next.as_deref()),
-        };
+    fn show(reply: &Listed<AssigneeLine>, screen: &mut Screen) {
+        let (lines, next) = reply.parts();
         let rows: Vec<[String; 3]> = lines
             .iter()
             .map(|line| {

@@ -29,7 +29,6 @@ pub(crate) struct ListBoards {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateBoard {
     /// Its name: a-z 0-9 _ -
-    #[schemars(with = "String")]
     pub(crate) slug: BoardName,
     /// What people say of it.
     #[serde(default)]
@@ -41,7 +40,6 @@ pub(crate) struct CreateBoard {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EditBoard {
     /// The board.
-    #[schemars(with = "String")]
     pub(crate) slug: BoardName,
     /// What changes; an empty text or path removes what was said.
     #[serde(default)]

@@ -4,7 +4,7 @@ use kernel::{Archived, Filter, Page, Profile, Sort, Status, Task, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pages::{self, Pages, Wanted};
+use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
@@ -70,69 +70,19 @@ pub(crate) struct List {
     pub(crate) cursor: Option<String>,
 }
 
-/// Tasks, with or without the place where the next ones are.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Listed {
-    /// As scripts of the established board expect them.
-    Tasks(Vec<Task>),
-    Page(Page),
+impl Row for Task {
+    const ROWS: &'static str = "tasks";
 }
 
-impl Listed {
-    pub(crate) fn into_tasks(self) -> Vec<Task> {
-        match self {
-            Listed::Tasks(tasks) | Listed::Page(Page { tasks, .. }) => tasks,
-        }
-    }
-
-    /// The tasks of a page, and where the next ones are.
-    fn parts(&self) -> (&[Task], Option<&str>) {
-        match self {
-            Listed::Tasks(tasks) => (tasks, None),
-            Listed::Page(page) => (&page.tasks, page.next.as_deref()),
-        }
-    }
-}
-
-impl Pages for List {
-    type Row = Task;
-
-    fn asks_for_pages(&self) -> bool {
-        self.page || self.cursor.is_some()
-    }
-
-    fn part(self, limit: Option<u32>, cursor: Option<String>) -> Self {
-        List { page: true, limit, cursor: cursor.or(self.cursor), ..self }
-    }
-
-    fn limit(&self) -> Option<u32> {
-        self.limit
-    }
-
-    fn split(reply: Listed) -> (Vec<Task>, Option<String>) {
-        match reply {
-            Listed::Tasks(tasks) => (tasks, None),
-            Listed::Page(Page { tasks, next }) => (tasks, next),
-        }
-    }
-
-    fn joined(tasks: Vec<Task>, next: Option<String>) -> Listed {
-        Listed::Page(Page { tasks, next })
-    }
-
-    fn whole(tasks: Vec<Task>) -> Listed {
-        Listed::Tasks(tasks)
-    }
-}
+pages!(List, Task);
 
 impl Verb for List {
     const NAME: &'static str = "list";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
-    type Reply = Listed;
+    type Reply = Listed<Task>;
 
-    async fn run(self, call: Call) -> Result<Listed, Failure> {
+    async fn run(self, call: Call) -> Result<Listed<Task>, Failure> {
         let wanted = Wanted::by(&self);
         let assignee = if self.mine {
             Some(call.actor.name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?)
@@ -153,18 +103,13 @@ impl Verb for List {
             ..Filter::default()
         };
         let Page { tasks, next } = call.read(move |view| view.tasks(&filter)).await?;
-        let page = Page { tasks, next: next.as_deref().map(cursor::sealed) };
-        let page = if self.why {
-            Page { tasks: crate::why::explain(&call, page.tasks).await?, ..page }
-        } else {
-            page
-        };
-        Ok(wanted.reply::<List>(page.tasks, page.next))
+        let tasks = if self.why { crate::why::explain(&call, tasks).await? } else { tasks };
+        Ok(wanted.reply(tasks, next.as_deref().map(cursor::sealed)))
     }
 }
 
 impl Command for List {
-    fn show(reply: &Listed, screen: &mut Screen) {
+    fn show(reply: &Listed<Task>, screen: &mut Screen) {
         let (tasks, next) = reply.parts();
         if tasks.is_empty() {
             screen.line(

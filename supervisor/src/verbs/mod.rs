@@ -94,7 +94,7 @@ pub(crate) use log::Log;
 pub(crate) use notify_list::NotifyList;
 pub(crate) use notify_subscribe::NotifySubscribe;
 pub(crate) use notify_unsubscribe::NotifyUnsubscribe;
-pub(crate) use pages::Pages;
+pub(crate) use pages::{Listed, Pages};
 pub(crate) use patch::Patch;
 pub(crate) use reclaim::Reclaim;
 pub(crate) use release::Release;

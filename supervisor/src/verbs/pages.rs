@@ -1,16 +1,106 @@
 //! Verbs that answer a page at a time: no reply has more rows, or many more bytes, than a page. A command line that asks for
 //! all of it puts the pages together.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use kernel::limits::REPLY_ROWS;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// A verb with pages. Where no page is asked for, its reply is the rows alone, as scripts of the established board expect
-/// them, but for more rows than a page has: then it is the first page.
-pub(crate) trait Pages: Command {
-    type Row;
+/// What a list is of.
+pub(crate) trait Row: Serialize + for<'de> Deserialize<'de> {
+    /// The key of the rows in a page.
+    const ROWS: &'static str;
+}
+
+/// Rows alone, as scripts of the established board expect them, or a page of them.
+#[derive(Debug)]
+pub(crate) enum Listed<T> {
+    Rows(Vec<T>),
+    Page {
+        rows: Vec<T>,
+        /// Where the next page starts; none when this is the last.
+        next: Option<String>,
+    },
+}
+
+impl<T> Listed<T> {
+    /// Returns the rows and the cursor of the next page.
+    pub(crate) fn split(self) -> (Vec<T>, Option<String>) {
+        match self {
+            Listed::Rows(rows) => (rows, None),
+            Listed::Page { rows, next } => (rows, next),
+        }
+    }
+
+    /// Returns the rows and the cursor of the next page.
+    pub(super) fn parts(&self) -> (&[T], Option<&str>) {
+        match self {
+            Listed::Rows(rows) => (rows, None),
+            Listed::Page { rows, next } => (rows, next.as_deref()),
+        }
+    }
+}
+
+impl<T: Row> Serialize for Listed<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Listed::Rows(rows) => rows.serialize(serializer),
+            Listed::Page { rows, next } => {
+                let mut page = serializer.serialize_map(Some(2))?;
+                page.serialize_entry(T::ROWS, rows)?;
+                page.serialize_entry("next", next)?;
+                page.end()
+            }
+        }
+    }
+}
+
+impl<'de, T: Row> Deserialize<'de> for Listed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Either(PhantomData))
+    }
+}
+
+/// Reads either form.
+struct Either<T>(PhantomData<T>);
+
+impl<'de, T: Row> Visitor<'de> for Either<T> {
+    type Value = Listed<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an array, or an object with `{}` and `next`", T::ROWS)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, rows: A) -> Result<Listed<T>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(rows)).map(Listed::Rows)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut page: A) -> Result<Listed<T>, A::Error> {
+        let (mut rows, mut next) = (None, None);
+        while let Some(key) = page.next_key::<String>()? {
+            match key.as_str() {
+                key if key == T::ROWS => rows = Some(page.next_value()?),
+                "next" => next = page.next_value()?,
+                _ => drop(page.next_value::<IgnoredAny>()?),
+            }
+        }
+        let rows = rows.ok_or_else(|| serde::de::Error::missing_field(T::ROWS))?;
+        Ok(Listed::Page { rows, next })
+    }
+}
+
+/// A verb with pages. Where no page is asked for, its reply is the rows alone, but for more rows than a page has: then it is
+/// the first page.
+pub(crate) trait Pages: Command<Reply = Listed<Self::Row>> {
+    type Row: Row;
 
     /// Whether the caller wants to know where the next page starts.
     fn asks_for_pages(&self) -> bool;
@@ -20,15 +110,33 @@ pub(crate) trait Pages: Command {
 
     /// How many rows are wanted; all where it says nothing.
     fn limit(&self) -> Option<u32>;
-
-    /// The rows of a reply, and the cursor of the next page.
-    fn split(reply: Self::Reply) -> (Vec<Self::Row>, Option<String>);
-
-    fn joined(rows: Vec<Self::Row>, next: Option<String>) -> Self::Reply;
-
-    /// Rows alone.
-    fn whole(rows: Vec<Self::Row>) -> Self::Reply;
 }
+
+/// Makes a verb one with pages: it has the flags `limit`, `page` and `cursor`.
+macro_rules! pages {
+    ($verb:ident, $row:ty) => {
+        impl super::pages::Pages for $verb {
+            type Row = $row;
+
+            fn asks_for_pages(&self) -> bool {
+                self.page || self.cursor.is_some()
+            }
+
+            fn part(mut self, limit: Option<u32>, cursor: Option<String>) -> Self {
+                self.page = true;
+                self.limit = limit;
+                self.cursor = cursor.or(self.cursor);
+                self
+            }
+
+            fn limit(&self) -> Option<u32> {
+                self.limit
+            }
+        }
+    };
+}
+
+pub(super) use pages;
 
 /// How much of a list a caller wants, and in which form.
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +154,9 @@ impl Wanted {
 
     /// The reply with these rows, and the cursor of the next ones. Where more was wanted than a page has it is a page: rows
     /// alone would look like all of them.
-    pub(super) fn reply<V: Pages>(self, rows: Vec<V::Row>, next: Option<String>) -> V::Reply {
+    pub(super) fn reply<T>(self, rows: Vec<T>, next: Option<String>) -> Listed<T> {
         let is_cut = next.is_some() && rows.len() < self.rows;
-        if self.pages || is_cut { V::joined(rows, next) } else { V::whole(rows) }
+        if self.pages || is_cut { Listed::Page { rows, next } } else { Listed::Rows(rows) }
     }
 }
 
@@ -66,5 +174,32 @@ pub(super) fn limit(wanted: Option<u32>) -> Result<u32, Failure> {
 pub(super) fn show_next(next: Option<&str>, screen: &mut Screen) {
     if let Some(next) = next {
         screen.line(format!("There are more: repeat the command with --cursor {next}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Number(u32);
+
+    impl Row for Number {
+        const ROWS: &'static str = "numbers";
+    }
+
+    #[test]
+    fn rows_alone_are_an_array_and_a_page_names_them_and_both_are_read_back() {
+        for (text, next) in [
+            ("[1,2]", None),
+            (r#"{"numbers":[1,2],"next":"c"}"#, Some("c")),
+            (r#"{"numbers":[1,2],"next":null}"#, None),
+        ] {
+            let listed: Listed<Number> = serde_json::from_str(text).unwrap();
+            assert_eq!(listed.parts(), (&[Number(1), Number(2)][..], next), "{text}");
+            assert_eq!(serde_json::to_string(&listed).unwrap(), text);
+        }
+        let refused = serde_json::from_str::<Listed<Number>>(r#"{"next":null}"#).unwrap_err().to_string();
+        assert!(refused.contains("missing field `numbers`"), "{refused}");
     }
 }

@@ -24,7 +24,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 #[serde(deny_unknown_fields)]
 pub(crate) struct RemoveBoard {
     /// The board.
-    #[schemars(with = "String")]
     pub(crate) slug: BoardName,
     /// Whether nothing of it is kept.
     #[serde(default)]

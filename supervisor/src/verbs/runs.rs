@@ -6,7 +6,7 @@ use kernel::{Outcome, Run, RunStatus, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pages::{self, Pages, Wanted};
+use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
@@ -47,65 +47,11 @@ pub(crate) struct Runs {
     pub(crate) cursor: Option<String>,
 }
 
-/// Runs, with or without the place where the next ones are.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum History {
-    /// As scripts of the established board expect them.
-    Runs(Vec<Run>),
-    Page {
-        /// The runs, oldest first.
-        runs: Vec<Run>,
-        /// Where the next page starts; none when this is the last.
-        next: Option<String>,
-    },
+impl Row for Run {
+    const ROWS: &'static str = "runs";
 }
 
-impl History {
-    pub(crate) fn into_runs(self) -> Vec<Run> {
-        match self {
-            History::Runs(runs) | History::Page { runs, .. } => runs,
-        }
-    }
-
-    fn parts(&self) -> (&[Run], Option<&str>) {
-        match self {
-            History::Runs(runs) => (runs, None),
-            History::Page { runs, next } => (runs, next.as_deref()),
-        }
-    }
-}
-
-impl Pages for Runs {
-    type Row = Run;
-
-    fn asks_for_pages(&self) -> bool {
-        self.page || self.cursor.is_some()
-    }
-
-    fn part(self, limit: Option<u32>, cursor: Option<String>) -> Self {
-        Runs { page: true, limit, cursor: cursor.or(self.cursor), ..self }
-    }
-
-    fn limit(&self) -> Option<u32> {
-        self.limit
-    }
-
-    fn split(reply: History) -> (Vec<Run>, Option<String>) {
-        match reply {
-            History::Runs(runs) => (runs, None),
-            History::Page { runs, next } => (runs, next),
-        }
-    }
-
-    fn joined(runs: Vec<Run>, next: Option<String>) -> History {
-        History::Page { runs, next }
-    }
-
-    fn whole(runs: Vec<Run>) -> History {
-        History::Runs(runs)
-    }
-}
+pages!(Runs, Run);
 
 /// What a state of runs is a state of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, JsonSchema)]
@@ -163,9 +109,9 @@ impl Verb for Runs {
     const NAME: &'static str = "runs";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Read;
-    type Reply = History;
+    type Reply = Listed<Run>;
 
-    async fn run(self, call: Call) -> Result<History, Failure> {
+    async fn run(self, call: Call) -> Result<Listed<Run>, Failure> {
         let wanted = Wanted::by(&self);
         let after = cursor::after(self.cursor.as_deref())?;
         let limit = pages::limit(self.limit)?;
@@ -180,7 +126,7 @@ impl Verb for Runs {
             .await?;
         let next = part.rows.last().filter(|_| part.more).map(|last| cursor::sealed(&last.id.to_string()));
         let runs = RunState::among(state.as_ref(), part.rows);
-        Ok(wanted.reply::<Runs>(runs, next))
+        Ok(wanted.reply(runs, next))
     }
 }
 
@@ -190,7 +136,7 @@ impl Command for Runs {
         Ok(())
     }
 
-    fn show(reply: &History, screen: &mut Screen) {
+    fn show(reply: &Listed<Run>, screen: &mut Screen) {
         let (runs, next) = reply.parts();
         if runs.is_empty() && next.is_none() {
             screen.line("No run yet.");

@@ -9,7 +9,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, Outcome};
-use crate::model::status::{Change, Gate, Intake, State, Then, WasDone};
+use crate::model::status::{Change, Gate, Intake, State, Then};
 use crate::rules::transition::next;
 use crate::store::events::NewEvent;
 use crate::store::tasks::Place;
@@ -127,8 +127,7 @@ pub(super) fn enter(
     } else {
         None
     };
-    let finished = matches!(state, State::Done | State::Archived { finished: WasDone::Yes });
-    let completed_at = finished.then(|| moment(row, "completed_at").unwrap_or(task.updated_at));
+    let completed_at = state.is_finished().then(|| moment(row, "completed_at").unwrap_or(task.updated_at));
     let (why, work_by) = (why.as_deref(), work_by.as_deref());
     tx.place_task(id, &Place { state, why, completed_at, work_by })
 }

@@ -13,6 +13,43 @@ use crate::model::outcome::Outcome;
 use crate::store::tx::Tx;
 use crate::transfer::peer::PeerRow;
 
+/// A row on its way into the board.
+pub(super) struct Incoming<'a> {
+    pub(super) tx: &'a Tx<'a>,
+    pub(super) row: &'a PeerRow,
+    /// The tasks that were taken.
+    pub(super) known: &'a Known,
+    pub(super) now: Timestamp,
+    pub(super) notes: &'a mut Notes,
+}
+
+impl Incoming<'_> {
+    /// The task that it belongs to.
+    fn owner(&self, column: &str) -> Option<TaskId> {
+        owner(self.row, column, self.known)
+    }
+
+    /// Leaves it out.
+    fn left(&mut self, why: &str) -> bool {
+        self.notes.left(self.row, why);
+        false
+    }
+
+    /// A time, else that of the import.
+    fn time(&mut self, column: &str) -> Cell {
+        moment_or(self.row, column, self.now, self.notes).into()
+    }
+
+    fn tenant(&self, task: &TaskId) -> Cell {
+        self.known.get(task).map_or("", String::as_str).into()
+    }
+
+    /// Puts it into a table.
+    fn put(&self, table: &str, cells: Vec<(&str, Cell)>) -> Result<bool, Error> {
+        insert(self.tx, table, cells).map(|()| true)
+    }
+}
+
 /// The limit of a task's runs, or of a run.
 pub(super) fn runtime(row: &PeerRow, notes: &mut Notes) -> Option<i64> {
     let seconds = number(row, "max_runtime_seconds")?;
@@ -56,151 +93,109 @@ fn outcome(row: &PeerRow, notes: &mut Notes) -> (&'static str, Outcome, Option<S
     (status, outcome, None)
 }
 
-pub(super) fn run(
-    tx: &Tx<'_>,
-    row: &PeerRow,
-    known: &Known,
-    now: Timestamp,
-    notes: &mut Notes,
-) -> Result<bool, Error> {
-    let (Some(id), Some(task)) = (number(row, "id"), owner(row, "task_id", known)) else {
-        notes.left(row, "runs belong to no task that was taken");
-        return Ok(false);
+pub(super) fn run(mut at: Incoming<'_>) -> Result<bool, Error> {
+    let row = at.row;
+    let (Some(id), Some(task)) = (number(row, "id"), at.owner("task_id")) else {
+        return Ok(at.left("runs belong to no task that was taken"));
     };
     let (status, outcome, unknown) = if moment(row, "ended_at").is_some() {
-        outcome(row, notes)
+        outcome(row, at.notes)
     } else {
-        notes.changed(row, "runs were open: they are taken back, and their tasks wait to be started again");
+        at.notes
+            .changed(row, "runs were open: they are taken back, and their tasks wait to be started again");
         ("reclaimed", Outcome::Reclaimed, None)
     };
-    let started = moment_or(row, "started_at", now, notes);
-    let cells: Vec<(&str, Cell)> = vec![
+    let started = at.time("started_at");
+    let cells = vec![
         ("id", id.into()),
         ("task_id", (&task).into()),
-        ("tenant", tenant(known, &task)),
-        ("profile", profile(row, "profile", notes).into()),
+        ("tenant", at.tenant(&task)),
+        ("profile", profile(row, "profile", at.notes).into()),
         ("step_key", word(row, "step_key").into()),
         ("status", status.into()),
         ("outcome", outcome.into()),
         ("holder", "hand".into()),
         ("summary", text(row, "summary").into()),
         ("error", text(row, "error").or(unknown).into()),
-        ("metadata", object(row, "metadata", notes).into()),
-        ("started_at", started.into()),
-        ("ended_at", moment(row, "ended_at").unwrap_or(now).into()),
+        ("metadata", object(row, "metadata", at.notes).into()),
+        ("started_at", started),
+        ("ended_at", moment(row, "ended_at").unwrap_or(at.now).into()),
         ("last_heartbeat_at", moment(row, "last_heartbeat_at").into()),
-        ("max_runtime_us", runtime(row, notes).into()),
+        ("max_runtime_us", runtime(row, at.notes).into()),
     ];
-    insert(tx, "task_runs", cells)?;
-    Ok(true)
+    at.put("task_runs", cells)
 }
 
-fn tenant(known: &Known, task: &TaskId) -> Cell {
-    known.get(task).map_or("", String::as_str).into()
-}
-
-pub(super) fn link(
-    tx: &Tx<'_>,
-    row: &PeerRow,
-    (known, given_up): (&Known, &BTreeSet<TaskId>),
-    notes: &mut Notes,
-) -> Result<bool, Error> {
-    let (Some(parent), Some(child)) = (owner(row, "parent_id", known), owner(row, "child_id", known)) else {
-        notes.left(row, "links lead to a task that is not there");
-        return Ok(false);
+pub(super) fn link(mut at: Incoming<'_>, given_up: &BTreeSet<TaskId>) -> Result<bool, Error> {
+    let (Some(parent), Some(child)) = (at.owner("parent_id"), at.owner("child_id")) else {
+        return Ok(at.left("links lead to a task that is not there"));
     };
-    if known.get(&parent) != known.get(&child) {
-        notes.left(row, "links join tasks of different tenants");
-        return Ok(false);
+    if at.known.get(&parent) != at.known.get(&child) {
+        return Ok(at.left("links join tasks of different tenants"));
     }
     if given_up.contains(&parent) {
-        notes.left(
-            row,
-            "links lead from a task that was archived unfinished: its children would wait forever",
+        return Ok(
+            at.left("links lead from a task that was archived unfinished: its children would wait forever")
         );
-        return Ok(false);
     }
-    if tx.is_above(&child, &parent)? {
-        notes.left(row, "links close a cycle");
-        return Ok(false);
+    if at.tx.is_above(&child, &parent)? {
+        return Ok(at.left("links close a cycle"));
     }
-    let new = tx.insert_link(&parent, &child)?;
-    if !new {
-        notes.left(row, "links occur twice");
-    }
-    Ok(new)
+    if at.tx.insert_link(&parent, &child)? { Ok(true) } else { Ok(at.left("links occur twice")) }
 }
 
-pub(super) fn comment(
-    tx: &Tx<'_>,
-    row: &PeerRow,
-    known: &Known,
-    now: Timestamp,
-    notes: &mut Notes,
-) -> Result<bool, Error> {
-    let Some(task) = owner(row, "task_id", known) else {
-        notes.left(row, "comments belong to no task that was taken");
-        return Ok(false);
+pub(super) fn comment(mut at: Incoming<'_>) -> Result<bool, Error> {
+    let row = at.row;
+    let Some(task) = at.owner("task_id") else {
+        return Ok(at.left("comments belong to no task that was taken"));
     };
     let author = word(row, "author").unwrap_or_else(|| "unknown".to_owned());
     let shown: String = author.chars().map(|c| if c.is_control() || c == '`' { '?' } else { c }).collect();
     if shown != author {
-        notes
+        at.notes
             .changed(row, "authors have control characters or backticks in their names: `?` stands for each");
     }
-    let kind = if tx.has_worker(&task, &shown)? { "worker" } else { "person" };
-    let cells: Vec<(&str, Cell)> = vec![
+    let kind = if at.tx.has_worker(&task, &shown)? { "worker" } else { "person" };
+    let cells = vec![
         ("id", number(row, "id").into()),
         ("task_id", (&task).into()),
         ("author", shown.into()),
         ("author_kind", kind.into()),
         ("body", text(row, "body").unwrap_or_default().into()),
-        ("created_at", moment_or(row, "created_at", now, notes).into()),
+        ("created_at", at.time("created_at")),
     ];
-    insert(tx, "task_comments", cells)?;
-    Ok(true)
+    at.put("task_comments", cells)
 }
 
-pub(super) fn event(
-    tx: &Tx<'_>,
-    row: &PeerRow,
-    known: &Known,
-    now: Timestamp,
-    notes: &mut Notes,
-) -> Result<bool, Error> {
-    let (Some(task), Some(kind)) = (owner(row, "task_id", known), word(row, "kind")) else {
-        notes.left(row, "events belong to no task that was taken");
-        return Ok(false);
+pub(super) fn event(mut at: Incoming<'_>) -> Result<bool, Error> {
+    let row = at.row;
+    let (Some(task), Some(kind)) = (at.owner("task_id"), word(row, "kind")) else {
+        return Ok(at.left("events belong to no task that was taken"));
     };
-    let cells: Vec<(&str, Cell)> = vec![
+    let cells = vec![
         ("id", number(row, "id").into()),
         ("task_id", (&task).into()),
         ("run_id", number(row, "run_id").into()),
-        ("tenant", tenant(known, &task)),
+        ("tenant", at.tenant(&task)),
         ("kind", kind.into()),
-        ("payload", object(row, "payload", notes).into()),
-        ("created_at", moment_or(row, "created_at", now, notes).into()),
+        ("payload", object(row, "payload", at.notes).into()),
+        ("created_at", at.time("created_at")),
     ];
-    insert(tx, "task_events", cells)?;
-    Ok(true)
+    at.put("task_events", cells)
 }
 
 pub(super) fn attachment(
-    tx: &Tx<'_>,
-    row: &PeerRow,
-    (known, files): (&Known, &BTreeMap<AttachmentId, NewAttachment>),
-    now: Timestamp,
-    notes: &mut Notes,
+    mut at: Incoming<'_>,
+    files: &BTreeMap<AttachmentId, NewAttachment>,
 ) -> Result<bool, Error> {
-    let Some(task) = owner(row, "task_id", known) else {
-        notes.left(row, "attachments belong to no task that was taken");
-        return Ok(false);
+    let Some(task) = at.owner("task_id") else {
+        return Ok(at.left("attachments belong to no task that was taken"));
     };
     // The caller has already reported why there is no such file.
-    let Some((id, file)) = number(row, "id").and_then(|id| files.get_key_value(&AttachmentId(id))) else {
+    let Some((id, file)) = number(at.row, "id").and_then(|id| files.get_key_value(&AttachmentId(id))) else {
         return Ok(false);
     };
-    let cells: Vec<(&str, Cell)> = vec![
+    let cells = vec![
         ("id", (*id).into()),
         ("task_id", (&task).into()),
         ("filename", file.filename.as_str().into()),
@@ -208,24 +203,17 @@ pub(super) fn attachment(
         ("size", i64::try_from(file.size).unwrap_or(i64::MAX).into()),
         ("uploaded_by", file.author.as_deref().into()),
         ("sha256", file.sha256.as_str().into()),
-        ("created_at", moment_or(row, "created_at", now, notes).into()),
+        ("created_at", at.time("created_at")),
     ];
-    insert(tx, "task_attachments", cells)?;
-    Ok(true)
+    at.put("task_attachments", cells)
 }
 
-pub(super) fn subscription(
-    tx: &Tx<'_>,
-    row: &PeerRow,
-    known: &Known,
-    now: Timestamp,
-    notes: &mut Notes,
-) -> Result<bool, Error> {
+pub(super) fn subscription(mut at: Incoming<'_>) -> Result<bool, Error> {
+    let row = at.row;
     let (Some(task), Some(platform), Some(chat)) =
-        (owner(row, "task_id", known), word(row, "platform"), word(row, "chat_id"))
+        (at.owner("task_id"), word(row, "platform"), word(row, "chat_id"))
     else {
-        notes.left(row, "subscriptions belong to no task that was taken");
-        return Ok(false);
+        return Ok(at.left("subscriptions belong to no task that was taken"));
     };
     let (columns, cells): (Vec<&str>, Vec<Cell>) = [
         ("task_id", (&task).into()),
@@ -234,14 +222,14 @@ pub(super) fn subscription(
         ("thread_id", text(row, "thread_id").unwrap_or_default().into()),
         ("user_id", word(row, "user_id").into()),
         ("notifier_profile", word(row, "notifier_profile").into()),
-        ("created_at", moment_or(row, "created_at", now, notes).into()),
+        ("created_at", at.time("created_at")),
         ("last_event_id", number(row, "last_event_id").unwrap_or(0).into()),
     ]
     .into_iter()
     .unzip();
-    let new = tx.insert_new_row("notify_subs", &columns, &cells)?;
-    if !new {
-        notes.left(row, "subscriptions occur twice");
+    if at.tx.insert_new_row("notify_subs", &columns, &cells)? {
+        Ok(true)
+    } else {
+        Ok(at.left("subscriptions occur twice"))
     }
-    Ok(new)
 }
