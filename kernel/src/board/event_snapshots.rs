@@ -377,7 +377,7 @@ fn timed_out_tells_of_a_worker_that_runs_too_long() {
 
 #[test]
 fn stalled_tells_of_a_worker_that_shows_no_progress() {
-    let told = ended(EndCause::Stalled, "stalled");
+    let told = ended(EndCause::Stopped(StopReason::Stalled), "stalled");
     insta::assert_snapshot!(told, @r#"its run: {"error":"it showed no progress and was ended","exit_code":null,"failures":1,"outcome":"stalled","pid":null,"retry_at":null,"signal":null}"#);
 }
 

@@ -1,8 +1,7 @@
 //! Subscriptions of chats to tasks, each with a cursor in the task's events.
 //!
 //! A subscription starts with the task's first event, so that what happens between `create` and `notify-subscribe` is
-//! told as well. When the task is done or archived the subscription is over: it is listed no more, and goes once the end
-//! was told.
+//! told as well. When the task is done or archived the subscription is over and no longer listed.
 
 use serde_json::json;
 
@@ -11,11 +10,9 @@ use crate::board::view::View;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
-use crate::model::filter::EventFilter;
-use crate::model::id::{EventId, TaskId};
+use crate::model::id::TaskId;
 use crate::model::limits;
-use crate::model::status::Status;
-use crate::model::subscription::{News, Subscription, SubscriptionKey};
+use crate::model::subscription::{Subscription, SubscriptionKey};
 use crate::rules::authority;
 
 impl View<'_> {
@@ -26,16 +23,6 @@ impl View<'_> {
             self.task_for(task, actor)?;
         }
         self.tx.list_subscriptions(task, actor.tenant.as_ref())
-    }
-
-    /// Returns what a subscription is to be told next, and moves nothing.
-    pub fn news(&self, key: &SubscriptionKey, limit: u32) -> Result<News, Error> {
-        let subscription = self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))?;
-        let since = subscription.last_event_id;
-        let filter = EventFilter { since, limit, task: Some(key.task_id.clone()), ..EventFilter::default() };
-        let events = self.events(&filter)?;
-        let cursor = events.last().map_or(since, |event| event.id);
-        Ok(News { events, cursor })
     }
 }
 
@@ -81,27 +68,6 @@ impl Board<'_> {
         self.tell(&task, None, EventKind::Unsubscribed, Some(payload(key)), &actor.label())?;
         Ok(subscription)
     }
-
-    /// Takes what a subscription is to be told next, at most `limit` events, and moves its cursor past them in the same
-    /// transaction. `seen` is where the caller knows the cursor to stand: of two that take at once, one is refused.
-    pub fn take_news(&mut self, key: &SubscriptionKey, seen: EventId, limit: u32) -> Result<News, Error> {
-        let news = self.news(key, limit)?;
-        if !self.tx.advance_subscription(key, seen, news.cursor)? {
-            return Err(Error::conflict(
-                format!(
-                    "another notifier already delivered to {} {} the events of {}",
-                    key.platform, key.chat_id, key.task_id
-                ),
-                "nothing was taken; read the subscription again",
-            ));
-        }
-        let told = self.news(key, 1)?.events.is_empty();
-        let task = self.expect_task(&key.task_id)?;
-        if told && matches!(task.status, Status::Done | Status::Archived) {
-            self.tx.delete_subscription(key)?;
-        }
-        Ok(news)
-    }
 }
 
 fn payload(key: &SubscriptionKey) -> serde_json::Value {
@@ -116,6 +82,7 @@ fn unknown(key: &SubscriptionKey) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::id::EventId;
     use crate::testing::{Bench, alice};
 
     fn key(task: &TaskId) -> SubscriptionKey {
@@ -134,66 +101,25 @@ mod tests {
         key
     }
 
-    fn take(bench: &Bench, key: &SubscriptionKey, seen: EventId) -> Result<News, Error> {
-        let key = key.clone();
-        bench.call(move |board| board.take_news(&key, seen, 100))
-    }
-
-    #[test]
-    fn a_subscription_is_told_of_everything_from_the_first_event_on_and_of_nothing_twice() {
-        let bench = Bench::new();
-        let key = subscribed(&bench);
-
-        let first = take(&bench, &key, EventId(0)).unwrap();
-        let second = take(&bench, &key, first.cursor).unwrap();
-
-        let kinds: Vec<&str> = first.events.iter().map(|event| event.kind.as_str()).collect();
-        assert_eq!(kinds, ["created", "subscribed"]);
-        assert_eq!((second.events, second.cursor), (Vec::new(), first.cursor));
-    }
-
-    #[test]
-    fn of_two_that_take_at_once_one_is_refused_and_nothing_is_lost() {
-        let bench = Bench::new();
-        let key = subscribed(&bench);
-
-        take(&bench, &key, EventId(0)).unwrap();
-        let late = take(&bench, &key, EventId(0)).unwrap_err();
-
-        assert!(matches!(late, Error::Conflict { .. }), "{late}");
-        let listed = bench.readers.with(|view| view.subscriptions(None, &alice())).unwrap();
-        assert_eq!(listed[0].last_event_id, EventId(2));
-    }
-
     #[test]
     fn the_same_key_is_one_subscription_that_keeps_its_cursor() {
         let bench = Bench::new();
         let key = subscribed(&bench);
-        let cursor = take(&bench, &key, EventId(0)).unwrap().cursor;
+        let last = bench.readers.with(|view| view.last_event()).unwrap();
 
         let again = bench.call(move |board| board.subscribe(&key, Some("u1"), None, &alice())).unwrap();
 
-        assert_eq!((again.last_event_id, again.user_id.as_deref()), (cursor, Some("u1")));
+        assert_eq!((again.last_event_id, again.user_id.as_deref()), (EventId(0), Some("u1")));
         assert_eq!(bench.readers.with(|view| view.subscriptions(None, &alice())).unwrap().len(), 1);
-        assert_eq!(bench.readers.with(|view| view.last_event()).unwrap(), cursor, "no second event");
+        assert_eq!(bench.readers.with(|view| view.last_event()).unwrap(), last, "no second event");
     }
 
     #[test]
-    fn a_subscription_ends_with_its_task_and_goes_when_the_end_was_told() {
+    fn a_subscription_of_a_finished_task_is_not_listed() {
         let bench = Bench::new();
-        let key = subscribed(&bench);
-        let id = key.task_id.clone();
+        let id = subscribed(&bench).task_id;
         bench.call(move |board| board.complete(&id, crate::Handoff::default(), None, &alice())).unwrap();
         assert!(bench.readers.with(|view| view.subscriptions(None, &alice())).unwrap().is_empty());
-        let some = {
-            let key = key.clone();
-            bench.call(move |board| board.take_news(&key, EventId(0), 1)).unwrap()
-        };
-
-        let rest = take(&bench, &key, some.cursor).unwrap();
-
-        assert_eq!(rest.events.last().unwrap().kind, "completed");
-        assert!(matches!(take(&bench, &key, rest.cursor), Err(Error::NotFound { .. })), "it is gone");
     }
 
     #[test]

@@ -1,8 +1,5 @@
 //! What to list, in which order, and from where on.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::model::id::{EventId, Profile, TaskId, Tenant};
 use crate::model::limits::REPLY_TO_PERSON;
 use crate::model::status::Status;
@@ -60,8 +57,6 @@ pub struct Filter {
     pub workflow: Option<String>,
     /// Only at this client step.
     pub step: Option<String>,
-    /// Only what this author made or what is assigned to that profile.
-    pub mine: Option<String>,
     /// In which order.
     pub sort: Sort,
     /// At most this many, 1 to 10000.
@@ -82,7 +77,6 @@ impl Default for Filter {
             session: None,
             workflow: None,
             step: None,
-            mine: None,
             sort: Sort::Priority,
             limit: 200,
             cursor: None,
@@ -92,7 +86,7 @@ impl Default for Filter {
 }
 
 /// One page of tasks.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug)]
 pub struct Page {
     /// The tasks.
     pub tasks: Vec<Task>,

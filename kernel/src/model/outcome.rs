@@ -180,8 +180,6 @@ pub enum EndCause {
     },
     /// It was killed for its memory.
     OutOfMemory,
-    /// It showed no progress and was ended.
-    Stalled,
     /// The host went down under it.
     LostReboot,
     /// Its shim was killed: how the worker ended is not known.
@@ -285,7 +283,6 @@ impl EndCause {
             | EndCause::TimedOut
             | EndCause::Stopped(_)
             | EndCause::OutOfMemory
-            | EndCause::Stalled
             | EndCause::LostReboot
             | EndCause::ShimKilled
             | EndCause::RateLimited { .. } => false,
@@ -303,7 +300,6 @@ impl Ending {
             | EndCause::Stopped(_)
             | EndCause::SpawnFailed { .. }
             | EndCause::OutOfMemory
-            | EndCause::Stalled
             | EndCause::LostReboot
             | EndCause::ShimKilled
             | EndCause::NeverStarted

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{EventId, TaskId};
-use crate::model::note::Event;
 
 /// What tells subscriptions apart: a task has one for each thread of a chat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,13 +33,4 @@ pub struct Subscription {
     pub created_at: Timestamp,
     /// The last event delivered to it; zero if there is none.
     pub last_event_id: EventId,
-}
-
-/// What a subscription is to be told next.
-#[derive(Clone, Debug, PartialEq)]
-pub struct News {
-    /// The events after its cursor, oldest first.
-    pub events: Vec<Event>,
-    /// Where its cursor stands with them.
-    pub cursor: EventId,
 }

@@ -202,7 +202,6 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
         EndCause::OutOfMemory => {
             failed(Outcome::OutOfMemory, "it used more memory than its limit".to_owned())
         }
-        EndCause::Stalled => failed(Outcome::Stalled, "it showed no progress and was ended".to_owned()),
         EndCause::SpawnFailed { step, error, fault: Fault::Task } => {
             failed(Outcome::SpawnFailed, format!("{step}: {error}"))
         }

@@ -6,7 +6,7 @@ use super::convert::Step as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::id::{EventId, TaskId, Tenant};
+use crate::model::id::{TaskId, Tenant};
 use crate::model::subscription::{Subscription, SubscriptionKey};
 
 const SUBSCRIPTION: &str = "SELECT s.task_id, s.platform, s.chat_id, s.thread_id, s.user_id, s.notifier_profile, \
@@ -100,24 +100,6 @@ impl Tx<'_> {
                 statement.query_map(params![task, tenant.map(Tenant::as_str)], read)?.collect()
             })
             .step("list subscriptions")
-    }
-
-    /// Moves a cursor on, fenced by where it stood. Returns whether it did.
-    pub(crate) fn advance_subscription(
-        &self,
-        key: &SubscriptionKey,
-        from: EventId,
-        to: EventId,
-    ) -> Result<bool, Error> {
-        self.conn.prepare_cached(
-        "UPDATE notify_subs SET last_event_id = ?6 WHERE task_id = ?1 AND platform = ?2 AND chat_id = ?3 \
-           AND thread_id = ?4 AND last_event_id = ?5",
-    )
-    .and_then(|mut statement| {
-        statement.execute(params![key.task_id, key.platform, key.chat_id, key.thread_id, from, to])
-    })
-    .step("move the subscription on")
-    .map(|rows| rows == 1)
     }
 
     pub(crate) fn delete_subscription(&self, key: &SubscriptionKey) -> Result<bool, Error> {

@@ -121,10 +121,6 @@ fn query(part: Part, filter: &Filter, limit: u32) -> Result<(String, Vec<Sql>), 
     equal("t.session_id", filter.session.as_deref());
     equal("t.workflow_template_id", filter.workflow.as_deref());
     equal("t.current_step_key", filter.step.as_deref());
-    if let Some(me) = &filter.mine {
-        sql.push_str(" AND (t.assignee = ? OR t.created_by = ?)");
-        values.extend([Sql::from(me.clone()), Sql::from(me.clone())]);
-    }
     if let Some(cursor) = &filter.cursor {
         keyset(&mut sql, &mut values, order, cursor)?;
     }

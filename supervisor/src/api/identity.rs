@@ -52,7 +52,7 @@ impl OperatorKey {
         }
         let mut bytes = [0_u8; 32];
         rand::rng().fill_bytes(&mut bytes);
-        let key = hex(&bytes);
+        let key = hex::encode(bytes);
         let path = root.operator_key();
         let fail = |e: std::io::Error| Failure::file("write the operator's key", &path, &e);
         let mut file = std::fs::OpenOptions::new()
@@ -98,16 +98,6 @@ impl OperatorKey {
 /// What is stored of a token.
 pub(crate) fn hash_token(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
-}
-
-/// Bytes as lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        for digit in [byte >> 4, byte & 15] {
-            text.extend(char::from_digit(u32::from(digit), 16));
-        }
-        text
-    })
 }
 
 /// A caller that is known.

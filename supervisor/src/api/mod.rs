@@ -14,6 +14,6 @@ pub(crate) use call::{ANSWERED, Audience, Call, Effect, Entry, OnBoard, Parcel, 
 pub(crate) use doors::{
     Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, raise_descriptors,
 };
-pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, hex, person};
+pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, person};
 pub(crate) use in_process::answer as in_process;
 pub(crate) use router::{Routes, Surface, front, mount_verb};

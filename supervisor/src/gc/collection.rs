@@ -8,7 +8,7 @@ use std::time::Instant;
 use kernel::{Holder, RunId, TaskId, Timestamp};
 use workspace::Loss;
 
-use super::{Deed, Fate, Item, Kind, Owner, Scratch, logs, runs, worktrees};
+use super::{Fate, Item, Kind, Owner, Scratch, Sweep, logs, runs, worktrees};
 use crate::daemon::uids_of;
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -79,7 +79,7 @@ pub(crate) struct Batch {
 pub(crate) struct Collection {
     pub(crate) service: Arc<Service>,
     pub(crate) board: Arc<BoardHandle>,
-    pub(crate) deed: Deed,
+    pub(crate) sweep: Sweep,
     /// How old things have to be.
     pub(crate) ages: Ages,
     pub(crate) until: Instant,
@@ -173,7 +173,7 @@ impl Collection {
             };
             let scratch =
                 Scratch { root: self.root(), board: self.board.name(), task: &id, owner, needed: &needed };
-            items.extend(Item::of(Kind::Workspace, path, Some(&id), scratch.collect(self.deed)));
+            items.extend(Item::of(Kind::Workspace, path, Some(&id), scratch.collect(self.sweep)));
             Ok(())
         })
     }
@@ -189,7 +189,7 @@ impl Collection {
                 if path.symlink_metadata().is_ok() {
                     let runs = self.board.readers().with(|view| view.runs(&task.id))?;
                     let at = (self.root(), self.board.name());
-                    let fate = worktrees::collect(worktree, &path, &runs, at, (self.deed, Loss::Refuse));
+                    let fate = worktrees::collect(worktree, &path, &runs, at, (self.sweep, Loss::Refuse));
                     items.extend(Item::of(Kind::Worktree, &path, Some(&task.id), fate));
                 }
                 if self.is_late() {
@@ -212,14 +212,14 @@ impl Collection {
                 .with(|view| Ok((view.task(&id)?, view.has_had(&id)?, view.runs(&id)?)))?;
             match task {
                 Some(task) => {
-                    items.extend(logs::of_task(path, &id, &runs, self.ages.logs, self.deed));
-                    if self.deed == Deed::Remove && task.status == kernel::Status::Archived {
+                    items.extend(logs::of_task(path, &id, &runs, self.ages.logs, self.sweep));
+                    if self.sweep == Sweep::Remove && task.status == kernel::Status::Archived {
                         // It goes when it is empty; no further run of the task writes to it.
                         std::fs::remove_dir(path).ok();
                     }
                 }
                 None if known => {
-                    let fate = logs::of_deleted(self.root(), self.board.name(), &id, self.deed);
+                    let fate = logs::of_deleted(self.root(), self.board.name(), &id, self.sweep);
                     items.extend(Item::of(Kind::Log, path, Some(&id), fate));
                 }
                 None => {
@@ -237,7 +237,7 @@ impl Collection {
             let fate = match number.parse().map(RunId) {
                 Err(_) => Fate::Foreign("the supervisor did not make it".to_owned()),
                 Ok(id) if name == number && self.is_open(id)? => Fate::Absent,
-                Ok(_) => runs::directory(path, self.deed),
+                Ok(_) => runs::directory(path, self.sweep),
             };
             items.extend(Item::of(Kind::RunDirectory, path, None, fate));
             Ok(())
@@ -254,25 +254,23 @@ impl Collection {
             };
             // A run that goes on without its row has its directory.
             let kept = self.root().run_dir(self.board.name(), id);
-            let kept = match self.deed {
-                Deed::Look => matches!(runs::directory(&kept, Deed::Look), Fate::Foreign(_) | Fate::Stuck(_)),
-                Deed::Remove => kept.exists(),
+            let kept = match self.sweep {
+                Sweep::Look => {
+                    matches!(runs::directory(&kept, Sweep::Look), Fate::Foreign(_) | Fate::Stuck(_))
+                }
+                Sweep::Remove => kept.exists(),
             };
             if kept || self.is_open(id)? {
                 return Ok(());
             }
             let run = self.board.readers().with(|view| view.run(id))?;
-            items.extend(Item::of(Kind::Home, path, None, runs::home(path, run.as_ref(), self.deed)));
+            items.extend(Item::of(Kind::Home, path, None, runs::home(path, run.as_ref(), self.sweep)));
             Ok(())
         })
     }
 
     fn attachments(&self, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
-        let sweep = match self.deed {
-            Deed::Look => kernel::Sweep::Look,
-            Deed::Remove => kernel::Sweep::Remove,
-        };
-        for (path, bytes) in self.board.sweep_blobs(&kernel::Extent::All, sweep)?.files {
+        for (path, bytes) in self.board.sweep_blobs(&kernel::Extent::All, self.sweep)?.files {
             let fate = Fate::Gone(workspace::Size { bytes, entries: 1 });
             items.extend(Item::of(Kind::Attachment, &path, None, fate));
         }
@@ -292,7 +290,7 @@ impl Collection {
             let (found, bytes) = self.board.readers().with(|view| view.old_replies(before, self.page()))?;
             let count = found.len();
             gone = (gone.0 + count as u64, gone.1 + bytes);
-            if self.deed == Deed::Look || count == 0 {
+            if self.sweep == Sweep::Look || count == 0 {
                 break None;
             }
             self.board.writer()?.call(move |board| board.forget_replies(&found))?;
@@ -305,14 +303,14 @@ impl Collection {
     }
 
     fn page(&self) -> u32 {
-        if self.deed == Deed::Look { u32::MAX } else { REPLIES }
+        if self.sweep == Sweep::Look { u32::MAX } else { REPLIES }
     }
 
     fn events(&self, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
         let Some(before) = self.ages.events else { return Ok(None) };
         let mut gone = kernel::Folded::default();
         let mut rest = None;
-        if self.deed == Deed::Look {
+        if self.sweep == Sweep::Look {
             gone = self.board.readers().with(|view| view.foldable(before))?;
         } else {
             loop {

@@ -6,15 +6,6 @@ use kernel::TaskId;
 use serde::{Deserialize, Serialize};
 use workspace::Size;
 
-/// Whether things go, or are only looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
-    /// Nothing is changed.
-    Look,
-    /// What may go goes.
-    Remove,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// There is nothing.

@@ -5,13 +5,13 @@ use std::path::Path;
 use kernel::{BoardName, Run, RunId, TaskId, Timestamp};
 use workspace::{Name, Size};
 
-use super::{Deed, Fate, Item, Kind, places};
+use super::{Fate, Item, Kind, Sweep, places};
 use crate::failure::Failure;
 use crate::paths::Root;
 
 /// Removes every log of a task that is no more.
 pub(crate) fn remove_all(root: &Root, board: &BoardName, task: &TaskId) -> Result<(), Failure> {
-    match of_deleted(root, board, task, Deed::Remove) {
+    match of_deleted(root, board, task, Sweep::Remove) {
         Fate::Absent | Fate::Gone(_) => Ok(()),
         Fate::Foreign(why) | Fate::Stuck(why) => {
             Err(Failure::failed(format!("the logs of {task} are not removed: {why}")))
@@ -20,14 +20,14 @@ pub(crate) fn remove_all(root: &Root, board: &BoardName, task: &TaskId) -> Resul
 }
 
 /// All logs of a task that is no more. Only this program writes to their directory.
-pub(super) fn of_deleted(root: &Root, board: &BoardName, task: &TaskId, deed: Deed) -> Fate {
+pub(super) fn of_deleted(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> Fate {
     let base = root.logs(board);
     let take = || {
         places::directory(&base.join(task.as_str()))?;
         let stuck = |e: &dyn std::error::Error| Fate::Stuck(crate::lanes::with_causes(e));
         let name = Name::new(task.as_str()).map_err(|e| stuck(&e))?;
         let size = workspace::measure(&base, &name).map_err(|e| stuck(&e))?;
-        if deed == Deed::Remove {
+        if sweep == Sweep::Remove {
             workspace::remove_tree(&base, &name).map_err(|e| stuck(&e))?;
         }
         Ok(Fate::Gone(Size { entries: size.entries + 1, ..size }))
@@ -36,7 +36,7 @@ pub(super) fn of_deleted(root: &Root, board: &BoardName, task: &TaskId, deed: De
 }
 
 /// The logs of a task whose runs ended before a moment.
-pub(super) fn of_task(dir: &Path, task: &TaskId, runs: &[Run], before: Timestamp, deed: Deed) -> Vec<Item> {
+pub(super) fn of_task(dir: &Path, task: &TaskId, runs: &[Run], before: Timestamp, sweep: Sweep) -> Vec<Item> {
     let item = |path: &Path, fate| Item::of(Kind::Log, path, Some(task), fate);
     if let Err(fate) = places::directory(dir) {
         return item(dir, fate).into_iter().collect();
@@ -44,10 +44,10 @@ pub(super) fn of_task(dir: &Path, task: &TaskId, runs: &[Run], before: Timestamp
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    paths.iter().filter_map(|path| item(path, of_run(path, runs, before, deed))).collect()
+    paths.iter().filter_map(|path| item(path, of_run(path, runs, before, sweep))).collect()
 }
 
-fn of_run(path: &Path, runs: &[Run], before: Timestamp, deed: Deed) -> Fate {
+fn of_run(path: &Path, runs: &[Run], before: Timestamp, sweep: Sweep) -> Fate {
     let number = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".log")?.parse().ok());
     let Ok(meta) = std::fs::symlink_metadata(path) else { return Fate::Absent };
     let Some(number) = number.map(RunId).filter(|_| meta.is_file()) else {
@@ -59,7 +59,7 @@ fn of_run(path: &Path, runs: &[Run], before: Timestamp, deed: Deed) -> Fate {
     if run.ended_at.is_none_or(|ended| ended >= before) {
         return Fate::Absent;
     }
-    if deed == Deed::Remove
+    if sweep == Sweep::Remove
         && let Err(e) = std::fs::remove_file(path)
     {
         return Fate::Stuck(e.to_string());

@@ -13,7 +13,8 @@ mod scratch;
 mod worktrees;
 
 pub(crate) use collection::{Ages, Collection, Cursor};
-pub(crate) use item::{Deed, Fate, Item, Kind};
+pub(crate) use item::{Fate, Item, Kind};
+pub(crate) use kernel::Sweep;
 pub(crate) use logs::remove_all as remove_logs;
 pub(crate) use scratch::{Owner, Scratch, remove_archived};
 pub(crate) use worktrees::remove as remove_worktree;

@@ -6,19 +6,19 @@ use std::path::Path;
 use kernel::Run;
 use workspace::{Name, Size};
 
-use super::{Deed, Fate, places};
+use super::{Fate, Sweep, places};
 use crate::daemon::{remove_ended_run, remove_home};
 use crate::rundir::{LockState, RunDir, RunDirError};
 
 /// The directory of a run that the board knows to be over, or does not know.
-pub(super) fn directory(path: &Path, deed: Deed) -> Fate {
+pub(super) fn directory(path: &Path, sweep: Sweep) -> Fate {
     let take = || {
         places::directory(path)?;
         let stuck = |e: &dyn std::error::Error| Fate::Stuck(crate::lanes::with_causes(e));
         let size = size_of(path)?;
         // A name with a dot is that of a removal that was cut short: no shim can find its directory any more.
         if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {
-            if deed == Deed::Remove {
+            if sweep == Sweep::Remove {
                 std::fs::remove_dir_all(path).map_err(|e| Fate::Stuck(e.to_string()))?;
             }
             return Ok(Fate::Gone(size));
@@ -27,7 +27,7 @@ pub(super) fn directory(path: &Path, deed: Deed) -> Fate {
             Ok(dir) => dir,
             // It came with a copy of another root, whose run it names: only the directory is this one's.
             Err(RunDirError::Copied { .. }) => {
-                if deed == Deed::Remove {
+                if sweep == Sweep::Remove {
                     std::fs::remove_dir_all(path).map_err(|e| Fate::Stuck(e.to_string()))?;
                 }
                 return Ok(Fate::Gone(size));
@@ -37,7 +37,7 @@ pub(super) fn directory(path: &Path, deed: Deed) -> Fate {
         let LockState::Free(guard) = dir.lock_state().map_err(|e| stuck(&e))? else {
             return Err(Fate::Stuck("a process of that run still lives".to_owned()));
         };
-        if deed == Deed::Remove {
+        if sweep == Sweep::Remove {
             remove_ended_run(&dir, guard).map_err(Fate::Stuck)?;
         }
         Ok(Fate::Gone(size))
@@ -46,7 +46,7 @@ pub(super) fn directory(path: &Path, deed: Deed) -> Fate {
 }
 
 /// The home and the temporary files of such a run.
-pub(super) fn home(path: &Path, run: Option<&Run>, deed: Deed) -> Fate {
+pub(super) fn home(path: &Path, run: Option<&Run>, sweep: Sweep) -> Fate {
     let take = || {
         let meta = places::directory(path)?;
         if meta.uid() != places::own_uid() {
@@ -67,7 +67,7 @@ pub(super) fn home(path: &Path, run: Option<&Run>, deed: Deed) -> Fate {
             let held = places::measure(places::identity(meta.uid(), meta.gid()), path, &name)?;
             size = Size { bytes: size.bytes + held.bytes, entries: size.entries + held.entries };
         }
-        if deed == Deed::Remove {
+        if sweep == Sweep::Remove {
             remove_home(path).map_err(|stays| Fate::Stuck(stays.to_string()))?;
         }
         Ok(Fate::Gone(size))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kernel::{BoardName, Holder, Status, TaskId};
 use workspace::{Job, Name};
 
-use super::{Deed, Fate, places};
+use super::{Fate, Sweep, places};
 use crate::daemon::{declared, work_as};
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -58,7 +58,7 @@ pub(crate) struct Scratch<'a> {
 
 impl Scratch<'_> {
     /// Looks at the workspace, or removes it. Blocking.
-    pub(crate) fn collect(&self, deed: Deed) -> Fate {
+    pub(crate) fn collect(&self, sweep: Sweep) -> Fate {
         let path = self.root.workspaces(self.board).join(self.task.as_str());
         let meta = match places::directory(&path) {
             Ok(meta) => meta,
@@ -72,16 +72,16 @@ impl Scratch<'_> {
         if self.needed.iter().any(|needed| needed.starts_with(&path)) {
             return Fate::Stuck("another task works in it".to_owned());
         }
-        self.take(&path, &meta, deed).unwrap_or_else(|fate| fate)
+        self.take(&path, &meta, sweep).unwrap_or_else(|fate| fate)
     }
 
-    fn take(&self, path: &Path, meta: &Metadata, deed: Deed) -> Result<Fate, Fate> {
+    fn take(&self, path: &Path, meta: &Metadata, sweep: Sweep) -> Result<Fate, Fate> {
         let _lease = places::lease(&self.root.leases(), path, meta, self.board.as_str())?;
         let name = Name::new(self.task.as_str()).map_err(|e| Fate::Stuck(e.to_string()))?;
         let base = self.root.workspaces(self.board);
         let identity = places::identity(meta.uid(), meta.gid());
         let size = places::measure(identity, &base, &name)?;
-        if deed == Deed::Remove {
+        if sweep == Sweep::Remove {
             let job = Job::RemoveScratch { base, name };
             work_as(identity, Vec::new(), vec![path.to_owned()], job).map_err(places::stuck)?;
             match std::fs::remove_dir(path) {
@@ -119,7 +119,7 @@ pub(crate) fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> 
     let needed: BTreeSet<PathBuf> = needed.into_iter().map(PathBuf::from).collect();
     let owner = Owner::of(task.worker_uid);
     let scratch = Scratch { root, board: board.name(), task: id, owner, needed: &needed };
-    Ok(scratch.collect(Deed::Remove))
+    Ok(scratch.collect(Sweep::Remove))
 }
 
 fn is_empty(path: &Path) -> bool {

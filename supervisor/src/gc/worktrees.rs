@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use kernel::{BoardName, Run, Task};
 use workspace::{Failure, Job, Loss, Name, Size, WorkspaceSpec, Worktree, directory};
 
-use super::{Deed, Fate, places};
+use super::{Fate, Sweep, places};
 use crate::daemon::{require_answer, system_reads, work_as};
 use crate::paths::Root;
 
@@ -26,7 +26,7 @@ pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
 /// lost. Blocking.
 pub(crate) fn remove(root: &Root, board: &BoardName, task: &Task, runs: &[Run], loss: Loss) -> Fate {
     match place(task) {
-        Some((path, worktree)) => collect(worktree, &path, runs, (root, board), (Deed::Remove, loss)),
+        Some((path, worktree)) => collect(worktree, &path, runs, (root, board), (Sweep::Remove, loss)),
         None => Fate::Absent,
     }
 }
@@ -37,7 +37,7 @@ pub(super) fn collect(
     path: &Path,
     runs: &[Run],
     (root, board): (&Root, &BoardName),
-    (deed, loss): (Deed, Loss),
+    (sweep, loss): (Sweep, Loss),
 ) -> Fate {
     let task = worktree.id.clone();
     let take = || {
@@ -80,9 +80,9 @@ pub(super) fn collect(
             None => Size::default(),
         };
         let write = vec![worktree.repository.clone()];
-        let job = match deed {
-            Deed::Look => Job::JudgeWorktree { worktree, loss },
-            Deed::Remove => Job::RemoveWorktree { worktree, loss },
+        let job = match sweep {
+            Sweep::Look => Job::JudgeWorktree { worktree, loss },
+            Sweep::Remove => Job::RemoveWorktree { worktree, loss },
         };
         work_as(identity, system_reads(), write, job)
             .map_err(|failure| places::stuck(with_way_out(failure, board, &task)))?;

@@ -99,14 +99,7 @@ fn last_half(text: &str) -> String {
 }
 
 fn checksum(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        // Writing to a String cannot fail.
-        write!(hex, "{byte:02x}").ok();
-    }
-    hex
+    hex::encode(Sha256::digest(bytes))
 }
 
 #[cfg(test)]

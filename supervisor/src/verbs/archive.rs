@@ -14,7 +14,7 @@ use super::bulk::{Bulk, One, outcome};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
-use crate::gc::{self, Deed, Fate, Owner, Scratch};
+use crate::gc::{self, Fate, Owner, Scratch};
 use crate::invocation::Invocation;
 use crate::paths::Root;
 use crate::terminal::Screen;
@@ -230,7 +230,7 @@ async fn remove_workspaces(
                 }
                 let owner = Owner::of(task.worker_uid);
                 let scratch = Scratch { root, board: &board, task: &task.id, owner, needed: &needed };
-                let fate = scratch.collect(Deed::Remove);
+                let fate = scratch.collect(Sweep::Remove);
                 (task.id, fate)
             })
             .collect()

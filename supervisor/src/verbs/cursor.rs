@@ -6,21 +6,12 @@ use crate::failure::Failure;
 
 /// The word for a position of the kernel's.
 pub(super) fn sealed(position: &str) -> String {
-    let digits = position.bytes().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+    hex::encode(position)
 }
 
 /// The position that a word stands for.
 pub(super) fn opened(word: &str) -> Result<String, Failure> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16);
-    let pairs = word.as_bytes().chunks(2);
-    let bytes: Option<Vec<u8>> = pairs
-        .map(|pair| match pair {
-            [high, low] => u8::try_from(digit(high)? * 16 + digit(low)?).ok(),
-            _ => None,
-        })
-        .collect();
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(not_a_cursor)
+    hex::decode(word).ok().and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(not_a_cursor)
 }
 
 /// The run after which a page of runs starts.

@@ -12,7 +12,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::daemon::REPLY_AGE;
 use crate::failure::Failure;
-use crate::gc::{Ages, Collection, Cursor, Deed, Item};
+use crate::gc::{Ages, Collection, Cursor, Item, Sweep};
 use crate::terminal::{Ink, Screen};
 
 /// How long one call works before it tells how far it has come.
@@ -99,7 +99,7 @@ impl Verb for Gc {
         let collection = Collection {
             service: Arc::clone(&call.service),
             board: Arc::clone(call.board()?),
-            deed: if self.dry_run { Deed::Look } else { Deed::Remove },
+            sweep: if self.dry_run { Sweep::Look } else { Sweep::Remove },
             ages: Ages {
                 logs: days(self.log_retention_days),
                 replies: before(now, REPLY_AGE),

@@ -120,7 +120,7 @@ impl Cgroups {
 /// Where a daemon in this process's own group keeps the groups of a root. Roots on one host do not share.
 pub(crate) fn of_root(root: &Path) -> Result<PathBuf, String> {
     let digest = crate::api::hash_token(&root.to_string_lossy());
-    let name = format!("{PREFIX}{}", crate::api::hex(&digest[..6]));
+    let name = format!("{PREFIX}{}", hex::encode(&digest[..6]));
     Ok(own_unit()?.dir().join(name))
 }
 

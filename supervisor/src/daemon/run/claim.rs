@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::files;
 use super::launch::Order;
 use super::run_task::{Context, submit};
-use crate::api::{hash_token, hex};
+use crate::api::hash_token;
 use crate::daemon::host::uids;
 use crate::failure::Failure;
 use crate::roster::{Resolved, Roster};
@@ -39,7 +39,7 @@ pub(super) async fn claim(
     let (lane, policy) = (lane.clone(), policy.clone());
     let mut secret = [0_u8; 32];
     rand::rng().fill_bytes(&mut secret);
-    let token = hex(&secret);
+    let token = hex::encode(secret);
     let nonce = uuid::Uuid::new_v4().to_string();
     let start = kernel::Start {
         profile: Some(profile),
