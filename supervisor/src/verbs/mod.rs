@@ -37,6 +37,8 @@ mod log;
 mod notify_list;
 mod notify_subscribe;
 mod notify_unsubscribe;
+#[cfg(test)]
+mod page_tests;
 mod pages;
 mod patch;
 mod promote;
