@@ -247,9 +247,22 @@ impl Fleet {
     /// Starts a daemon and waits until it serves.
     #[track_caller]
     pub(crate) fn start(&self) {
+        self.start_by(self.command(["daemon"]));
+    }
+
+    /// Starts a daemon with a session of its own, as a service manager does, and waits until it serves.
+    #[track_caller]
+    pub(crate) fn start_as_service(&self) {
+        let mut command = Command::new("setsid");
+        command.arg(&self.binary).arg("--root").arg(self.root()).arg("daemon");
+        self.dress(&mut command);
+        self.start_by(command);
+    }
+
+    #[track_caller]
+    fn start_by(&self, mut command: Command) {
         let before = self.log().len();
         let log = fs::File::options().create(true).append(true).open(self.log_file()).unwrap();
-        let mut command = self.command(["daemon"]);
         command.stdout(log.try_clone().unwrap()).stderr(log);
         command.env("RUST_LOG", std::env::var("FLEET_LOG").unwrap_or_else(|_| "info".to_owned()));
         self.adopt(command.spawn().unwrap());

@@ -333,6 +333,26 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
     nothing_is_left(&fleet);
 }
 
+#[test]
+fn a_daemon_with_a_session_of_its_own_goes_before_its_workers() {
+    let share_of = |pid: i32| fs::read_to_string(format!("/proc/{pid}/autogroup"));
+    if User::current() != User::Root || share_of(1).is_err() {
+        return skip(
+            "the share of a session: needs root, and a kernel that divides processors between sessions",
+        );
+    }
+    let service = Fleet::offline();
+    service.start_as_service();
+    assert!(share_of(service.daemon_pid()).unwrap().ends_with("nice -10\n"));
+    let task = service.create("sees its share", "cat /proc/self/autogroup", &[]);
+    let seen = service.wait_for(&task, "done")["latest_summary"].clone();
+    assert!(seen.as_str().unwrap().ends_with("nice 0"), "{seen}");
+
+    let in_a_shell = Fleet::boot();
+    let share = share_of(in_a_shell.daemon_pid()).unwrap();
+    assert!(share.ends_with("nice 0\n"), "the session of others is not changed: {share}");
+}
+
 /// Writes to a file until its disk is full.
 fn fill(path: &Path) {
     let mut file = fs::File::options().create(true).append(true).open(path).unwrap();

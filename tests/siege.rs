@@ -417,7 +417,7 @@ fn hostile_workers_that_try_everything_at_once_delay_neither_a_neighbour_nor_the
             // Each task has a uid of its own, and there are several of them in each second.
             fleet.configure("[worker]\nfirst_uid = 1500000000\nuid_count = 1600000");
         }
-        fleet.start();
+        fleet.start_as_service();
         let calm = measured.map(|during| delays(&fleet, during / 5));
         let attack = include_str!("siege/attack.py");
         let script = format!("cat > attack.py <<'END'\n{attack}\nEND\nexec python3 attack.py");

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::host::cgroup::Cgroups;
 use super::host::controllers::Handed;
 use super::host::examine::{detect_pid_namespace, detect_support, hostname, install_binary};
+use super::host::priority;
 use super::host::service_link::Manager;
 use super::host::sockets;
 use super::host::spare::Spares;
@@ -77,6 +78,9 @@ pub(crate) async fn run(
     let root = root.canonical()?;
     root.check_reachable()?;
     let lock = own_root(&root, extent).await?;
+    if extent == Extent::Forever {
+        priority::go_first();
+    }
     let config = tuning.applied(Config::load(&root)?);
     install_binary(&root)?;
     // The probe has ended before the daemon changes its group.

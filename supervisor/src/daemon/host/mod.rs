@@ -7,6 +7,7 @@ pub(super) mod examine;
 pub(super) mod handback;
 pub(super) mod job;
 pub(super) mod neighbours;
+pub(super) mod priority;
 pub(super) mod remove;
 pub(super) mod service_link;
 pub(super) mod sockets;

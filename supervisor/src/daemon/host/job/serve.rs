@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
-use nix::unistd::{Pid, getppid};
+use nix::unistd::{Pid, getppid, setsid};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use workspace::{Failure, Job};
 
@@ -20,7 +20,9 @@ use crate::shortage::{self, is_shortage};
 pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok()).map(Pid::from_raw);
     let mut text = String::new();
-    let ready = die_with(parent).and_then(|()| bound_memory());
+    // The share of the processors that the daemon's session may have is not for work on what a worker has made.
+    let apart = setsid().map(drop).map_err(std::io::Error::from);
+    let ready = apart.and_then(|()| die_with(parent)).and_then(|()| bound_memory());
     let reply = match ready.and_then(|()| std::io::stdin().read_to_string(&mut text)) {
         Ok(_) => answer(&text, parent),
         Err(e) => Reply::Failed(broken(format!("the task cannot be read: {e}"))),
