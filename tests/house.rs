@@ -1,4 +1,4 @@
-//! The house rules that a compiler does not hold: who imports whom, who may speak to which foreign world, how files look.
+//! The house rules that a compiler does not hold: who imports whom, who may speak to which foreign world, how files and decisions look.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -170,5 +170,86 @@ fn nothing_is_unsafe_and_no_lint_is_silenced_without_a_reason() {
             });
             assert!(!silenced, "{path} has an `allow`");
         }
+    }
+}
+
+/// What a decision says, in this order. Consequences may be left out.
+const PARTS: [&str; 3] = ["Context", "Decision", "Consequences"];
+
+/// Returns the number and the title of a decision, or what is wrong with its form. `docs/decisions/README.md` describes it.
+fn decision<'a>(name: &str, text: &'a str) -> Result<(&'a str, &'a str), &'static str> {
+    let (first, rest) = text.split_once("\n\n").ok_or("there is no blank line after the first line")?;
+    let (number, title) = first
+        .strip_prefix("# ")
+        .and_then(|line| line.split_once(": "))
+        .ok_or("the first line is not `# NNNN: Title`")?;
+    let is_number = number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number || !name.starts_with(&format!("{number}-")) {
+        return Err("the title and the file name do not begin with the same four digits");
+    }
+    if title.starts_with(char::is_lowercase) || title.ends_with('.') || title.contains(['\n', '|']) {
+        return Err("the title is not one line in sentence case, without a full stop or a `|`");
+    }
+    let (date, body) = rest.split_once("\n\n").ok_or("there is no blank line after the date")?;
+    let shape: String = date.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    if shape != "0000-00-00" {
+        return Err("no date YYYY-MM-DD follows the title");
+    }
+    if body.lines().any(|line| line.starts_with('#')) {
+        return Err("a heading follows the title");
+    }
+    let bold = body.split("\n\n").filter_map(|paragraph| paragraph.strip_prefix("**"));
+    let parts: Vec<&str> = bold.map(|paragraph| paragraph.split(".**").next().unwrap_or_default()).collect();
+    if !body.starts_with("**Context.**") || (parts != PARTS && parts != PARTS[..2]) {
+        return Err("the parts are not **Context.**, **Decision.** and **Consequences.**, in this order");
+    }
+    Ok((number, title))
+}
+
+#[test]
+fn each_decision_has_the_form_and_is_in_the_index() {
+    let dir = house().join("docs/decisions");
+    let (mut faults, mut rows) = (Vec::new(), Vec::new());
+    let files = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = files.filter(|name| name != "README.md").collect();
+    names.sort();
+    for name in &names {
+        match decision(name, &fs::read_to_string(dir.join(name)).unwrap()) {
+            Ok((number, title)) => rows.push(format!("| [{number}]({name}) | {title} |")),
+            Err(fault) => faults.push(format!("docs/decisions/{name}: {fault}")),
+        }
+    }
+    assert!(!names.is_empty(), "no decisions were found");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    for two in names.windows(2) {
+        assert!(two[0][..4] != two[1][..4], "{} and {} have one number", two[0], two[1]);
+    }
+    let index = fs::read_to_string(dir.join("README.md")).unwrap();
+    let listed: Vec<&str> = index.lines().filter(|line| line.starts_with("| [")).collect();
+    let missing: Vec<&String> = rows.iter().filter(|row| !listed.contains(&row.as_str())).collect();
+    assert!(missing.is_empty(), "docs/decisions/README.md lacks these rows: {missing:#?}");
+    assert_eq!(listed, rows, "docs/decisions/README.md lists other decisions, or in another order");
+}
+
+#[test]
+fn a_decision_that_lacks_a_part_is_found() {
+    let whole = "# 0007: A title\n\n2026-11-22\n\n**Context.** Why.\n\n**Decision.**\n\n* What.\n\n**Consequences.** Cost.\n";
+    let of = |text: &str| decision("0007-a-title.md", text).is_ok();
+    assert_eq!(decision("0007-a-title.md", whole), Ok(("0007", "A title")));
+    assert!(of(whole.split("\n\n**Consequences.**").next().unwrap()));
+    assert!(decision("0008-a-title.md", whole).is_err());
+    for (from, to) in [
+        ("# 0007: A", "# 7. A"),
+        (": A title", ": a title"),
+        ("title\n", "title.\n"),
+        ("2026-11-22\n\n", ""),
+        ("2026-11-22", "Date: 2026-11-22"),
+        ("**Context.** Why.\n\n", ""),
+        ("**Decision.**", "The decision:"),
+        ("**Consequences.**", "**Not done.**"),
+        ("* What.", "## What"),
+    ] {
+        let broken = whole.replace(from, to);
+        assert!(broken != whole && !of(&broken), "{broken}");
     }
 }
