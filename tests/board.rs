@@ -373,7 +373,7 @@ fn the_table_of_stats_fits_a_small_board() {
 #[test]
 fn the_word_of_the_established_tool_may_stand_before_a_verb() {
     let fleet = Fleet::offline();
-    let mut command = std::process::Command::new(crate::harness::BINARY);
+    let mut command = std::process::Command::new(crate::harness::binary());
     fleet.dress(&mut command);
     command.env("SUPERVISOR_ROOT", fleet.root()).args(["kanban", "create", "x", "--json"]);
     assert_eq!(Output::of(&mut command).ok().json()["title"], "x");

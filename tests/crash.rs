@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::harness::{BINARY, Fleet, User, skip};
+use crate::harness::{Fleet, User, binary, skip};
 use crate::journal::{Attempts, Journal, nothing_is_left, records};
 
 /// The named points, each with the passage at which the daemon dies, so that it dies some times on the way.
@@ -204,7 +204,7 @@ fn a_shim_that_comes_after_its_run_was_taken_back_runs_nothing() {
     let dir = fleet.root().join("runs/default/1");
     assert!(dir.join("spec.json").exists() && !dir.join("pid").exists());
     let mut late = Command::new("sh")
-        .args(["-c", "kill -STOP $$; exec \"$0\" __shim \"$1\"", BINARY])
+        .args(["-c", "kill -STOP $$; exec \"$0\" __shim \"$1\"", binary()])
         .arg(&dir)
         .stderr(Stdio::null())
         .spawn()

@@ -50,7 +50,7 @@ impl Small {
     /// Runs our binary with its root there.
     fn cli(&self, fleet: &Fleet, args: &[&str]) -> Output {
         let mut command =
-            self.command(fleet, crate::harness::BINARY, &["--root", self.mount.to_str().unwrap()]);
+            self.command(fleet, crate::harness::binary(), &["--root", self.mount.to_str().unwrap()]);
         Output::of(command.args(args))
     }
 
@@ -100,11 +100,11 @@ fn a_command_without_a_daemon_is_refused_while_the_disk_is_full_and_loses_nothin
 #[test]
 fn a_daemon_on_a_full_disk_refuses_keeps_its_workers_and_goes_on_when_there_is_room() {
     let fleet = Fleet::offline();
-    let room = fs::metadata(crate::harness::BINARY).unwrap().len() + (8 << 20);
+    let room = fs::metadata(crate::harness::binary()).unwrap().len() + (8 << 20);
     let Some(small) = Small::new(&fleet, room) else { return };
     let log = fs::File::create(fleet.log_file()).unwrap();
     let mut daemon = small
-        .command(&fleet, crate::harness::BINARY, &["--root", small.mount.to_str().unwrap(), "daemon"])
+        .command(&fleet, crate::harness::binary(), &["--root", small.mount.to_str().unwrap(), "daemon"])
         .stdout(log.try_clone().unwrap())
         .stderr(log)
         .spawn()

@@ -22,7 +22,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -36,10 +36,21 @@ pub(crate) use repository::Repository;
 pub(crate) use terminal::Terminal;
 pub(crate) use user::{User, skip};
 
-/// The built binary.
-pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_supervisor");
+/// The binary that is tested: the built one, unless `SUPERVISOR_TEST_BINARY` names another, such as a release build for a test
+/// that measures, or an earlier one to see that a test fails.
+pub(crate) fn binary() -> &'static str {
+    static BINARY: LazyLock<String> = LazyLock::new(|| {
+        std::env::var("SUPERVISOR_TEST_BINARY")
+            .unwrap_or_else(|_| env!("CARGO_BIN_EXE_supervisor").to_owned())
+    });
+    &BINARY
+}
 /// How long [`Fleet::eventually`] looks before it gives up: generous, because a loaded host is slow and no fault.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// `FLEET_PATIENCE` in the environment is another number of seconds, to see tests fail sooner.
+fn patience() -> Duration {
+    let seconds = std::env::var("FLEET_PATIENCE").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(60))
+}
 /// How long a killed fleet may take to be gone.
 const FAREWELL: Duration = Duration::from_secs(30);
 /// The pause between two looks.
@@ -230,8 +241,8 @@ impl Fleet {
             if let Some(found) = look() {
                 return found;
             }
-            let patient = start.elapsed() < PATIENCE;
-            assert!(patient, "after {PATIENCE:?} it is not so that {what}\n{}", self.state());
+            let patient = start.elapsed() < patience();
+            assert!(patient, "after {:?} it is not so that {what}\n{}", patience(), self.state());
             std::thread::sleep(POLL);
         }
     }
@@ -247,22 +258,21 @@ impl Fleet {
     /// Starts a daemon and waits until it serves.
     #[track_caller]
     pub(crate) fn start(&self) {
-        self.start_by(self.command(["daemon"]));
+        self.start_by(Command::new(&self.binary).arg("--root").arg(self.root()).arg("daemon"));
     }
 
     /// Starts a daemon with a session of its own, as a service manager does, and waits until it serves.
     #[track_caller]
     pub(crate) fn start_as_service(&self) {
-        let mut command = Command::new("setsid");
-        command.arg(&self.binary).arg("--root").arg(self.root()).arg("daemon");
-        self.dress(&mut command);
-        self.start_by(command);
+        self.start_by(Command::new("setsid").arg(&self.binary).arg("--root").arg(self.root()).arg("daemon"));
     }
 
+    /// Starts a daemon by a command of the test's own, which becomes it, and waits until it serves.
     #[track_caller]
-    fn start_by(&self, mut command: Command) {
+    pub(crate) fn start_by(&self, command: &mut Command) {
         let before = self.log().len();
         let log = fs::File::options().create(true).append(true).open(self.log_file()).unwrap();
+        self.dress(command);
         command.stdout(log.try_clone().unwrap()).stderr(log);
         command.env("RUST_LOG", std::env::var("FLEET_LOG").unwrap_or_else(|_| "info".to_owned()));
         self.adopt(command.spawn().unwrap());

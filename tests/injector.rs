@@ -28,7 +28,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::harness::{BINARY, Fleet, skip};
+use crate::harness::{Fleet, binary, skip};
 use crate::steps::{Start, Step, part};
 
 /// Which calls may fail.
@@ -104,6 +104,7 @@ impl Injector {
         command
             .args(["--exact", "injector::the_tracer", "--ignored", "--nocapture", "--test-threads=1"])
             .env("RUST_LOG", "info")
+            .env("SUPERVISOR_TEST_BINARY", binary())
             .env("INJECTOR_SOCKET", &socket)
             .env("INJECTOR_ROOT", fleet.root())
             .env("INJECTOR_WHOM", whom.word())
@@ -281,7 +282,7 @@ fn the_tracer() {
 fn trace(root: &str, whom: Whom, orders: &Mutex<Orders>) {
     // It waits to be traced before it becomes the daemon.
     let daemon = Command::new("sh")
-        .args(["-c", "kill -STOP $$; exec \"$0\" --root \"$1\" daemon", BINARY, root])
+        .args(["-c", "kill -STOP $$; exec \"$0\" --root \"$1\" daemon", binary(), root])
         .env_remove("INJECTOR_SOCKET")
         .env_remove("INJECTOR_ROOT")
         .env_remove("INJECTOR_WHOM")

@@ -9,7 +9,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{BINARY, Fleet, User, skip};
+use crate::harness::{Fleet, User, binary, skip};
 use crate::http::Http;
 use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outcomes};
 
@@ -233,8 +233,8 @@ fn a_daemon_short_of_descriptors_costs_no_task_an_attempt() {
     let fleet = Fleet::offline();
     let journal = Journal::of(&fleet, 16, "");
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n 56 && exec \"$0\" --root \"$1\" daemon", BINARY]).arg(fleet.root());
-    serve(&fleet, command);
+    command.args(["-c", "ulimit -n 56 && exec \"$0\" --root \"$1\" daemon", binary()]).arg(fleet.root());
+    fleet.start_by(&mut command);
     let tasks = create(&fleet, 40, &Journal::script("sleep 0.3"));
     done(&fleet, &journal, &tasks);
     journal.audit(&fleet, &tasks, Attempts::One);
@@ -276,8 +276,8 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
     fs::set_permissions(&boards, fs::Permissions::from_mode(0o700)).unwrap();
     let mut command = Command::new("unshare");
     let mount = "mount -t tmpfs -o size=2m,mode=0700 none \"$2\" && exec \"$0\" --root \"$1\" daemon";
-    command.args(["-m", "sh", "-c", mount, BINARY]).arg(fleet.root()).arg(&boards);
-    serve(&fleet, command);
+    command.args(["-m", "sh", "-c", mount, binary()]).arg(fleet.root()).arg(&boards);
+    fleet.start_by(&mut command);
     let inside = format!("/proc/{}/root{}", fleet.daemon_pid(), boards.display());
     let mut tasks = vec![fleet.create("runs", &Journal::script(PATIENT), &[])];
     fleet.eventually("the worker has begun", || (journal.begun() == 1).then_some(()));
@@ -363,13 +363,4 @@ fn fill(path: &Path) {
 
 fn create(fleet: &Fleet, count: usize, script: &str) -> Vec<String> {
     (0..count).map(|n| fleet.create(&format!("task {n}"), script, &[])).collect()
-}
-
-/// Starts a daemon by a command of the test's own, and waits until it serves.
-fn serve(fleet: &Fleet, mut command: Command) {
-    let log = fs::File::options().create(true).append(true).open(fleet.log_file()).unwrap();
-    fleet.dress(&mut command);
-    command.stdout(log.try_clone().unwrap()).stderr(log).env("RUST_LOG", "info");
-    fleet.adopt(command.spawn().unwrap());
-    fleet.eventually("the daemon serves", || fleet.log().contains(" serves ").then_some(()));
 }

@@ -4,14 +4,15 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::doors::{as_worker, idle_worker, run_sockets};
-use crate::harness::{Fleet, User};
+use crate::harness::{Fleet, User, binary};
 use crate::http::Http;
-use crate::siege::{all_is_well, begin, bounds_met, connect, rest, upload};
+use crate::siege::{all_is_well, begin, bounds_met, connect, rest, sockets, upload};
 
 /// How long a run rests that asks too often.
 const REST: Duration = Duration::from_secs(1);
@@ -108,6 +109,35 @@ fn a_run_whose_connections_are_all_busy_waits_for_one_of_them() {
     let said = rest(waits);
     assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
     all_is_well(&fleet);
+}
+
+/// However many connections the configuration allows, most descriptors are kept for the operator, the boards and the runs.
+#[test]
+fn a_run_that_holds_every_connection_it_can_leaves_descriptors_for_the_operator_and_for_neighbours() {
+    const DESCRIPTORS: usize = 240;
+    let fleet = Fleet::offline();
+    let many = ["connections", "connections_per_worker", "connections_per_second_per_worker"];
+    fleet.configure(&format!("[api]\n{}", many.map(|key| format!("{key} = 100000\n")).concat()));
+    let script = "ulimit -n \"$2\" && exec \"$0\" --root \"$1\" daemon";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, binary()]).arg(fleet.root()).arg(DESCRIPTORS.to_string());
+    fleet.start_by(&mut command);
+    let (task, _) = idle_worker(&fleet, &["--tenant", "hostile"]);
+    let (before, socket) = (sockets(&fleet), run_sockets(&fleet).into_values().next().unwrap());
+    // The last of them wait in connect(2), until the daemon ends.
+    let connect = move || (0..DESCRIPTORS * 2).map_while(|_| UnixStream::connect(&socket).ok()).collect();
+    let crowd = std::thread::spawn::<_, Vec<UnixStream>>(connect);
+
+    fleet.eventually("the bound is met", || (!bounds_met(&fleet, &task).is_empty()).then_some(()));
+    for _ in 0..3 {
+        all_is_well(&fleet);
+    }
+
+    let taken = sockets(&fleet) - before;
+    assert!((DESCRIPTORS / 8..DESCRIPTORS * 5 / 8).contains(&taken), "{taken} of {DESCRIPTORS} descriptors");
+    assert!(!fleet.log().contains("not_accepted"), "{}", fleet.log());
+    fleet.stop(&["--kill"]);
+    drop(crowd.join().unwrap());
 }
 
 #[test]

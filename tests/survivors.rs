@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::harness::{BINARY, Fleet, User, skip};
+use crate::harness::{Fleet, User, binary, skip};
 use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outcomes, records};
 
 /// Leaves the session, ignores TERM, and goes on.
@@ -24,12 +24,8 @@ fn start_without_cgroups(fleet: &Fleet) {
     };
     let mut command = Command::new("unshare");
     let hide = "umount -l \"$2\" && exec \"$0\" --root \"$1\" daemon";
-    command.args(["-m", "sh", "-c", hide, BINARY]).arg(fleet.root()).arg(mount);
-    let log = fs::File::options().create(true).append(true).open(fleet.log_file()).unwrap();
-    fleet.dress(&mut command);
-    command.stdout(log.try_clone().unwrap()).stderr(log).env("RUST_LOG", "info");
-    fleet.adopt(command.spawn().unwrap());
-    fleet.eventually("the daemon serves", || fleet.log().contains(" serves ").then_some(()));
+    command.args(["-m", "sh", "-c", hide, binary()]).arg(fleet.root()).arg(mount);
+    fleet.start_by(&mut command);
 }
 
 /// The records of the one run that has begun, once its worker has.

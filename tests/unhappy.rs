@@ -302,7 +302,7 @@ fn a_root_that_cannot_be_served_is_refused_with_its_reason() {
     let deep = fleet.home().join("d".repeat(100));
     fs::create_dir(&deep).unwrap();
     let daemon = |root: &std::path::Path| {
-        let mut command = std::process::Command::new(crate::harness::BINARY);
+        let mut command = std::process::Command::new(crate::harness::binary());
         fleet.dress(&mut command);
         Output::of(command.arg("daemon").arg("--root").arg(root))
     };

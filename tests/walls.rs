@@ -337,7 +337,7 @@ fn what_is_no_file_in_the_place_of_a_program_holds_up_nobody() {
 
 #[test]
 fn a_helper_has_bounded_memory() {
-    let mut helper = std::process::Command::new(crate::harness::BINARY);
+    let mut helper = std::process::Command::new(crate::harness::binary());
     helper.args(["__helper", &std::process::id().to_string()]);
     helper.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
     let mut helper = helper.spawn().unwrap();
@@ -389,7 +389,7 @@ fn the_cargo_of_a_home_builds_something_where_a_policy_grants_it_by_name() {
         "mount --bind {0}/.cargo {1}/.cargo && mount --bind {0}/.rustup {1}/.rustup && exec {2} --root {3} dispatch",
         home.display(),
         bound.display(),
-        crate::harness::BINARY,
+        crate::harness::binary(),
         fleet.root().display()
     );
     let mut command = std::process::Command::new("unshare");

@@ -50,11 +50,9 @@ impl User {
         }
     }
 
-    /// The built binary, where this user can run it: a build directory may be closed to others. `SUPERVISOR_TEST_BINARY`
-    /// names another one, such as a release build for a test that measures.
+    /// The binary that is tested, where this user can run it: a build directory may be closed to others.
     pub(super) fn binary(self, dir: &Path) -> PathBuf {
-        let built =
-            std::env::var_os("SUPERVISOR_TEST_BINARY").map_or_else(|| super::BINARY.into(), PathBuf::from);
+        let built = PathBuf::from(super::binary());
         let open = |path: &Path| fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0);
         if self.id().is_none() || built.ancestors().all(open) {
             return built;

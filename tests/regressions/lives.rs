@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::harness::{BINARY, Fleet, User, skip};
+use crate::harness::{Fleet, User, binary, skip};
 use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outcomes, records};
 
 /// Runs forty workers that end at the same moment, and returns each task with the code that it ended with.
@@ -138,15 +138,10 @@ fn another_host_name_changes_nothing_for_a_worker_that_lives() {
     fleet.start();
     fleet.eventually("it runs", || (journal.begun() == 1).then_some(()));
     fleet.kill_daemon();
-    let before = fleet.log().len();
-    let log = fs::File::options().append(true).open(fleet.log_file()).unwrap();
     let mut command = Command::new("unshare");
     let script = "hostname another-name && exec \"$0\" --root \"$1\" daemon";
-    command.args(["--uts", "sh", "-c", script, BINARY]).arg(fleet.root());
-    fleet.dress(&mut command);
-    command.stdout(log.try_clone().unwrap()).stderr(log).env("RUST_LOG", "info");
-    fleet.adopt(command.spawn().unwrap());
-    fleet.eventually("the daemon serves", || fleet.log()[before..].contains(" serves ").then_some(()));
+    command.args(["--uts", "sh", "-c", script, binary()]).arg(fleet.root());
+    fleet.start_by(&mut command);
 
     assert_eq!(fleet.status_of(&task), "running");
     journal.let_go();
