@@ -375,6 +375,23 @@ fn a_run_that_declares_more_than_can_be_kept_or_told_ends_and_says_what_is_lost(
 }
 
 #[test]
+fn what_a_run_hands_over_beyond_a_bound_is_lost_and_its_bytes_do_not_stay() {
+    let fleet = Fleet::offline();
+    fleet.configure("[quotas]\nattachment_bytes = 10\n");
+    fleet.start();
+    let script = "echo one > one; echo another > two; supervisor complete --artifact one --artifact two";
+    let task = fleet.create("declares", script, &[]);
+
+    let done = fleet.wait_for(&task, "done");
+
+    let kept = fleet.json(["attachments", &task]);
+    assert_eq!((kept.as_array().unwrap().len(), &kept[0]["filename"]), (1, &json!("one")), "{kept}");
+    let comment = done["comments"][0]["body"].as_str().unwrap();
+    assert!(comment.contains("- `two`: attachment_bytes: "), "{comment}");
+    fleet.eventually("the bytes of the other are gone", || (blobs(&fleet).len() == 1).then_some(()));
+}
+
+#[test]
 fn a_run_whose_artifacts_nothing_can_keep_is_told_and_ends_without_them_when_it_is_taken_back() {
     for user in User::all() {
         let fleet = Fleet::boot_as(user);

@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::attach::plain;
+use super::charge::Cost;
 use super::finish::SYSTEM;
 use super::{Board, Telling, preview};
 use crate::model::actor::Actor;
@@ -12,6 +13,7 @@ use crate::model::event::EventKind;
 use crate::model::id::{Profile, RunId};
 use crate::model::note::NewAttachment;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Finished, Outcome};
+use crate::model::quota::Bound;
 use crate::model::run::Run;
 use crate::model::status::{Change, Then};
 use crate::model::verdict::Blocking;
@@ -63,11 +65,17 @@ impl Board<'_> {
         let task = self.expect_task(&run.task_id)?;
         let system = Actor::system();
         let by = run.profile.as_ref().map_or("worker", Profile::as_str);
+        let worker = Actor::worker(by, run.id, run.task_id.clone(), task.tenant.clone());
         let mut lost = handed.lost.clone();
         for (path, file) in &handed.kept {
             let origin = Origin { by, run: Some(run.id), artifact: Some(path) };
-            let kept = plain(&file.filename)
-                .and_then(|()| self.attempt(|board| board.add_file(&task, file, &origin, &system.label())));
+            let cost = Cost::one(Bound::Attachments).text([file.filename.as_str()]).file(file.size);
+            let kept = plain(&file.filename).and_then(|()| {
+                self.attempt(|board| {
+                    board.charge(&worker, cost)?;
+                    board.add_file(&task, file, &origin, &system.label())
+                })
+            });
             match kept {
                 Ok(_) => {}
                 Err(refusal) if is_refusal(&refusal) => {
@@ -164,8 +172,8 @@ fn told(lost: &[LostArtifact]) -> String {
 mod tests {
     use super::*;
     use crate::model::limits;
-    use crate::testing::{Bench, alice, digest};
-    use crate::{EventFilter, Handoff, Status, TaskId};
+    use crate::testing::{Bench, alice, digest, titled};
+    use crate::{EventFilter, Handoff, NewTask, Quotas, SharedQuotas, Status, TaskId, WriterOptions};
 
     fn file(name: &str) -> NewAttachment {
         NewAttachment {
@@ -228,6 +236,34 @@ mod tests {
         assert_eq!(payload["artifact"], "out.md");
         assert!(payload["reason"].as_str().unwrap().contains("the limit of a task"), "{payload}");
         bench.check();
+    }
+
+    /// What a run hands over counts like what it attaches, for the run and for its tenant.
+    #[test]
+    fn artifacts_are_charged_and_those_beyond_a_bound_are_lost_and_said_and_the_run_ends() {
+        for (bound, limit) in [
+            (Bound::Attachments, 2),
+            (Bound::AttachmentBytes, 7),
+            // The task is an entry of its tenant, and has a title of one byte.
+            (Bound::TenantEntries, 3),
+            (Bound::TenantBytes, 10),
+        ] {
+            let quotas = SharedQuotas::new(Quotas::default().with(bound, limit));
+            let bench = Bench::with(|options| WriterOptions { quotas: quotas.clone(), ..options });
+            let tenant = Some("acme".parse().unwrap());
+            let task = bench.create(NewTask { tenant, ..titled("t") }).id;
+            let one = |name: &str| (name.to_owned(), file(name));
+            let handed = Handed { kept: vec![one("a"), one("b"), one("c")], lost: Vec::new() };
+
+            assert_eq!(ended(&bench, &task, handed).status, Status::Done, "{bound}");
+
+            let told = lost(&bench, &task);
+            assert_eq!(told.len(), 1, "{bound}: {told:?}");
+            let payload = told[0].payload.as_ref().unwrap();
+            assert_eq!(payload["artifact"], "c", "{bound}");
+            assert!(payload["reason"].as_str().unwrap().starts_with(bound.as_str()), "{payload}");
+            bench.check();
+        }
     }
 
     #[test]

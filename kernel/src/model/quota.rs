@@ -14,7 +14,7 @@ words! {
         Creates => "creates",
         /// The comments that a run adds.
         Comments => "comments",
-        /// The files that a run attaches while it runs.
+        /// The files that a run attaches or hands over.
         Attachments => "attachments",
         /// The bytes of those files.
         AttachmentBytes => "attachment_bytes",
@@ -56,8 +56,8 @@ impl Bound {
         match self {
             Bound::Creates => "tasks made by this run",
             Bound::Comments => "comments of this run",
-            Bound::Attachments => "files attached by this run",
-            Bound::AttachmentBytes => "bytes of files attached by this run",
+            Bound::Attachments => "files of this run",
+            Bound::AttachmentBytes => "bytes of files of this run",
             Bound::Links => "links changed by this run",
             Bound::Holds => "holds placed by this run",
             Bound::Notes => "notes of this run",

@@ -3,12 +3,13 @@
 //! The worker's processes are gone, and its files are as it left them: a helper under the worker's own uid, which sees
 //! the workspace alone, reads each one, and what comes out goes through a file without a name into the board's store.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use kernel::limits::ATTACHMENT;
-use kernel::{Blobs, Handed, LostArtifact, NewAttachment, Published, Run, Verdict};
+use kernel::{Blobs, Digest, Handed, LostArtifact, NewAttachment, Published, Run, Verdict};
 use policies::Identity;
 
 use super::launch::Note;
@@ -29,6 +30,11 @@ impl Taken {
     /// Of which nothing was taken, and why.
     pub(in crate::daemon) fn lost(lost: Vec<LostArtifact>) -> Self {
         Taken { handed: Handed { lost, ..Handed::default() }, ..Taken::default() }
+    }
+
+    /// The names of all bytes that were taken.
+    pub(super) fn digests(&self) -> BTreeSet<Digest> {
+        self.guards.iter().map(|published| published.digest.clone()).collect()
     }
 
     /// Adds what else was taken.

@@ -1,9 +1,10 @@
 //! The last step of a run: the board is told how it ended, and what it leaves on the host is removed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Ending, Finished, LostArtifact, Run};
+use kernel::{Digest, Ending, Extent, Finished, LostArtifact, Run, Sweep};
 
 use super::artifacts::{self, Taken};
 use super::conclude::{Next, Trouble};
@@ -63,6 +64,9 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
         }
     };
     failpoint::pass("after-finish");
+    let digests = taken.digests();
+    drop(taken);
+    sweep_refused(context, board, key, digests);
     if let Some(finished) = &finished {
         tracing::info!(task = %key, run = %run.id, outcome = %finished.outcome, status = %finished.status, "ended");
     }
@@ -87,6 +91,31 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
     }
     failpoint::pass("after-cleanup");
     context.tell(Event::Ended(key.clone(), finished));
+}
+
+/// Removes the bytes of what was taken and the board has not kept. Nobody waits for it: it waits for other files that are on
+/// their way in.
+fn sweep_refused(context: &Context, board: &BoardHandle, key: &TaskKey, digests: BTreeSet<Digest>) {
+    if digests.is_empty() {
+        return;
+    }
+    let (service, name, key) = (Arc::clone(&context.service), board.name().clone(), key.clone());
+    let sweep = move || {
+        let Ok(board) = service.board(&name) else { return };
+        let extent = Extent::Only(digests);
+        let refused =
+            |named: &BTreeSet<Digest>| matches!(&extent, Extent::Only(all) if !all.is_subset(named));
+        let swept = match board.readers().with(|view| view.attached(&extent)) {
+            Ok(named) if refused(&named) => board.sweep_blobs(&extent, Sweep::Remove).map(drop),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = swept {
+            // `gc` finds it.
+            tracing::warn!(task = %key, %error, "artifacts_not_swept");
+        }
+    };
+    context.tasks.spawn_blocking(sweep);
 }
 
 /// Removes the scratch workspace of a task that was archived while it ran. What fails is found by `gc`.
