@@ -14,9 +14,9 @@ use crate::rundir::write_json;
 
 const FILE: &str = "details.json";
 
-/// What people say of a board. Readers ignore unknown fields.
+/// What people say of a board. A request keeps each field or refuses it; what was kept is read by [`Details::of_record`].
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Details {
     /// Its title
     #[arg(long)]
@@ -43,7 +43,18 @@ impl Details {
         std::fs::read(board.join(FILE))
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .and_then(Self::of_record)
             .unwrap_or_default()
+    }
+
+    /// What a record says that this release or another one has written: fields that are not known are ignored. None where it
+    /// means nothing.
+    pub(crate) fn of_record(mut record: serde_json::Value) -> Option<Self> {
+        let known = Details::default().as_value().ok()?;
+        if let Some(fields) = record.as_object_mut() {
+            fields.retain(|name, _| known.get(name).is_some());
+        }
+        serde_json::from_value(record).ok()
     }
 
     /// What is said after a change: what the change leaves out stays, and what it gives as empty is no longer said.
@@ -87,7 +98,7 @@ impl Details {
 
     /// What has come with a board; none where it means nothing.
     pub(crate) fn told(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        serde_json::from_str(text).ok().and_then(Self::of_record)
     }
 }
 
@@ -98,4 +109,21 @@ pub(crate) fn workspace(root: &Root, board: &BoardName, said: &str) -> Option<St
     }
     let details = Details::read(&root.boards().join(board.as_str()));
     details.default_workdir.map(|dir| format!("{said}:{}", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_with_an_unknown_field_is_refused_and_a_record_of_a_later_release_is_read() {
+        let text = r#"{"name": "Ours", "color": null, "later": 1}"#;
+        assert!(serde_json::from_str::<Details>(text).is_err());
+        let told = Details::told(text).unwrap();
+        assert_eq!((told.name.as_deref(), told.colour), (Some("Ours"), None));
+        assert!(Details::told("{\"name\": 7}").is_none());
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(FILE), text).unwrap();
+        assert_eq!(Details::read(dir.path()).name.as_deref(), Some("Ours"));
+    }
 }

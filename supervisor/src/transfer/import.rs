@@ -86,7 +86,7 @@ fn read_rows(
             })?;
             let kernel::Imported { rows, files, details } = read;
             let imported = Imported { board, rows, files, changed: Vec::new(), left: Vec::new() };
-            Ok((imported, details.and_then(|details| serde_json::from_value(details).ok())))
+            Ok((imported, details.and_then(Details::of_record)))
         }
         Source::Peer(peer, database) => {
             let (stored, missing) = peer_files::take(&peer, &database, &blobs);
