@@ -87,11 +87,20 @@ impl Cgroups {
     /// # Errors
     /// Says which limit is not held. The run still stands where it stood.
     pub(in crate::daemon) fn take_over(&self, group: &Path, policy: &policies::Policy) -> Result<(), String> {
-        if group.parent() == Some(&self.base) {
-            controllers::enable(group, &self.controllers).map_err(|e| format!("{}: {e}", group.display()))?;
-        }
+        let enabled = if group.parent() == Some(&self.base) {
+            controllers::enable(group, &self.controllers)
+        } else {
+            Ok(())
+        };
         let work = group.join("work");
-        policy.hold_limits(&work).map_err(|e| crate::lanes::with_causes(&e))?;
+        // A controller that is missing matters where a limit asks for it.
+        policy.hold_limits(&work).map_err(|e| {
+            let why = crate::lanes::with_causes(&e);
+            match enabled {
+                Ok(()) => why,
+                Err(e) => format!("{why} ({}: {e})", group.join("cgroup.subtree_control").display()),
+            }
+        })?;
         freeze(&work, Motion::Goes).map_err(|e| format!("{}: {e}", work.display()))
     }
 
@@ -309,5 +318,68 @@ mod tests {
         let first = cgroups.make_spare().unwrap();
         std::fs::remove_dir_all(&first).unwrap();
         assert_ne!(cgroups.make_spare().unwrap(), first);
+    }
+
+    /// The groups of a root with that of a run which stands still, as files.
+    fn standing(files: &[&str]) -> (tempfile::TempDir, Cgroups, PathBuf) {
+        let base = tempfile::tempdir().unwrap();
+        let group = base.path().join("default-1");
+        let work = group.join("work");
+        std::fs::create_dir_all(&work).unwrap();
+        std::fs::write(group.join("cgroup.subtree_control"), "").unwrap();
+        std::fs::write(work.join("cgroup.freeze"), "1").unwrap();
+        for file in files {
+            std::fs::write(work.join(file), "").unwrap();
+        }
+        let controllers = Controller::ALL.into_iter().collect();
+        let cgroups = Cgroups { base: base.path().to_owned(), controllers };
+        (base, cgroups, group)
+    }
+
+    fn read(path: PathBuf) -> String {
+        std::fs::read_to_string(path).unwrap()
+    }
+
+    fn limited(more: &str) -> policies::Policy {
+        let text = format!("version = 1\n{more}[limits]\nmemory = '64MiB'\n");
+        policies::Policy::from_toml(&text, Path::new("limited.toml")).unwrap()
+    }
+
+    #[test]
+    fn a_run_that_is_taken_over_goes_on_when_its_limits_are_set_again() {
+        let (_base, cgroups, group) = standing(&["cgroup.procs", "memory.max"]);
+
+        cgroups.take_over(&group, &limited("")).unwrap();
+
+        assert_eq!(read(group.join("cgroup.subtree_control")), "+cpu +memory +pids");
+        assert_eq!(read(group.join("work/memory.max")), "67108864");
+        assert_eq!(read(group.join("work/cgroup.freeze")), "0");
+    }
+
+    #[test]
+    fn a_run_whose_limit_cannot_be_set_again_stands_still_unless_its_policy_does_without() {
+        let (_base, cgroups, group) = standing(&["cgroup.procs"]);
+
+        let why = cgroups.take_over(&group, &limited("compatibility = 'hard_requirement'\n")).unwrap_err();
+
+        assert!(why.contains("memory.max"), "{why}");
+        assert_eq!(read(group.join("work/cgroup.freeze")), "1");
+        cgroups.take_over(&group, &limited("compatibility = 'best_effort'\n")).unwrap();
+        assert_eq!(read(group.join("work/cgroup.freeze")), "0");
+    }
+
+    #[test]
+    fn a_run_without_limits_goes_on_also_where_no_controller_can_be_handed_on() {
+        let (_base, cgroups, group) = standing(&["cgroup.procs"]);
+        std::fs::remove_file(group.join("cgroup.subtree_control")).unwrap();
+        std::fs::create_dir(group.join("cgroup.subtree_control")).unwrap();
+
+        let why = cgroups.take_over(&group, &limited("")).unwrap_err();
+        assert!(why.contains("cgroup.subtree_control"), "{why}");
+        cgroups
+            .take_over(&group, &policies::Policy::from_toml("version = 1\n", Path::new("free.toml")).unwrap())
+            .unwrap();
+
+        assert_eq!(read(group.join("work/cgroup.freeze")), "0");
     }
 }
