@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::harness::{Fleet, User, tidy};
+use crate::harness::{Fleet, User, skip, tidy};
 
 #[test]
 fn a_pass_without_a_daemon_runs_everything_to_its_end_chains_included() {
@@ -106,4 +106,30 @@ fn no_more_run_at_once_than_the_limits_allow() {
         most = most.max(running.len());
     }
     assert_eq!(most, 3);
+}
+
+/// How often a pass over some tasks opens its board, as the kernel sees it; none where nobody may trace.
+fn opened(tasks: usize) -> Option<usize> {
+    let fleet = Fleet::offline();
+    for n in 0..tasks {
+        fleet.create(&format!("task {n}"), "true", &[]);
+    }
+    let calls = fleet.home().join("calls");
+    let mut pass = std::process::Command::new("strace");
+    pass.args(["-f", "-qq", "-e", "trace=openat,open", "-o"]).arg(&calls);
+    pass.arg(fleet.binary()).arg("--root").arg(fleet.root()).args(["dispatch", "--json"]);
+    fleet.dress(&mut pass);
+    let Ok(output) = pass.output() else { return None };
+    let told: Value = serde_json::from_slice(&output.stdout).ok()?;
+    assert_eq!(told["spawned"].as_array().unwrap().len(), tasks, "{told:#}");
+    let calls = std::fs::read_to_string(calls).unwrap();
+    Some(calls.lines().filter(|line| line.contains("/board.db\"")).count())
+}
+
+#[test]
+fn a_pass_opens_its_board_no_more_often_for_more_tasks() {
+    let (Some(few), Some(many)) = (opened(2), opened(20)) else {
+        return skip("how often a pass opens its board: needs strace, and to be allowed to trace");
+    };
+    assert!(few > 0 && many < few + 6, "{few} for 2 tasks, {many} for 20");
 }

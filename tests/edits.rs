@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Fleet;
+use crate::harness::{Fleet, Terminal};
 use crate::http::{Answer, Http};
 
 fn operator(fleet: &Fleet) -> Http {
@@ -117,6 +117,22 @@ fn an_edit_changes_what_runs_are_given_and_an_edit_of_nothing_is_refused() {
     fleet.cli(["edit", &task]).refused(2, "nothing to change is named");
     fleet.cli(["edit", &task, "--policy", "no-such-policy"]).refused(2, "no-such-policy");
     fleet.cli(["edit", &task, "--workspace", "dir:relative"]).refused(2, "relative");
+}
+
+#[test]
+fn an_edit_at_a_terminal_opens_the_editor() {
+    let fleet = Fleet::offline();
+    let task = created(&fleet, &["--body", "as it was"]);
+    let edit = |editor: &str| {
+        let mut command = fleet.command(["edit", &task]);
+        Terminal::run(command.env("EDITOR", editor)).end()
+    };
+    assert!(edit("sed -i -e '1s/.*/another title/' -e '$s/$/, and more/'").success());
+    let shown = fleet.show(&task)["task"].clone();
+    assert_eq!((&shown["title"], &shown["body"]), (&json!("another title"), &json!("as it was, and more")));
+
+    assert!(!edit("true").success() && !edit("false").success(), "nothing was changed");
+    assert_eq!(fleet.show(&task)["task"]["title"], "another title");
 }
 
 #[test]

@@ -150,6 +150,32 @@ fn a_refusal_is_one_error_and_one_hint() {
     assert_snapshot!(fleet.cli(["--json", "show", "t_00000000"]).stdout, @r#"{"error":{"code":"not_found","detail":"no such task: t_00000000","hint":"see `supervisor list`","status":404,"title":"not found","type":"about:blank"}}"#);
 }
 
+/// The command in a hint, as somebody pastes it.
+fn way_out(refused: &Output) -> Vec<String> {
+    let (_, hint) = refused.stderr.split_once("\nhint: ").unwrap();
+    let command = hint.split('`').nth(1).unwrap_or_else(|| panic!("no command in: {hint}"));
+    command.split_whitespace().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_way_out_that_a_refusal_names_leads_out() {
+    let fleet = Fleet::offline();
+    let task = fleet.create("x", "true", &[]);
+    for (before, refused, way, status) in [
+        (["complete", &task], &["promote", &task][..], "reopen", "ready"),
+        (["complete", &task], &["claim", &task], "reopen", "ready"),
+        (["archive", &task], &["promote", &task], "unarchive", "ready"),
+        (["archive", &task], &["block", &task, "why"], "unarchive", "ready"),
+        (["block", &task], &["claim", &task], "unblock", "ready"),
+    ] {
+        fleet.cli(before).ok();
+        let named = way_out(&fleet.cli(refused));
+        assert_eq!(named[0], way, "{refused:?}");
+        fleet.cli(&named).ok();
+        assert_eq!(fleet.status_of(&task), status, "{named:?}");
+    }
+}
+
 #[test]
 fn the_version_is_told() {
     let fleet = Fleet::offline();

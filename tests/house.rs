@@ -253,3 +253,12 @@ fn a_decision_that_lacks_a_part_is_found() {
         assert!(broken != whole && !of(&broken), "{broken}");
     }
 }
+
+/// Each root has a copy of the binary.
+#[test]
+fn a_release_has_no_debug_information() {
+    let manifest: toml::Table = fs::read_to_string(house().join("Cargo.toml")).unwrap().parse().unwrap();
+    let release = &manifest["profile"]["release"];
+    assert_eq!(release["debug"].as_bool(), Some(false), "{release}");
+    assert!(["debuginfo", "symbols"].contains(&release["strip"].as_str().unwrap()), "{release}");
+}

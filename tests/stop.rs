@@ -236,11 +236,16 @@ fn a_killed_daemon_is_followed_by_one_that_finishes_what_ended_meanwhile() {
     fleet.eventually("the worker has ended", || {
         fleet.processes_with(&of_task(&task)).is_empty().then_some(())
     });
+    let seconds = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let ended = seconds();
+    fleet.eventually("the daemon comes two seconds later", || (seconds() >= ended + 2).then_some(()));
 
     fleet.start();
 
     let shown = fleet.wait_for(&task, "done");
     assert_eq!((&shown["latest_summary"], shown["runs"].as_array().unwrap().len()), (&json!("went"), 1));
+    let run = &shown["runs"][0];
+    assert!(run["ended_at"].as_u64().unwrap() <= ended, "the time of its end, not of its discovery: {run:#}");
 }
 
 #[test]

@@ -116,10 +116,20 @@ mod tests {
 
     #[test]
     fn a_subscription_of_a_finished_task_is_not_listed() {
-        let bench = Bench::new();
-        let id = subscribed(&bench).task_id;
-        bench.call(move |board| board.complete(&id, crate::Handoff::default(), None, &alice())).unwrap();
-        assert!(bench.readers.with(|view| view.subscriptions(None, &alice())).unwrap().is_empty());
+        for end in ["completed", "archived"] {
+            let bench = Bench::new();
+            let id = subscribed(&bench).task_id;
+            bench
+                .call(move |board| match end {
+                    "completed" => board.complete(&id, crate::Handoff::default(), None, &alice()).map(drop),
+                    _ => board.archive(&id, crate::Detach::Refuse, &alice()).map(drop),
+                })
+                .unwrap();
+            assert!(
+                bench.readers.with(|view| view.subscriptions(None, &alice())).unwrap().is_empty(),
+                "{end}"
+            );
+        }
     }
 
     #[test]

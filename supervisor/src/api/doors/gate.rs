@@ -361,6 +361,24 @@ mod tests {
     }
 
     #[test]
+    fn a_run_and_a_tenant_have_so_many_requests_under_way_and_no_more() {
+        let (mut books, api) = (books(), ApiConfig::default());
+        let whose = run(&mut books, 1, "hostile");
+        let ask = |books: &mut Books, whose: &Whose| bound(books.enter(whose, &api, Instant::now()));
+        for _ in 1..api.requests_per_run {
+            assert_eq!(ask(&mut books, &whose), "none");
+        }
+        assert_eq!(ask(&mut books, &whose), "requests_per_run");
+        let others = (2..).take(api.requests_per_tenant - api.requests_per_run);
+        others.for_each(|number| drop(run(&mut books, number, "hostile")));
+        let another = Whose { run: (whose.run.0, RunId(1000)), ..whose.clone() };
+        assert_eq!(ask(&mut books, &another), "requests_per_tenant");
+        run(&mut books, 2000, "neighbour");
+        books.each(&whose, |account| account.requests -= 1);
+        assert_eq!(ask(&mut books, &another), "none", "one was answered");
+    }
+
+    #[test]
     fn a_tenant_with_many_runs_leaves_room_for_the_files_of_others() {
         let (mut books, api) = (books(), ApiConfig::default());
         let hostile: Vec<Whose> = (0..4).map(|n| run(&mut books, n, "hostile")).collect();

@@ -128,6 +128,33 @@ mod tests {
     }
 
     #[test]
+    fn configuration_and_runtime_directory_are_closed_wherever_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let choice = RootChoice { user: true, ..RootChoice::default() };
+        let root = choice.resolve(|name| match name {
+            "HOME" => Some(dir.join("ann")),
+            "XDG_RUNTIME_DIR" => Some(dir.join("run")),
+            _ => None,
+        });
+        let root = root.unwrap();
+        let config = WorkerConfig { uid_ledger: dir.join("uids"), ..WorkerConfig::default() };
+        for (name, word) in [
+            ("ann/.config/supervisor/policies.d", "lies in"),
+            ("ann/.config", "holds"),
+            ("ann/.local/state/supervisor", "lies in"),
+            ("run/supervisor/doors", "lies in"),
+            ("run", "holds"),
+        ] {
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+            let failure = check(&root, &config, &WorkspaceSpec::Directory(dir.join(name))).unwrap_err();
+            assert!(failure.message.contains(word), "{name}: {failure}");
+        }
+        std::fs::create_dir_all(dir.join("ann/app")).unwrap();
+        check(&root, &config, &WorkspaceSpec::Directory(dir.join("ann/app"))).unwrap();
+    }
+
+    #[test]
     fn the_directories_of_other_tasks_are_closed_and_the_own_is_not() {
         let choice = RootChoice { root: Some("/srv/sv".into()), ..RootChoice::default() };
         let root = choice.resolve(|_| None).unwrap();
