@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::formats::Format;
 use crate::definitions::{Defect, Subject};
 use crate::duration::WrittenDuration;
 
@@ -17,6 +18,9 @@ pub(crate) struct Lane {
     /// How the worker gets its prompt.
     #[serde(default)]
     pub(crate) prompt: Prompt,
+    /// What its workers write to their standard output.
+    #[serde(default)]
+    pub(crate) stdout: Format,
     /// What exit 0 without a verdict means.
     #[serde(default)]
     pub(crate) on_clean_exit: CleanExit,

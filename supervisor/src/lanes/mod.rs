@@ -1,12 +1,20 @@
-//! Lanes: how a class of worker is started and how its ending is read.
+//! Lanes: how a class of worker is started, and how its ending is read. Nothing else knows either.
 //!
-//! The `shell` lane is built in. `lanes.d/*.toml` of the configuration adds others, one file a lane, named by the file.
+//! 1. [`Lane`] is what a file of `lanes.d/` says;
+//! 2. [`Lane::start`] makes the command, its environment, its prompt and what it may read;
+//! 3. [`read_ending`] makes what the board is told of the exit record and the standard output.
 
+mod ending;
+mod environment;
+mod formats;
 mod lane;
 mod registry;
+mod start;
 
-pub(crate) use self::lane::{CleanExit, Lane, Prompt, RateLimit};
+pub(crate) use self::ending::{EndingRules, read_ending};
+pub(crate) use self::lane::Lane;
 pub(crate) use self::registry::Lanes;
+pub(crate) use self::start::{Facts, Places, Start};
 
 /// An error with its causes on one line.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {

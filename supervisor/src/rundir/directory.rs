@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ExitRecord, ExitSlot, LockGuard, LockState, PidRecord, RunSpec, ShimSpec, StartedRecord, StopRequest,
-    UnkillableRecord, VERSION, exit, lock, write_json,
+    ExitRecord, ExitSlot, LockGuard, LockState, PidRecord, RunSpec, ShimSpec, StartedRecord, Stdout,
+    StopRequest, UnkillableRecord, VERSION, exit, lock, write_json,
 };
 
 const SPEC: &str = "spec.json";
@@ -19,6 +19,7 @@ const REVOKED: &str = "revoked";
 const PID: &str = "pid";
 const STARTED: &str = "started";
 const STOP: &str = "stop";
+const STDOUT: &str = "stdout";
 const UNKILLABLE: &str = "unkillable";
 const EXIT: &str = "exit";
 const PLACE: &str = "place";
@@ -262,6 +263,17 @@ impl RunDir {
     /// Reads how the run is to be ended; none when nobody asked.
     pub(crate) fn stop_request(&self) -> Result<Option<StopRequest>, RunDirError> {
         self.read(STOP)
+    }
+
+    /// The file that takes the worker's standard output.
+    pub(crate) fn stdout_path(&self) -> PathBuf {
+        self.path.join(STDOUT)
+    }
+
+    /// Opens the standard output of a run that has ended with this record.
+    pub(crate) fn stdout(&self, record: &ExitRecord) -> Result<Stdout, RunDirError> {
+        let path = self.stdout_path();
+        Stdout::open(&path, record).map_err(|source| RunDirError::Read { path, source })
     }
 
     /// Reads what outlives SIGKILL; none when nothing does.

@@ -9,11 +9,17 @@
 //! | `pid` | shim | the run began; which process the shim is, and on which its pid namespace depends |
 //! | `started` | shim | the command was exec'ed, with the report of what is enforced |
 //! | `stop` | daemon | how the run is to be ended, read at each SIGTERM |
+//! | `stdout` | shim | what the worker wrote to its standard output alone; its beginning and its end where it met its cap |
 //! | `unkillable` | shim | what outlives SIGKILL; there only while it lasts |
 //! | `exit` | shim | how the run ended; length and checksum tell a whole record from a torn one |
 //!
 //! A shim may be older or newer than the daemon that reads its files: each record carries a version and its
-//! readers ignore fields that they do not know.
+//! readers ignore fields that they do not know, and do without those that an earlier version lacks.
+//!
+//! | version | new in it |
+//! |---|---|
+//! | 1 | one log of standard output and standard error, and the last 4096 bytes of each in `exit` |
+//! | 2 | `stdout`, and in `exit` how much of it there is |
 
 #![expect(dead_code, reason = "the shim uses its half; the other half is for the daemon")]
 
@@ -26,6 +32,7 @@ mod lock;
 mod records;
 mod spec;
 mod stat;
+mod stdout;
 
 pub(crate) use atomic::write_json;
 pub(crate) use directory::{RunDir, RunDirError};
@@ -34,10 +41,12 @@ pub(crate) use failed_start::{Concern, FailedStart, Step};
 pub(crate) use host::{ProcessIdentity, boot_id, boottime_us, identity_of, own_identity};
 pub(crate) use lock::{LockGuard, LockState};
 pub(crate) use records::{
-    Cause, ExitRecord, PidRecord, StartedRecord, StopReason, StopRequest, Straggler, UnkillableRecord, Usage,
+    Cause, ExitRecord, PidRecord, StartedRecord, StdoutRecord, StopReason, StopRequest, Straggler,
+    UnkillableRecord, Usage,
 };
 pub(crate) use spec::{LeaseSpec, RunSpec, ShimSpec, Stdin};
 pub(crate) use stat::ProcessStat;
+pub(crate) use stdout::Stdout;
 
 /// The version that this release writes into every file of a run directory.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;

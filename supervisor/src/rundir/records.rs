@@ -86,6 +86,15 @@ pub(crate) struct Usage {
     pub(crate) max_rss_kib: u64,
 }
 
+/// How much of the standard output the file `stdout` has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StdoutRecord {
+    /// The bytes that the worker wrote.
+    pub(crate) written: u64,
+    /// Those that are not in the file: the middle where it met its cap, and what a full disk did not take.
+    pub(crate) left_out: u64,
+}
+
 /// `exit`: how the run ended. It is there only when nothing of the run is left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExitRecord {
@@ -105,6 +114,9 @@ pub(crate) struct ExitRecord {
     pub(crate) stdout_tail: String,
     /// The last 4096 bytes of standard error.
     pub(crate) stderr_tail: String,
+    /// How much of the standard output the file `stdout` has; none where the command was never executed, and in version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stdout: Option<StdoutRecord>,
     /// What the run used.
     pub(crate) usage: Usage,
     /// When the command was exec'ed, in microseconds of `CLOCK_BOOTTIME`.
@@ -132,6 +144,7 @@ impl ExitRecord {
             oom: None,
             stdout_tail: String::new(),
             stderr_tail: String::new(),
+            stdout: None,
             usage: Usage::default(),
             started_at_us: None,
             ended_at_us,

@@ -38,6 +38,9 @@ pub(crate) struct RunSpec {
     pub(crate) log: PathBuf,
     /// The size that the log never exceeds, in bytes.
     pub(crate) log_cap: u64,
+    /// The size that the file `stdout` never exceeds, in bytes.
+    #[serde(default)]
+    pub(crate) stdout_cap: u64,
     /// When the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
     pub(crate) deadline_us: Option<u64>,
     /// The time between TERM and KILL at the deadline, in milliseconds.
@@ -102,6 +105,9 @@ pub(crate) struct ShimSpec {
     pub(crate) log: PathBuf,
     /// The size that the log never exceeds, in bytes.
     pub(crate) log_cap: u64,
+    /// The size that the file `stdout` never exceeds, in bytes.
+    #[serde(default)]
+    pub(crate) stdout_cap: u64,
     /// When the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
     pub(crate) deadline_us: Option<u64>,
     /// The time between TERM and KILL at the deadline, in milliseconds.

@@ -1,4 +1,5 @@
-//! A run's log: never larger than its cap, its beginning and its end kept, linear at every moment.
+//! A file of a worker's output: never larger than its cap, its beginning and its end kept, linear at every moment. A run has
+//! two, the log of all that it wrote and its standard output alone.
 //!
 //! Output fills the file up to its cap. From then on the first half stays, followed by one line that says how many
 //! bytes were left out, and the rest holds the most recent output. When the rest is full, its newer half moves to its
@@ -9,6 +10,8 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
+
+use crate::rundir::StdoutRecord;
 
 /// A log too small for two parts and a line between them keeps its beginning only.
 const SMALLEST_SPLIT: u64 = 1024;
@@ -24,6 +27,10 @@ pub(super) struct CappedLog {
     left_out: u64,
     /// Bytes that the file did not take (a full disk) since the last that it took.
     lost: u64,
+    /// Bytes that it did not take and that a line in it tells of.
+    told: u64,
+    /// All bytes that were written.
+    written: u64,
 }
 
 impl CappedLog {
@@ -41,18 +48,19 @@ impl CappedLog {
             .mode(0o600)
             .custom_flags(no_link)
             .open(path)?;
-        Ok(Self { file, cap, at: 0, left_out: 0, lost: 0 })
+        Ok(Self { file, cap, at: 0, left_out: 0, lost: 0, told: 0, written: 0 })
     }
 
     /// Adds output. What the file does not take is counted and told when it takes some again.
     pub(super) fn write(&mut self, bytes: &[u8]) {
+        self.written += bytes.len() as u64;
         if self.lost > 0 {
             let line = format!("\n[supervisor: {} could not be written]\n", Counted(self.lost, "byte"));
             if self.append(line.as_bytes()) > 0 {
                 self.lost += bytes.len() as u64;
                 return;
             }
-            self.lost = 0;
+            self.told += std::mem::take(&mut self.lost);
         }
         self.lost += self.append(bytes);
     }
@@ -60,6 +68,12 @@ impl CappedLog {
     /// Says what was lost at the very end, as far as that can be written.
     pub(super) fn finish(&mut self) {
         self.write(b"");
+    }
+
+    /// Returns how much of the output is in the file. Lines of our own that are cut out count like the worker's.
+    pub(super) fn record(&self) -> StdoutRecord {
+        let left_out = self.left_out + self.lost + self.told;
+        StdoutRecord { written: self.written, left_out: left_out.min(self.written) }
     }
 
     /// Adds bytes and returns how many the file did not take.

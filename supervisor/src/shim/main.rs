@@ -14,7 +14,7 @@ use nix::sys::prctl;
 use nix::unistd::setsid;
 
 use super::init::Init;
-use super::log::CappedLog;
+use super::output::Files;
 use super::record;
 use super::signals::Signals;
 use super::timer::Alarm;
@@ -167,8 +167,7 @@ fn begin<'a>(
         .map(take_lease)
         .transpose()
         .map_err(|error| FailedStart::new(Step::Lease, &error))?;
-    let log =
-        CappedLog::create(&spec.log, spec.log_cap).map_err(|error| FailedStart::new(Step::Log, &error))?;
+    let files = Files::create(run, spec).map_err(|error| FailedStart::new(Step::Log, &error))?;
     let alarm = Alarm::new().map_err(|error| FailedStart::new(Step::Timer, &error))?;
     let worker = Worker::spawn(run, spec).map_err(|error| FailedStart::new(Step::Spawn, &error))?;
     if let Some(leaf) = leaf.as_ref().filter(|_| is_placed) {
@@ -178,7 +177,7 @@ fn begin<'a>(
             FailedStart::new(Step::Cgroup, &error)
         })?;
     }
-    Ok((Watch::new(run, spec, worker, init, signals, alarm, log), lease))
+    Ok((Watch::new(run, spec, worker, init, signals, alarm, files), lease))
 }
 
 fn take_lease(lease: &LeaseSpec) -> Result<Lease, LeaseError> {

@@ -20,6 +20,7 @@ mod deadline;
 mod init;
 mod log;
 mod main;
+mod output;
 mod record;
 pub(crate) mod report;
 mod signals;

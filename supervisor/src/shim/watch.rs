@@ -1,7 +1,6 @@
 //! The shim's one loop: signals, output, report and timer, from the worker's start until nothing of it is left.
 
-use std::io::{self, PipeReader, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 use kernel::Clock as _;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -9,11 +8,10 @@ use rustix::process::WaitStatus;
 
 use super::deadline::{Ending, Escalation};
 use super::init::Init;
-use super::log::CappedLog;
+use super::output::{Files, Output, Written};
 use super::record;
 use super::report::{ReportPipe, Start};
 use super::signals::Signals;
-use super::tail::Tail;
 use super::timer::Alarm;
 use super::tree::Tree;
 use super::worker::Worker;
@@ -22,21 +20,10 @@ use crate::rundir::{
     UnkillableRecord, VERSION, boottime_us,
 };
 
-/// How much is copied of one stream before the loop looks at everything else again.
-const COPY_BYTES: usize = 16 * 1024;
-/// How much may be left in a pipe that nobody of the run has open any more; the largest pipe an ordinary user can make.
-const LAST_BYTES: usize = 1024 * 1024;
 /// Between two KILL rounds, from the first time to the longest. A process that a round missed makes no event.
 const ROUND_US: (u64, u64) = (2_000, 1_000_000);
 /// What is still there after this long is called unkillable.
 const UNKILLABLE_US: u64 = 2_000_000;
-
-/// One of the worker's output streams.
-#[derive(Debug)]
-struct Stream {
-    pipe: Option<PipeReader>,
-    tail: Tail,
-}
 
 /// KILL rounds that go on until nothing is left.
 #[derive(Debug)]
@@ -53,8 +40,7 @@ pub(super) struct Watch<'a> {
     spec: &'a ShimSpec,
     signals: Signals,
     alarm: Alarm,
-    log: CappedLog,
-    streams: [Stream; 2],
+    output: Output,
     report: ReportPipe,
     worker_pid: i32,
     start_ticks: u64,
@@ -67,7 +53,6 @@ pub(super) struct Watch<'a> {
     started_at: Option<u64>,
     ended: Option<WaitStatus>,
     lingered: u32,
-    buffer: Vec<u8>,
 }
 
 impl<'a> Watch<'a> {
@@ -79,7 +64,7 @@ impl<'a> Watch<'a> {
         init: Option<Init>,
         signals: Signals,
         alarm: Alarm,
-        log: CappedLog,
+        files: Files,
     ) -> Self {
         let work = spec.cgroup.as_ref().map(|cgroup| cgroup.join("work"));
         Self {
@@ -87,8 +72,7 @@ impl<'a> Watch<'a> {
             spec,
             signals,
             alarm,
-            log,
-            streams: [Stream::new(worker.stdout.into()), Stream::new(worker.stderr.into())],
+            output: Output::new(worker.stdout.into(), worker.stderr.into(), files),
             report: ReportPipe::new(worker.report),
             worker_pid: worker.pid,
             start_ticks: worker.start_ticks,
@@ -100,7 +84,6 @@ impl<'a> Watch<'a> {
             started_at: None,
             ended: None,
             lingered: 0,
-            buffer: vec![0; COPY_BYTES],
         }
     }
 
@@ -112,7 +95,7 @@ impl<'a> Watch<'a> {
         }
         loop {
             self.take_report();
-            self.copy_output();
+            self.output.copy();
             if self.signals.take_terminate() {
                 self.take_stop_request();
             }
@@ -200,12 +183,6 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn copy_output(&mut self) {
-        for stream in &mut self.streams {
-            stream.copy(&mut self.buffer, &mut self.log);
-        }
-    }
-
     /// Waits until something happens or is due.
     fn sleep(&mut self) {
         let next = match (&self.rounds, self.ended.is_none().then(|| self.ending.next_at()).flatten()) {
@@ -216,9 +193,9 @@ impl<'a> Watch<'a> {
         // A timer that could not be set leaves the loop without its alarm: then it looks every second.
         let timeout = if self.alarm.set(next).is_ok() { None } else { Some(ONE_SECOND) };
         let fds = self.signals.fds();
-        let streams = self.streams.iter().filter_map(|stream| stream.pipe.as_ref().map(AsFd::as_fd));
+        let output = self.output.fds();
         let all: Vec<BorrowedFd<'_>> =
-            fds.into_iter().chain([self.alarm.as_fd()]).chain(streams).chain(self.report.fd()).collect();
+            fds.into_iter().chain([self.alarm.as_fd()]).chain(output).chain(self.report.fd()).collect();
         let mut polled: Vec<PollFd<'_>> =
             all.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
         // EINTR is a signal, whose handler has written to its pipe.
@@ -229,28 +206,21 @@ impl<'a> Watch<'a> {
     }
 
     fn into_record(mut self) -> ExitRecord {
-        for stream in &mut self.streams {
-            // Only a process outside of the run can still write here; its flood is not waited for.
-            let mut left = LAST_BYTES;
-            while left > 0 && stream.copy(&mut self.buffer, &mut self.log) {
-                left = left.saturating_sub(COPY_BYTES);
-            }
-        }
-        self.log.finish();
+        let Written { stdout_tail, stderr_tail, stdout } = self.output.finish();
         let code = self.ended.and_then(WaitStatus::exit_status);
         let signal = self.ended.and_then(WaitStatus::terminating_signal);
         let cause = self.cause();
         let is_own_end = matches!(cause, Cause::Exited) && code != Some(0);
         let is_spawned = !matches!(cause, Cause::SpawnFailed(_));
-        let [stdout, stderr] = &self.streams;
         ExitRecord {
             version: VERSION,
             cause,
             code: code.filter(|_| is_spawned),
             signal: signal.filter(|_| is_spawned),
             oom: self.tree.oom_kills().map(|kills| kills > 0 && is_own_end),
-            stdout_tail: stdout.tail.text(),
-            stderr_tail: stderr.tail.text(),
+            stdout_tail,
+            stderr_tail,
+            stdout: is_spawned.then_some(stdout),
             usage: record::usage(),
             started_at_us: self.started_at,
             ended_at_us: boottime_us(),
@@ -281,28 +251,3 @@ impl<'a> Watch<'a> {
 }
 
 const ONE_SECOND: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
-
-impl Stream {
-    fn new(pipe: OwnedFd) -> Self {
-        Self { pipe: Some(pipe.into()), tail: Tail::default() }
-    }
-
-    /// Copies what is there, up to one buffer; false when there was nothing.
-    fn copy(&mut self, buffer: &mut [u8], log: &mut CappedLog) -> bool {
-        let Some(pipe) = &mut self.pipe else { return false };
-        match pipe.read(buffer) {
-            Ok(count) if count > 0 => {
-                self.tail.push(&buffer[..count]);
-                log.write(&buffer[..count]);
-                true
-            }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                false
-            }
-            _ => {
-                self.pipe = None;
-                false
-            }
-        }
-    }
-}

@@ -129,9 +129,9 @@ impl Run {
         let place = self.place.path();
         let identity = geteuid().is_root().then(|| json!({"uid": WORKER, "gid": WORKER}));
         let mut spec = json!({
-            "version": 1, "board": "b0a2d", "board_name": "default", "task": "t_00000001", "run": 7, "nonce": "n",
+            "version": 2, "board": "b0a2d", "board_name": "default", "task": "t_00000001", "run": 7, "nonce": "n",
             "argv": ["true"], "env": {"PATH": "/usr/bin:/bin", "GREETING": "hi"}, "cwd": self.workspace(),
-            "stdin": "null", "log": self.log(), "log_cap": 1_000_000, "deadline_us": null, "grace_ms": 5_000,
+            "stdin": "null", "log": self.log(), "log_cap": 1_000_000, "stdout_cap": 1_000_000, "deadline_us": null, "grace_ms": 5_000,
             "policy": policies::Policy::builtin("default").unwrap(),
             "surroundings": {
                 "workspace": self.workspace(), "home": place.join("home"), "tmp": place.join("tmp"), "read": [],
@@ -186,6 +186,10 @@ impl Run {
 
     pub(crate) fn log(&self) -> PathBuf {
         self.place.path().join("logs/t_00000001/7.log")
+    }
+
+    pub(crate) fn stdout(&self) -> PathBuf {
+        self.path().join("stdout")
     }
 
     /// Waits for a process id that the worker writes to a file in its workspace.

@@ -42,6 +42,9 @@ fn a_worker_that_exits_is_recorded_with_its_code_its_output_and_what_confined_it
         );
         assert_eq!(exit["stdout_tail"], "hellovia\n", "{exit}");
         assert_eq!((&exit["stderr_tail"], &exit["lingered"]), (&json!("oops\n"), &json!(0)));
+        assert_eq!(exit["stdout"], json!({"written": 9, "left_out": 0}), "{exit}");
+        assert_eq!(fs::read_to_string(run.stdout()).unwrap(), "hellovia\n", "apart from the log");
+        assert_eq!(fs::metadata(run.stdout()).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(exit["usage"]["max_rss_kib"].as_u64().unwrap() > 0);
         assert!(exit["started_at_us"].as_u64().unwrap() <= exit["ended_at_us"].as_u64().unwrap());
         let log = fs::read_to_string(run.log()).unwrap();
@@ -290,7 +293,7 @@ fn a_shim_that_waits_ends_when_there_will_be_no_run() {
 fn a_flood_fills_the_log_up_to_its_cap_and_takes_no_memory() {
     let run = Run::new(&Host::Bare);
     run.write(&json!({"argv": ["sh", "-c", "echo first; yes | head -c 30000000; echo last; echo $$ > leader; until [ -e go ]; do :; done"],
-        "log_cap": 100_000}));
+        "log_cap": 100_000, "stdout_cap": 50_000}));
     let shim = run.start();
     run.told("leader");
     let private = shim.private_kib();
@@ -300,6 +303,29 @@ fn a_flood_fills_the_log_up_to_its_cap_and_takes_no_memory() {
     let log = fs::read_to_string(run.log()).unwrap();
     assert!(log.len() <= 100_000 && log.starts_with("first\n") && log.ends_with("y\nlast\n"));
     assert!(log.contains("bytes left out]"));
+    let stdout = fs::read_to_string(run.stdout()).unwrap();
+    assert!(stdout.len() <= 50_000 && stdout.starts_with("first\n") && stdout.ends_with("y\nlast\n"));
+    let told = run.exit()["stdout"].clone();
+    assert_eq!(told["written"], 30_000_011, "{told}");
+    let marker = stdout.lines().find(|line| line.starts_with("[supervisor: ")).unwrap().len() as u64 + 2;
+    let kept = told["written"].as_u64().unwrap() - told["left_out"].as_u64().unwrap();
+    assert_eq!(kept + marker, stdout.len() as u64, "{told}");
+}
+
+#[test]
+fn standard_error_does_not_get_into_the_standard_output_and_each_keeps_its_order() {
+    let run = Run::new(&Host::Bare);
+    let script = "i=0; while [ $i -lt 500 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done";
+    run.write(&json!({"argv": ["sh", "-c", script]}));
+    assert_eq!(run.start().ends().code(), Some(0));
+    let of = |word: &str| (0..500).map(|i| format!("{word} {i}")).collect::<Vec<_>>();
+    let stdout = fs::read_to_string(run.stdout()).unwrap();
+    assert_eq!(stdout.lines().collect::<Vec<_>>(), of("out"));
+    let log = fs::read_to_string(run.log()).unwrap();
+    for word in ["out", "err"] {
+        let own: Vec<_> = log.lines().filter(|line| line.starts_with(word)).collect();
+        assert_eq!(own, of(word), "the log has all of it, in its own order");
+    }
 }
 
 #[test]

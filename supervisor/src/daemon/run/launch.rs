@@ -24,10 +24,10 @@ use crate::daemon::host::cgroup::Cgroups;
 use crate::daemon::host::spare::{Spare, Spares};
 use crate::failpoint;
 use crate::failure::Failure;
-use crate::lanes::{CleanExit, Lane, Prompt, RateLimit};
+use crate::lanes::{EndingRules, Facts, Lane, Places, Start};
 use crate::paths::Root;
 use crate::roster::RunLimits;
-use crate::rundir::{LeaseSpec, RunDir, RunSpec, Stdin, VERSION, boottime_us, write_json};
+use crate::rundir::{LeaseSpec, RunDir, RunSpec, VERSION, boottime_us, write_json};
 
 /// What a run needs to know of the daemon that starts it.
 #[derive(Debug)]
@@ -128,8 +128,9 @@ impl Order {
 /// What the daemon itself keeps in a run directory, for the end of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::daemon) struct Note {
-    /// What exit 0 means.
-    pub(in crate::daemon) on_clean_exit: CleanExit,
+    /// How its lane reads its ending.
+    #[serde(flatten)]
+    pub(in crate::daemon) rules: EndingRules,
     /// The worker's user, if not the daemon's.
     pub(in crate::daemon) identity: Option<(u32, u32)>,
     /// Whether no other run ever has that user.
@@ -139,12 +140,6 @@ pub(in crate::daemon) struct Note {
     pub(in crate::daemon) worktree: Option<Worktree>,
     /// Counted failures in a row until the task is blocked.
     pub(in crate::daemon) failure_limit: u32,
-    /// Whom the limit of a service holds up.
-    #[serde(default)]
-    pub(in crate::daemon) rate_limit: RateLimit,
-    /// How long, in seconds, where the worker does not say it.
-    #[serde(default)]
-    pub(in crate::daemon) rate_limit_pause: u64,
 }
 
 const NOTE: &str = "daemon.json";
@@ -184,14 +179,8 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let workspaces = host.root.workspaces(&order.board);
     let at = (&order.board, workspaces.as_path());
     let prepared = place::workspace(&workspace, &order.task, at, identity, &order.cancel)?;
-    let prompt = match order.lane.prompt {
-        Prompt::Stdin | Prompt::File => order.context.as_str(),
-        Prompt::BodyFile => {
-            order.task.body.as_deref().filter(|body| !body.trim().is_empty()).ok_or_else(|| {
-                LaunchError::task("read the script", "the task has no body, and its lane runs the body")
-            })?
-        }
-    };
+    let prompt = order.lane.prompt_text(&order.task, &order.context);
+    let prompt = prompt.map_err(|e| LaunchError::task("read the script", e.to_string()))?;
     let home = host.root.run_home(&order.board, order.run.id);
     let private = place::private(&home, identity, prompt)?;
     let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
@@ -210,9 +199,11 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let board = host.way(order, identity)?;
     let closed = closed_places(host, order, &workspace, (&prepared, &home, &board))
         .map_err(|e| LaunchError::refusal("find the other roots of this host", Environment::Root, e))?;
+    let start = start(host, order, (&prepared, &private), deadline_us, &board);
+    let reads = (&private, start.read.clone());
     let surroundings =
-        surroundings(host, order, &prepared, &private, identity, cgroup.as_deref(), (closed, board));
-    let spec = run_spec(host, order, &prepared, &private, deadline_us, cgroup.as_deref(), surroundings);
+        surroundings(host, order, &prepared, reads, identity, cgroup.as_deref(), (closed, board));
+    let spec = run_spec(host, order, &prepared, start, deadline_us, cgroup.as_deref(), surroundings);
     let path = host.root.run_dir(&order.board, order.run.id);
     if let Some(log_dir) = spec.log.parent() {
         crate::paths::make_dir(log_dir, 0o700)
@@ -224,13 +215,11 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STEP, &e))?;
     failpoint::pass("after-run-dir");
     let note = Note {
-        on_clean_exit: order.lane.on_clean_exit,
+        rules: EndingRules::from(&order.lane),
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
         worktree: place::worktree(&workspace, &order.task.id),
         failure_limit: order.limits.failure_limit,
-        rate_limit: order.lane.rate_limit,
-        rate_limit_pause: order.lane.rate_limit_pause.duration().as_secs(),
     };
     write_json(&path, NOTE, &note).map_err(|e| LaunchError::system(STEP, &e))?;
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, spare })
@@ -258,17 +247,11 @@ fn surroundings(
     host: &Host,
     order: &Order,
     prepared: &Prepared,
-    private: &place::Private,
+    (private, read): (&place::Private, Vec<PathBuf>),
     identity: Option<Identity>,
     cgroup: Option<&Path>,
     (closed, board): (policies::Closed, BoardAccess),
 ) -> Surroundings {
-    let mut read = Vec::new();
-    read.push(private.files.clone());
-    match order.lane.prompt {
-        Prompt::Stdin => {}
-        Prompt::File | Prompt::BodyFile => read.push(private.prompt.clone()),
-    }
     Surroundings {
         workspace: prepared.path.clone(),
         home: private.home.clone(),
@@ -288,19 +271,38 @@ fn surroundings(
     }
 }
 
+/// How the lane of a run starts its worker.
+fn start(
+    host: &Host,
+    order: &Order,
+    (prepared, private): (&Prepared, &place::Private),
+    deadline_us: Option<u64>,
+    access: &BoardAccess,
+) -> Start {
+    let workspaces = host.root.workspaces(&order.board);
+    let places = Places {
+        workspace: &prepared.path,
+        home: &private.home,
+        tmp: &private.tmp,
+        files: &private.files,
+        prompt: &private.prompt,
+        workspaces: &workspaces,
+    };
+    let now = kernel::SystemClock.now();
+    let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
+    let Order { board, task, run, token, .. } = order;
+    order.lane.start(&Facts { board, task, run, token, places, access, deadline })
+}
+
 fn run_spec(
     host: &Host,
     order: &Order,
     prepared: &Prepared,
-    private: &place::Private,
+    start: Start,
     deadline_us: Option<u64>,
     cgroup: Option<&Path>,
     surroundings: Surroundings,
 ) -> RunSpec {
-    let stdin = match order.lane.prompt {
-        Prompt::Stdin => Stdin::File(private.prompt.clone()),
-        Prompt::File | Prompt::BodyFile => Stdin::Null,
-    };
     RunSpec {
         version: VERSION,
         board: order.board_id.to_string(),
@@ -308,12 +310,13 @@ fn run_spec(
         task: order.task.id.to_string(),
         run: order.run.id.get(),
         nonce: order.run.nonce.clone().unwrap_or_default(),
-        argv: order.lane.command(&private.prompt, &prepared.path, order.task.id.as_str()),
-        env: environment(host, order, prepared, private, deadline_us, &surroundings),
+        argv: start.argv,
+        env: environment(host, order, prepared, start.env, &surroundings),
         cwd: prepared.path.clone(),
-        stdin,
+        stdin: start.stdin,
         log: host.root.log(&order.board, &order.task.id, order.run.id),
         log_cap: order.config.worker.log_cap,
+        stdout_cap: order.config.worker.log_cap,
         deadline_us,
         grace_ms: u64::try_from(order.config.worker.grace().as_millis()).unwrap_or(u64::MAX),
         policy: order.policy.clone(),
@@ -353,53 +356,15 @@ fn arrangement(prepared: &Prepared) -> Arrangement {
     }
 }
 
+/// The environment of a worker: what its lane tells it, and what its policy lets through.
 fn environment(
     host: &Host,
     order: &Order,
     prepared: &Prepared,
-    private: &place::Private,
-    deadline_us: Option<u64>,
+    mut set: BTreeMap<String, String>,
     around: &Surroundings,
 ) -> BTreeMap<String, String> {
-    let mut set = BTreeMap::new();
-    let workspace = prepared.path.display().to_string();
-    let profile = order.run.profile.as_ref().map(ToString::to_string).unwrap_or_default();
-    let run = order.run.id.to_string();
-    let mut put = |name: &str, value: &str| {
-        set.insert(name.to_owned(), value.to_owned());
-    };
-    put("HOME", &private.home.display().to_string());
-    put("TMPDIR", &private.tmp.display().to_string());
-    put("SUPERVISOR_TASK", order.task.id.as_str());
-    put("SUPERVISOR_RUN_ID", &run);
-    put("SUPERVISOR_BOARD", order.board.as_str());
-    put("SUPERVISOR_PROFILE", &profile);
-    put("SUPERVISOR_PURPOSE", order.run.purpose.as_str());
-    put("SUPERVISOR_WORKSPACE", &workspace);
-    put("SUPERVISOR_FILES", &private.files.display().to_string());
-    put("SUPERVISOR_TOKEN", &order.token);
-    put(ROOT_ID, &host.root_id);
-    match &around.board {
-        BoardAccess::Port(port) => put("SUPERVISOR_SOCKET", &format!("tcp://127.0.0.1:{port}")),
-        BoardAccess::Socket(socket) => put("SUPERVISOR_SOCKET", &socket.display().to_string()),
-        BoardAccess::None => {}
-    }
-    // The established names of the same contract. HERMES_KANBAN_DB stays unset: no worker sees the board's file.
-    put("HERMES_KANBAN_TASK", order.task.id.as_str());
-    put("HERMES_KANBAN_RUN_ID", &run);
-    put("HERMES_KANBAN_BOARD", order.board.as_str());
-    put("HERMES_KANBAN_WORKSPACE", &workspace);
-    put("HERMES_KANBAN_WORKSPACES_ROOT", &host.root.workspaces(&order.board).display().to_string());
-    put("HERMES_KANBAN_CLAIM_LOCK", order.run.claim_lock.as_deref().unwrap_or_default());
-    put("HERMES_PROFILE", &profile);
-    if let Some(tenant) = &order.task.tenant {
-        put("SUPERVISOR_TENANT", tenant.as_str());
-        put("HERMES_TENANT", tenant.as_str());
-    }
-    if let Some(deadline) = deadline_us {
-        let now = kernel::SystemClock.now();
-        put("SUPERVISOR_DEADLINE", &place::wall_seconds(now, boottime_us(), deadline).to_string());
-    }
+    set.insert(ROOT_ID.to_owned(), host.root_id.clone());
     order
         .policy
         .environment(|name| std::env::var_os(name), around, &host.root.bin(), &prepared.environment, set)

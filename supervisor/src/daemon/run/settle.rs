@@ -5,18 +5,14 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kernel::{Clock, EndCause, Ending, OnCleanExit, Run, Siblings, Timestamp};
+use kernel::{Clock, EndCause, Ending, Run, Timestamp};
 
 use super::launch::Note;
 use super::remains::{self, Cleared, Remains};
 use super::survivors;
 use crate::daemon::host::{cgroup, denial};
-use crate::lanes::{CleanExit, RateLimit};
-use crate::rundir::{Cause, ExitRecord, FailedStart, LockState, RunDir, RunDirError, StopReason};
-
-/// The exit code of a worker whose service refuses it for a while: `EX_TEMPFAIL` of sysexits.h, which workers of
-/// `hermes kanban` use for it.
-const RATE_LIMITED: i32 = 75;
+use crate::lanes::{EndingRules, read_ending};
+use crate::rundir::{Cause, ExitRecord, FailedStart, LockState, RunDir, RunDirError};
 
 /// What a run directory says once nobody holds its lock.
 #[derive(Debug)]
@@ -86,8 +82,10 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
         let boot = dir.pid().ok().flatten().map(|pid| pid.boot_id);
         let same_boot = boot.is_none_or(|boot| boot == known.boot_id);
         let ended_at = ended_at(&record, same_boot, &kernel::SystemClock);
-        let mut ending = from_record(&record, note.as_ref(), ended_at);
-        ending.denied = denied(&dir, &record);
+        let stdout = dir.stdout(&record).map_err(|e| text(&e))?;
+        let mut ending = read_ending(&record, &stdout, &rules_of(note.as_ref()), ended_at);
+        ending.failure_limit = note.as_ref().map_or(ending.failure_limit, |note| note.failure_limit);
+        ending.denied = denied(&dir, &record, &ending.cause);
         return Ok(match &record.cause {
             Cause::SpawnFailed(failed) => Proof::NotStarted(failed.clone(), Box::new(ending)),
             _ => ended(ending),
@@ -231,60 +229,20 @@ fn ended_at(record: &ExitRecord, same_boot: bool, clock: &impl Clock) -> Timesta
     record.ended_at_wall_us.map_or(now, Timestamp::from_micros)
 }
 
+/// How the lane of a run reads its ending; as a lane does that says nothing where the run never got that far.
+fn rules_of(note: Option<&Note>) -> EndingRules {
+    note.map(|note| note.rules.clone()).unwrap_or_default()
+}
+
 /// What the sandbox denied a run that failed by itself.
-fn denied(dir: &RunDir, record: &ExitRecord) -> Option<kernel::Denied> {
-    let failed = match &record.cause {
-        Cause::Exited => record.code != Some(0) && record.code != Some(RATE_LIMITED),
-        Cause::SpawnFailed(failed) => failed.step == crate::rundir::Step::Exec,
-        Cause::Deadline | Cause::Stopped { .. } => false,
+fn denied(dir: &RunDir, record: &ExitRecord, cause: &EndCause) -> Option<kernel::Denied> {
+    let failed = match (&record.cause, cause) {
+        (Cause::SpawnFailed(failed), _) => failed.step == crate::rundir::Step::Exec,
+        (Cause::Exited, EndCause::Exited { code }) => *code != 0,
+        (Cause::Exited, EndCause::Signaled { .. } | EndCause::OutOfMemory) => true,
+        (Cause::Exited | Cause::Deadline | Cause::Stopped { .. }, _) => false,
     };
     if failed { denial::of_run(&dir.spec().ok()?) } else { None }
-}
-
-/// What an exit record means in the lane of its run.
-fn from_record(record: &ExitRecord, note: Option<&Note>, ended_at: Timestamp) -> Ending {
-    let cause = match &record.cause {
-        _ if record.oom == Some(true) => EndCause::OutOfMemory,
-        Cause::Deadline => EndCause::TimedOut,
-        Cause::Stopped { reason } => EndCause::Stopped(stop_reason(*reason)),
-        // The caller knows what the run needed, and decides whose fault it is.
-        Cause::SpawnFailed(_) => EndCause::NeverStarted,
-        Cause::Exited => match (record.code, record.signal) {
-            (_, Some(signal)) => EndCause::Signaled { signal },
-            (Some(RATE_LIMITED), None) => {
-                let pause = note.map_or(Duration::ZERO, |note| Duration::from_secs(note.rate_limit_pause));
-                EndCause::RateLimited { until: ended_at.after(pause) }
-            }
-            (code, None) => EndCause::Exited { code: code.unwrap_or(-1) },
-        },
-    };
-    let mut ending = Ending::new(cause);
-    ending.ended_at = Some(ended_at);
-    ending.exit_code = record.code;
-    ending.signal = record.signal;
-    ending.usage = serde_json::to_value(record.usage).ok();
-    ending.stderr_tail = Some(record.stderr_tail.clone()).filter(|tail| !tail.is_empty());
-    if let Some(note) = note {
-        ending.failure_limit = note.failure_limit;
-        if note.rate_limit == RateLimit::Task {
-            ending.siblings = Siblings::Spare;
-        }
-        if note.on_clean_exit == CleanExit::Complete {
-            let summary = Some(record.stdout_tail.trim().to_owned()).filter(|tail| !tail.is_empty());
-            ending.result_policy = OnCleanExit::Complete { summary };
-        }
-    }
-    ending
-}
-
-fn stop_reason(reason: StopReason) -> kernel::StopReason {
-    match reason {
-        StopReason::Verdict => kernel::StopReason::Verdict,
-        StopReason::Reclaimed => kernel::StopReason::Reclaimed,
-        StopReason::Cancelled => kernel::StopReason::Cancelled,
-        StopReason::Preempted => kernel::StopReason::Preempted,
-        StopReason::Kill => kernel::StopReason::Kill,
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,101 @@
+//! `stdout`: the standard output of a run that has ended, as its lane reads it.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::Path;
+
+use super::ExitRecord;
+
+/// Longer lines are passed over: no event of an agent that says how it ended is as long.
+const LINE_BYTES: u64 = 1024 * 1024;
+
+/// The standard output of one run.
+#[derive(Debug)]
+pub(crate) struct Stdout {
+    tail: String,
+    /// None where a shim of version 1 made none.
+    file: Option<File>,
+}
+
+impl Stdout {
+    /// Opens the file, where the shim made one.
+    pub(super) fn open(path: &Path, record: &ExitRecord) -> io::Result<Self> {
+        let file = match File::open(path) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Stdout { tail: record.stdout_tail.clone(), file })
+    }
+
+    /// The last 4096 bytes, of what version ever.
+    pub(crate) fn tail(&self) -> &str {
+        &self.tail
+    }
+
+    /// Hands over each line of what was kept, without its end. Where the middle was cut out, two torn lines and one of ours
+    /// stand in its place; nothing tells them from the worker's, so a reader passes over what it does not understand.
+    pub(crate) fn each_line(&self, mut take: impl FnMut(&[u8])) {
+        let Some(file) = &self.file else {
+            self.tail.lines().for_each(|line| take(line.as_bytes()));
+            return;
+        };
+        let mut reader = BufReader::new(file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            // What a disk does not give back is not there.
+            let Ok(count) = (&mut reader).take(LINE_BYTES).read_until(b'\n', &mut line) else { return };
+            match line.strip_suffix(b"\n") {
+                Some(whole) => take(whole),
+                None if count == 0 => return,
+                None if (count as u64) < LINE_BYTES => return take(&line),
+                None => {
+                    if reader.skip_until(b'\n').is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rundir::Cause;
+
+    fn lines(content: Option<&[u8]>, tail: &str) -> Vec<String> {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("stdout");
+        if let Some(content) = content {
+            std::fs::write(&path, content).unwrap();
+        }
+        let record = ExitRecord { stdout_tail: tail.to_owned(), ..ExitRecord::of(Cause::Exited, 1) };
+        let stdout = Stdout::open(&path, &record).unwrap();
+        let mut lines = Vec::new();
+        stdout.each_line(|line| lines.push(String::from_utf8_lossy(line).into_owned()));
+        lines
+    }
+
+    #[test]
+    fn each_line_comes_whole_also_the_last_without_an_end() {
+        assert_eq!(lines(Some(b"one\n\ntwo"), "two"), ["one", "", "two"]);
+        assert_eq!(lines(Some(b""), ""), [""; 0]);
+    }
+
+    #[test]
+    fn a_line_without_an_end_takes_no_memory_and_hides_no_other() {
+        let mut content = vec![b'x'; 3 * 1024 * 1024];
+        content.extend_from_slice(b"\nlast\n");
+        assert_eq!(lines(Some(&content), ""), ["last"]);
+        let mut content = vec![b'x'; usize::try_from(LINE_BYTES).unwrap() - 1];
+        content.extend_from_slice(b"\nlast\n");
+        assert_eq!(lines(Some(&content), "").len(), 2);
+    }
+
+    #[test]
+    fn a_run_of_version_1_has_the_lines_of_its_tail() {
+        assert_eq!(lines(None, "rn\nlast\n"), ["rn", "last"]);
+    }
+}

@@ -1,0 +1,142 @@
+//! What the worker writes: copied from its two pipes into the log of both, and its standard output into a file of its own.
+//!
+//! Each pipe keeps its own order. Between the two, the log has the order in which the shim finds them: when it wakes up it
+//! takes up to 16 KiB of what standard output has, then as much of standard error. So what a worker writes to one and, after
+//! the shim has slept, to the other stands in the order in which it was written; what it writes to both at once may not.
+
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::log::CappedLog;
+use super::tail::Tail;
+use crate::rundir::{RunDir, ShimSpec, StdoutRecord};
+
+/// How much is copied of one stream before the loop looks at everything else again.
+const COPY_BYTES: usize = 16 * 1024;
+/// How much may be left in a pipe that nobody of the run has open any more; the largest pipe an ordinary user can make.
+const LAST_BYTES: usize = 1024 * 1024;
+
+/// The files that take it.
+#[derive(Debug)]
+pub(super) struct Files {
+    log: CappedLog,
+    stdout: CappedLog,
+}
+
+/// One of the worker's output streams.
+#[derive(Debug)]
+struct Stream {
+    pipe: Option<PipeReader>,
+    tail: Tail,
+}
+
+/// Both streams, with the files.
+#[derive(Debug)]
+pub(super) struct Output {
+    stdout: Stream,
+    stderr: Stream,
+    files: Files,
+    buffer: Vec<u8>,
+}
+
+/// What there was, for the exit record.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) stdout_tail: String,
+    pub(super) stderr_tail: String,
+    pub(super) stdout: StdoutRecord,
+}
+
+impl Files {
+    /// Opens them before there is a worker: output without a place to go would be lost.
+    pub(super) fn create(run: &RunDir, spec: &ShimSpec) -> io::Result<Self> {
+        let log = CappedLog::create(&spec.log, spec.log_cap)?;
+        let stdout = CappedLog::create(&run.stdout_path(), spec.stdout_cap)?;
+        Ok(Self { log, stdout })
+    }
+}
+
+impl Output {
+    /// Reads from two pipes, which have to be non-blocking.
+    pub(super) fn new(stdout: OwnedFd, stderr: OwnedFd, files: Files) -> Self {
+        Self { stdout: Stream::new(stdout), stderr: Stream::new(stderr), files, buffer: vec![0; COPY_BYTES] }
+    }
+
+    /// Copies what is there, up to one buffer of each stream.
+    pub(super) fn copy(&mut self) {
+        self.copy_stdout();
+        self.copy_stderr();
+    }
+
+    /// Returns the descriptors to wait for: those of the pipes that are open.
+    pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [&self.stdout, &self.stderr].into_iter().filter_map(|stream| stream.pipe.as_ref().map(AsFd::as_fd))
+    }
+
+    /// Takes what is left when nothing of the run lives, and says what there was.
+    pub(super) fn finish(&mut self) -> Written {
+        // Only a process outside of the run can still write here; its flood is not waited for.
+        for _ in 0..LAST_BYTES / COPY_BYTES {
+            if !self.copy_stdout() {
+                break;
+            }
+        }
+        for _ in 0..LAST_BYTES / COPY_BYTES {
+            if !self.copy_stderr() {
+                break;
+            }
+        }
+        self.files.log.finish();
+        self.files.stdout.finish();
+        Written {
+            stdout_tail: self.stdout.tail.text(),
+            stderr_tail: self.stderr.tail.text(),
+            stdout: self.files.stdout.record(),
+        }
+    }
+
+    /// False when there was nothing.
+    fn copy_stdout(&mut self) -> bool {
+        let bytes = self.stdout.read(&mut self.buffer);
+        if bytes.is_empty() {
+            return false;
+        }
+        self.files.log.write(bytes);
+        self.files.stdout.write(bytes);
+        true
+    }
+
+    /// False when there was nothing.
+    fn copy_stderr(&mut self) -> bool {
+        let bytes = self.stderr.read(&mut self.buffer);
+        if bytes.is_empty() {
+            return false;
+        }
+        self.files.log.write(bytes);
+        true
+    }
+}
+
+impl Stream {
+    fn new(pipe: OwnedFd) -> Self {
+        Self { pipe: Some(pipe.into()), tail: Tail::default() }
+    }
+
+    /// Reads what is there, up to one buffer; nothing once the pipe is closed.
+    fn read<'a>(&mut self, buffer: &'a mut [u8]) -> &'a [u8] {
+        let Some(pipe) = &mut self.pipe else { return &[] };
+        match pipe.read(buffer) {
+            Ok(count) if count > 0 => {
+                self.tail.push(&buffer[..count]);
+                &buffer[..count]
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                &[]
+            }
+            _ => {
+                self.pipe = None;
+                &[]
+            }
+        }
+    }
+}
