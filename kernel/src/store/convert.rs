@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::model;
 use crate::model::actor::ActorKind;
 use crate::model::clock::Timestamp;
 use crate::model::error::{Error, StorageKind};
@@ -97,10 +98,21 @@ impl FromSql for Timestamp {
 /// and compare with nothing, so no page could follow a row without one.
 pub(crate) struct StoredTenant<'a>(pub(crate) Option<&'a Tenant>);
 
+impl StoredTenant<'_> {
+    fn text(&self) -> &str {
+        self.0.map_or("", Tenant::as_str)
+    }
+}
+
 impl ToSql for StoredTenant<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        let name = self.0.map_or("", Tenant::as_str);
-        Ok(ToSqlOutput::Borrowed(ValueRef::Text(name.as_bytes())))
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.text().as_bytes())))
+    }
+}
+
+impl From<StoredTenant<'_>> for model::cell::Cell {
+    fn from(tenant: StoredTenant<'_>) -> Self {
+        tenant.text().into()
     }
 }
 

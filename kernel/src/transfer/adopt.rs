@@ -25,6 +25,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{AttachmentId, TaskId, Tenant};
 use crate::model::note::NewAttachment;
+use crate::store::convert::StoredTenant;
 use crate::store::tx::Tx;
 
 pub(crate) fn adopt(
@@ -88,9 +89,9 @@ fn task(
     row: &PeerRow,
     actor: &Actor,
     now: Timestamp,
-    keys: &mut BTreeSet<(String, String)>,
+    keys: &mut BTreeSet<(Option<Tenant>, String)>,
     notes: &mut Notes,
-) -> Result<Option<(TaskId, String)>, Error> {
+) -> Result<Option<(TaskId, Option<Tenant>)>, Error> {
     let Some(id) = text(row, "id").and_then(|id| id.parse::<TaskId>().ok()) else {
         notes.left(
             row,
@@ -98,14 +99,13 @@ fn task(
         );
         return Ok(None);
     };
-    let tenant = word(row, "tenant").filter(|name| {
-        let fits = name.parse::<Tenant>().is_ok();
-        if !fits {
+    let tenant = word(row, "tenant").and_then(|name| {
+        let tenant = name.parse::<Tenant>().ok();
+        if tenant.is_none() {
             notes.changed(row, "tenants have names that cannot be used here: the tasks have none");
         }
-        fits
+        tenant
     });
-    let tenant = tenant.unwrap_or_default();
     let key = word(row, "idempotency_key").filter(|key| {
         let first = keys.insert((tenant.clone(), key.clone()));
         if !first {
@@ -126,7 +126,7 @@ fn task(
         ("assignee", profile(row, "assignee", notes).into()),
         ("status", "triage".into()),
         ("priority", priority.into()),
-        ("tenant", tenant.as_str().into()),
+        ("tenant", StoredTenant(tenant.as_ref()).into()),
         ("workspace", workspace(row, notes).into()),
         ("branch_name", word(row, "branch_name").into()),
         ("project_id", word(row, "project_id").into()),

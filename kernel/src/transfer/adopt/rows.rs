@@ -10,6 +10,7 @@ use crate::model::error::Error;
 use crate::model::id::{AttachmentId, TaskId};
 use crate::model::note::NewAttachment;
 use crate::model::outcome::Outcome;
+use crate::store::convert::StoredTenant;
 use crate::store::tx::Tx;
 use crate::transfer::peer::PeerRow;
 
@@ -41,7 +42,7 @@ impl Incoming<'_> {
     }
 
     fn tenant(&self, task: &TaskId) -> Cell {
-        self.known.get(task).map_or("", String::as_str).into()
+        StoredTenant(self.known.get(task).and_then(Option::as_ref)).into()
     }
 
     /// Puts it into a table.

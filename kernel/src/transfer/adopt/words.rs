@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::model::cell::Cell;
 use crate::model::clock::Timestamp;
-use crate::model::id::{Profile, TaskId};
+use crate::model::id::{Profile, TaskId, Tenant};
 use crate::model::limits;
 use crate::transfer::peer::PeerRow;
 
@@ -143,7 +143,7 @@ pub(super) fn words(row: &PeerRow, column: &str, notes: &mut Notes) -> Vec<Strin
 }
 
 /// The tasks that were taken, each with its tenant.
-pub(super) type Known = BTreeMap<TaskId, String>;
+pub(super) type Known = BTreeMap<TaskId, Option<Tenant>>;
 
 /// The task of a row that belongs to one.
 pub(super) fn owner(row: &PeerRow, column: &str, known: &Known) -> Option<TaskId> {
