@@ -96,6 +96,18 @@ impl From<kernel::OpenError> for Failure {
     }
 }
 
+/// An error with its causes on one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
 /// An RFC 9457 problem document: the form of a refusal in the API, and in `--json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Problem {

@@ -136,7 +136,7 @@ async fn refuse_weak_host() -> Result<(), Failure> {
     held.map_err(|why| {
         Failure::failed(format!(
             "this host cannot hold the policy `{POLICY}`, under which the demo's workers run: {}",
-            crate::lanes::with_causes(&why)
+            crate::failure::with_causes(&why)
         ))
         .hint("supervisor doctor says what this host lacks, and docs/policies.md what each policy needs")
     })

@@ -24,7 +24,7 @@ pub(super) fn of_deleted(root: &Root, board: &BoardName, task: &TaskId, sweep: S
     let base = root.logs(board);
     let take = || {
         places::directory(&base.join(task.as_str()))?;
-        let stuck = |e: &dyn std::error::Error| Fate::Stuck(crate::lanes::with_causes(e));
+        let stuck = |e: &dyn std::error::Error| Fate::Stuck(crate::failure::with_causes(e));
         let name = Name::new(task.as_str()).map_err(|e| stuck(&e))?;
         let size = workspace::measure(&base, &name).map_err(|e| stuck(&e))?;
         if sweep == Sweep::Remove {

@@ -38,7 +38,7 @@ pub(super) fn lease(leases: &Path, path: &Path, meta: &Metadata, board: &str) ->
     let holder = LeaseHolder::Removal { removed_by_board: board.to_owned() };
     Lease::acquire(leases, path, place, Sharing::Exclusive, &holder).map_err(|e| match e {
         LeaseError::Gone { .. } => Fate::Absent,
-        e => Fate::Stuck(crate::lanes::with_causes(&e)),
+        e => Fate::Stuck(crate::failure::with_causes(&e)),
     })
 }
 

@@ -14,7 +14,7 @@ use crate::rundir::{LockState, RunDir, RunDirError};
 pub(super) fn directory(path: &Path, sweep: Sweep) -> Fate {
     let take = || {
         places::directory(path)?;
-        let stuck = |e: &dyn std::error::Error| Fate::Stuck(crate::lanes::with_causes(e));
+        let stuck = |e: &dyn std::error::Error| Fate::Stuck(crate::failure::with_causes(e));
         let size = size_of(path)?;
         // A name with a dot is that of a removal that was cut short: no shim can find its directory any more.
         if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {

@@ -66,7 +66,7 @@ pub(super) fn collect(
         let owner = match directory::owner_of(&worktree.repository) {
             Ok(owner) => owner,
             Err(_) if !worktree.repository.exists() => return Err(Fate::Absent),
-            Err(e) => return Err(Fate::Stuck(crate::lanes::with_causes(&e))),
+            Err(e) => return Err(Fate::Stuck(crate::failure::with_causes(&e))),
         };
         if owner.uid != expected {
             return Err(Fate::Foreign(format!("its repository belongs to uid {} now", owner.uid)));

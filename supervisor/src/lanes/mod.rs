@@ -15,15 +15,3 @@ pub(crate) use self::ending::{EndingRules, read_ending};
 pub(crate) use self::lane::Lane;
 pub(crate) use self::registry::Lanes;
 pub(crate) use self::start::{Facts, Places, Start};
-
-/// An error with its causes on one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
-}

@@ -7,7 +7,7 @@ use policies::{Boundary, Policy, Source, Support};
 
 use super::CannotRun;
 use crate::definitions::{self, Defect, Definitions, Found, Subject};
-use crate::lanes::with_causes;
+use crate::failure::with_causes;
 use crate::paths::Root;
 
 /// All policies, by name.

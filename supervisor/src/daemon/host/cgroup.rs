@@ -95,7 +95,7 @@ impl Cgroups {
         let work = group.join("work");
         // A controller that is missing matters where a limit asks for it.
         policy.hold_limits(&work).map_err(|e| {
-            let why = crate::lanes::with_causes(&e);
+            let why = crate::failure::with_causes(&e);
             match enabled {
                 Ok(()) => why,
                 Err(e) => format!("{why} ({}: {e})", group.join("cgroup.subtree_control").display()),

@@ -38,7 +38,7 @@ impl std::fmt::Display for Stays {
 
 impl From<RunDirError> for Stays {
     fn from(error: RunDirError) -> Self {
-        Stays { is_shortage: shortage::is_shortage(&error), why: crate::lanes::with_causes(&error) }
+        Stays { is_shortage: shortage::is_shortage(&error), why: crate::failure::with_causes(&error) }
     }
 }
 

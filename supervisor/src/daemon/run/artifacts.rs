@@ -109,7 +109,7 @@ fn one(
     identity: Option<Identity>,
     blobs: &Blobs,
 ) -> Result<Published, Trouble> {
-    let host = |e: &(dyn std::error::Error + 'static)| Trouble::Host(crate::lanes::with_causes(e));
+    let host = |e: &(dyn std::error::Error + 'static)| Trouble::Host(crate::failure::with_causes(e));
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return Err(Trouble::File("no user is known who could read it".to_owned()));
     }

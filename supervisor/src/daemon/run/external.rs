@@ -81,7 +81,7 @@ fn lease(
     crate::paths::make_dir(&leases, 0o700)?;
     let holder = LeaseHolder::Run { board: board.to_string(), run: run.get(), task: Some(task.to_string()) };
     Lease::acquire(&leases, &prepared.path, prepared.place, Sharing::Exclusive, &holder).map_err(|e| {
-        let failure = Failure::new(Code::Conflict, crate::lanes::with_causes(&e));
+        let failure = Failure::new(Code::Conflict, crate::failure::with_causes(&e));
         failure.hint("the task is back in the queue: claim it again when that run has ended")
     })
 }

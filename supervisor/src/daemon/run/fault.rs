@@ -68,7 +68,7 @@ impl LaunchError {
         error: &(dyn Error + 'static),
     ) -> Self {
         let fault = if is_shortage(error) { Fault::Host } else { Fault::Environment(environment) };
-        LaunchError { step, error: crate::lanes::with_causes(error), fault }
+        LaunchError { step, error: crate::failure::with_causes(error), fault }
     }
 
     /// A refusal of another part of this program, about an environment.

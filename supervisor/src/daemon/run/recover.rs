@@ -92,7 +92,7 @@ fn take_over(context: &Context, board: &BoardName, run: &Run) {
 
 /// Asks the shim of a run directory to end the run.
 fn ask_to_end(dir: &RunDir, request: &StopRequest) -> Result<(), String> {
-    dir.request_stop(request).map_err(|e| crate::lanes::with_causes(&e))?;
+    dir.request_stop(request).map_err(|e| crate::failure::with_causes(&e))?;
     if let Ok(Some(record)) = dir.pid()
         && let Ok(Some(shim)) = crate::daemon::host::watch::open(record.shim.pid)
         && crate::rundir::ProcessStat::of(record.shim.pid)
@@ -159,9 +159,9 @@ fn remove_dead(path: &Path) -> Result<(), String> {
         Ok(dir) => dir,
         // Nothing that it names is this root's.
         Err(RunDirError::Copied { .. }) => return std::fs::remove_dir_all(path).map_err(|e| e.to_string()),
-        Err(error) => return Err(crate::lanes::with_causes(&error)),
+        Err(error) => return Err(crate::failure::with_causes(&error)),
     };
-    match dir.lock_state().map_err(|e| crate::lanes::with_causes(&e))? {
+    match dir.lock_state().map_err(|e| crate::failure::with_causes(&e))? {
         LockState::Held => {
             let request =
                 StopRequest { version: VERSION, reason: StopReason::Kill, quiet_ms: 0, grace_ms: 0 };
@@ -187,6 +187,6 @@ pub(crate) fn remove_ended(dir: &RunDir, guard: LockGuard) -> Result<(), String>
         cgroup::kill(&group).map_err(|e| e.to_string())?;
         cgroup::remove_run(&group);
     }
-    dir.revoke(guard).map_err(|e| crate::lanes::with_causes(&e))?;
-    dir.remove().map_err(|e| crate::lanes::with_causes(&e))
+    dir.revoke(guard).map_err(|e| crate::failure::with_causes(&e))?;
+    dir.remove().map_err(|e| crate::failure::with_causes(&e))
 }

@@ -47,7 +47,7 @@ pub(crate) fn end(dir: &RunDir, pid: &PidRecord) -> Result<(), String> {
 
 /// Ends what a killed shim has left where that can be proved, and else looks for it. Blocking.
 pub(super) fn prove(dir: &RunDir, pid: &PidRecord, mark: &Mark) -> Result<Remains, String> {
-    let spec = dir.spec().map_err(|e| crate::lanes::with_causes(&e))?;
+    let spec = dir.spec().map_err(|e| crate::failure::with_causes(&e))?;
     end(dir, pid)?;
     if spec.cgroup.is_some() || pid.init.is_some() {
         return Ok(Remains::Nothing);

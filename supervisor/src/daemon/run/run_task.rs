@@ -284,7 +284,7 @@ pub(in crate::daemon) fn stop(context: &Context, key: TaskKey, shim: &ShimHandle
     let asked = match shim.dir.request_stop(request) {
         // Somebody has taken the directory away. A shim that gets TERM and finds no request ends its run all the same.
         Err(RunDirError::Write { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        asked => asked.map_err(|e| crate::lanes::with_causes(&e)),
+        asked => asked.map_err(|e| crate::failure::with_causes(&e)),
     };
     let asked = asked.and_then(|()| shim.process.signal(Signal::TERM).map_err(|e| e.to_string()));
     let Err(error) = asked else { return };

@@ -64,7 +64,7 @@ pub(super) enum Shim {
 ///
 /// The table is that of DESIGN section 5.
 pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
-    let text = |e: &dyn std::error::Error| crate::lanes::with_causes(e);
+    let text = |e: &dyn std::error::Error| crate::failure::with_causes(e);
     let dir = match RunDir::open(&known.path) {
         Ok(dir) => dir,
         Err(RunDirError::Open { source, .. }) if source.kind() == ErrorKind::NotFound => {

@@ -50,7 +50,7 @@ fn bound_memory() -> std::io::Result<()> {
 /// Becomes a user, if another one, and still ends with the parent.
 fn become_another(identity: Option<policies::Identity>, parent: Option<Pid>) -> Result<(), Failure> {
     if let Some(identity) = identity {
-        policies::become_user(identity).map_err(|e| broken(crate::lanes::with_causes(&e)))?;
+        policies::become_user(identity).map_err(|e| broken(crate::failure::with_causes(&e)))?;
     }
     // The kernel forgets the signal when the user changes (prctl(2), PR_SET_PDEATHSIG).
     die_with(parent).map_err(|e| broken(e.to_string()))
@@ -68,14 +68,14 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
         },
         Task::Probe => match policies::probe_view() {
             Ok(()) => Reply::Probed,
-            Err(e) => Reply::Failed(broken(crate::lanes::with_causes(&e))),
+            Err(e) => Reply::Failed(broken(crate::failure::with_causes(&e))),
         },
         Task::Work { identity, read, write, job } => {
             if let Err(failure) = become_another(Some(identity), parent) {
                 return Reply::Failed(failure);
             }
             if let Err(e) = policies::confine_paths(&read, &write) {
-                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
+                return Reply::Failed(broken(crate::failure::with_causes(&e)));
             }
             run(*job)
         }
@@ -88,7 +88,7 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
                 return Reply::Failed(failure);
             }
             if let Err(e) = policies::confine_paths(std::slice::from_ref(&taking.workspace), &[]) {
-                return Reply::Failed(broken(crate::lanes::with_causes(&e)));
+                return Reply::Failed(broken(crate::failure::with_causes(&e)));
             }
             copy_out(&taking)
         }
@@ -105,7 +105,7 @@ fn confine_git(mut read: Vec<PathBuf>, write: &[PathBuf], job: &Job) -> Result<(
         return Ok(());
     }
     read.extend(workspace::own_configuration());
-    policies::confine_paths(&read, write).map_err(|e| broken(crate::lanes::with_causes(&e)))
+    policies::confine_paths(&read, write).map_err(|e| broken(crate::failure::with_causes(&e)))
 }
 
 fn copy_out(taking: &Taking) -> Reply {
@@ -114,7 +114,7 @@ fn copy_out(taking: &Taking) -> Reply {
         Ok(_) => Reply::Taken,
         Err(e) => {
             let code = if is_shortage(&e) { shortage::CODE } else { "artifact_not_taken" };
-            let message = crate::lanes::with_causes(&e);
+            let message = crate::failure::with_causes(&e);
             Reply::Failed(Failure { code: code.to_owned(), message, hint: None })
         }
     }
