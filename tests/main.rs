@@ -33,6 +33,7 @@ mod full;
 mod gc;
 mod git;
 mod graph;
+mod guides;
 mod help;
 mod house;
 mod injector;
