@@ -87,7 +87,7 @@ impl Board<'_> {
             return Err(Error::missing("task", id));
         }
         for child in children {
-            self.regate(&child, &by)?;
+            self.reevaluate(&child, &by)?;
         }
         Ok(files.into_iter().map(|file| file.sha256).collect())
     }

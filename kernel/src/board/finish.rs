@@ -207,7 +207,7 @@ impl Board<'_> {
             let task = self.expect_task(&child)?;
             let payload = json!({ "parent": parent, "child": child, "reason": "parent_archived" });
             self.tell(&task, None, EventKind::Unlinked, Some(payload), actor)?;
-            self.regate(&child, actor)?;
+            self.reevaluate(&child, actor)?;
         }
         Ok(())
     }

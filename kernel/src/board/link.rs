@@ -50,7 +50,7 @@ impl Board<'_> {
             self.charge(actor, Cost::one(Bound::Links))?;
             let payload = json!({ "parent": parent, "child": child });
             self.tell(&below, None, EventKind::Linked, Some(payload), &label)?;
-            self.regate(child, &label)?;
+            self.reevaluate(child, &label)?;
         }
         if below.status == Status::Done && !above.is_done() {
             let from = self.standing(child)?;
@@ -72,7 +72,7 @@ impl Board<'_> {
         self.charge(actor, Cost::one(Bound::Links))?;
         let payload = json!({ "parent": parent, "child": child });
         self.tell(&below, None, EventKind::Unlinked, Some(payload), &actor.label())?;
-        self.regate(child, &actor.label())
+        self.reevaluate(child, &actor.label())
     }
 
     /// Refuses a parent that will never be done.

@@ -187,18 +187,18 @@ impl<'a> Board<'a> {
     /// Lets the children of a task go on, or holds them back, after it was done or undone.
     fn reevaluate_children(&self, parent: &TaskId, actor: &str) -> Result<(), Error> {
         for child in self.tx.children(parent)? {
-            self.regate(&child, actor)?;
+            self.reevaluate(&child, actor)?;
         }
         Ok(())
     }
 
     /// Puts a waiting task where its parents and its time want it.
-    fn regate(&self, id: &TaskId, actor: &str) -> Result<(), Error> {
+    fn reevaluate(&self, id: &TaskId, actor: &str) -> Result<(), Error> {
         let from = self.standing(id)?;
         if !in_queue(from.state) {
             return Ok(());
         }
-        let change = Change::Regated { gate: self.gate(id, from.not_before)? };
+        let change = Change::Reevaluated { gate: self.gate(id, from.not_before)? };
         let to = next(Some(from.state), change).map_err(|_| illegal(id, from.state, change))?;
         if to == from.state {
             return Ok(());

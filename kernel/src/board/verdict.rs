@@ -249,7 +249,7 @@ impl Board<'_> {
             let run = self.zero_length(task, Outcome::Blocked, Status::Todo, None, error)?;
             let telling =
                 Telling { run: Some(run), ..Telling::new(EventKind::DependencyWait, Some(payload), label) };
-            self.shift(&task.id, standing, Change::Regated { gate: Gate::Parents }, telling)?;
+            self.shift(&task.id, standing, Change::Reevaluated { gate: Gate::Parents }, telling)?;
             return self.settled(&task.id, Some(run));
         }
         let run = self.zero_length(task, Outcome::Blocked, status, None, error)?;

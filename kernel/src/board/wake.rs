@@ -26,13 +26,13 @@ impl Board<'_> {
         self.follow_the_clock(&boot_id, boottime)?;
         let mut woken = self.tx.due_tasks(self.now(), &boot_id, AT_ONCE)?;
         for id in &woken {
-            self.regate(id, SYSTEM)?;
+            self.reevaluate(id, SYSTEM)?;
         }
         for id in self.tx.take_due_delays(&boot_id, boottime, AT_ONCE)? {
             // Its pause is over, whatever the other clock says.
             self.set(&id, &Field::NotBefore(Some(self.now())))?;
             if self.expect_task(&id)?.status == Status::Scheduled {
-                self.regate(&id, SYSTEM)?;
+                self.reevaluate(&id, SYSTEM)?;
             }
             if !woken.contains(&id) {
                 woken.push(id);
@@ -60,7 +60,7 @@ impl Board<'_> {
                     "reason": "the clock was set", "not_before": at,
                     "in_seconds": super::seconds_until(self.now(), at),
                 });
-                let change = Change::Regated { gate: Gate::Until(at) };
+                let change = Change::Reevaluated { gate: Gate::Until(at) };
                 self.shift(&id, &from, change, Telling::new(EventKind::Scheduled, Some(payload), SYSTEM))?;
             } else {
                 self.set(&id, &Field::NotBefore(Some(at)))?;

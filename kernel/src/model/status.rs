@@ -142,7 +142,8 @@ pub enum Change {
         gate: Gate,
     },
     /// Its parents or its time changed.
-    Regated {
+    #[serde(rename = "regated")]
+    Reevaluated {
         /// What holds it back now.
         gate: Gate,
     },
@@ -236,7 +237,7 @@ impl Change {
             Change::Blocked { .. } => "block",
             Change::Unblocked { .. } => "unblock",
             Change::ChangesRequested { .. } => "request changes of",
-            Change::Regated { .. } | Change::Promoted { .. } => "promote",
+            Change::Reevaluated { .. } | Change::Promoted { .. } => "promote",
             Change::Scheduled { .. } => "schedule",
             Change::Requeued { .. } => "requeue",
             Change::SentToTriage => "move to triage",

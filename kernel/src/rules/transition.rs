@@ -35,7 +35,7 @@ fn enter(change: Change) -> Option<State> {
             Intake::Triage => State::Triage,
             Intake::Hold => State::Blocked { kind: BlockKind::NeedsInput },
         }),
-        Change::Regated { .. }
+        Change::Reevaluated { .. }
         | Change::Started { .. }
         | Change::Recorded { .. }
         | Change::Ended { .. }
@@ -61,7 +61,7 @@ fn step(state: State, change: Change) -> Option<State> {
         Change::Started { run } => start(state, run),
         Change::Recorded { run, verdict } => record(state, run, verdict),
         Change::Ended { run, outcome, then } => end(state, run, outcome, then),
-        Change::Regated { gate } => in_queue(state).then_some(at(gate)),
+        Change::Reevaluated { gate } => in_queue(state).then_some(at(gate)),
         Change::Completed => free(state).then_some(State::Done),
         Change::ReviewRequested => (free(state) && state != State::Review).then_some(State::Review),
         Change::Approved { gate } => awaits_approval(state).then_some(at(gate)),
@@ -243,10 +243,10 @@ mod tests {
             (Change::Created { intake: Intake::Normal, gate: Gate::Parents }, vec!["nothing"], Status::Todo),
             (Change::Created { intake: Intake::Triage, gate }, vec!["nothing"], Status::Triage),
             (Change::Created { intake: Intake::Hold, gate }, vec!["nothing"], Status::Blocked),
-            (Change::Regated { gate }, queue.to_vec(), Status::Ready),
-            (Change::Regated { gate: Gate::Parents }, queue.to_vec(), Status::Todo),
+            (Change::Reevaluated { gate }, queue.to_vec(), Status::Ready),
+            (Change::Reevaluated { gate: Gate::Parents }, queue.to_vec(), Status::Todo),
             (
-                Change::Regated { gate: Gate::Until(Timestamp::from_secs(3)) },
+                Change::Reevaluated { gate: Gate::Until(Timestamp::from_secs(3)) },
                 queue.to_vec(),
                 Status::Scheduled,
             ),
@@ -280,7 +280,7 @@ mod tests {
             ),
             (Change::Approved { gate }, vec!["approval"], Status::Ready),
             (Change::Approved { gate: Gate::Parents }, vec!["approval"], Status::Todo),
-            (Change::Regated { gate: Gate::Approval }, queue.to_vec(), Status::Blocked),
+            (Change::Reevaluated { gate: Gate::Approval }, queue.to_vec(), Status::Blocked),
             (
                 Change::Created { intake: Intake::Normal, gate: Gate::Approval },
                 vec!["nothing"],
