@@ -49,7 +49,7 @@ impl Board<'_> {
         };
         self.comment(id, &text, None, actor)?;
         let payload = json!({ "answer": answer, "choice": number });
-        self.tell(&task, None, EventKind::Answered, Some(payload), &actor.label())?;
+        self.append(&task, None, EventKind::Answered, Some(payload), &actor.label())?;
         Ok(Answered { task: self.unblock(id, None, actor)?, answer })
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Board, Settled, Telling, preview};
+use super::{Board, Record, Settled, preview};
 use crate::model::actor::{Actor, ActorKind, Label};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -33,7 +33,7 @@ impl Board<'_> {
             Question { text: format!("May it go on: {}", task.title), results, ..Question::default() };
         self.tx.set_request(id, &reason(&task), &question)?;
         let payload = json!({ "approver": task.approval.approver, "class": task.approval.class, "parents": self.parents(id)? });
-        self.tell(&task, None, EventKind::ApprovalRequested, Some(payload), actor)
+        self.append(&task, None, EventKind::ApprovalRequested, Some(payload), actor)
     }
 
     /// Lets a task go on that waits for an approval.
@@ -89,11 +89,11 @@ impl Board<'_> {
             payload["overridden"] = approver.into();
         }
         let label = actor.label();
-        let telling = Telling {
+        let record = Record {
             run: actor.run.as_ref().map(|own| own.run),
-            ..Telling::new(EventKind::ApprovalGranted, Some(payload), &label)
+            ..Record::new(EventKind::ApprovalGranted, Some(payload), &label)
         };
-        self.shift(id, &from, Change::Approved { gate }, telling)?;
+        self.shift(id, &from, Change::Approved { gate }, record)?;
         self.set(id, &Field::Failures(0))?;
         self.settled(id, None)
     }
@@ -117,11 +117,11 @@ impl Board<'_> {
         let from = self.standing(id)?;
         let payload = json!({ "class": task.approval.class, "reason": preview(Some(reason)) });
         let label = actor.label();
-        let telling = Telling {
+        let record = Record {
             run: actor.run.as_ref().map(|own| own.run),
-            ..Telling::new(EventKind::ApprovalDenied, Some(payload), &label)
+            ..Record::new(EventKind::ApprovalDenied, Some(payload), &label)
         };
-        self.shift(id, &from, Change::SentToTriage, telling)?;
+        self.shift(id, &from, Change::SentToTriage, record)?;
         self.settled(id, None)
     }
 }

@@ -82,7 +82,7 @@ impl Board<'_> {
             "attachments": files.iter().map(|file| file.filename.as_str()).collect::<Vec<_>>(),
         });
         let by = actor.label();
-        self.tell(&task, None, EventKind::Deleted, Some(payload), &by)?;
+        self.append(&task, None, EventKind::Deleted, Some(payload), &by)?;
         if !self.tx.delete_task(id)? {
             return Err(Error::missing("task", id));
         }

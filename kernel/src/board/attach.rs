@@ -38,7 +38,7 @@ impl Board<'_> {
         let task = self.admit(&file.task_id, actor)?;
         self.tx.delete_attachment(number)?;
         let payload = json!({ "attachment": number, "filename": file.filename });
-        self.tell(&task, None, EventKind::AttachmentRemoved, Some(payload), &actor.label())?;
+        self.append(&task, None, EventKind::AttachmentRemoved, Some(payload), &actor.label())?;
         Ok(file)
     }
 
@@ -63,7 +63,7 @@ impl Board<'_> {
             payload["artifact"] = path.into();
         }
         let run = origin.run.or(task.current_run_id);
-        self.tell(task, run, EventKind::Attached, Some(payload), label)?;
+        self.append(task, run, EventKind::Attached, Some(payload), label)?;
         self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))
     }
 }

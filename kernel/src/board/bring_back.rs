@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Board, Telling};
+use super::{Board, Record};
 use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -58,7 +58,7 @@ impl Board<'_> {
         });
         let change = Change::Reopened { gate: self.gate(id, from.not_before)? };
         let payload = json!({ "reason": reason, "begun": begun });
-        self.shift(id, &from, change, Telling::new(EventKind::Reopened, Some(payload), &label))?;
+        self.shift(id, &from, change, Record::new(EventKind::Reopened, Some(payload), &label))?;
         self.set(id, &Field::Failures(0))?;
         self.set_blocks(id, Recurrence::default())?;
         self.reevaluate_children(id, &label)?;
@@ -83,15 +83,15 @@ impl Board<'_> {
         let change = Change::Unarchived { then };
         let to = crate::rules::transition::next(Some(from.state), change)
             .map_err(|_| super::illegal(id, from.state, change))?;
-        let telling = Telling {
+        let record = Record {
             blocking: blocking.as_ref(),
-            ..Telling::new(EventKind::Unarchived, Some(json!({ "status": to.status() })), &label)
+            ..Record::new(EventKind::Unarchived, Some(json!({ "status": to.status() })), &label)
         };
         // Before the move, which keeps it where it has a meaning.
         if let Some(author) = former.and_then(|former| former.work_by) {
             self.set(id, &Field::WorkBy(&author))?;
         }
-        self.shift(id, &from, change, telling)?;
+        self.shift(id, &from, change, record)?;
         self.expect_task(id)
     }
 
@@ -108,7 +108,7 @@ impl Board<'_> {
             if self.expect_task(&parent)?.status == Status::Archived {
                 self.tx.delete_link(&parent, &task.id)?;
                 let payload = json!({ "parent": parent, "child": task.id, "reason": "parent_archived" });
-                self.tell(task, None, EventKind::Unlinked, Some(payload), label)?;
+                self.append(task, None, EventKind::Unlinked, Some(payload), label)?;
             }
         }
         Ok(())

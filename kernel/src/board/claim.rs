@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Board, Telling};
+use super::{Board, Record};
 use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -56,8 +56,8 @@ impl Board<'_> {
         })?;
         let payload = json!({ "lock": lock, "expires": lease.expires, "run_id": run });
         let label = actor.label();
-        let telling = Telling { run: Some(run), ..Telling::new(EventKind::Claimed, Some(payload), &label) };
-        self.shift(id, &from, Change::Started { run }, telling)?;
+        let record = Record { run: Some(run), ..Record::new(EventKind::Claimed, Some(payload), &label) };
+        self.shift(id, &from, Change::Started { run }, record)?;
         self.begin_probes(&task, run, probes)?;
         Ok(Claimed { task: self.expect_task(id)?, run: self.expect_run(run)? })
     }

@@ -89,7 +89,7 @@ impl Board<'_> {
         self.set(id, &Field::Nonspawnable(None))?;
         self.set(id, &Field::Failures(0))?;
         let payload = json!({ "assignee": assignee, "from": task.assignee });
-        self.tell(&task, None, EventKind::Assigned, Some(payload), &actor.label())?;
+        self.append(&task, None, EventKind::Assigned, Some(payload), &actor.label())?;
         self.expect_task(id)
     }
 
@@ -146,11 +146,11 @@ impl Board<'_> {
         if !fields.is_empty() {
             let payload =
                 json!({ "fields": fields, "result_len": edit.result.as_ref().map_or(0, String::len) });
-            self.tell(&task, None, EventKind::Edited, Some(payload), &actor.label())?;
+            self.append(&task, None, EventKind::Edited, Some(payload), &actor.label())?;
         }
         if let Some(priority) = edit.priority.filter(|priority| *priority != task.priority) {
             self.set(id, &Field::Priority(priority))?;
-            self.tell(
+            self.append(
                 &task,
                 None,
                 EventKind::Reprioritized,

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::attach::plain;
 use super::charge::Cost;
 use super::finish::SYSTEM;
-use super::{Board, Telling, preview};
+use super::{Board, Record, preview};
 use crate::model::actor::Actor;
 use crate::model::error::{Error, StorageKind};
 use crate::model::event::EventKind;
@@ -89,7 +89,7 @@ impl Board<'_> {
         }
         for LostArtifact { path, reason } in &lost {
             let payload = json!({ "artifact": preview(Some(path)), "reason": preview(Some(reason)) });
-            self.tell(&task, Some(run.id), EventKind::ArtifactLost, Some(payload), &system.label())?;
+            self.append(&task, Some(run.id), EventKind::ArtifactLost, Some(payload), &system.label())?;
         }
         self.comment(&task.id, &told(&lost), None, &system).map(drop)
     }
@@ -110,13 +110,13 @@ impl Board<'_> {
         };
         let payload = json!({ "outcome": decision.outcome, "error": error, "verdict": run.verdict });
         let blocking = Blocking { kind: BlockKind::GaveUp, reason: Some(error), question: None };
-        let telling = Telling {
+        let record = Record {
             run: Some(id),
             blocking: Some(&blocking),
-            ..Telling::new(EventKind::Lost, Some(payload), SYSTEM)
+            ..Record::new(EventKind::Lost, Some(payload), SYSTEM)
         };
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
-        let to = self.shift(&run.task_id, &from, change, telling)?;
+        let to = self.shift(&run.task_id, &from, change, record)?;
         let bare = Ending {
             exit_code: ending.exit_code,
             signal: ending.signal,

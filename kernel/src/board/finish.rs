@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Board, Telling, completed_payload, preview};
+use super::{Board, Record, completed_payload, preview};
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::error::Error;
@@ -47,17 +47,14 @@ impl Board<'_> {
         let decision = retry::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision);
-        let (kind, mut payload) = telling(&run, &decision, &ending, &from, tally.ended_at);
+        let (kind, mut payload) = record(&run, &decision, &ending, &from, tally.ended_at);
         if decision.outcome == Outcome::Approved {
             payload = self.completed_by_review(&run.task_id)?;
         }
-        let telling = Telling {
-            run: Some(id),
-            blocking: blocking.as_ref(),
-            ..Telling::new(kind, Some(payload), SYSTEM)
-        };
+        let record =
+            Record { run: Some(id), blocking: blocking.as_ref(), ..Record::new(kind, Some(payload), SYSTEM) };
         self.prepare(&run, &decision)?;
-        let to = self.shift(&run.task_id, &from, change, telling)?;
+        let to = self.shift(&run.task_id, &from, change, record)?;
         self.count(&run, &from, &decision)?;
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
         let replaces = if is_outside { self.tx.gather_tries(&run.task_id, id)? } else { None };
@@ -75,7 +72,7 @@ impl Board<'_> {
         if let Some(Verdict::Move { .. }) = &run.verdict {
             let task = self.expect_task(&run.task_id)?;
             let payload = json!({ "status": task.status });
-            self.tell(&task, Some(id), EventKind::Status, Some(payload), SYSTEM)?;
+            self.append(&task, Some(id), EventKind::Status, Some(payload), SYSTEM)?;
         }
         self.settle_holds(&run, decision.outcome, &ending)?;
         self.tx.forget_usage(id)?;
@@ -186,13 +183,13 @@ impl Board<'_> {
                 "failures": decision.failures, "error": decision.error, "trigger_outcome": decision.outcome,
                 "limit_source": if from.max_retries.is_some() { "task" } else { "dispatcher" },
             });
-            self.tell(&task, Some(run.id), EventKind::GaveUp, Some(payload), SYSTEM)?;
+            self.append(&task, Some(run.id), EventKind::GaveUp, Some(payload), SYSTEM)?;
         }
         match decision.then {
             Then::Done => self.reevaluate_children(&run.task_id, SYSTEM),
             Then::Archived(crate::model::status::WasDone::Yes) => {
                 let task = self.expect_task(&run.task_id)?;
-                self.tell(&task, Some(run.id), EventKind::Archived, None, SYSTEM)?;
+                self.append(&task, Some(run.id), EventKind::Archived, None, SYSTEM)?;
                 self.reevaluate_children(&run.task_id, SYSTEM)
             }
             Then::Archived(crate::model::status::WasDone::No) => self.release_children(&run.task_id, SYSTEM),
@@ -206,7 +203,7 @@ impl Board<'_> {
             self.tx.delete_link(parent, &child)?;
             let task = self.expect_task(&child)?;
             let payload = json!({ "parent": parent, "child": child, "reason": "parent_archived" });
-            self.tell(&task, None, EventKind::Unlinked, Some(payload), actor)?;
+            self.append(&task, None, EventKind::Unlinked, Some(payload), actor)?;
             self.reevaluate(&child, actor)?;
         }
         Ok(())
@@ -240,7 +237,7 @@ fn blocking(run: &Run, decision: &Decision) -> Option<Blocking> {
 }
 
 /// Names the event of an ending and its details.
-fn telling(
+fn record(
     run: &Run,
     decision: &Decision,
     ending: &Ending,

@@ -124,7 +124,7 @@ impl Board<'_> {
         for hold in probes {
             self.tx.set_probe(hold.id, Some(run), self.now().after(SERVED))?;
             let payload = facts(&hold, json!({}));
-            self.tell(task, Some(run), EventKind::HoldProbed, Some(payload), SYSTEM)?;
+            self.append(task, Some(run), EventKind::HoldProbed, Some(payload), SYSTEM)?;
         }
         Ok(())
     }

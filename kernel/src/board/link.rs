@@ -49,7 +49,7 @@ impl Board<'_> {
         if self.tx.insert_link(parent, child)? {
             self.charge(actor, Cost::one(Bound::Links))?;
             let payload = json!({ "parent": parent, "child": child });
-            self.tell(&below, None, EventKind::Linked, Some(payload), &label)?;
+            self.append(&below, None, EventKind::Linked, Some(payload), &label)?;
             self.reevaluate(child, &label)?;
         }
         if below.status == Status::Done && !above.is_done() {
@@ -71,7 +71,7 @@ impl Board<'_> {
         }
         self.charge(actor, Cost::one(Bound::Links))?;
         let payload = json!({ "parent": parent, "child": child });
-        self.tell(&below, None, EventKind::Unlinked, Some(payload), &actor.label())?;
+        self.append(&below, None, EventKind::Unlinked, Some(payload), &actor.label())?;
         self.reevaluate(child, &actor.label())
     }
 
@@ -104,7 +104,7 @@ impl Board<'_> {
             }
             let reason = format!("linked behind {parent}");
             let payload = json!({ "stop_reason": StopReason::Reclaimed, "reason": reason, "by": actor.name });
-            self.tell(task, Some(run.id), EventKind::StopRequested, Some(payload), &actor.label())?;
+            self.append(task, Some(run.id), EventKind::StopRequested, Some(payload), &actor.label())?;
         }
         match run.hand {
             Holder::Hand => {

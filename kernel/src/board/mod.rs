@@ -89,8 +89,8 @@ impl<'a> Deref for Board<'a> {
     }
 }
 
-/// What goes with a transition: who, why, and which event tells of it.
-struct Telling<'a> {
+/// The event of a transition, and what a block says.
+struct Record<'a> {
     kind: EventKind,
     payload: Option<Value>,
     run: Option<RunId>,
@@ -98,7 +98,7 @@ struct Telling<'a> {
     actor: &'a str,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> Record<'a> {
     fn new(kind: EventKind, payload: Option<Value>, actor: &'a str) -> Self {
         Self { kind, payload, run: None, blocking: None, actor }
     }
@@ -134,11 +134,11 @@ impl<'a> Board<'a> {
         id: &TaskId,
         from: &Standing,
         change: Change,
-        telling: Telling<'_>,
+        record: Record<'_>,
     ) -> Result<State, Error> {
         let to = next(Some(from.state), change).map_err(|_| illegal(id, from.state, change))?;
         let now = self.now();
-        if !self.tx.set_task_state(id, from.state, to, telling.blocking, now)? {
+        if !self.tx.set_task_state(id, from.state, to, record.blocking, now)? {
             return Err(Error::conflict(
                 format!("{id} has changed meanwhile"),
                 "nothing was done; try again",
@@ -146,22 +146,22 @@ impl<'a> Board<'a> {
         }
         self.tx.append_event(&NewEvent {
             task: Some(id),
-            run: telling.run,
+            run: record.run,
             tenant: from.tenant.as_ref(),
-            kind: telling.kind,
-            payload: telling.payload,
+            kind: record.kind,
+            payload: record.payload,
             change: Some(change),
-            actor: telling.actor,
+            actor: record.actor,
             now,
         })?;
-        if to == (State::Blocked { kind: BlockKind::Approval }) && telling.blocking.is_none() {
-            self.ask_for_approval(id, telling.actor)?;
+        if to == (State::Blocked { kind: BlockKind::Approval }) && record.blocking.is_none() {
+            self.ask_for_approval(id, record.actor)?;
         }
         Ok(to)
     }
 
     /// Appends an event that tells of something else than a transition.
-    fn tell(
+    fn append(
         &self,
         task: &Task,
         run: Option<RunId>,
@@ -219,7 +219,7 @@ impl<'a> Board<'a> {
                 (EventKind::Status, Some(json!({ "status": to.status(), "reason": "parents_not_done" })))
             }
         };
-        self.shift(id, &from, change, Telling::new(kind, payload, actor)).map(|_| ())
+        self.shift(id, &from, change, Record::new(kind, payload, actor)).map(|_| ())
     }
 }
 

@@ -63,7 +63,7 @@ impl Board<'_> {
         let now = self.now();
         let comment = self.tx.insert_comment(id, (author, actor.kind), body, run, now)?;
         let payload = json!({ "author": author, "len": body.len(), "comment": comment });
-        self.tell(&task, run, EventKind::Commented, Some(payload), &actor.label())?;
+        self.append(&task, run, EventKind::Commented, Some(payload), &actor.label())?;
         Ok(Comment {
             id: comment,
             task_id: id.clone(),
@@ -83,7 +83,7 @@ impl Board<'_> {
         }
         let task = self.expect_task(&run.task_id)?;
         let payload = json!({ "bound": bound });
-        self.tell(&task, Some(run.id), EventKind::Throttled, Some(payload), &Actor::system().label())
+        self.append(&task, Some(run.id), EventKind::Throttled, Some(payload), &Actor::system().label())
     }
 
     /// Keeps the reason of a move as a comment, in the words that readers of such threads know.
@@ -122,7 +122,7 @@ impl Board<'_> {
         let silent = before.last_heartbeat_at.is_none_or(|last| now.since(last) >= HEARTBEAT_EVENTS);
         if note.is_some() || silent {
             let payload = note.map(|note| json!({ "note": note }));
-            self.tell(&task, Some(run), EventKind::Heartbeat, payload, &actor.label())?;
+            self.append(&task, Some(run), EventKind::Heartbeat, payload, &actor.label())?;
         }
         self.expect_run(run)
     }

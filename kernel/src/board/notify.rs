@@ -52,7 +52,7 @@ impl Board<'_> {
             limits::maybe(field, text, limits::WORD)?;
         }
         if self.tx.insert_subscription(key, user, notifier, self.now())? {
-            self.tell(&task, None, EventKind::Subscribed, Some(payload(key)), &actor.label())?;
+            self.append(&task, None, EventKind::Subscribed, Some(payload(key)), &actor.label())?;
         } else {
             self.tx.update_subscription(key, user, notifier)?;
         }
@@ -65,7 +65,7 @@ impl Board<'_> {
         let task = self.admit(&key.task_id, actor)?;
         let subscription = self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))?;
         self.tx.delete_subscription(key)?;
-        self.tell(&task, None, EventKind::Unsubscribed, Some(payload(key)), &actor.label())?;
+        self.append(&task, None, EventKind::Unsubscribed, Some(payload(key)), &actor.label())?;
         Ok(subscription)
     }
 }

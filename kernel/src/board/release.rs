@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Board, Effect, Settled, Telling};
+use super::{Board, Effect, Record, Settled};
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -49,7 +49,7 @@ impl Board<'_> {
         };
         let change = Change::Unblocked { gate };
         let payload = Some(json!({ "reason": reason }));
-        self.shift(id, &from, change, Telling::new(EventKind::Unblocked, payload, &actor.label()))?;
+        self.shift(id, &from, change, Record::new(EventKind::Unblocked, payload, &actor.label()))?;
         self.set(id, &Field::Failures(0))?;
         if is_scheduled {
             // Otherwise the next attempt would wait for the time that was just set aside.
@@ -87,7 +87,7 @@ impl Board<'_> {
             return Err(Error::conflict(format!("run {id} has ended"), "nothing was done"));
         }
         let payload = json!({ "stop_reason": reason, "reason": note, "by": actor.name });
-        self.tell(&task, Some(id), EventKind::StopRequested, Some(payload), &actor.label())?;
+        self.append(&task, Some(id), EventKind::StopRequested, Some(payload), &actor.label())?;
         let effect = match run.hand {
             Holder::Hand => {
                 self.finish_run(id, Ending::new(EndCause::Stopped(reason)))?;
@@ -128,7 +128,7 @@ impl Board<'_> {
                 for parent in &open {
                     self.tx.delete_link(parent, id)?;
                     let payload = json!({ "parent": parent, "child": id, "reason": "forced" });
-                    self.tell(&task, None, EventKind::Unlinked, Some(payload), &label)?;
+                    self.append(&task, None, EventKind::Unlinked, Some(payload), &label)?;
                 }
             }
         }
@@ -139,8 +139,8 @@ impl Board<'_> {
         };
         let forced = force == Force::Yes && !open.is_empty();
         let payload = json!({ "actor": actor.name, "reason": reason, "forced": forced });
-        let telling = Telling::new(EventKind::PromotedManual, Some(payload), &label);
-        self.shift(id, &from, Change::Promoted { gate }, telling)?;
+        let record = Record::new(EventKind::PromotedManual, Some(payload), &label);
+        self.shift(id, &from, Change::Promoted { gate }, record)?;
         if from.state != State::Triage {
             self.set(id, &Field::NotBefore(None))?;
             self.set(id, &Field::Failures(0))?;
@@ -174,11 +174,11 @@ impl Board<'_> {
             }
             // The gate reads the time when the run has ended.
             self.set(id, &Field::NotBefore(Some(at)))?;
-            self.tell(&task, Some(run), EventKind::Scheduled, Some(payload), &label)?;
+            self.append(&task, Some(run), EventKind::Scheduled, Some(payload), &label)?;
             return self.decide(id, Verdict::Move { to: Destination::Queue }, Some(run), actor);
         }
         let change = Change::Scheduled { gate: self.gate(id, Some(at))? };
-        self.shift(id, &from, change, Telling::new(EventKind::Scheduled, Some(payload), &label))?;
+        self.shift(id, &from, change, Record::new(EventKind::Scheduled, Some(payload), &label))?;
         self.set(id, &Field::NotBefore(Some(at)))?;
         self.settled(id, None)
     }
@@ -203,7 +203,7 @@ impl Board<'_> {
         };
         let status = next(Some(from.state), change).map_or(from.state, |to| to).status();
         let payload = json!({ "status": status });
-        self.shift(id, from, change, Telling::new(EventKind::Status, Some(payload), label))?;
+        self.shift(id, from, change, Record::new(EventKind::Status, Some(payload), label))?;
         self.set(id, &Field::Failures(0))?;
         self.reevaluate_children(id, label)
     }

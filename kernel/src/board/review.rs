@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Board, Settled, Telling, verdict};
+use super::{Board, Record, Settled, verdict};
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -159,9 +159,9 @@ impl Board<'_> {
         self.keep_handoff(&task.id, handoff)?;
         self.keep_review(&task.id, request)?;
         let payload = requested(request);
-        let telling =
-            Telling { run: Some(run), ..Telling::new(EventKind::ReviewRequested, Some(payload), label) };
-        self.shift(&task.id, standing, change, telling)?;
+        let record =
+            Record { run: Some(run), ..Record::new(EventKind::ReviewRequested, Some(payload), label) };
+        self.shift(&task.id, standing, change, record)?;
         self.set(&task.id, &Field::NotBefore(None))?;
         self.settled(&task.id, Some(run))
     }
@@ -177,15 +177,15 @@ impl Board<'_> {
         self.set_blocks(&task.id, Recurrence::default())?;
         let payload = self.completed_by_review(&task.id)?;
         let run = self.last_completed_run(&task.id)?.map(|run| run.id);
-        let telling = Telling { run, ..Telling::new(EventKind::Completed, Some(payload), label) };
-        self.shift(&task.id, standing, Change::Completed, telling)?;
+        let record = Record { run, ..Record::new(EventKind::Completed, Some(payload), label) };
+        self.shift(&task.id, standing, Change::Completed, record)?;
         self.reevaluate_children(&task.id, label)?;
         self.settled(&task.id, None)
     }
 
     pub(super) fn tell_approved(&self, id: &TaskId, run: Option<RunId>, label: &str) -> Result<(), Error> {
         let task = self.expect_task(id)?;
-        self.tell(&task, run, EventKind::Approved, Some(json!({ "work_by": task.work_by })), label)
+        self.append(&task, run, EventKind::Approved, Some(json!({ "work_by": task.work_by })), label)
     }
 
     /// The payload of the `completed` event of a task whose work was approved.

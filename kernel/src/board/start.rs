@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Board, Telling};
+use super::{Board, Record};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::Target;
@@ -94,8 +94,8 @@ impl Board<'_> {
             other => other?,
         };
         let payload = json!({ "lock": start.claim_lock, "expires": null, "run_id": run });
-        let telling = Telling { run: Some(run), ..Telling::new(EventKind::Claimed, Some(payload), SYSTEM) };
-        self.shift(id, &from, Change::Started { run }, telling)?;
+        let record = Record { run: Some(run), ..Record::new(EventKind::Claimed, Some(payload), SYSTEM) };
+        self.shift(id, &from, Change::Started { run }, record)?;
         self.begin_probes(&task, run, probes)?;
         self.expect_run(run)
     }
@@ -127,7 +127,7 @@ impl Board<'_> {
         fence(self.tx.set_spawned(run, pid, sandbox, self.now())?, run)?;
         if open.spawned_at.is_none() {
             let task = self.expect_task(&open.task_id)?;
-            self.tell(&task, Some(run), EventKind::Spawned, Some(json!({ "pid": pid })), SYSTEM)?;
+            self.append(&task, Some(run), EventKind::Spawned, Some(json!({ "pid": pid })), SYSTEM)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Board, Telling, preview};
+use super::{Board, Record, preview};
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -150,8 +150,8 @@ impl Board<'_> {
         };
         let label = actor.label();
         let payload = json!({ "verdict": verdict.kind(), "by": actor.name, "reason": reason(&verdict) });
-        let telling = Telling { run: Some(run), ..Telling::new(EventKind::Verdict, Some(payload), &label) };
-        self.shift(&task.id, standing, change, telling)?;
+        let record = Record { run: Some(run), ..Record::new(EventKind::Verdict, Some(payload), &label) };
+        self.shift(&task.id, standing, change, record)?;
         if !self.tx.record_verdict(run, &verdict, &label, stop, self.now())? {
             return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
         }
@@ -181,11 +181,11 @@ impl Board<'_> {
                 self.set(&task.id, &Field::Failures(0))?;
                 self.set_blocks(&task.id, Recurrence::default())?;
                 self.keep_handoff(&task.id, &handoff)?;
-                let telling = Telling {
+                let record = Record {
                     run: Some(run),
-                    ..Telling::new(EventKind::Completed, Some(completed(&handoff)), &label)
+                    ..Record::new(EventKind::Completed, Some(completed(&handoff)), &label)
                 };
-                self.shift(&task.id, standing, Change::Completed, telling)?;
+                self.shift(&task.id, standing, Change::Completed, record)?;
                 self.reevaluate_children(&task.id, &label)?;
                 self.settled(&task.id, Some(run))
             }
@@ -199,7 +199,7 @@ impl Board<'_> {
                     &task.id,
                     standing,
                     change,
-                    Telling::new(EventKind::ChangesRequested, Some(payload), &label),
+                    Record::new(EventKind::ChangesRequested, Some(payload), &label),
                 )?;
                 self.set(&task.id, &Field::Failures(0))?;
                 self.settled(&task.id, None)
@@ -210,7 +210,7 @@ impl Board<'_> {
                     &task.id,
                     standing,
                     Change::Archived,
-                    Telling::new(EventKind::Archived, kept, &label),
+                    Record::new(EventKind::Archived, kept, &label),
                 )?;
                 self.settled(&task.id, None)
             }
@@ -247,16 +247,16 @@ impl Board<'_> {
         {
             // It waits already, and goes on by itself when they are done.
             let run = self.zero_length(task, Outcome::Blocked, Status::Todo, None, error)?;
-            let telling =
-                Telling { run: Some(run), ..Telling::new(EventKind::DependencyWait, Some(payload), label) };
-            self.shift(&task.id, standing, Change::Reevaluated { gate: Gate::Parents }, telling)?;
+            let record =
+                Record { run: Some(run), ..Record::new(EventKind::DependencyWait, Some(payload), label) };
+            self.shift(&task.id, standing, Change::Reevaluated { gate: Gate::Parents }, record)?;
             return self.settled(&task.id, Some(run));
         }
         let run = self.zero_length(task, Outcome::Blocked, status, None, error)?;
         self.set_blocks(&task.id, if limited == Limited::Yes { blocks.in_triage() } else { blocks })?;
-        let telling =
-            Telling { run: Some(run), blocking: Some(blocking), ..Telling::new(event, Some(payload), label) };
-        self.shift(&task.id, standing, change, telling)?;
+        let record =
+            Record { run: Some(run), blocking: Some(blocking), ..Record::new(event, Some(payload), label) };
+        self.shift(&task.id, standing, change, record)?;
         self.settled(&task.id, Some(run))
     }
 
