@@ -1,4 +1,4 @@
-//! Claims taken by hand, for workers that are not our processes.
+//! External claims, for workers that are not our processes.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct Claimed {
 }
 
 impl Board<'_> {
-    /// Claims a task by hand: the claim expires after `ttl` unless [`Board::heartbeat`] renews it.
+    /// Claims a task for an external worker: the claim expires after `ttl` unless [`Board::heartbeat`] renews it.
     pub fn claim(&mut self, id: &TaskId, ttl: Duration, actor: &Actor) -> Result<Claimed, Error> {
         self.live_run(actor)?;
         let (task, from) = self.stands(id)?;
@@ -49,7 +49,7 @@ impl Board<'_> {
         let lock = format!("hand:{}:{}", actor.name, self.draw_mark());
         let lease = Lease { ttl, expires: now.after(ttl), expires_boottime: self.clock.boottime() + ttl };
         let run = self.tx.insert_run(&NewRun {
-            holder: Holder::Hand,
+            holder: Holder::External,
             claim_lock: Some(&lock),
             claim: Some(lease),
             ..NewRun::of(&task, purpose, &self.clock.boot_id(), now)

@@ -106,8 +106,8 @@ impl Board<'_> {
             let payload = json!({ "stop_reason": StopReason::Reclaimed, "reason": reason, "by": actor.name });
             self.append(task, Some(run.id), EventKind::StopRequested, Some(payload), &actor.label())?;
         }
-        match run.hand {
-            Holder::Hand => {
+        match run.holder {
+            Holder::External => {
                 self.finish_run(run.id, Ending::new(EndCause::Stopped(StopReason::Reclaimed)))?;
                 Ok(Effect::Now)
             }

@@ -100,7 +100,7 @@ impl Board<'_> {
         }
     }
 
-    /// Notes a sign of life of the open run; renews a claim taken by hand.
+    /// Notes a sign of life of the open run; renews an external claim.
     pub fn heartbeat(&mut self, id: &TaskId, note: Option<&str>, actor: &Actor) -> Result<Run, Error> {
         let task = self.admit(id, actor)?;
         authority::own_task(actor, id, task.current_run_id)?;

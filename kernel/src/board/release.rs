@@ -88,8 +88,8 @@ impl Board<'_> {
         }
         let payload = json!({ "stop_reason": reason, "reason": note, "by": actor.name });
         self.append(&task, Some(id), EventKind::StopRequested, Some(payload), &actor.label())?;
-        let effect = match run.hand {
-            Holder::Hand => {
+        let effect = match run.holder {
+            Holder::External => {
                 self.finish_run(id, Ending::new(EndCause::Stopped(reason)))?;
                 Effect::Now
             }

@@ -94,7 +94,7 @@ impl Board<'_> {
         let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
         Ok(match run {
             // A person may say it for a worker; the work is the worker's all the same.
-            Some(run) if run.hand == Holder::Supervisor => {
+            Some(run) if run.holder == Holder::Supervisor => {
                 format!(
                     "{}:{}",
                     ActorKind::Worker,

@@ -124,10 +124,10 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Settled, Error> {
         let open = self.expect_run(run)?;
-        let verdict = match open.hand {
+        let verdict = match open.holder {
             Holder::Supervisor => artifact::placed(verdict, open.workspace_path.as_deref())?,
             // Nobody here knows where such a worker has its files.
-            Holder::Hand => verdict,
+            Holder::External => verdict,
         };
         let verdict = match (verdict, open.verdict.clone()) {
             (Verdict::Archive { .. }, Some(Verdict::Complete(handoff))) => {
@@ -155,8 +155,8 @@ impl Board<'_> {
         if !self.tx.record_verdict(run, &verdict, &label, stop, self.now())? {
             return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
         }
-        let effect = match open.hand {
-            Holder::Hand => {
+        let effect = match open.holder {
+            Holder::External => {
                 self.finish_run(run, Ending::new(EndCause::Stopped(stop)))?;
                 Effect::Now
             }

@@ -19,7 +19,7 @@ const AT_ONCE: u32 = 1000;
 const DRIFT_US: i64 = 1_000_000;
 
 impl Board<'_> {
-    /// Wakes the tasks whose time has come and takes back the claims by hand that have expired. Returns both.
+    /// Wakes the tasks whose time has come and takes back the external claims that have expired. Returns both.
     pub fn wake_due(&mut self) -> Result<Vec<TaskId>, Error> {
         let boot_id = self.clock.boot_id();
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);

@@ -72,13 +72,13 @@ impl From<Outcome> for RunStatus {
 }
 
 words! {
-    /// Who holds the claim of a run.
+    /// Who has the claim of a run.
     "holder"
     Holder {
         /// The supervisor: the claim ends with the proof that the process is gone.
         Supervisor => "supervisor",
-        /// Somebody outside, by hand: the claim expires unless it is renewed.
-        Hand => "hand",
+        /// Somebody outside: the claim expires unless it is renewed.
+        External => "hand",
     }
 }
 
@@ -134,7 +134,7 @@ pub struct Run {
     pub ended_at: Option<Timestamp>,
     /// The claim: `<host>:<pid>:<uuid>`.
     pub claim_lock: Option<String>,
-    /// When a claim taken by hand expires.
+    /// When an external claim expires.
     pub claim_expires: Option<Timestamp>,
     /// The last sign of life that the worker gave itself.
     pub last_heartbeat_at: Option<Timestamp>,
@@ -158,8 +158,9 @@ pub struct Run {
     pub ending_since: Option<Timestamp>,
     /// Why the supervisor is to end it.
     pub stop_reason: Option<StopReason>,
-    /// Who holds its claim.
-    pub hand: Holder,
+    /// Who has its claim.
+    #[serde(rename = "hand")]
+    pub holder: Holder,
     /// The secret-free mark that ties it to its run directory.
     pub nonce: Option<String>,
     /// The policy that it runs under.

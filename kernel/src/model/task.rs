@@ -209,7 +209,7 @@ pub struct Task {
     pub current_run_id: Option<RunId>,
     /// The open run's claim.
     pub claim_lock: Option<String>,
-    /// When the open run's claim expires, if it was taken by hand.
+    /// When the open run's claim expires, if it is an external one.
     pub claim_expires: Option<Timestamp>,
     /// The open run's process.
     pub worker_pid: Option<i32>,

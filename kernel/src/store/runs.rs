@@ -47,7 +47,7 @@ columns! {
     verdict: "" verdict as json,
     ending_since: "" ending_since,
     stop_reason: "" stop_reason,
-    hand: "" holder,
+    holder: "" holder,
     nonce: "" nonce,
     policy: "" policy,
     tenant: "" tenant as optional,
@@ -195,7 +195,7 @@ impl Tx<'_> {
             .step("read runs")
     }
 
-    /// Lists the claims taken by hand that have expired, on the clock of this boot or because of another one.
+    /// Lists the external claims that have expired, on the clock of this boot or because of another one.
     pub(crate) fn expired_claims(&self, boottime_us: i64, boot_id: &str) -> Result<Vec<Run>, Error> {
         query(
             self.conn,
@@ -262,7 +262,7 @@ impl<'a> NewRun<'a> {
     }
 }
 
-/// How long a claim taken by hand holds.
+/// How long an external claim lasts.
 #[derive(Clone, Copy)]
 pub(crate) struct Lease {
     pub(crate) ttl: Duration,

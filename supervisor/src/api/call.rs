@@ -234,7 +234,7 @@ impl Call {
                 let runs = view.open_runs()?;
                 Ok(runs
                     .into_iter()
-                    .find(|run| run.hand == Holder::Supervisor && tasks.contains(&run.task_id)))
+                    .find(|run| run.holder == Holder::Supervisor && tasks.contains(&run.task_id)))
             })
             .await?;
         match live {

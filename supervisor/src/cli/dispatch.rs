@@ -139,7 +139,7 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
         };
         let runs = Runs { task_id: Some(task_id.clone()), ..Runs::default() };
         let (runs, _) = pages::all(client, &runs).await?;
-        let Some(run) = runs.into_iter().find(|run| run.id == run_id && run.hand == Holder::Supervisor)
+        let Some(run) = runs.into_iter().find(|run| run.id == run_id && run.holder == Holder::Supervisor)
         else {
             continue;
         };

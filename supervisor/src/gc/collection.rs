@@ -279,7 +279,7 @@ impl Collection {
 
     fn is_open(&self, id: RunId) -> Result<bool, Failure> {
         let run = self.board.readers().with(|view| view.run(id))?;
-        Ok(run.is_some_and(|run| run.ended_at.is_none() && run.hand == Holder::Supervisor))
+        Ok(run.is_some_and(|run| run.ended_at.is_none() && run.holder == Holder::Supervisor))
     }
 
     fn replies(&self, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {

@@ -107,7 +107,7 @@ pub(crate) fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> 
     };
     let path = root.workspaces(board.name()).join(id.as_str());
     let is_kept = |artifact: &String| files.iter().any(|file| file.artifact.as_ref() == Some(artifact));
-    let handed = runs.iter().filter(|run| run.hand == Holder::Hand).flat_map(declared);
+    let handed = runs.iter().filter(|run| run.holder == Holder::External).flat_map(declared);
     if let Some(artifact) =
         handed.filter(|artifact| !is_kept(artifact)).find(|name| path.join(name).symlink_metadata().is_ok())
     {

@@ -179,7 +179,7 @@ async fn room(call: &Call) -> Result<Room, Failure> {
     let (roster, config) = (call.service.roster(), call.service.config());
     let running = call
         .read(move |view| {
-            let ours = view.open_runs()?.into_iter().filter(|run| run.hand == Holder::Supervisor);
+            let ours = view.open_runs()?.into_iter().filter(|run| run.holder == Holder::Supervisor);
             let claim = |run: Run| {
                 let workspace = view.expect_task(&run.task_id)?.workspace;
                 let key = TaskKey { board: board.clone(), task: run.task_id };

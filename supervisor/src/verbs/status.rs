@@ -168,7 +168,7 @@ impl Verb for Status {
             }
             None => open
                 .into_iter()
-                .filter(|run| run.hand == Holder::Supervisor)
+                .filter(|run| run.holder == Holder::Supervisor)
                 .map(|run| orphan(&board, run))
                 .collect(),
         };

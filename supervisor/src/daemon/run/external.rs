@@ -121,7 +121,7 @@ impl HandLeases {
         if held.as_ref().is_some_and(BTreeMap::is_empty) {
             return Ok(());
         }
-        let open = view.open_runs()?.into_iter().filter(|run| run.hand != Holder::Supervisor);
+        let open = view.open_runs()?.into_iter().filter(|run| run.holder != Holder::Supervisor);
         if let Some(held) = held.as_mut() {
             let open: BTreeSet<RunId> = open.map(|run| run.id).collect();
             held.retain(|run, _| open.contains(run));

@@ -28,7 +28,7 @@ pub(in crate::daemon) fn recover(
     dispatcher: &mut Dispatcher,
 ) -> Result<Vec<Run>, Failure> {
     let runs = board.readers().with(|view| view.open_runs())?;
-    let runs: Vec<Run> = runs.into_iter().filter(|run| run.hand == Holder::Supervisor).collect();
+    let runs: Vec<Run> = runs.into_iter().filter(|run| run.holder == Holder::Supervisor).collect();
     for run in &runs {
         let key = TaskKey { board: board.name().clone(), task: run.task_id.clone() };
         let task = board.readers().with(|view| view.task(&run.task_id))?;
