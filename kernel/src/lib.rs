@@ -59,7 +59,7 @@ pub use model::counted::Counted;
 pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use model::error::{Error, ErrorCode, StorageKind};
 pub use model::event::EventKind;
-pub use model::filter::{Archived, EventFilter, Filter, Page, Part, Sort};
+pub use model::filter::{Archived, EventFilter, Excerpt, Filter, Page, Sort};
 pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 pub use model::id::{
     AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, ParseError, Profile, RequestId, RunId,

@@ -10,7 +10,7 @@ use crate::model::id::TaskId;
 use crate::model::log::{Folded, Horizon};
 use crate::model::status::State;
 use crate::rules::transition::next;
-use crate::store::events::Step;
+use crate::store::events::Logged;
 
 impl Board<'_> {
     /// Folds the oldest events, at most `limit` of those before a moment, and removes them. Nothing folded means that
@@ -33,8 +33,8 @@ impl Board<'_> {
                 None => self.tx.folded_state(&task)?,
             };
             let to = match step {
-                Step::Deleted => None,
-                Step::Moved(change) => Some(next(from, change).map_err(|error| {
+                Logged::Deleted => None,
+                Logged::Moved(change) => Some(next(from, change).map_err(|error| {
                     Error::conflict(
                         format!("event {} of {task} is invalid: {error}", event.id),
                         "it was not folded; `supervisor doctor --replay` says where log and board differ",

@@ -7,7 +7,7 @@ use crate::model::error::Error;
 use crate::model::id::{EventId, TaskId};
 use crate::model::status::State;
 use crate::rules::transition::{IllegalChange, next};
-use crate::store::events::Step;
+use crate::store::events::Logged;
 
 /// Where the log and the board disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +50,10 @@ impl View<'_> {
         })?;
         self.tx.each_step(|event, task, step| {
             match step {
-                Step::Deleted => {
+                Logged::Deleted => {
                     states.remove(&task);
                 }
-                Step::Moved(change) => match next(states.get(&task).copied(), change) {
+                Logged::Moved(change) => match next(states.get(&task).copied(), change) {
                     Ok(state) => {
                         states.insert(task, state);
                     }

@@ -10,7 +10,7 @@ use crate::blobs::{Blobs, Extent};
 use crate::model::actor::Actor;
 use crate::model::clock::{Clock, Timestamp};
 use crate::model::error::Error;
-use crate::model::filter::{EventFilter, Filter, Page, Part};
+use crate::model::filter::{EventFilter, Excerpt, Filter, Page};
 use crate::model::hold::Hold;
 use crate::model::id::{
     AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant,
@@ -162,13 +162,13 @@ impl View<'_> {
         id: &TaskId,
         before: Option<CommentId>,
         actor: &Actor,
-    ) -> Result<Part<Comment>, Error> {
+    ) -> Result<Excerpt<Comment>, Error> {
         self.tx.some_comments(id, before, Room::of(actor))
     }
 
     /// Returns the latest runs of a task, oldest first, for somebody who asks: at most [`limits::REPLY_ROWS`], the newest
     /// whole, as far as a reply has room.
-    pub fn history(&self, id: &TaskId, actor: &Actor) -> Result<Part<Run>, Error> {
+    pub fn history(&self, id: &TaskId, actor: &Actor) -> Result<Excerpt<Run>, Error> {
         self.tx.latest_runs(id, Room::of(actor))
     }
 
@@ -180,18 +180,18 @@ impl View<'_> {
         after: RunId,
         limit: u32,
         actor: &Actor,
-    ) -> Result<Part<Run>, Error> {
+    ) -> Result<Excerpt<Run>, Error> {
         self.tx.runs_after(id, after, limit.min(limits::REPLY_ROWS), Room::of(actor))
     }
 
     /// Returns the parents of a task, as many as a task may have.
-    pub fn some_parents(&self, id: &TaskId) -> Result<Part<TaskId>, Error> {
-        Ok(Part::of(self.parents(id)?, limits::PARENTS))
+    pub fn some_parents(&self, id: &TaskId) -> Result<Excerpt<TaskId>, Error> {
+        Ok(Excerpt::of(self.parents(id)?, limits::PARENTS))
     }
 
     /// Returns the children of a task, as many as a task may have.
-    pub fn some_children(&self, id: &TaskId) -> Result<Part<TaskId>, Error> {
-        Ok(Part::of(self.children(id)?, limits::CHILDREN))
+    pub fn some_children(&self, id: &TaskId) -> Result<Excerpt<TaskId>, Error> {
+        Ok(Excerpt::of(self.children(id)?, limits::CHILDREN))
     }
 
     /// Returns the attachments of a task, oldest first.
@@ -269,7 +269,7 @@ impl View<'_> {
     }
 
     /// Returns events, oldest first, and whether there are more than the filter lets through at once.
-    pub fn some_events(&self, filter: &EventFilter) -> Result<Part<Event>, Error> {
+    pub fn some_events(&self, filter: &EventFilter) -> Result<Excerpt<Event>, Error> {
         self.tx.list_events(filter)
     }
 

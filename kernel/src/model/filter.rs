@@ -117,14 +117,14 @@ pub struct EventFilter {
 
 /// Some of the rows of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part<T> {
+pub struct Excerpt<T> {
     /// The rows.
     pub rows: Vec<T>,
     /// Whether there are more, beyond the end from which they were counted.
     pub more: bool,
 }
 
-impl<T> Part<T> {
+impl<T> Excerpt<T> {
     /// Keeps at most `limit` of the rows that were read, one more than that where there are more.
     pub(crate) fn of(mut rows: Vec<T>, limit: usize) -> Self {
         let more = rows.len() > limit;

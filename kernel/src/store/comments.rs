@@ -7,7 +7,7 @@ use super::tx::Tx;
 use crate::model::actor::ActorKind;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::filter::Part;
+use crate::model::filter::Excerpt;
 use crate::model::id::{CommentId, RunId, TaskId};
 use crate::model::limits::{self, Room};
 use crate::model::note::Comment;
@@ -72,7 +72,7 @@ impl Tx<'_> {
         task: &TaskId,
         before: Option<CommentId>,
         mut room: Room,
-    ) -> Result<Part<Comment>, Error> {
+    ) -> Result<Excerpt<Comment>, Error> {
         let found: Vec<Comment> = self.conn
         .prepare_cached(
             "SELECT id, task_id, author, author_kind, octet_length(body) AS size, body, run_id, created_at \
@@ -89,7 +89,7 @@ impl Tx<'_> {
             rows.collect()
         })
         .step("list comments")?;
-        let mut part = Part::of(found, limits::REPLY_ROWS as usize);
+        let mut part = Excerpt::of(found, limits::REPLY_ROWS as usize);
         part.rows.reverse();
         Ok(part)
     }

@@ -9,7 +9,7 @@ use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
-use crate::model::filter::{EventFilter, Part};
+use crate::model::filter::{EventFilter, Excerpt};
 use crate::model::id::{EventId, RunId, TaskId, Tenant};
 use crate::model::limits::Room;
 use crate::model::note::Event;
@@ -17,7 +17,7 @@ use crate::model::status::Change;
 
 /// What one event does to where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Logged {
     /// It moves the task.
     Moved(Change),
     /// The task is no more.
@@ -76,7 +76,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
 }
 
 impl Tx<'_> {
-    pub(crate) fn list_events(&self, filter: &EventFilter) -> Result<Part<Event>, Error> {
+    pub(crate) fn list_events(&self, filter: &EventFilter) -> Result<Excerpt<Event>, Error> {
         let mut sql = String::from(
             "SELECT id, task_id, run_id, tenant, kind, payload, actor, created_at, \
            ifnull(octet_length(payload), 0) AS size FROM task_events WHERE id > ?",
@@ -115,17 +115,17 @@ impl Tx<'_> {
 }
 
 /// Reads as many events as a list may have; what has no room is never read.
-fn some(rows: &mut Rows<'_>, filter: &EventFilter) -> rusqlite::Result<Part<Event>> {
+fn some(rows: &mut Rows<'_>, filter: &EventFilter) -> rusqlite::Result<Excerpt<Event>> {
     let (mut events, mut room) = (Vec::new(), Room::new(filter.bytes));
     let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
     while let Some(row) = rows.next()? {
         let fits = room.take(usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX));
         if events.len() >= limit || !(fits || events.is_empty()) {
-            return Ok(Part { rows: events, more: true });
+            return Ok(Excerpt { rows: events, more: true });
         }
         events.push(read(row)?);
     }
-    Ok(Part { rows: events, more: false })
+    Ok(Excerpt { rows: events, more: false })
 }
 
 impl Tx<'_> {
@@ -140,7 +140,7 @@ impl Tx<'_> {
     /// Hands every step of the log to `each`, oldest first.
     pub(crate) fn each_step(
         &self,
-        mut each: impl FnMut(EventId, TaskId, Step) -> Result<(), Error>,
+        mut each: impl FnMut(EventId, TaskId, Logged) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut statement = self.conn
         .prepare(&format!(
@@ -152,7 +152,7 @@ impl Tx<'_> {
         while let Some(row) = rows.next().step("read the log")? {
             let id = row.get("id").step("read the log")?;
             let task = row.get("task_id").step("read the log")?;
-            let step = json(row, "change").step("read the log")?.map_or(Step::Deleted, Step::Moved);
+            let step = json(row, "change").step("read the log")?.map_or(Logged::Deleted, Logged::Moved);
             each(id, task, step)?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::convert::{Step as _, json, to_json};
-use super::events::Step;
+use super::events::Logged;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -90,7 +90,7 @@ impl Tx<'_> {
 pub(crate) struct Old {
     pub(crate) id: EventId,
     /// The task that it moves, if it moves one, and what it does to it.
-    pub(crate) step: Option<(TaskId, Step)>,
+    pub(crate) step: Option<(TaskId, Logged)>,
     /// Its length, without what holds it together.
     pub(crate) bytes: u64,
 }
@@ -116,7 +116,7 @@ impl Tx<'_> {
             let deleted: bool = row.get("deleted").step("read the oldest events")?;
             let change = json(row, "change").step("read the oldest events")?;
             let task: Option<TaskId> = row.get("task_id").step("read the oldest events")?;
-            let step = change.map(Step::Moved).or(deleted.then_some(Step::Deleted));
+            let step = change.map(Logged::Moved).or(deleted.then_some(Logged::Deleted));
             let bytes: i64 = row.get("bytes").step("read the oldest events")?;
             old.push(Old {
                 id: row.get("id").step("read the oldest events")?,

@@ -10,7 +10,7 @@ use super::convert::Step as _;
 use super::tasks::{COLUMNS, FROM, read};
 use super::tx::Tx;
 use crate::model::error::Error;
-use crate::model::filter::{Archived, Filter, Part as Found, Sort};
+use crate::model::filter::{Archived, Excerpt as Found, Filter, Sort};
 use crate::model::id::{Profile, Tenant};
 use crate::model::limits::Room;
 use crate::model::status::Status;
@@ -73,20 +73,20 @@ fn size_of_texts(task: &Task) -> usize {
     texts.chain(question.map(|text| text.len())).sum()
 }
 
-/// A part of the tasks that has an index of its own.
+/// Statuses whose tasks have an index of their own.
 #[derive(Clone, Copy)]
-enum Part {
+enum Statuses {
     /// All but the archived.
     Live,
     /// Those in one status.
     In(Status),
 }
 
-fn parts(filter: &Filter) -> Vec<Part> {
+fn parts(filter: &Filter) -> Vec<Statuses> {
     match (filter.status, filter.archived) {
-        (Some(status), _) => vec![Part::In(status)],
-        (None, Archived::Hide) => vec![Part::Live],
-        (None, Archived::Show) => vec![Part::Live, Part::In(Status::Archived)],
+        (Some(status), _) => vec![Statuses::In(status)],
+        (None, Archived::Hide) => vec![Statuses::Live],
+        (None, Archived::Show) => vec![Statuses::Live, Statuses::In(Status::Archived)],
     }
 }
 
@@ -95,16 +95,16 @@ fn is_by_time(sort: Sort) -> bool {
 }
 
 /// Writes the query of a part of a page, and its values.
-fn query(part: Part, filter: &Filter, limit: u32) -> Result<(String, Vec<Sql>), Error> {
+fn query(part: Statuses, filter: &Filter, limit: u32) -> Result<(String, Vec<Sql>), Error> {
     let order = order(filter.sort);
     // The words of the index that serves the part.
     let (condition, assignee) = match part {
-        Part::Live => ("t.status <> 'archived'".to_owned(), "ifnull(t.assignee, '')"),
+        Statuses::Live => ("t.status <> 'archived'".to_owned(), "ifnull(t.assignee, '')"),
         // The sign keeps the planner off the index by status, which is in another order.
-        Part::In(Status::Archived) if is_by_time(filter.sort) => {
+        Statuses::In(Status::Archived) if is_by_time(filter.sort) => {
             ("+t.status = 'archived'".to_owned(), "t.assignee")
         }
-        Part::In(status) => (format!("t.status = '{status}'"), "t.assignee"),
+        Statuses::In(status) => (format!("t.status = '{status}'"), "t.assignee"),
     };
     let mut sql = format!("SELECT {COLUMNS} {FROM} WHERE {condition}");
     let mut values: Vec<Sql> = Vec::new();

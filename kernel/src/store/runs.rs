@@ -10,7 +10,7 @@ use super::convert::{Step as _, StoredTenant, json, micros, to_json, to_json_or_
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::filter::Part;
+use crate::model::filter::Excerpt;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::limits::{self, Room};
 use crate::model::outcome::{Finished, Outcome, StopReason};
@@ -82,7 +82,7 @@ impl Tx<'_> {
     }
 
     /// Lists the latest runs of a task, oldest first. The newest have their texts, as far as there is room.
-    pub(crate) fn latest_runs(&self, task: &TaskId, room: Room) -> Result<Part<Run>, Error> {
+    pub(crate) fn latest_runs(&self, task: &TaskId, room: Room) -> Result<Excerpt<Run>, Error> {
         let limit = limits::REPLY_ROWS;
         let mut part = within(self.conn, "ORDER BY id DESC LIMIT ?2", params![task, limit + 1], room, limit)?;
         part.rows.reverse();
@@ -96,7 +96,7 @@ impl Tx<'_> {
         after: RunId,
         limit: u32,
         room: Room,
-    ) -> Result<Part<Run>, Error> {
+    ) -> Result<Excerpt<Run>, Error> {
         within(self.conn, "AND id > ?2 ORDER BY id LIMIT ?3", params![task, after, limit + 1], room, limit)
     }
 }
@@ -107,7 +107,7 @@ fn within(
     params: impl rusqlite::Params,
     mut room: Room,
     limit: u32,
-) -> Result<Part<Run>, Error> {
+) -> Result<Excerpt<Run>, Error> {
     let found: Vec<Run> = conn
         .prepare_cached(&format!("SELECT {COLUMNS} FROM task_runs WHERE task_id = ?1 {rest}"))
         .and_then(|mut statement| {
@@ -119,7 +119,7 @@ fn within(
             bare.collect()
         })
         .step("list the runs")?;
-    Ok(Part::of(found, limit as usize))
+    Ok(Excerpt::of(found, limit as usize))
 }
 
 fn size_of_texts(run: &Run) -> usize {

@@ -69,8 +69,8 @@ impl Drop for Tx<'_> {
 pub(crate) enum Savepoint {
     /// One job of a group.
     Job,
-    /// One task of a job.
-    Step,
+    /// The attempt at one task of a job.
+    Attempt,
 }
 
 impl Tx<'_> {
@@ -103,7 +103,7 @@ impl Tx<'_> {
         self.run(
             match savepoint {
                 Savepoint::Job => "SAVEPOINT job",
-                Savepoint::Step => "SAVEPOINT step",
+                Savepoint::Attempt => "SAVEPOINT attempt",
             },
             "begin a step",
         )
@@ -114,7 +114,7 @@ impl Tx<'_> {
         self.run(
             match savepoint {
                 Savepoint::Job => "RELEASE job",
-                Savepoint::Step => "RELEASE step",
+                Savepoint::Attempt => "RELEASE attempt",
             },
             "end a step",
         )
@@ -125,7 +125,7 @@ impl Tx<'_> {
         self.run(
             match savepoint {
                 Savepoint::Job => "ROLLBACK TO job",
-                Savepoint::Step => "ROLLBACK TO step",
+                Savepoint::Attempt => "ROLLBACK TO attempt",
             },
             "undo a step",
         )?;

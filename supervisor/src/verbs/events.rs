@@ -107,7 +107,7 @@ impl Verb for Events {
             let (events, last, horizon) = call
                 .read(move |view| Ok((view.some_events(&filter)?, view.last_event()?, view.horizon()?)))
                 .await?;
-            let kernel::Part { rows: events, more } = events;
+            let kernel::Excerpt { rows: events, more } = events;
             if !events.is_empty() || call.board()?.is_closing() || tokio::time::Instant::now() >= until {
                 // An exhausted filter has seen everything up to the last event of the board.
                 let cursor = match events.last() {

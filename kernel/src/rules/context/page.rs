@@ -37,7 +37,7 @@ impl Rank {
 
 /// A piece that is told whole or not at all.
 #[derive(Debug)]
-struct Part {
+struct Passage {
     /// The section it stands in.
     section: usize,
     rank: Rank,
@@ -50,7 +50,7 @@ struct Part {
 #[derive(Debug, Default)]
 pub(super) struct Page {
     heads: Vec<String>,
-    parts: Vec<Part>,
+    parts: Vec<Passage>,
     /// What was left out so far.
     omitted: Vec<String>,
 }
@@ -64,7 +64,7 @@ impl Page {
     /// Adds a part to the section that was begun last.
     pub(super) fn part(&mut self, rank: Rank, name: impl Into<String>, text: String) {
         let section = self.heads.len().saturating_sub(1);
-        self.parts.push(Part { section, rank, name: name.into(), text });
+        self.parts.push(Passage { section, rank, name: name.into(), text });
     }
 
     /// Notes something that is not told.
@@ -105,7 +105,7 @@ impl Page {
         }
         let mut text = String::new();
         let mut section = None;
-        let mut gap: Vec<&Part> = Vec::new();
+        let mut gap: Vec<&Passage> = Vec::new();
         for (at, part) in self.parts.iter().enumerate() {
             let goes_on =
                 gap.last().is_some_and(|last| part.rank.is_of_series() && last.section == part.section);
@@ -132,7 +132,7 @@ impl Page {
 }
 
 /// Names parts that follow one another.
-fn named(gap: &[&Part]) -> String {
+fn named(gap: &[&Passage]) -> String {
     let bytes: usize = gap.iter().map(|part| part.text.len()).sum();
     match gap {
         [first, .., last] => format!("{} to {} ({})", first.name, last.name, Counted(bytes, "byte")),
