@@ -76,7 +76,7 @@ pub use model::outcome::{
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};
 pub use model::run::{Holder, Purpose, Run, RunStatus};
-pub use model::status::{Change, Gate, Intake, State, Status, Then, WasDone};
+pub use model::status::{Change, Gate, InitialState, State, Status, Then, WasDone};
 pub use model::subscription::{Subscription, SubscriptionKey};
 pub use model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
 pub use model::task::{Approval, Client, Goal, Limits, Lineage, NewTask, Task};

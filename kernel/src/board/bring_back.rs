@@ -146,18 +146,18 @@ impl Board<'_> {
         standing: &Standing,
         former: Option<&Former>,
     ) -> Result<(Then, Option<Blocking>), Error> {
-        let held = |kind, reason: Option<String>, question| {
+        let blocked = |kind, reason: Option<String>, question| {
             (Then::Blocked(kind), Some(Blocking { kind, reason, question }))
         };
         let Some(former) = former else {
             let reason = "it was archived unfinished, and the log no longer tells its state";
-            return Ok(held(BlockKind::NeedsInput, Some(reason.to_owned()), None));
+            return Ok(blocked(BlockKind::NeedsInput, Some(reason.to_owned()), None));
         };
         Ok(match former.from {
             State::Triage => (Then::Triage, None),
             State::Review if former.work_by.is_some() => (Then::Review, None),
             State::Blocked { kind } if kind != BlockKind::Approval => {
-                held(kind, former.reason.clone(), former.question.clone())
+                blocked(kind, former.reason.clone(), former.question.clone())
             }
             State::Todo
             | State::Scheduled { .. }

@@ -2,7 +2,7 @@
 
 use crate::testing::{Bench, alice, gated, titled};
 use crate::{
-    Actor, Approval, BlockKind, Blocking, Detach, EndCause, Error, Handoff, Intake, NewTask, Question,
+    Actor, Approval, BlockKind, Blocking, Detach, EndCause, Error, Handoff, InitialState, NewTask, Question,
     Status, StopReason, Task, TaskId,
 };
 
@@ -99,9 +99,9 @@ fn an_archived_task_is_again_what_it_was() {
         ("review", Status::Review),
     ];
     for (how, status) in make {
-        let triage = if how == "triage" { Intake::Triage } else { Intake::Normal };
+        let initial_state = if how == "triage" { InitialState::Triage } else { InitialState::Normal };
         let approval = if how == "approval" { gated() } else { Approval::default() };
-        let id = bench.create(NewTask { triage, approval, ..titled(how) }).id;
+        let id = bench.create(NewTask { initial_state, approval, ..titled(how) }).id;
         let task = id.clone();
         match how {
             "done" => done(&bench, &id),

@@ -46,7 +46,7 @@ impl Board<'_> {
         }
         self.charge(actor, cost(&new))?;
         let gate = self.gate_of(&new)?;
-        let change = Change::Created { intake: new.triage, gate };
+        let change = Change::Created { initial: new.initial_state, gate };
         let state =
             next(None, change).map_err(|error| Error::conflict(error.to_string(), "leave out `triage`"))?;
         let id = self.draw_id()?;

@@ -104,7 +104,7 @@ impl Board<'_> {
             outcome: Outcome::Lost,
             then: Then::Blocked(BlockKind::GaveUp),
             failures: from.failures,
-            hold: None,
+            review_at: None,
             error: Some(error.clone()),
             handoff: None,
         };

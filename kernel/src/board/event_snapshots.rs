@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::testing::{Bench, alice, gated, limited, titled};
 use crate::{
     Actor, Approval, ApprovalClass, BlockKind, Blocking, Detach, EndCause, EventFilter, Force, Handoff,
-    Intake, NewTask, Question, RunId, StopReason, TaskId,
+    InitialState, NewTask, Question, RunId, StopReason, TaskId,
 };
 
 mod chats;
@@ -335,7 +335,7 @@ fn unblocked_tells_of_a_task_that_goes_on() {
 fn promoted_manual_tells_of_a_task_that_leaves_triage() {
     let told = {
         let bench = Bench::new();
-        let id = bench.create(NewTask { triage: Intake::Triage, ..titled("idea") }).id;
+        let id = bench.create(NewTask { initial_state: InitialState::Triage, ..titled("idea") }).id;
         bench.call(move |board| board.promote(&id, Some("good"), Force::No, &alice())).unwrap();
         told(&bench, "promoted_manual")
     };

@@ -97,8 +97,8 @@ impl Board<'_> {
             self.keep_review(&run.task_id, request)?;
             self.set(&run.task_id, &Field::NotBefore(None))?;
         }
-        if decision.then == Then::Review && decision.hold.is_some() {
-            self.set(&run.task_id, &Field::NotBefore(decision.hold))?;
+        if decision.then == Then::Review && decision.review_at.is_some() {
+            self.set(&run.task_id, &Field::NotBefore(decision.review_at))?;
         }
         if decision.outcome == Outcome::Approved {
             self.tell_approved(&run.task_id, Some(run.id), SYSTEM)?;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::testing::{Bench, alice, gated, start, titled};
 use crate::{
     Actor, Approval, BlockKind, Blocking, Destination, Detach, EndCause, Ending, Error, Handoff, HoldKind,
-    HoldOn, HoldScope, Intake, NewHold, NewTask, OnCleanExit, RunId, StopReason, TaskId,
+    HoldOn, HoldScope, InitialState, NewHold, NewTask, OnCleanExit, RunId, StopReason, TaskId,
 };
 
 #[derive(Clone, Debug)]
@@ -113,14 +113,14 @@ pub(crate) fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) -> Result
     let result: Result<(), Error> = match act.clone() {
         Act::Create { parents, intake, later } => {
             let parents = parents.into_iter().filter_map(|index| pick(ids, index)).collect();
-            let triage = match intake {
-                0 => Intake::Triage,
-                1 => Intake::Hold,
-                _ => Intake::Normal,
+            let initial_state = match intake {
+                0 => InitialState::Triage,
+                1 => InitialState::Blocked,
+                _ => InitialState::Normal,
             };
             let not_before = later.then(|| crate::Clock::now(&*bench.clock).after(Duration::from_mins(5)));
             let approval = if intake == 2 { gated() } else { Approval::default() };
-            let new = NewTask { parents, triage, not_before, approval, ..titled("random") };
+            let new = NewTask { parents, initial_state, not_before, approval, ..titled("random") };
             bench.call(move |board| board.create(new, &person)).map(|created| ids.push(created.task.id))
         }
         Act::Wait(seconds) => {

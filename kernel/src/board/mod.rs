@@ -184,7 +184,7 @@ impl<'a> Board<'a> {
         self.set(id, &Field::Recurrence(blocks.kind, blocks.count))
     }
 
-    /// Lets the children of a task go on, or holds them back, after it was done or undone.
+    /// Lets the children of a task continue, or wait again, after it was done or undone.
     fn reevaluate_children(&self, parent: &TaskId, actor: &str) -> Result<(), Error> {
         for child in self.tx.children(parent)? {
             self.reevaluate(&child, actor)?;

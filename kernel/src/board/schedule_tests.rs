@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::board::event_snapshots::told;
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Clock as _, Effect, EndCause, Ending, Error, Handoff, Intake, NewTask, Outcome, RunId, Settled, Status,
-    StopReason, TaskId, Timestamp,
+    Clock as _, Effect, EndCause, Ending, Error, Handoff, InitialState, NewTask, Outcome, RunId, Settled,
+    Status, StopReason, TaskId, Timestamp,
 };
 
 fn at(bench: &Bench) -> Timestamp {
@@ -93,7 +93,7 @@ fn a_task_waits_for_its_time_and_its_parents() {
     bench.clock.advance(Duration::from_mins(5));
     assert_eq!(bench.wake(), vec![id.clone()]);
     assert_eq!(bench.task(&id).status, Status::Ready);
-    let held = bench.create(NewTask { triage: Intake::Hold, ..titled("held") });
+    let held = bench.create(NewTask { initial_state: InitialState::Blocked, ..titled("held") });
     assert_eq!((held.status, held.not_before), (Status::Blocked, None::<Timestamp>));
     bench.check();
 }

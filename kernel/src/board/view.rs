@@ -209,7 +209,7 @@ impl View<'_> {
         self.tx.all_attachments()
     }
 
-    /// Returns what attachments of the board hold: of all there is, or of these.
+    /// Returns what attachments of the board contain: of all there is, or of these.
     pub fn attached(&self, extent: &Extent) -> Result<BTreeSet<Digest>, Error> {
         match extent {
             Extent::All => self.tx.attached_digests(),
@@ -385,7 +385,7 @@ impl View<'_> {
         self.tx.last_completed_run(id)
     }
 
-    /// Returns what holds a task back: its parents, else a missing approval, else its time.
+    /// Returns what a task waits for: its parents, else a missing approval, else its time.
     pub(crate) fn gate(&self, id: &TaskId, not_before: Option<Timestamp>) -> Result<Gate, Error> {
         let waits = Waits {
             open_parents: self.open_parents(id)?.len(),

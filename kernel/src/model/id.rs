@@ -154,7 +154,7 @@ text_id!(
 );
 
 text_id!(
-    /// What a file holds: its SHA-256 in 64 lower-case hex digits.
+    /// What a file contains: its SHA-256 in 64 lower-case hex digits.
     Digest, "digest", "^[0-9a-f]{64}$", "64 lower-case hex digits",
     |text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 );

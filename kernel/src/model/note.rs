@@ -70,7 +70,7 @@ pub struct Attachment {
     pub size: u64,
     /// Who added it.
     pub uploaded_by: Option<String>,
-    /// What it holds, which is the name under which it is kept.
+    /// What it contains, which is the name under which it is kept.
     pub sha256: Digest,
     /// When it was added.
     pub created_at: Timestamp,
@@ -87,7 +87,7 @@ pub struct NewAttachment {
     pub filename: String,
     /// Its media type.
     pub content_type: Option<String>,
-    /// What it holds.
+    /// What it contains.
     pub sha256: Digest,
     /// Its length in bytes.
     pub size: u64,

@@ -83,7 +83,7 @@ words! {
     }
 }
 
-/// Where a task that nobody holds back goes.
+/// What a task waits for, if for anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
@@ -99,17 +99,18 @@ pub enum Gate {
     Approval,
 }
 
-/// How a new task enters.
+/// The state in which a task is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Intake {
+pub enum InitialState {
     /// As its parents and its time allow.
     #[default]
     Normal,
     /// Into triage.
     Triage,
-    /// Blocked until a person lets it go.
-    Hold,
+    /// Blocked until a person lets it continue.
+    #[serde(rename = "hold")]
+    Blocked,
 }
 
 /// Where a task goes when its run ends.
@@ -136,15 +137,16 @@ pub enum Then {
 pub enum Change {
     /// It comes to be.
     Created {
-        /// How.
-        intake: Intake,
-        /// What holds it back.
+        /// In which state.
+        #[serde(rename = "intake")]
+        initial: InitialState,
+        /// What it waits for.
         gate: Gate,
     },
     /// Its parents or its time changed.
     #[serde(rename = "regated")]
     Reevaluated {
-        /// What holds it back now.
+        /// What it waits for now.
         gate: Gate,
     },
     /// A run opens.
@@ -174,7 +176,7 @@ pub enum Change {
     ReviewRequested,
     /// The approver lets a task continue.
     Approved {
-        /// What holds it back still.
+        /// What it still waits for.
         gate: Gate,
     },
     /// A person blocked a task that nobody runs.
@@ -184,27 +186,27 @@ pub enum Change {
     },
     /// A person lets a task go on.
     Unblocked {
-        /// What holds it back still.
+        /// What it still waits for.
         gate: Gate,
     },
     /// A reviewer sends the work back.
     ChangesRequested {
-        /// What holds it back still.
+        /// What it still waits for.
         gate: Gate,
     },
     /// A person lets it leave triage, or go on at once.
     Promoted {
-        /// What holds it back still.
+        /// What it still waits for.
         gate: Gate,
     },
     /// A person gave it another time.
     Scheduled {
-        /// What holds it back now.
+        /// What it waits for now.
         gate: Gate,
     },
     /// A person moves it back into the queue.
     Requeued {
-        /// What holds it back.
+        /// What it waits for.
         gate: Gate,
     },
     /// A person moves it to triage.
@@ -213,7 +215,7 @@ pub enum Change {
     Archived,
     /// A person wants what is done to be done again.
     Reopened {
-        /// What holds it back.
+        /// What it waits for.
         gate: Gate,
     },
     /// A person brings it back from the archive.
@@ -266,6 +268,23 @@ impl State {
             State::Blocked { .. } => Status::Blocked,
             State::Done => Status::Done,
             State::Archived { .. } => Status::Archived,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_change_in_the_log_stay_those_that_were_written() {
+        let created = Change::Created { initial: InitialState::Blocked, gate: Gate::Open };
+        for (change, words) in [
+            (created, r#"{"created":{"intake":"hold","gate":"open"}}"#),
+            (Change::Reevaluated { gate: Gate::Parents }, r#"{"regated":{"gate":"parents"}}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&change).unwrap(), words);
+            assert_eq!(serde_json::from_str::<Change>(words).unwrap(), change);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::model::clock::{Timestamp, optional_seconds};
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind};
 use crate::model::run::Purpose;
-use crate::model::status::{Intake, Status};
+use crate::model::status::{InitialState, Status};
 use crate::model::verdict::Question;
 use crate::model::waiting::Waiting;
 
@@ -93,8 +93,8 @@ pub struct NewTask {
     pub workspace: Option<String>,
     /// The branch it works on.
     pub branch: Option<String>,
-    /// How it enters.
-    pub triage: Intake,
+    /// The state in which it is created.
+    pub initial_state: InitialState,
     /// The same key always names the same task.
     pub idempotency_key: Option<String>,
     /// The skills its worker should have.

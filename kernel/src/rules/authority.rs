@@ -75,7 +75,7 @@ pub(crate) fn own_task(actor: &Actor, task: &TaskId, run: Option<RunId>) -> Resu
     }
 }
 
-/// Refuses a worker's link that would hold back somebody else's task.
+/// Refuses a worker's link that would make somebody else's task wait.
 pub(crate) fn may_link(actor: &Actor, child: &Task) -> Result<(), Error> {
     if actor.kind != ActorKind::Worker {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What holds a task back before it is ready: open parents, else a missing approval, else its time.
+//! What a task waits for before it is ready: open parents, else a missing approval, else its time.
 
 use crate::model::clock::Timestamp;
 use crate::model::outcome::ApprovalState;
@@ -15,7 +15,7 @@ pub(crate) struct Waits {
     pub(crate) not_before: Option<Timestamp>,
 }
 
-/// Returns what holds a task back.
+/// Returns what a task waits for.
 pub(crate) fn gate(waits: Waits, now: Timestamp) -> Gate {
     if waits.open_parents > 0 {
         return Gate::Parents;

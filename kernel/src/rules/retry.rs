@@ -22,7 +22,7 @@ pub(crate) struct Tally {
     pub(crate) max_retries: Option<u32>,
     /// How often in a row it was blocked for one kind of reason.
     pub(crate) blocks: Recurrence,
-    /// What holds the task back apart from this ending.
+    /// What the task waits for apart from this ending.
     pub(crate) gate: Gate,
     /// Whether a parent is open, or was while the run went on: only then there is a task to wait for.
     pub(crate) awaits: bool,
@@ -39,8 +39,8 @@ pub(crate) struct Decision {
     pub(crate) then: Then,
     /// Counted failures in a row from now on.
     pub(crate) failures: u32,
-    /// Until when a task that goes back to review is left alone.
-    pub(crate) hold: Option<Timestamp>,
+    /// When a task that goes back to review is reviewed again, if later than now.
+    pub(crate) review_at: Option<Timestamp>,
     /// What went wrong, if anything did.
     pub(crate) error: Option<String>,
     /// What the run hands over.
@@ -57,7 +57,7 @@ impl Decision {
     pub(crate) fn retry_at(&self) -> Option<Timestamp> {
         match self.then {
             Then::Again(Gate::Until(at)) => Some(at),
-            Then::Review => self.hold,
+            Then::Review => self.review_at,
             Then::Again(Gate::Open | Gate::Parents | Gate::Review | Gate::Approval)
             | Then::Done
             | Then::Blocked(_)
@@ -122,7 +122,7 @@ pub(crate) fn decide(
 }
 
 fn plain(outcome: Outcome, then: Then, failures: u32) -> Decision {
-    Decision { outcome, then, failures, hold: None, error: None, handoff: None }
+    Decision { outcome, then, failures, review_at: None, error: None, handoff: None }
 }
 
 fn by_verdict(verdict: &Verdict, tally: Tally) -> Decision {
@@ -223,7 +223,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
         },
         EndCause::RateLimited { until } => Decision {
             error: Some("its service refused it for a while".to_owned()),
-            hold: Some(*until).filter(|_| tally.review),
+            review_at: Some(*until).filter(|_| tally.review),
             ..plain(Outcome::RateLimited, later(tally, *until, now), tally.failures)
         },
         // `decide` takes the reason of a stop out first.
@@ -240,8 +240,8 @@ fn failed(outcome: Outcome, error: String, ending: &Ending, tally: Tally, now: T
         Some(denied) => format!("{error}; {}", denied.text),
         None => error,
     };
-    let hold = (then == Then::Review && at > now).then_some(at);
-    Decision { error: Some(error), hold, ..plain(outcome, then, failures) }
+    let review_at = (then == Then::Review && at > now).then_some(at);
+    Decision { error: Some(error), review_at, ..plain(outcome, then, failures) }
 }
 
 /// Tries again at `at`, unless parents are open: then they decide. A review is tried again from review.

@@ -2,7 +2,7 @@
 
 use crate::model::id::RunId;
 use crate::model::outcome::{BlockKind, Outcome};
-use crate::model::status::{Change, Gate, Intake, State, Then, WasDone};
+use crate::model::status::{Change, Gate, InitialState, State, Then, WasDone};
 use crate::model::verdict::VerdictKind;
 
 /// A transition that does not exist.
@@ -30,10 +30,10 @@ pub fn next(from: Option<State>, change: Change) -> Result<State, IllegalChange>
 /// How a task comes to be.
 fn enter(change: Change) -> Option<State> {
     match change {
-        Change::Created { intake, gate } => Some(match intake {
-            Intake::Normal => at(gate),
-            Intake::Triage => State::Triage,
-            Intake::Hold => State::Blocked { kind: BlockKind::NeedsInput },
+        Change::Created { initial, gate } => Some(match initial {
+            InitialState::Normal => at(gate),
+            InitialState::Triage => State::Triage,
+            InitialState::Blocked => State::Blocked { kind: BlockKind::NeedsInput },
         }),
         Change::Reevaluated { .. }
         | Change::Started { .. }
@@ -84,7 +84,7 @@ fn step(state: State, change: Change) -> Option<State> {
     }
 }
 
-/// Where a task goes that only its gate holds back.
+/// Where a task goes that waits for nothing but its gate.
 fn at(gate: Gate) -> State {
     match gate {
         Gate::Open => State::Ready,
@@ -239,10 +239,14 @@ mod tests {
         let queue = &["todo", "scheduled", "ready"][..];
         let open = &["running", "ending"][..];
         let table: Vec<(Change, Vec<&str>, Status)> = vec![
-            (Change::Created { intake: Intake::Normal, gate }, vec!["nothing"], Status::Ready),
-            (Change::Created { intake: Intake::Normal, gate: Gate::Parents }, vec!["nothing"], Status::Todo),
-            (Change::Created { intake: Intake::Triage, gate }, vec!["nothing"], Status::Triage),
-            (Change::Created { intake: Intake::Hold, gate }, vec!["nothing"], Status::Blocked),
+            (Change::Created { initial: InitialState::Normal, gate }, vec!["nothing"], Status::Ready),
+            (
+                Change::Created { initial: InitialState::Normal, gate: Gate::Parents },
+                vec!["nothing"],
+                Status::Todo,
+            ),
+            (Change::Created { initial: InitialState::Triage, gate }, vec!["nothing"], Status::Triage),
+            (Change::Created { initial: InitialState::Blocked, gate }, vec!["nothing"], Status::Blocked),
             (Change::Reevaluated { gate }, queue.to_vec(), Status::Ready),
             (Change::Reevaluated { gate: Gate::Parents }, queue.to_vec(), Status::Todo),
             (
@@ -282,7 +286,7 @@ mod tests {
             (Change::Approved { gate: Gate::Parents }, vec!["approval"], Status::Todo),
             (Change::Reevaluated { gate: Gate::Approval }, queue.to_vec(), Status::Blocked),
             (
-                Change::Created { intake: Intake::Normal, gate: Gate::Approval },
+                Change::Created { initial: InitialState::Normal, gate: Gate::Approval },
                 vec!["nothing"],
                 Status::Blocked,
             ),

@@ -80,7 +80,7 @@ impl Tx<'_> {
             let sql = format!("{from} AND {range} ORDER BY {priority} DESC, {created}, {id} LIMIT ?7");
             let rows = self.conn.prepare_cached(&sql).and_then(|mut statement| {
                 let after = (after.map(|a| a.priority), after.map(|a| a.created_at), after.map(|a| &a.task));
-                // Reviews are held back until a time; a line has a name.
+                // Reviews wait until a time; a line has a name.
                 let third: &dyn rusqlite::ToSql = if *source == Source::Reviews { &now } else { &place };
                 statement
                     .query_map(
@@ -157,7 +157,7 @@ impl Tx<'_> {
             .step("look for tasks in review")
     }
 
-    /// Returns when the next review that is held back may be tried again.
+    /// Returns when the next review that waits for a time may be tried again.
     pub(crate) fn next_review_time(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
         self.conn
             .prepare_cached(

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 
 use kernel::{
-    ActorKind, Approval, ApprovalClass, ApprovalState, Client, Goal, Intake, Limits, NewTask, Profile,
+    ActorKind, Approval, ApprovalClass, ApprovalState, Client, Goal, InitialState, Limits, NewTask, Profile,
     Status, Task, TaskId, Tenant,
 };
 use schemars::JsonSchema;
@@ -162,10 +162,10 @@ impl Create {
 
     fn into_new_task(self) -> Result<NewTask, Failure> {
         let workspace = self.place()?;
-        let intake = match (self.triage, self.initial_status.as_deref()) {
-            (true, _) => Intake::Triage,
-            (false, Some("blocked")) => Intake::Hold,
-            (false, _) => Intake::Normal,
+        let initial = match (self.triage, self.initial_status.as_deref()) {
+            (true, _) => InitialState::Triage,
+            (false, Some("blocked")) => InitialState::Blocked,
+            (false, _) => InitialState::Normal,
         };
         Ok(NewTask {
             title: self.title,
@@ -176,7 +176,7 @@ impl Create {
             priority: self.priority,
             workspace: Some(workspace.to_string()),
             branch: self.branch,
-            triage: intake,
+            initial_state: initial,
             idempotency_key: self.idempotency_key,
             skills: self.skills,
             not_before: self.not_before.map(When::timestamp),

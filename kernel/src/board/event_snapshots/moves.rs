@@ -2,7 +2,7 @@
 
 use super::{done, told};
 use crate::testing::{Bench, alice, titled};
-use crate::{Destination, EndCause, Ending, Intake, NewTask, StopReason};
+use crate::{Destination, EndCause, Ending, InitialState, NewTask, StopReason};
 
 #[test]
 fn status_tells_of_a_move_by_hand() {
@@ -14,7 +14,7 @@ fn status_tells_of_a_move_by_hand() {
 fn status_tells_where_a_task_stands_that_was_moved_into_the_queue() {
     let told = {
         let bench = Bench::new();
-        let id = bench.create(NewTask { triage: Intake::Triage, ..titled("later") }).id;
+        let id = bench.create(NewTask { initial_state: InitialState::Triage, ..titled("later") }).id;
         bench.call(move |board| board.move_task(&id, Destination::Queue, &alice())).unwrap();
         told(&bench, "status")
     };

@@ -9,7 +9,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, Outcome};
-use crate::model::status::{Change, Gate, Intake, State, Then};
+use crate::model::status::{Change, Gate, InitialState, State, Then};
 use crate::rules::transition::next;
 use crate::store::events::NewEvent;
 use crate::store::tasks::Place;
@@ -23,7 +23,7 @@ fn way(
     row: &PeerRow,
     notes: &mut Notes,
 ) -> Result<(Vec<Change>, Option<String>), Error> {
-    let open = Change::Created { intake: Intake::Normal, gate: Gate::Open };
+    let open = Change::Created { initial: InitialState::Normal, gate: Gate::Open };
     let blocked = |kind, why: &str| (vec![open, Change::Blocked { kind }], Some(why.to_owned()));
     let status = text(row, "status").unwrap_or_default();
     Ok(match status.as_str() {
@@ -37,7 +37,7 @@ fn way(
             } else if status == "ready" && gate == Gate::Parents {
                 notes.changed(row, "tasks were ready before their parents were done: they are todo");
             }
-            (vec![Change::Created { intake: Intake::Normal, gate }], None)
+            (vec![Change::Created { initial: InitialState::Normal, gate }], None)
         }
         "blocked" => {
             let said = word(row, "block_kind");
@@ -77,7 +77,7 @@ fn way(
             if status != "triage" {
                 notes.changed(row, "tasks had a status that does not exist: they are in triage");
             }
-            (vec![Change::Created { intake: Intake::Triage, gate: Gate::Open }], None)
+            (vec![Change::Created { initial: InitialState::Triage, gate: Gate::Open }], None)
         }
     })
 }
