@@ -15,8 +15,13 @@ fn paths_named(page: &str) -> Vec<&str> {
         })
         // A pattern, a placeholder, a command, or a directory of the configuration.
         .filter(|word| !word.contains(['*', '…', '<', ' ', '!']) && !word.contains(".d/"))
-        .filter(|word| !word.contains("NAME") && !word.contains("NNNN"))
+        .filter(|word| !word.split(['/', '.']).any(is_placeholder))
         .collect()
+}
+
+/// `NAME`, `NNNN`: the reader puts a name there.
+fn is_placeholder(part: &str) -> bool {
+    !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase())
 }
 
 #[test]
