@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use serde_json::Value;
 
 use crate::harness::{Fleet, Output, User};
-use crate::journal::{Journal, PATIENT, outcomes, records};
+use crate::journal::{Journal, PATIENT, of_task, outcomes, records};
 
 /// A fleet's root under another name, with a daemon over it.
 struct Moved<'a> {
@@ -50,6 +50,35 @@ fn command(fleet: &Fleet, root: &Path, args: &[&str]) -> Command {
     command.arg("--root").arg(root).args(args);
     fleet.dress(&mut command);
     command
+}
+
+/// Its daemon finds nothing at the old place any more, and must not take that for a run that never started.
+#[test]
+fn a_run_that_ends_while_the_root_is_moved_under_its_daemon_is_known_by_its_record() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        let journal = Journal::of(&fleet, 2, "");
+        let task = fleet.create("works on", &Journal::script(PATIENT), &[]);
+        fleet.start();
+        fleet.eventually("it works", || {
+            (journal.begun() == 1 && !records(&fleet, "started").is_empty()).then_some(())
+        });
+        let away = fleet.root().with_file_name("away");
+        fs::rename(fleet.root(), &away).unwrap();
+        journal.let_go();
+        fleet.eventually("its processes are gone", || {
+            fleet.processes_with(&of_task(&task)).is_empty().then_some(())
+        });
+        fleet.kill_daemon();
+        // What the daemon has made at the old place meanwhile is not the root.
+        drop(fs::remove_dir_all(fleet.root()));
+        fs::rename(&away, fleet.root()).unwrap();
+
+        fleet.start();
+
+        let shown = fleet.wait_for(&task, "done");
+        assert_eq!((outcomes(&shown), journal.begun()), (vec!["completed"], 1), "{shown:#}");
+    }
 }
 
 #[test]
