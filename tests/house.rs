@@ -18,7 +18,7 @@ const WORLDS: [(&str, &[&str]); 6] = [
 ];
 
 /// The rooms of the kernel, and which others each may name. Files outside of them may name any.
-const ROOMS: [(&str, &[&str]); 6] = [
+const KERNEL: [(&str, &[&str]); 6] = [
     ("model", &[]),
     ("rules", &["model"]),
     ("blobs", &["model"]),
@@ -26,6 +26,9 @@ const ROOMS: [(&str, &[&str]); 6] = [
     ("transfer", &["model", "rules", "blobs", "store"]),
     ("board", &["model", "rules", "blobs", "store", "transfer"]),
 ];
+
+/// The rooms of the daemon, and which others each may name. Files outside of them may name any.
+const DAEMON: [(&str, &[&str]); 3] = [("host", &[]), ("run", &["host"]), ("owner", &["run", "host"])];
 
 fn house() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -104,38 +107,64 @@ fn each_foreign_world_is_spoken_to_in_one_place() {
     assert!(strays.is_empty(), "{}", strays.join("\n"));
 }
 
-/// Which room of the kernel a path of its crate leads into: `crate::model::…` into `model`. A type of the crate's surface
-/// has no room.
-fn rooms_named(text: &str) -> Vec<&str> {
+/// Which rooms the paths of a text lead into that begin with a prefix: `crate::model::…` into `model`. A list in braces has
+/// no room, and is refused.
+fn rooms_named<'a>(text: &'a str, prefix: &'a str) -> Vec<&'a str> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let paths = lines.flat_map(|line| line.match_indices("crate::").map(move |(at, _)| (line, at)));
+    let paths = lines.flat_map(|line| line.match_indices(prefix).map(move |(at, _)| (line, at)));
     paths
         .filter(|(line, at)| !line[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
         .map(|(line, at)| {
-            let rest = &line[at + "crate::".len()..];
+            let rest = &line[at + prefix.len()..];
             rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default()
         })
         .collect()
 }
 
-#[test]
-fn the_rooms_of_the_kernel_name_only_those_below_them() {
+/// How many `super` a text has in a row at most.
+fn steps_up(text: &str) -> usize {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let longest = |line: &str| (1..5).take_while(|count| line.contains(&"super::".repeat(*count))).count();
+    lines.map(longest).max().unwrap_or_default()
+}
+
+/// Refuses files of a directory's rooms that name others than they may, in paths that begin with a prefix.
+fn require_arrows(dir: &str, prefix: &str, rooms: &[(&str, &[&str])]) {
     let (mut strays, mut seen) = (Vec::new(), 0);
-    for (path, text) in sources("kernel/src") {
-        let room = path.strip_prefix("kernel/src/").and_then(|path| path.split('/').next()).unwrap();
-        let Some((room, below)) = ROOMS.iter().find(|(name, _)| *name == room) else { continue };
+    for (path, text) in sources(dir) {
+        let within = path.strip_prefix(&format!("{dir}/")).unwrap();
+        let Some((room, below)) = rooms.iter().find(|(name, _)| within.starts_with(&format!("{name}/")))
+        else {
+            continue;
+        };
         if path.ends_with("tests.rs") || path.contains("event_snapshots") {
             continue;
         }
-        for named in rooms_named(without_tests(&text)) {
+        let text = without_tests(&text);
+        for named in rooms_named(text, prefix) {
             seen += 1;
             if named != *room && !below.contains(&named) {
-                strays.push(format!("{path} names crate::{named}; {room} may name {below:?}"));
+                strays.push(format!("{path} names {prefix}{named}; {room} may name {below:?}"));
             }
         }
+        // `a/b.rs` is one step below its room, `a/mod.rs` is the room.
+        let deep = within.split('/').count() - usize::from(within.ends_with("/mod.rs")) - 1;
+        if steps_up(text) > deep {
+            strays.push(format!("{path} leaves its room {room} by `super`"));
+        }
     }
-    assert!(seen > 100, "no paths were found");
+    assert!(seen > 50, "no paths were found");
     assert!(strays.is_empty(), "{}", strays.join("\n"));
+}
+
+#[test]
+fn the_rooms_of_the_kernel_name_only_those_below_them() {
+    require_arrows("kernel/src", "crate::", &KERNEL);
+}
+
+#[test]
+fn the_rooms_of_the_daemon_name_only_those_below_them() {
+    require_arrows("supervisor/src/daemon", "crate::daemon::", &DAEMON);
 }
 
 #[test]

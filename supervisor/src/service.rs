@@ -8,7 +8,7 @@ use kernel::{
     Blobs, BoardId, BoardName, Extent, Readers, SharedQuotas, Sweep, Swept, SystemClock, SystemEntropy,
     Writer, WriterOptions,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use workspace::WorkspaceSpec;
 
 use crate::config::Config;
@@ -28,7 +28,7 @@ pub(crate) enum Mode {
     /// The process holds the root's lock and writes, but runs no worker.
     Offline,
     /// The daemon: writes, and its owner loop hears of each commit.
-    Daemon(mpsc::UnboundedSender<daemon::Event>),
+    Daemon(daemon::OwnerLink),
 }
 
 /// One open board.
@@ -200,9 +200,9 @@ impl Service {
     }
 
     /// The way to the owner loop; none outside the daemon.
-    pub(crate) fn daemon(&self) -> Option<&mpsc::UnboundedSender<daemon::Event>> {
+    pub(crate) fn daemon(&self) -> Option<&daemon::OwnerLink> {
         match &self.mode {
-            Mode::Daemon(events) => Some(events),
+            Mode::Daemon(link) => Some(link),
             Mode::Reading | Mode::Offline => None,
         }
     }
@@ -339,8 +339,8 @@ impl Service {
         // Kept open: opening a board anew reads its whole log first.
         let early = Readers::open(&path, clock.clone()).ok();
         let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
-        if let Mode::Daemon(events) = &self.mode {
-            wholeness::check(name, &path, events)?;
+        if let Mode::Daemon(link) = &self.mode {
+            wholeness::check(name, &path, link)?;
         }
         let changed = watch::Sender::new(0);
         let commits = Arc::new(AtomicU64::new(0));
@@ -355,8 +355,7 @@ impl Service {
                     commits.fetch_add(1, Ordering::Relaxed);
                     changed.send_replace(committed.last_event.get());
                     if let Some(daemon) = &daemon {
-                        // A closed channel means that the owner loop has ended: nothing is left to wake.
-                        drop(daemon.send(daemon::Event::BoardChanged(board.clone())));
+                        daemon.board_changed(&board);
                     }
                 };
                 let options = WriterOptions {

@@ -4,9 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use kernel::{BoardName, Depth, Left};
-use tokio::sync::mpsc::UnboundedSender;
 
-use crate::daemon::Event;
+use crate::daemon::{Event, OwnerLink};
 use crate::failure::Failure;
 
 /// A board up to this size is looked at before it is served even where its daemon was killed: that takes half a second.
@@ -18,7 +17,7 @@ const QUICK: u64 = 32 * 1024 * 1024;
 ///
 /// # Errors
 /// The first faults, where it is looked at before anything is read from it or written to it.
-pub(crate) fn check(name: &BoardName, path: &Path, events: &UnboundedSender<Event>) -> Result<(), Failure> {
+pub(crate) fn check(name: &BoardName, path: &Path, link: &OwnerLink) -> Result<(), Failure> {
     let left = kernel::take_over(path, &boot_id()?);
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let beside = match left {
@@ -29,13 +28,13 @@ pub(crate) fn check(name: &BoardName, path: &Path, events: &UnboundedSender<Even
     if !beside {
         return Ok(kernel::require_whole(path, Depth::Structure)?);
     }
-    let (name, path, events) = (name.clone(), path.to_owned(), events.clone());
+    let (name, path, link) = (name.clone(), path.to_owned(), link.clone());
     let check = move || {
         let began = Instant::now();
         match kernel::require_whole(&path, Depth::Structure) {
             Ok(()) => tracing::info!(board = %name, seconds = began.elapsed().as_secs_f64(), "board_whole"),
             // The owner loop may have ended; then the next daemon finds it.
-            Err(error) => drop(events.send(Event::BoardDamaged(name, error.into()))),
+            Err(error) => link.send_blocking(Event::BoardDamaged(name, error.into())),
         }
     };
     let spawned = std::thread::Builder::new().name("board-check".to_owned()).spawn(check);

@@ -42,8 +42,8 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
         })
         .collect();
     let answers = match call.service.daemon() {
-        Some(events) => {
-            ask_why(events, call.board()?.name(), open, (Arc::clone(&roster), Arc::clone(&config))).await
+        Some(daemon) => {
+            ask_why(daemon, call.board()?.name(), open, (Arc::clone(&roster), Arc::clone(&config))).await
         }
         None => None,
     };

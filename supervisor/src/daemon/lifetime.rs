@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{BoardName, Clock as _};
+use kernel::BoardName;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -14,27 +13,27 @@ use super::host::cgroup::Cgroups;
 use super::host::controllers::Handed;
 use super::host::examine::{detect_pid_namespace, detect_support, hostname, install_binary};
 use super::host::priority;
-use super::host::service_link::Manager;
+use super::host::service_link::ServiceLink;
 use super::host::sockets;
 use super::host::spare::Spares;
-use super::host::timer::{Expiry, WallTimer};
-use super::owner::action::{Action, Horizon};
-use super::owner::board::{forget_old_requests, note_nonspawnable, wake_board};
+use super::owner::board::forget_old_requests;
 use super::owner::dispatcher::Dispatcher;
-use super::owner::look::read_board;
+use super::owner::event::Event;
+use super::owner::event_loop::{own, report as report_configuration};
+use super::owner::extent::Extent;
+use super::owner::link::{OwnerLink, open as open_link};
 use super::owner::pass::{LeftWaiting, left_waiting};
 use super::run::conclude::end_survivors;
 use super::run::launch::Host;
 use super::run::pokes::listen_to_shims;
 use super::run::recover;
-use super::run::run_task::{self, Context, run_task};
+use super::run::report::Reports;
+use super::run::run_task::Context;
 use super::run::starts::Starts;
-use super::{Event, TaskKey};
 use crate::api::{
     Doorway, Listeners, OperatorKey, RunDoors, Sockets, Surface, WorkersRuntime, front, raise_descriptors,
 };
 use crate::config::{Config, Tuning};
-use crate::definitions::Defect;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::owner::{DAEMON, OwnerLock};
@@ -46,24 +45,6 @@ use crate::service::{Mode, Service};
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long answers that are under way may take at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
-
-/// How far a daemon goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// Until it is told to stop.
-    Forever,
-    /// Until nothing is left to do; at most this many tasks are started.
-    UntilIdle(Option<usize>),
-}
-
-impl Extent {
-    fn horizon(self) -> Horizon {
-        match self {
-            Extent::Forever => Horizon::Forever,
-            Extent::UntilIdle(max) => Horizon::Idle(max),
-        }
-    }
-}
 
 /// Runs the daemon of a root. Returns when every task of its own has ended; shims may go on.
 pub(crate) async fn run(
@@ -88,11 +69,12 @@ pub(crate) async fn run(
     let (cgroups, handed) = serve_cgroups(&root);
     let Handed { controllers, gap: handed_gap } = handed;
     let support = support.with_controllers(controllers);
-    let (events, mut inbox) = mpsc::unbounded_channel();
-    let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(events.clone())));
+    let (reports, runs) = Reports::queue();
+    let (link, inbox) = open_link(runs);
+    let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(link.clone())));
     service.use_roster(Roster::load(&root).on(&support));
     let roster = service.roster();
-    report(&service);
+    report_configuration(&service);
     let boards = open_boards(&service, extent)?;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let workers = WorkersRuntime::start()?;
@@ -104,7 +86,11 @@ pub(crate) async fn run(
     };
     let listeners = Listeners::bind(&root, sockets)?;
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
-    let spares = Spares::new(extent, cgroups.as_ref().ok());
+    let spares = match extent {
+        Extent::Forever => Spares::kept(cgroups.as_ref().ok()),
+        // A pass ends with its last run, and nothing would come for a shim that waits.
+        Extent::UntilIdle(_) => Spares::none(),
+    };
     let ways = (listeners.port(), Arc::clone(&doors));
     let host = make_host(&root, support, cgroups, spares, ways).await?;
     if let Some(why) = handed_gap {
@@ -113,12 +99,12 @@ pub(crate) async fn run(
     let context = Arc::new(Context {
         service: Arc::clone(&service),
         host,
-        events: events.clone(),
+        reports,
         tasks: tasks.clone(),
         starts: Starts::default(),
         tuning,
     });
-    let mut dispatcher = Dispatcher::new(boards.clone(), extent.horizon(), service.config());
+    let mut dispatcher = Dispatcher::new(boards.clone(), extent, service.config());
     // Before the look at what runs: what a shim reports after that look is heard.
     listen_to_shims(&context, &root, &served, &stop)?;
     let made = sockets::files(&root);
@@ -129,13 +115,12 @@ pub(crate) async fn run(
     forget_old_requests(&context, &boards);
     listeners.serve(&doorway, &doors)?;
     doors.begin();
-    listen_to_signals(&events, &served, &stop)?;
-    for name in boards {
-        // Nobody has closed the inbox: it is read below.
-        drop(events.send(Event::BoardChanged(name)));
+    listen_to_signals(&link, &served, &stop)?;
+    for name in &boards {
+        link.board_changed(name);
     }
-    let mut manager = Manager::find();
-    manager.ready();
+    let mut notices = ServiceLink::find();
+    notices.ready();
     tracing::info!(root = %root.dir().display(), pid = std::process::id(), "ready");
     context.refill();
     ready();
@@ -146,13 +131,13 @@ pub(crate) async fn run(
             .and_then(|()| doors.put_back())
     };
     let outcome = tokio::select! {
-        outcome = own(&context, &mut dispatcher, roster, &mut inbox, &mut manager) => outcome,
+        outcome = own((&context, &link), &mut dispatcher, roster, inbox, &mut notices) => outcome,
         // It is dropped when the loop has ended: then the sockets go.
         never = sockets::keep(&root, made, open) => match never {},
         never = doors.keep() => match never {},
     };
     let waiting = left_waiting(&context, &dispatcher, extent);
-    manager.stopping();
+    notices.stopping();
     end_survivors(&context, dispatcher.survivors()).await;
     stop.cancel();
     served.close();
@@ -272,12 +257,13 @@ fn recover_all(
     let service = &context.service;
     let mut live = BTreeSet::new();
     for name in boards {
-        let recovered = recover::recover(context, &service.board(name)?, dispatcher)?;
+        let recovered = recover::recover(context, &service.board(name)?)?;
         if !recovered.is_empty() {
             tracing::info!(board = %name, runs = recovered.len(), "recovered");
         }
-        for run in &recovered {
-            live.extend(recover::groups_of(context, name, run));
+        for one in recovered {
+            live.extend(recover::groups_of(context, name, &one.run));
+            dispatcher.adopt(one.live, one.needs);
         }
     }
     if let Ok(cgroups) = &context.host.cgroups
@@ -290,108 +276,6 @@ fn recover_all(
         context.host.doors.sweep();
     }
     Ok(())
-}
-
-/// The owner loop: one event at a time, decisions first, then the actions they ask for.
-async fn own(
-    context: &Arc<Context>,
-    dispatcher: &mut Dispatcher,
-    mut roster: Arc<Roster>,
-    inbox: &mut mpsc::UnboundedReceiver<Event>,
-    manager: &mut Manager,
-) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::failed(format!("the timer failed: {e}"));
-    let timer = WallTimer::new().map_err(failed)?;
-    loop {
-        let event = tokio::select! {
-            // Cancel-safe: an event that is not taken stays in the channel.
-            event = inbox.recv() => match event {
-                Some(event) => event,
-                None => return Ok(()),
-            },
-            // Cancel-safe: an expiry that is not taken stays readable.
-            expired = timer.expired() => {
-                match expired.map_err(failed)? {
-                    Expiry::Due => Event::Tick,
-                    Expiry::ClockSet => Event::ClockSet,
-                }
-            }
-        };
-        for action in dispatcher.decide(event, kernel::SystemClock.now()) {
-            match action {
-                Action::Read(board, room, noted) => read_board(context, &roster, board, *room, noted),
-                Action::Wake(board) => wake_board(context, board),
-                Action::Withdraw(board, failure) => {
-                    tracing::error!(%board, error = %failure, "board_damaged");
-                    // Who has it open keeps it open; nobody waits for that.
-                    drop(context.service.withdraw(&board, failure.not_served(&board)));
-                }
-                Action::Start(board, attempt) => match context.service.board(&board) {
-                    Ok(handle) => {
-                        let key = TaskKey { board, task: attempt.candidate.task.clone() };
-                        let cancel = context.starts.begin(&key);
-                        let task =
-                            run_task(Arc::clone(context), handle, *attempt, Arc::clone(&roster), cancel);
-                        context.tasks.spawn(task);
-                    }
-                    Err(failure) => {
-                        let key = TaskKey { board, task: attempt.candidate.task };
-                        drop(context.events.send(Event::ClaimFailed(key, failure)));
-                    }
-                },
-                Action::GiveUp(key) => context.starts.give_up(&key),
-                Action::Stop(key, shim, request) => run_task::stop(context, key, &shim, &request),
-                Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
-                Action::Arm(at) => timer.set(at).map_err(failed)?,
-                Action::Say(text) => crate::terminal::complain(&text),
-                Action::LimitDrain => limit_drain(context),
-                Action::Reload => {
-                    manager.reloading();
-                    roster = reload(context);
-                    for action in dispatcher.reconfigure(context.service.config()) {
-                        if let Action::Read(board, room, noted) = action {
-                            read_board(context, &roster, board, *room, noted);
-                        }
-                    }
-                    manager.ready();
-                }
-                Action::Finish => return Ok(()),
-            }
-        }
-        manager.status(dispatcher);
-    }
-}
-
-fn limit_drain(context: &Arc<Context>) {
-    let limit = context.service.config().worker.drain.duration();
-    let events = context.events.clone();
-    // Not tracked: the daemon may end before the limit does.
-    tokio::spawn(async move {
-        tokio::time::sleep(limit).await;
-        drop(events.send(Event::DrainOver));
-    });
-}
-
-/// Reads the configuration again. What is defective now stays as it was, and `status` says so.
-fn reload(context: &Context) -> Arc<Roster> {
-    let service = &context.service;
-    let root = service.root();
-    let settings = Config::load(root).map(|config| context.tuning.applied(config));
-    service.use_settings(settings.map_err(|failure| Defect::settings(&root.config_file(), &failure)));
-    service.use_roster(Roster::reload(root, &service.roster()).on(&context.host.support));
-    tracing::info!("reloaded");
-    report(service);
-    service.roster()
-}
-
-/// Logs what of the configuration cannot be used, and which policies this host cannot hold.
-fn report(service: &Service) {
-    for defect in service.defects() {
-        tracing::error!(error = %defect, consequence = defect.consequence(), "configuration_defect");
-    }
-    for (policy, why) in service.roster().policies().unheld() {
-        tracing::error!(policy, why, "policy_cannot_be_held");
-    }
 }
 
 /// Opens every board. One that is damaged is not served, and those that are whole do not suffer from it; a pass that
@@ -416,16 +300,12 @@ fn open_boards(service: &Service, extent: Extent) -> Result<Vec<BoardName>, Fail
     Ok(served)
 }
 
-fn listen_to_signals(
-    events: &mpsc::UnboundedSender<Event>,
-    tasks: &TaskTracker,
-    stop: &CancellationToken,
-) -> Result<(), Failure> {
+fn listen_to_signals(link: &OwnerLink, tasks: &TaskTracker, stop: &CancellationToken) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::failed(format!("failed to listen to signals: {e}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
-    let (events, stop) = (events.clone(), stop.clone());
+    let (link, stop) = (link.clone(), stop.clone());
     tasks.spawn(async move {
         loop {
             // Cancel-safe: a signal that is not taken is still pending in its stream.
@@ -435,7 +315,7 @@ fn listen_to_signals(
                 _ = hangup.recv() => Event::Reload,
                 () = stop.cancelled() => return,
             };
-            drop(events.send(event));
+            link.send(event).await;
         }
     });
     Ok(())

@@ -8,17 +8,13 @@ use super::{Finding, Suggested, remedy};
 use crate::api::Call;
 use crate::daemon::Event;
 use crate::definitions::{Defect, Effect};
-use crate::exit::Code;
 use crate::failure::Failure;
 
 /// Finds it.
 pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let mut found: Vec<Finding> = call.service.defects().iter().map(defective).collect();
-    if let Some(events) = call.service.daemon() {
-        let (reply, answer) = tokio::sync::oneshot::channel();
-        let gone = || Failure::new(Code::TryAgain, "the daemon is stopping");
-        events.send(Event::Look(reply)).map_err(|_| gone())?;
-        found.extend(answer.await.map_err(|_| gone())?.paused.as_deref().map(paused));
+    if let Some(daemon) = call.service.daemon() {
+        found.extend(daemon.ask(Event::Look).await?.paused.as_deref().map(paused));
     }
     Ok(found)
 }

@@ -106,12 +106,10 @@ impl Verb for Dispatch {
         if self.dry_run {
             return plan(&call, self.max).await;
         }
-        let Some(events) = call.service.daemon() else {
+        let Some(daemon) = call.service.daemon() else {
             return Err(Failure::new(Code::Unreachable, "no daemon is running for this root"));
         };
-        let (reply, answer) = tokio::sync::oneshot::channel();
-        events.send(Event::Look(reply)).map_err(|_| stopping())?;
-        let live = answer.await.map_err(|_| stopping())?.live;
+        let live = daemon.ask(Event::Look).await?.live;
         let board = call.board()?.name();
         let spawned = live
             .into_iter()
@@ -164,16 +162,10 @@ impl Command for Dispatch {
     }
 }
 
-fn stopping() -> Failure {
-    Failure::new(Code::TryAgain, "the daemon is stopping")
-}
-
 /// What may start now: as the daemon knows it, or beside what runs without one.
 async fn room(call: &Call) -> Result<Room, Failure> {
-    if let Some(events) = call.service.daemon() {
-        let (reply, answer) = tokio::sync::oneshot::channel();
-        events.send(Event::Room(reply)).map_err(|_| stopping())?;
-        return answer.await.map_err(|_| stopping());
+    if let Some(daemon) = call.service.daemon() {
+        return daemon.ask(Event::Room).await;
     }
     let board = call.board()?.name().clone();
     let (roster, config) = (call.service.roster(), call.service.config());

@@ -55,14 +55,7 @@ impl Verb for RemoveBoard {
         // From here on nothing new comes to the board; what has come is known to the daemon's owner loop.
         let forgotten = match service.daemon() {
             None => Ok(()),
-            Some(events) => {
-                let gone = || Failure::new(Code::TryAgain, "the daemon is stopping");
-                let (reply, answer) = tokio::sync::oneshot::channel();
-                match events.send(Event::Forget(slug.clone(), reply)) {
-                    Ok(()) => answer.await.unwrap_or_else(|_| Err(gone())),
-                    Err(_) => Err(gone()),
-                }
-            }
+            Some(daemon) => daemon.ask(|reply| Event::Forget(slug.clone(), reply)).await.flatten(),
         };
         let closed = match (forgotten, withdrawn.as_mut()) {
             (Ok(()), Some(withdrawn)) => {
@@ -83,10 +76,9 @@ impl Verb for RemoveBoard {
         };
         service.readmit(&slug, withdrawn.as_ref());
         if removed.is_err()
-            && let Some(events) = service.daemon()
+            && let Some(daemon) = service.daemon()
         {
-            // A daemon that stops has no more use for it.
-            drop(events.send(Event::BoardChanged(slug)));
+            daemon.board_changed(&slug);
         }
         removed
     }

@@ -119,12 +119,7 @@ impl Verb for Status {
 
     async fn run(self, call: Call) -> Result<StatusReport, Failure> {
         let snapshot = match call.service.daemon() {
-            Some(events) => {
-                let (reply, answer) = tokio::sync::oneshot::channel();
-                let gone = || Failure::new(Code::TryAgain, "the daemon is stopping");
-                events.send(Event::Look(reply)).map_err(|_| gone())?;
-                Some(answer.await.map_err(|_| gone())?)
-            }
+            Some(daemon) => Some(daemon.ask(Event::Look).await?),
             None => None,
         };
         let board = call.board()?.name().clone();
@@ -169,7 +164,7 @@ impl Verb for Status {
             None => open
                 .into_iter()
                 .filter(|run| run.holder == Holder::Supervisor)
-                .map(|run| orphan(&board, run))
+                .map(|run| orphan(&board, &run))
                 .collect(),
         };
         let live =
@@ -289,24 +284,11 @@ fn daemon_line(snapshot: &Snapshot, slots: usize, commits: u64) -> DaemonLine {
 }
 
 /// An open run as the board alone knows it, while no daemon runs.
-fn orphan(board: &kernel::BoardName, run: kernel::Run) -> LiveRun {
+fn orphan(board: &kernel::BoardName, run: &kernel::Run) -> LiveRun {
     LiveRun {
-        board: board.clone(),
-        task: run.task_id,
-        title: String::new(),
-        run: run.id,
-        profile: run.profile,
-        tenant: run.tenant,
         phase: Phase::Running,
-        pid: run.worker_pid,
-        started_at: run.started_at,
-        deadline_us: None,
-        last_heartbeat_at: run.last_heartbeat_at,
-        workspace: String::new(),
-        workspace_path: run.workspace_path.map(Into::into),
-        cgroup: None,
-        sandbox: None,
         note: Some("no daemon watches it; the next one takes it over".to_owned()),
+        ..LiveRun::of(board, run, None)
     }
 }
 

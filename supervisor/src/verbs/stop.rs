@@ -55,10 +55,8 @@ impl Verb for Stop {
             (false, false, false) => StopMode::Drain,
         };
         let gone = || Failure::new(Code::TryAgain, "the daemon is already stopping");
-        let events = call.service.daemon().ok_or_else(gone)?;
-        let (reply, plan) = tokio::sync::oneshot::channel();
-        events.send(Event::Stop(mode, reply)).map_err(|_| gone())?;
-        plan.await.map_err(|_| gone())
+        let daemon = call.service.daemon().ok_or_else(gone)?;
+        daemon.ask(|reply| Event::Stop(mode, reply)).await.map_err(|_| gone())
     }
 }
 

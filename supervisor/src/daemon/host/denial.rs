@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use policies::{Denial, Homes, Mode, Policy, Surroundings, Toolchain, Want};
 use serde::{Deserialize, Serialize};
 
+use super::home::home_of;
 use super::job;
-use crate::daemon::run::closed;
 use crate::rundir::RunSpec;
 
 /// How much of the end of a log is read, in bytes.
@@ -57,14 +57,14 @@ pub(in crate::daemon) struct Failed {
 impl Failed {
     fn of(spec: &RunSpec) -> Self {
         let named = spec.policy.filesystem.toolchain_home.clone();
-        let own = named.or_else(|| closed::home_of(spec.surroundings.identity));
+        let own = named.or_else(|| home_of(spec.surroundings.identity));
         Failed {
             policy: spec.policy.clone(),
             around: spec.surroundings.clone(),
             command: spec.argv.first().cloned(),
             cwd: spec.cwd.clone(),
             search: spec.env.get("PATH").cloned(),
-            homes: Homes { own, others: closed::home_of(None).into_iter().collect() },
+            homes: Homes { own, others: home_of(None).into_iter().collect() },
             tail: tail(&spec.log).unwrap_or_default(),
         }
     }

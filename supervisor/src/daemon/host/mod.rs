@@ -5,6 +5,7 @@ pub(super) mod controllers;
 pub(super) mod denial;
 pub(super) mod examine;
 pub(super) mod handback;
+pub(super) mod home;
 pub(super) mod job;
 pub(super) mod neighbours;
 pub(super) mod priority;

@@ -11,7 +11,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::cgroup::{self, Cgroups};
-use crate::daemon::lifetime::Extent;
 
 /// The waiting shim, if there is one.
 #[derive(Debug)]
@@ -35,14 +34,14 @@ pub(in crate::daemon) struct Spare {
 }
 
 impl Spares {
-    /// A shelf that `refill` may put a shim on. That of a pass stays empty: it ends with its last run, and nothing
-    /// would come for a shim that waits.
-    pub(in crate::daemon) fn new(extent: Extent, cgroups: Option<&Cgroups>) -> Self {
-        let shelf = match extent {
-            Extent::Forever => Shelf::Empty,
-            Extent::UntilIdle(_) => Shelf::Closed,
-        };
-        Spares { cgroups: cgroups.cloned(), shelf: Mutex::new(shelf) }
+    /// A shelf that `refill` puts a shim on.
+    pub(in crate::daemon) fn kept(cgroups: Option<&Cgroups>) -> Self {
+        Spares { cgroups: cgroups.cloned(), shelf: Mutex::new(Shelf::Empty) }
+    }
+
+    /// A shelf that stays empty.
+    pub(in crate::daemon) fn none() -> Self {
+        Spares { cgroups: None, shelf: Mutex::new(Shelf::Closed) }
     }
 
     /// Starts a shim if none waits.

@@ -3,22 +3,12 @@
 use kernel::{BoardName, Candidate, Run, TaskId, Timestamp};
 
 use super::admission::Claim;
-use super::backoff::Charge;
 use super::room::Room;
-use crate::daemon::TaskKey;
-use crate::daemon::run::environment::Needs;
+use crate::daemon::run::attempt::Attempt;
+use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::live::ShimHandle;
 use crate::failure::Failure;
 use crate::rundir::StopRequest;
-
-/// How far a daemon goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::daemon) enum Horizon {
-    /// Until it is told to stop.
-    Forever,
-    /// Until nothing is left to do, or this many tasks were started and have ended.
-    Idle(Option<usize>),
-}
 
 /// What a board has to do.
 #[derive(Debug)]
@@ -37,24 +27,6 @@ pub(crate) struct BoardWork {
     pub(in crate::daemon) to_stop: Vec<Run>,
     /// When the board next wants to be woken.
     pub(in crate::daemon) next_wake: Option<Timestamp>,
-}
-
-/// A task that is to be started.
-#[derive(Debug)]
-pub(in crate::daemon) struct Attempt {
-    /// The task.
-    pub(in crate::daemon) candidate: Candidate,
-    /// Where a fault of its start may lie.
-    pub(in crate::daemon) terms: Terms,
-}
-
-/// By what the failure of a start is judged.
-#[derive(Clone, Debug)]
-pub(in crate::daemon) struct Terms {
-    /// What the run needs in common with others; none where nothing is known of its profile.
-    pub(in crate::daemon) needs: Option<Needs>,
-    /// To whom a failure of that is charged.
-    pub(in crate::daemon) charge: Charge,
 }
 
 /// What the loop is to do.

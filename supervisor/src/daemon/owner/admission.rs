@@ -6,8 +6,8 @@ use std::path::Path;
 use kernel::{BoardName, Candidate, Profile, Reach, Tenant, Waiting, WaitingCode};
 
 use crate::config::{Config, Limits};
-use crate::daemon::TaskKey;
 use crate::daemon::run::environment::{Environment, Needs};
+use crate::daemon::run::key::TaskKey;
 use crate::roster::Roster;
 
 /// How many worktrees of one tenant are made at the same time.

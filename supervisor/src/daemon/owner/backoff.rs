@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use kernel::{BoardName, Timestamp, Waiting, WaitingCode};
 
-use crate::daemon::TaskKey;
+use crate::daemon::run::attempt::Charge;
 use crate::daemon::run::environment::Environment;
+use crate::daemon::run::key::TaskKey;
 
 /// The first wait.
 const FIRST: Duration = Duration::from_secs(1);
@@ -72,15 +73,6 @@ pub(in crate::daemon) enum Allowance {
     OneProbe,
     /// Nothing.
     Nothing,
-}
-
-/// To whom a start that fails in its environment is charged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::daemon) enum Charge {
-    /// To the environment, as long as it works for nobody.
-    Environment,
-    /// To the task: the environment works for others.
-    Task,
 }
 
 /// An environment that is broken, for a person.

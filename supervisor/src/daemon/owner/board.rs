@@ -5,21 +5,23 @@ use std::time::Duration;
 
 use kernel::{BoardName, Clock as _, Timestamp};
 
+use super::event::Event;
+use super::link::OwnerLink;
+use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::run_task::{Context, submit};
-use crate::daemon::{Event, TaskKey};
 
 /// How long the reply of a request is kept for a repeat; a client gives up after a minute.
 pub(crate) const REPLY_AGE: Duration = Duration::from_hours(24);
 
 /// Lets a board promote what is due, and tells the owner loop.
-pub(in crate::daemon) fn wake_board(context: &Arc<Context>, name: BoardName) {
-    let shared = Arc::clone(context);
+pub(in crate::daemon) fn wake_board(context: &Arc<Context>, link: &OwnerLink, name: BoardName) {
+    let (shared, link) = (Arc::clone(context), link.clone());
     context.tasks.spawn(async move {
         let woken = match shared.service.board(&name) {
             Ok(board) => submit(&board, |board| board.wake_due()).await,
             Err(failure) => Err(failure),
         };
-        drop(shared.events.send(Event::Woken(name, woken.map(drop))));
+        link.send(Event::Woken(name, woken.map(drop))).await;
     });
 }
 

@@ -8,9 +8,10 @@ use kernel::{Answer, BoardName, Candidate, Reach, TaskId, Timestamp, View};
 
 use super::action::BoardWork;
 use super::admission::Claim;
+use super::event::Event;
+use super::link::OwnerLink;
 use super::room::Room;
 use crate::config::Config;
-use crate::daemon::Event;
 use crate::daemon::run::run_task::Context;
 use crate::failure::Failure;
 use crate::roster::Roster;
@@ -73,13 +74,13 @@ pub(crate) fn look(
 
 /// Looks at a board on another thread, and sends what there is to do as an event.
 pub(in crate::daemon) fn read_board(
-    context: &Arc<Context>,
+    (context, link): (&Arc<Context>, &OwnerLink),
     roster: &Arc<Roster>,
     name: BoardName,
     mut room: Room,
     noted: Timestamp,
 ) {
-    let shared = Arc::clone(context);
+    let (shared, link) = (Arc::clone(context), link.clone());
     let roster = Arc::clone(roster);
     context.tasks.spawn_blocking(move || {
         let work = shared.service.board(&name).and_then(|board| {
@@ -104,7 +105,7 @@ pub(in crate::daemon) fn read_board(
             });
             read.map(Box::new).map_err(Failure::from)
         });
-        drop(shared.events.send(Event::BoardRead(name, work)));
+        link.send_blocking(Event::BoardRead(name, work));
     });
 }
 

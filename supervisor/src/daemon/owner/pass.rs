@@ -6,8 +6,8 @@ use kernel::{Filter, Status, TaskId, Waiting};
 
 use super::admission::Claim;
 use super::dispatcher::Dispatcher;
-use crate::daemon::TaskKey;
-use crate::daemon::lifetime::Extent;
+use super::extent::Extent;
+use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::run_task::Context;
 use crate::failure::Failure;
 

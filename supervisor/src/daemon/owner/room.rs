@@ -119,8 +119,8 @@ mod tests {
 
     use super::super::admission::Weight;
     use super::*;
-    use crate::daemon::TaskKey;
     use crate::daemon::run::environment::Needs;
+    use crate::daemon::run::key::TaskKey;
 
     fn claim(n: u32, tenant: &str) -> Claim {
         Claim {

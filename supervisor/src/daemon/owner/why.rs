@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kernel::{BoardName, Profile, Task, TaskId, Waiting};
-use tokio::sync::{mpsc, oneshot};
 
 use super::admission::Claim;
+use super::event::Event;
+use super::link::OwnerLink;
 use crate::config::Config;
-use crate::daemon::{Event, TaskKey};
+use crate::daemon::run::key::TaskKey;
 use crate::roster::Roster;
 
 /// Asks why these tasks do not run, each with who would run it. None where the daemon is gone.
 pub(crate) async fn ask(
-    events: &mpsc::UnboundedSender<Event>,
+    link: &OwnerLink,
     board: &BoardName,
     tasks: Vec<(Task, Option<Profile>)>,
     (roster, config): (Arc<Roster>, Arc<Config>),
@@ -29,20 +30,21 @@ pub(crate) async fn ask(
         };
         tasks.into_iter().map(claim).collect()
     });
-    let (reply, answer) = oneshot::channel();
-    events.send(Event::Why(claims.await.ok()?, reply)).ok()?;
-    answer.await.ok()
+    let claims = claims.await.ok()?;
+    link.ask(|reply| Event::Why(claims, reply)).await.ok()
 }
 
 #[cfg(test)]
 mod tests {
     use kernel::{Timestamp, WaitingCode};
 
-    use super::super::action::{Action, BoardWork, Horizon};
+    use super::super::action::{Action, BoardWork};
     use super::super::dispatcher::Dispatcher;
+    use super::super::extent::Extent;
     use super::super::stopping::StopMode;
     use super::*;
     use crate::daemon::run::environment::Needs;
+    use crate::daemon::run::report::Report;
     use crate::exit::Code;
     use crate::failure::Failure;
 
@@ -81,8 +83,8 @@ mod tests {
     }
 
     /// A daemon that has started these tasks.
-    fn running(config: Arc<Config>, horizon: Horizon, ready: &[(u32, &str)]) -> Dispatcher {
-        let mut dispatcher = Dispatcher::new(vec![BoardName::default()], horizon, config);
+    fn running(config: Arc<Config>, extent: Extent, ready: &[(u32, &str)]) -> Dispatcher {
+        let mut dispatcher = Dispatcher::new(vec![BoardName::default()], extent, config);
         let admitted = ready.iter().map(|(n, workspace)| candidate(*n, workspace)).collect();
         let work = BoardWork {
             admitted,
@@ -104,24 +106,24 @@ mod tests {
 
     #[test]
     fn a_task_that_could_start_is_told_to_wait_for_its_turn_and_one_that_does_to_be_starting() {
-        let dispatcher = running(config(""), Horizon::Forever, &[(1, "scratch")]);
+        let dispatcher = running(config(""), Extent::Forever, &[(1, "scratch")]);
         assert_eq!(told(&dispatcher, 1, "scratch").0, WaitingCode::Starting);
         assert_eq!(told(&dispatcher, 2, "scratch").0, WaitingCode::Turn);
     }
 
     #[test]
     fn a_full_host_and_a_full_profile_are_told_with_their_numbers() {
-        let full = running(config("[limits]\nmax_running = 1"), Horizon::Forever, &[(1, "scratch")]);
+        let full = running(config("[limits]\nmax_running = 1"), Extent::Forever, &[(1, "scratch")]);
         let (code, text) = told(&full, 2, "scratch");
         assert_eq!((code, text.contains("1 of 1")), (WaitingCode::Slot, true), "{text}");
-        let full = running(config("[limits]\nprofiles.shell = 1"), Horizon::Forever, &[(1, "scratch")]);
+        let full = running(config("[limits]\nprofiles.shell = 1"), Extent::Forever, &[(1, "scratch")]);
         let (code, text) = told(&full, 2, "scratch");
         assert_eq!((code, text.contains("profile shell: 1 of 1")), (WaitingCode::Slot, true), "{text}");
     }
 
     #[test]
     fn a_directory_that_is_taken_is_told_with_its_holder() {
-        let dispatcher = running(config(""), Horizon::Forever, &[(1, "dir:/tmp")]);
+        let dispatcher = running(config(""), Extent::Forever, &[(1, "dir:/tmp")]);
         let (code, text) = told(&dispatcher, 2, "dir:/tmp");
         assert_eq!(code, WaitingCode::Workspace);
         assert_eq!(text, "waits for /tmp: t_00000001 works there");
@@ -132,20 +134,23 @@ mod tests {
 
     #[test]
     fn a_broken_environment_is_told_with_its_error() {
-        let mut dispatcher = running(config(""), Horizon::Forever, &[(1, "scratch")]);
+        let mut dispatcher = running(config(""), Extent::Forever, &[(1, "scratch")]);
         dispatcher.decide(
-            Event::EnvironmentFailed(key(1), Needs::scratch("shell").program(), "no /bin/sh".to_owned()),
+            Event::Run(
+                key(1),
+                Report::EnvironmentFailed(Needs::scratch("shell").program(), "no /bin/sh".to_owned()),
+            ),
             now(),
         );
-        dispatcher.decide(Event::Ended(key(1), None), now());
+        dispatcher.decide(Event::Run(key(1), Report::Ended(None)), now());
         let (code, text) = told(&dispatcher, 1, "scratch");
         assert_eq!((code, text.contains("no /bin/sh")), (WaitingCode::Environment, true), "{text}");
     }
 
     #[test]
     fn a_host_that_lacks_something_is_told_with_the_next_try() {
-        let mut dispatcher = running(config(""), Horizon::Forever, &[]);
-        dispatcher.decide(Event::Shortage("no space left".to_owned()), now());
+        let mut dispatcher = running(config(""), Extent::Forever, &[]);
+        dispatcher.decide(Event::Run(key(1), Report::Shortage("no space left".to_owned())), now());
         let why = dispatcher.why(vec![claim(2, "scratch")]).remove(&key(2).task).unwrap();
         assert_eq!((why.code, why.text.contains("no space left")), (WaitingCode::Host, true));
         let second = now().after(std::time::Duration::from_secs(1));
@@ -154,18 +159,18 @@ mod tests {
 
     #[test]
     fn a_task_that_is_tried_again_is_told_what_went_wrong() {
-        let mut dispatcher = running(config(""), Horizon::Forever, &[(1, "scratch")]);
+        let mut dispatcher = running(config(""), Extent::Forever, &[(1, "scratch")]);
         let failure = Failure::new(Code::Usage, "there is no policy `x`");
-        dispatcher.decide(Event::ClaimFailed(key(1), failure), now());
+        dispatcher.decide(Event::Run(key(1), Report::ClaimFailed(failure)), now());
         let (code, text) = told(&dispatcher, 1, "scratch");
         assert_eq!((code, text.contains("no policy `x`")), (WaitingCode::Retry, true), "{text}");
     }
 
     #[test]
     fn the_end_of_a_pass_and_of_a_daemon_is_told() {
-        let pass = running(config(""), Horizon::Idle(Some(1)), &[(1, "scratch")]);
+        let pass = running(config(""), Extent::UntilIdle(Some(1)), &[(1, "scratch")]);
         assert_eq!(told(&pass, 2, "scratch").0, WaitingCode::Pass);
-        let mut daemon = running(config(""), Horizon::Forever, &[(1, "scratch")]);
+        let mut daemon = running(config(""), Extent::Forever, &[(1, "scratch")]);
         let (reply, _plan) = tokio::sync::oneshot::channel();
         daemon.decide(Event::Stop(StopMode::Drain, reply), now());
         let (code, text) = told(&daemon, 2, "scratch");
@@ -174,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_has_every_board_read_again() {
-        let mut daemon = running(config(""), Horizon::Forever, &[]);
+        let mut daemon = running(config(""), Extent::Forever, &[]);
         let asked = daemon.decide(Event::ClockSet, now());
         assert!(asked.iter().any(|action| matches!(action, Action::Read(..))), "{asked:?}");
     }

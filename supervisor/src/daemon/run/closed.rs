@@ -6,6 +6,7 @@ use policies::{Boundary, Closed, Identity, Policy, Standing};
 use workspace::WorkspaceSpec;
 
 use crate::config::WorkerConfig;
+use crate::daemon::host::home::home_of;
 use crate::daemon::host::neighbours;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -83,13 +84,6 @@ pub(in crate::daemon) fn check(
 /// Returns the home of the worker's user, where the policy grants toolchains: another policy has no use for it.
 pub(in crate::daemon) fn toolchain_home(policy: &Policy, identity: Option<Identity>) -> Option<PathBuf> {
     if policy.filesystem.toolchains.is_empty() { None } else { home_of(identity) }
-}
-
-/// Returns the home of a worker's user, where it has one.
-pub(in crate::daemon) fn home_of(identity: Option<Identity>) -> Option<PathBuf> {
-    let uid = identity.map_or_else(nix::unistd::geteuid, |identity| nix::unistd::Uid::from_raw(identity.uid));
-    let user = nix::unistd::User::from_uid(uid).ok().flatten()?;
-    Some(user.dir.canonicalize().unwrap_or(user.dir))
 }
 
 #[cfg(test)]

@@ -3,16 +3,16 @@
 
 use kernel::{ActorKind, BoardName, EndCause, Ending, EventFilter, EventId, EventKind, Run, RunId};
 
+use super::attempt::{Charge, Terms};
 use super::fault::{Fault, LaunchError};
 use super::finish::finish;
+use super::key::TaskKey;
 use super::live::Phase;
 use super::remains::Cleared;
+use super::report::Report;
 use super::run_task::{Context, RETRY, tell_started, watch_to_end};
 use super::settle::{self, Known, Proof, Shim};
 use crate::daemon::host::watch::Watched;
-use crate::daemon::owner::action::Terms;
-use crate::daemon::owner::backoff::Charge;
-use crate::daemon::{Event, TaskKey};
 use crate::rundir::{FailedStart, RunDir};
 use crate::service::BoardHandle;
 
@@ -27,13 +27,13 @@ pub(in crate::daemon) async fn fail_to_start(
     tracing::warn!(task = %key, run = %run.id, step = error.step, error = %error.error, "spawn_failed");
     let why = format!("failed to {}: {}", error.step, error.error);
     let step = error.step.to_owned();
-    let mut ending = failed_start(context, key, terms, error.fault, (step, error.error, why));
+    let mut ending = failed_start(context, key, terms, error.fault, (step, error.error, why)).await;
     ending.failure_limit = context.service.config().worker.failure_limit;
     finish(context, board, key, run, ending).await;
 }
 
 /// Judges a start that the shim or `confine` has reported as failed.
-fn not_started(context: &Context, key: &TaskKey, terms: &Terms, failed: FailedStart) -> Ending {
+async fn not_started(context: &Context, key: &TaskKey, terms: &Terms, failed: FailedStart) -> Ending {
     let fault = match &terms.needs {
         Some(needs) => Fault::of(&failed, needs),
         // Nobody knows the profile any more, and so nobody waits for what it needs.
@@ -41,11 +41,11 @@ fn not_started(context: &Context, key: &TaskKey, terms: &Terms, failed: FailedSt
     };
     let step = failed.step.word().to_owned();
     let why = format!("the start failed at its step `{step}`: {}", failed.error);
-    failed_start(context, key, terms, fault, (step, failed.error, why))
+    failed_start(context, key, terms, fault, (step, failed.error, why)).await
 }
 
 /// Tells the owner loop where the fault of a failed start lies, and returns what the board is told.
-fn failed_start(
+async fn failed_start(
     context: &Context,
     key: &TaskKey,
     terms: &Terms,
@@ -55,16 +55,16 @@ fn failed_start(
     let failed = |error, fault| Ending::new(EndCause::SpawnFailed { step, error, fault });
     match fault {
         Fault::Host => {
-            context.tell(Event::Shortage(why));
+            context.tell(key, Report::Shortage(why)).await;
             Ending::new(EndCause::NeverStarted)
         }
         Fault::Moment => {
-            context.tell(Event::Deferred(key.clone(), why));
+            context.tell(key, Report::Deferred(why)).await;
             Ending::new(EndCause::NeverStarted)
         }
         Fault::Abandoned => Ending::new(EndCause::NeverStarted),
         Fault::Environment(environment) if terms.charge == Charge::Environment => {
-            context.tell(Event::EnvironmentFailed(key.clone(), environment, why));
+            context.tell(key, Report::EnvironmentFailed(environment, why)).await;
             failed(error, kernel::Fault::Environment)
         }
         Fault::Environment(_) | Fault::Task => failed(error, kernel::Fault::Task),
@@ -95,7 +95,7 @@ pub(super) async fn conclude(
                 match proof {
                     Ok(Proof::Ended(ending)) => break *ending,
                     Ok(Proof::NotStarted(failed, ending)) => {
-                        let told = not_started(context, key, terms, failed);
+                        let told = not_started(context, key, terms, failed).await;
                         break Ending { cause: told.cause, ..*ending };
                     }
                     Ok(Proof::Alive) => {
@@ -111,7 +111,7 @@ pub(super) async fn conclude(
                         if shown_at.replace(since).is_none() {
                             tracing::error!(task = %key, run = %run.id, %why, "survivors_unknown");
                         }
-                        context.tell(Event::Held(key.clone(), Phase::Unknown, why));
+                        context.tell(key, Report::Held(Phase::Unknown, why)).await;
                         match wait_for_release(board, run, since, watch).await {
                             Release::Freed(ending) => {
                                 clear(context, board, key, &known).await;
@@ -130,7 +130,7 @@ pub(super) async fn conclude(
             tracing::error!(task = %key, run = %run.id, error = %why, "end_not_proven");
             reported = true;
         }
-        context.tell(Event::Held(key.clone(), Phase::Settling, why));
+        context.tell(key, Report::Held(Phase::Settling, why)).await;
         tokio::time::sleep(RETRY).await;
     };
     if let Ok(dir) = RunDir::open(&path) {
@@ -212,7 +212,8 @@ async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Kn
             Ok(Err(why)) => why,
             Err(panic) => panic.to_string(),
         };
-        context.tell(Event::Held(key.clone(), Phase::Unknown, format!("survivors unknown: {why}")));
+        let why = format!("survivors unknown: {why}");
+        context.tell(key, Report::Held(Phase::Unknown, why)).await;
         tokio::time::sleep(RETRY).await;
     }
 }
@@ -252,7 +253,7 @@ impl<'a> Trouble<'a> {
         if self.shown_at.is_none() {
             self.shown_at = self.board.readers().with(|view| view.last_event()).ok();
         }
-        self.context.tell(Event::Held(self.key.clone(), Phase::Settling, why.to_owned()));
+        self.context.tell(self.key, Report::Held(Phase::Settling, why.to_owned())).await;
         let Some(since) = self.shown_at else {
             tokio::time::sleep(RETRY).await;
             return Next::Again;

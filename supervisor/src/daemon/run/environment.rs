@@ -1,6 +1,6 @@
 //! What the runs of many tasks need in common: where such a thing is broken, it is broken for all of them.
 //!
-//! Keys of [`Backoff`](crate::daemon::owner::backoff::Backoff), which counts a failure once for the thing, and for no task.
+//! The owner loop counts a failure once for the thing, and for no task.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use kernel::{BoardName, Profile};
 use workspace::WorkspaceSpec;
 
+use super::key::TaskKey;
 use crate::config::Config;
-use crate::daemon::TaskKey;
 use crate::roster::Roster;
 
 /// A thing that the runs of many tasks need.

@@ -8,13 +8,14 @@ use kernel::{Digest, Ending, Extent, Finished, LostArtifact, Run, Sweep};
 
 use super::artifacts::{self, Taken};
 use super::conclude::{Next, Trouble};
+use super::key::TaskKey;
 use super::launch::Note;
 use super::live::Phase;
 use super::place;
+use super::report::Report;
 use super::run_task::{Context, RETRY, submit};
 use crate::daemon::host::cgroup;
 use crate::daemon::host::remove::{self, Stays};
-use crate::daemon::{Event, TaskKey};
 use crate::exit::Code;
 use crate::failpoint;
 use crate::gc::{self, Fate};
@@ -57,7 +58,7 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
                     tracing::error!(task = %key, run = %run.id, error = %failure, "end_not_recorded");
                     reported = true;
                 }
-                context.tell(Event::Held(key.clone(), Phase::Settling, failure.to_string()));
+                context.tell(key, Report::Held(Phase::Settling, failure.to_string())).await;
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST);
             }
@@ -90,7 +91,7 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
         tracing::warn!(task = %key, %error, "run_directory_not_removed");
     }
     failpoint::pass("after-cleanup");
-    context.tell(Event::Ended(key.clone(), finished));
+    context.tell(key, Report::Ended(finished)).await;
 }
 
 /// Removes the bytes of what was taken and the board has not kept. Nobody waits for it: it waits for other files that are on
@@ -159,7 +160,7 @@ async fn seal(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) 
         };
         tracing::warn!(task = %key, run = %run.id, error = %why, "worktree_not_sealed");
         // Nobody is spared this: what is not sealed may run what the worker has planted.
-        context.tell(Event::Held(key.clone(), Phase::Settling, why));
+        context.tell(key, Report::Held(Phase::Settling, why)).await;
         tokio::time::sleep(RETRY).await;
     }
 }

@@ -15,7 +15,6 @@ use super::closed;
 use super::environment::Environment;
 use super::fault::LaunchError;
 use super::files;
-use super::live::{LiveRun, Phase};
 use super::place;
 use super::survivors::ROOT_ID;
 use crate::api::RunDoors;
@@ -99,30 +98,6 @@ pub(in crate::daemon) struct Order {
     pub(in crate::daemon) workplaces: Vec<WorkspaceSpec>,
     /// Ends the preparation when it is given up.
     pub(in crate::daemon) cancel: CancellationToken,
-}
-
-impl Order {
-    /// Returns what is shown of the run before it has a process.
-    pub(in crate::daemon) fn live(&self) -> LiveRun {
-        LiveRun {
-            board: self.board.clone(),
-            task: self.task.id.clone(),
-            title: self.task.title.clone(),
-            run: self.run.id,
-            profile: self.run.profile.clone(),
-            tenant: self.task.tenant.clone(),
-            phase: Phase::Starting,
-            pid: None,
-            started_at: self.run.started_at,
-            deadline_us: None,
-            last_heartbeat_at: None,
-            workspace: self.task.workspace.clone(),
-            workspace_path: None,
-            cgroup: None,
-            sandbox: None,
-            note: None,
-        }
-    }
 }
 
 /// What the daemon itself keeps in a run directory, for the end of the run.

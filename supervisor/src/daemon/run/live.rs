@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::{BoardName, Profile, RunId, TaskId, Tenant, Timestamp};
+use kernel::{BoardName, Profile, Run, RunId, Task, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::host::watch::Watched;
-use crate::daemon::owner::backoff::Broken;
 use crate::rundir::RunDir;
 
 /// How far a run has come.
@@ -63,6 +62,30 @@ pub(crate) struct LiveRun {
     pub(crate) note: Option<String>,
 }
 
+impl LiveRun {
+    /// A run as its board knows it, with what is known of its task.
+    pub(crate) fn of(board: &BoardName, run: &Run, task: Option<&Task>) -> Self {
+        LiveRun {
+            board: board.clone(),
+            task: run.task_id.clone(),
+            title: task.map(|task| task.title.clone()).unwrap_or_default(),
+            run: run.id,
+            profile: run.profile.clone(),
+            tenant: run.tenant.clone(),
+            phase: if run.worker_pid.is_some() { Phase::Running } else { Phase::Starting },
+            pid: run.worker_pid,
+            started_at: run.started_at,
+            deadline_us: None,
+            last_heartbeat_at: run.last_heartbeat_at,
+            workspace: task.map(|task| task.workspace.clone()).unwrap_or_default(),
+            workspace_path: run.workspace_path.as_ref().map(Into::into),
+            cgroup: None,
+            sandbox: None,
+            note: None,
+        }
+    }
+}
+
 /// The way to a run's shim: its directory, and a handle that signals exactly that process.
 #[derive(Clone, Debug)]
 pub(crate) struct ShimHandle {
@@ -71,30 +94,4 @@ pub(crate) struct ShimHandle {
     pub(in crate::daemon) deadline_us: Option<u64>,
     pub(in crate::daemon) cgroup: Option<PathBuf>,
     pub(in crate::daemon) workspace_path: Option<PathBuf>,
-}
-
-/// A ready task that was not admitted, and why.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Waiting {
-    /// The board.
-    pub(crate) board: BoardName,
-    /// The task.
-    pub(crate) task: TaskId,
-    /// What it waits for.
-    pub(crate) why: kernel::Waiting,
-}
-
-/// The daemon at one moment.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Snapshot {
-    /// The live runs, oldest first.
-    pub(crate) live: Vec<LiveRun>,
-    /// Why nothing is started, where nothing is.
-    pub(crate) paused: Option<String>,
-    /// Whether the daemon is stopping.
-    pub(crate) stopping: Option<String>,
-    /// What several tasks need and what does not work.
-    pub(crate) broken: Vec<Broken>,
-    /// How often the owner loop has woken up since the start.
-    pub(crate) wakeups: u64,
 }

@@ -1,6 +1,7 @@
 //! The life of one run, from the claim of its task to the end by proof.
 
 pub(super) mod artifacts;
+pub(super) mod attempt;
 mod claim;
 pub(super) mod closed;
 pub(super) mod conclude;
@@ -9,12 +10,14 @@ pub(super) mod external;
 pub(super) mod fault;
 pub(super) mod files;
 mod finish;
+pub(super) mod key;
 pub(super) mod launch;
 pub(super) mod live;
 pub(super) mod place;
 pub(super) mod pokes;
 pub(super) mod recover;
 mod remains;
+pub(super) mod report;
 pub(super) mod run_task;
 mod settle;
 pub(super) mod starts;

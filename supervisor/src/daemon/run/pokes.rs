@@ -7,8 +7,8 @@ use tokio::net::UnixDatagram;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::key::TaskKey;
 use super::run_task::{Context, tell_started};
-use crate::daemon::TaskKey;
 use crate::failure::Failure;
 use crate::paths::Root;
 use crate::rundir::RunDir;

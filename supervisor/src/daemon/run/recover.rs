@@ -6,59 +6,47 @@ use std::sync::Arc;
 
 use kernel::{BoardName, Holder, Run, RunId};
 
+use super::attempt::{Charge, Terms};
 use super::environment::Needs;
-use super::live::{LiveRun, Phase};
+use super::key::TaskKey;
+use super::live::LiveRun;
 use super::run_task::{Context, adopt};
 use super::{remains, survivors};
-use crate::daemon::TaskKey;
 use crate::daemon::host::{cgroup, remove};
-use crate::daemon::owner::action::Terms;
-use crate::daemon::owner::admission::Claim;
-use crate::daemon::owner::backoff::Charge;
-use crate::daemon::owner::dispatcher::Dispatcher;
 use crate::failure::Failure;
 use crate::rundir::{LockGuard, LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
 use crate::service::BoardHandle;
+
+/// A run that an earlier daemon started, and that this one sees to its end.
+#[derive(Debug)]
+pub(in crate::daemon) struct Recovered {
+    /// The run.
+    pub(in crate::daemon) run: Run,
+    /// What is shown of it.
+    pub(in crate::daemon) live: LiveRun,
+    /// What it needs in common with others; none where nothing is known of its profile.
+    pub(in crate::daemon) needs: Option<Needs>,
+}
 
 /// Classifies every open run of a board, and returns them. Each one gets a task that sees it to its end; nothing is
 /// waited for.
 pub(in crate::daemon) fn recover(
     context: &Arc<Context>,
     board: &Arc<BoardHandle>,
-    dispatcher: &mut Dispatcher,
-) -> Result<Vec<Run>, Failure> {
+) -> Result<Vec<Recovered>, Failure> {
     let runs = board.readers().with(|view| view.open_runs())?;
     let runs: Vec<Run> = runs.into_iter().filter(|run| run.holder == Holder::Supervisor).collect();
+    let mut recovered = Vec::new();
     for run in &runs {
         let key = TaskKey { board: board.name().clone(), task: run.task_id.clone() };
         let task = board.readers().with(|view| view.task(&run.task_id))?;
-        let workspace = task.as_ref().map(|task| task.workspace.clone()).unwrap_or_default();
+        let live = LiveRun::of(board.name(), run, task.as_ref());
         let known = (&*context.service.roster(), &*context.service.config());
         let needs = run
             .profile
             .as_ref()
-            .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &workspace, known));
+            .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
         let terms = Terms { needs: needs.clone(), charge: Charge::Environment };
-        let who = (run.tenant.clone(), run.profile.clone());
-        let claim = Claim::taking(key.clone(), who, &workspace, needs);
-        let live = LiveRun {
-            board: board.name().clone(),
-            task: run.task_id.clone(),
-            title: task.map(|task| task.title).unwrap_or_default(),
-            run: run.id,
-            profile: run.profile.clone(),
-            tenant: run.tenant.clone(),
-            phase: if run.worker_pid.is_some() { Phase::Running } else { Phase::Starting },
-            pid: run.worker_pid,
-            started_at: run.started_at,
-            deadline_us: None,
-            last_heartbeat_at: run.last_heartbeat_at,
-            workspace,
-            workspace_path: run.workspace_path.as_ref().map(Into::into),
-            cgroup: None,
-            sandbox: None,
-            note: None,
-        };
         tracing::info!(task = %key, run = %run.id, "recovering");
         take_over(context, board.name(), run);
         if context.host.port.is_none()
@@ -67,12 +55,12 @@ pub(in crate::daemon) fn recover(
             // Its worker asks in vain until the next daemon. It works on, and its end is seen.
             tracing::error!(task = %key, run = %run.id, %error, "door_not_made");
         }
-        dispatcher.adopt(claim.prepared(), live);
+        recovered.push(Recovered { run: run.clone(), live, needs });
         context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone(), terms));
     }
     sweep(context, board, &runs);
     sweep_homes(context, board, &runs);
-    Ok(runs)
+    Ok(recovered)
 }
 
 /// Gives a run that goes on its limits again. A run whose policy asks for one that cannot be held is ended, as it would be

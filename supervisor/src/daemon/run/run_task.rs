@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use kernel::Run;
 use rustix::process::Signal;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::attempt::{Attempt, Terms};
 use super::claim::claim;
 use super::conclude::{conclude, fail_to_start};
 use super::fault::LaunchError;
+use super::key::TaskKey;
 use super::launch::{self, Host, Launch};
-use super::live::{Phase, ShimHandle};
+use super::live::{LiveRun, Phase, ShimHandle};
+use super::report::{Report, Reports};
 use super::settle::Shim;
 use super::starts::Starts;
 use crate::config::Tuning;
 use crate::daemon::host::watch::Watched;
-use crate::daemon::owner::action::{Attempt, Terms};
-use crate::daemon::{Event, TaskKey};
 use crate::exit::Code;
 use crate::failpoint;
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(5);
 pub(in crate::daemon) struct Context {
     pub(in crate::daemon) service: Arc<Service>,
     pub(in crate::daemon) host: Host,
-    pub(in crate::daemon) events: UnboundedSender<Event>,
+    pub(in crate::daemon) reports: Reports,
     pub(in crate::daemon) tasks: TaskTracker,
     pub(in crate::daemon) starts: Starts,
     /// What the command line says instead of the configuration, however often that is read.
@@ -51,10 +51,9 @@ impl Context {
         self.tasks.spawn_blocking(move || context.host.spares.refill());
     }
 
-    /// Tells the owner loop.
-    pub(in crate::daemon) fn tell(&self, event: Event) {
-        // The owner loop has ended only when the daemon stops; what it did not hear the next one reads from the board.
-        drop(self.events.send(event));
+    /// Tells the owner loop of a run, when there is room.
+    pub(in crate::daemon) async fn tell(&self, key: &TaskKey, report: Report) {
+        self.reports.tell(key, report).await;
     }
 }
 
@@ -75,12 +74,13 @@ pub(in crate::daemon) async fn run_task(
                 tracing::warn!(task = %key, error = %failure, "claim_failed");
             }
             context.starts.end(&key);
-            context.tell(Event::ClaimFailed(key, failure));
+            context.tell(&key, Report::ClaimFailed(failure)).await;
             return;
         }
     };
     failpoint::pass("after-claim");
-    context.tell(Event::Claimed(key.clone(), Box::new(order.live())));
+    let live = LiveRun::of(board.name(), &order.run, Some(&order.task));
+    context.tell(&key, Report::Claimed(Box::new(live))).await;
     let run = order.run.clone();
     let shared = Arc::clone(&context);
     let prepared = tokio::task::spawn_blocking(move || {
@@ -108,7 +108,7 @@ pub(in crate::daemon) async fn run_task(
         match Watched::open(i32::try_from(child.id()).unwrap_or(i32::MAX)) {
             Ok(watched) => {
                 let watched = Arc::new(watched);
-                announce(&context, &key, &watched, &launch);
+                announce(&context, &key, &watched, &launch).await;
                 if let Err(error) = watched.ended().await {
                     tracing::error!(task = %key, %error, "watch_failed");
                 }
@@ -135,7 +135,8 @@ pub(in crate::daemon) async fn run_task(
         Ok(status) => {
             // Ended by itself and not well: it had no place for its records, or could not even begin.
             if let Some(code) = status.code().filter(|code| *code != 0) {
-                context.tell(Event::Shortage(format!("the shim of {} ended with code {code}", key.task)));
+                let why = format!("the shim of {} ended with code {code}", key.task);
+                context.tell(&key, Report::Shortage(why)).await;
             }
         }
         Err(error) => tracing::error!(task = %key, %error, "reap_failed"),
@@ -173,7 +174,7 @@ pub(in crate::daemon) async fn watch_to_end(
         match find_shim(&dir, &context.host.boot_id) {
             Ok(Some(watched)) => {
                 let watched = Arc::new(watched);
-                announce_adopted(context, key, &dir, &watched);
+                announce_adopted(context, key, &dir, &watched).await;
                 tell_started(context, board, key, run, &dir).await;
                 if let Err(error) = watched.ended().await {
                     tracing::error!(task = %key, %error, "watch_failed");
@@ -185,7 +186,7 @@ pub(in crate::daemon) async fn watch_to_end(
         }
         if pause == RETRY {
             let why = "the run's lock is held, and its shim cannot be watched".to_owned();
-            context.tell(Event::Held(key.clone(), Phase::Settling, why));
+            context.tell(key, Report::Held(Phase::Settling, why)).await;
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(RETRY);
@@ -215,31 +216,27 @@ fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
     Ok((same_start && same_inode).then_some(watched))
 }
 
-fn announce_adopted(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Arc<Watched>) {
+async fn announce_adopted(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Arc<Watched>) {
     let spec = dir.spec().ok();
-    context.tell(Event::Launched(
-        key.clone(),
-        ShimHandle {
-            dir: dir.clone(),
-            process: Arc::clone(watched),
-            deadline_us: spec.as_ref().and_then(|spec| spec.deadline_us),
-            cgroup: spec.as_ref().and_then(|spec| spec.cgroup.clone()),
-            workspace_path: spec.map(|spec| spec.cwd),
-        },
-    ));
+    let shim = ShimHandle {
+        dir: dir.clone(),
+        process: Arc::clone(watched),
+        deadline_us: spec.as_ref().and_then(|spec| spec.deadline_us),
+        cgroup: spec.as_ref().and_then(|spec| spec.cgroup.clone()),
+        workspace_path: spec.map(|spec| spec.cwd),
+    };
+    context.tell(key, Report::Launched(shim)).await;
 }
 
-fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, launch: &Launch) {
-    context.tell(Event::Launched(
-        key.clone(),
-        ShimHandle {
-            dir: launch.dir.clone(),
-            process: Arc::clone(watched),
-            deadline_us: launch.deadline_us,
-            cgroup: launch.cgroup.clone(),
-            workspace_path: Some(launch.prepared.path.clone()),
-        },
-    ));
+async fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, launch: &Launch) {
+    let shim = ShimHandle {
+        dir: launch.dir.clone(),
+        process: Arc::clone(watched),
+        deadline_us: launch.deadline_us,
+        cgroup: launch.cgroup.clone(),
+        workspace_path: Some(launch.prepared.path.clone()),
+    };
+    context.tell(key, Report::Launched(shim)).await;
 }
 
 async fn record_workspace(board: &BoardHandle, run: &Run, launch: &Launch) {
@@ -271,7 +268,7 @@ pub(in crate::daemon) async fn tell_started(
     match recorded {
         Ok(()) => {
             failpoint::pass("after-started");
-            context.tell(Event::Started(key.clone(), Box::new(record)));
+            context.tell(key, Report::Started(Box::new(record))).await;
         }
         Err(error) if error.code == Code::Conflict => {}
         Err(error) => tracing::warn!(task = %key, %error, "start_not_recorded"),
@@ -289,11 +286,11 @@ pub(in crate::daemon) fn stop(context: &Context, key: TaskKey, shim: &ShimHandle
     let asked = asked.and_then(|()| shim.process.signal(Signal::TERM).map_err(|e| e.to_string()));
     let Err(error) = asked else { return };
     tracing::warn!(task = %key, %error, "stop_not_delivered");
-    let events = context.events.clone();
+    let reports = context.reports.clone();
     // Not tracked: the daemon may end before.
     tokio::spawn(async move {
         tokio::time::sleep(RETRY).await;
-        drop(events.send(Event::StopFailed(key)));
+        reports.tell(&key, Report::StopFailed).await;
     });
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::daemon::TaskKey;
+use super::key::TaskKey;
 
 /// One token for each task that is being claimed and prepared.
 #[derive(Debug, Default)]

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use kernel::{BoardName, RunId, StopReason, Timestamp};
 
-use super::super::action::{Action, Horizon};
+use super::super::action::Action;
 use super::super::admission::Weight;
+use super::super::extent::Extent;
 use super::super::stopping::{Left, StopMode, StopPlan, shim_reason, urgency};
 use super::{Dispatcher, Look, Slot, TaskKey};
 use crate::daemon::run::live::{LiveRun, Phase};
@@ -117,13 +118,13 @@ impl Dispatcher {
         let quiet = self.slots.values().all(|slot| slot.is_in(&[Phase::Unknown]));
         let settled = || self.slots.values().all(|slot| slot.is_in(&[Phase::Unknown, Phase::Settling]));
         let reading = self.boards.values().any(|state| state.look != Look::Done || state.waking);
-        match (self.stopping, self.horizon) {
+        match (self.stopping, self.extent) {
             (Some(StopMode::Leave), _) => true,
             (Some(StopMode::Drain), _) => quiet,
             // What only waits for its board is told by the next daemon: its run directory says how it ended.
             (Some(StopMode::Preempt | StopMode::Kill), _) => settled(),
-            (None, Horizon::Idle(_)) => quiet && !reading && self.backoff.why().is_none(),
-            (None, Horizon::Forever) => false,
+            (None, Extent::UntilIdle(_)) => quiet && !reading && self.backoff.why().is_none(),
+            (None, Extent::Forever) => false,
         }
     }
 

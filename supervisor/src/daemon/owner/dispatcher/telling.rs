@@ -6,8 +6,9 @@ use kernel::{TaskId, WaitingCode};
 
 use super::super::admission::{Claim, Weight};
 use super::super::room::Room;
+use super::super::snapshot::Snapshot;
 use super::Dispatcher;
-use crate::daemon::run::live::{LiveRun, Phase, Snapshot};
+use crate::daemon::run::live::{LiveRun, Phase};
 
 impl Dispatcher {
     /// Says of each task why it does not run, by the rules that start it and as things stand at this moment.

@@ -1,0 +1,120 @@
+//! What runs tell: how far they have come, and what kept them from starting.
+
+use kernel::{Finished, StopReason, Timestamp};
+
+use super::super::stopping::StopMode;
+use super::{Action, Dispatcher, TaskKey};
+use crate::daemon::run::environment::Needs;
+use crate::daemon::run::fault::with_hint;
+use crate::daemon::run::live::{Phase, ShimHandle};
+use crate::daemon::run::report::Report;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::rundir::StartedRecord;
+
+impl Dispatcher {
+    /// A run has told something.
+    pub(super) fn reported(&mut self, key: TaskKey, report: Report, now: Timestamp) -> Vec<Action> {
+        match report {
+            Report::Claimed(live) => {
+                if let Some(slot) = self.slots.get_mut(&key) {
+                    slot.live = Some(*live);
+                }
+                Vec::new()
+            }
+            Report::Launched(shim) => self.launched(&key, shim),
+            Report::Started(record) => self.started(&key, &record),
+            Report::Ended(finished) => self.ended(key, finished.as_ref()),
+            Report::ClaimFailed(failure) => self.claim_failed(key, failure, now),
+            Report::Shortage(why) => {
+                self.backoff.shortage(why, now);
+                Vec::new()
+            }
+            Report::Deferred(why) => {
+                self.backoff.defer(key, why, now);
+                Vec::new()
+            }
+            Report::StopFailed => {
+                if let Some(slot) = self.slots.get_mut(&key) {
+                    slot.stop_sent = None;
+                }
+                self.stop_if_asked(&key)
+            }
+            Report::EnvironmentFailed(environment, error) => {
+                self.backoff.trip(environment, key, error, now);
+                Vec::new()
+            }
+            Report::Held(phase, why) => self.held(&key, phase, why),
+        }
+    }
+
+    fn claim_failed(&mut self, key: TaskKey, failure: Failure, now: Timestamp) -> Vec<Action> {
+        self.slots.remove(&key);
+        self.backoff.tried(&key);
+        self.started = self.started.saturating_sub(1);
+        match failure.code {
+            Code::TryAgain | Code::Failed => {
+                self.backoff.pause(with_hint(&failure.message, failure.hint), now);
+            }
+            // Somebody was faster, and the next read does not show the task; or it cannot be started as it is.
+            _ => self.backoff.defer(key, failure.to_string(), now),
+        }
+        // A free slot matters to every board.
+        self.read_all()
+    }
+
+    fn started(&mut self, key: &TaskKey, record: &StartedRecord) -> Vec<Action> {
+        let slot = self.slots.get_mut(key);
+        let needs = slot.as_ref().and_then(|slot| slot.claim.needs.clone());
+        if let Some(live) = slot.and_then(|slot| slot.live.as_mut()) {
+            live.pid = Some(record.pid);
+            live.sandbox = Some(record.report.summary());
+            if live.phase == Phase::Starting {
+                live.phase = Phase::Running;
+            }
+        }
+        let freed = self.backoff.started(key, needs.iter().flat_map(Needs::all));
+        if freed { self.read_all() } else { Vec::new() }
+    }
+
+    fn launched(&mut self, key: &TaskKey, shim: ShimHandle) -> Vec<Action> {
+        let Some(slot) = self.slots.get_mut(key) else { return Vec::new() };
+        if let Some(live) = &mut slot.live {
+            live.deadline_us = shim.deadline_us;
+            live.workspace_path.clone_from(&shim.workspace_path);
+            live.cgroup.clone_from(&shim.cgroup);
+        }
+        slot.shim = Some(shim);
+        let prepared = slot.claim.preparing.take();
+        // It may have been asked to end while its shim was being made.
+        let mut actions = self.stop_if_asked(key);
+        if prepared.is_some() {
+            // Others, of any board, may wait for its repository.
+            actions.extend(self.read_all());
+        }
+        actions
+    }
+
+    /// Stops a run again, or late, for whatever reason there is: the board's, which is read, or the daemon's own.
+    fn stop_if_asked(&mut self, key: &TaskKey) -> Vec<Action> {
+        let mut actions: Vec<Action> = self.read(key.board.clone()).into_iter().collect();
+        match self.stopping {
+            Some(StopMode::Kill) => actions.extend(self.stop_run(key, StopReason::Kill)),
+            Some(StopMode::Preempt) => actions.extend(self.stop_run(key, StopReason::Preempted)),
+            Some(StopMode::Leave | StopMode::Drain) | None => {}
+        }
+        actions
+    }
+
+    fn ended(&mut self, key: TaskKey, finished: Option<&Finished>) -> Vec<Action> {
+        self.slots.remove(&key);
+        self.backoff.tried(&key);
+        // A finished run changes its board, which brings a read; one that never was frees a slot all the same, and a
+        // free slot matters to every board.
+        if finished.is_some() && self.boards.len() == 1 {
+            self.read(key.board).into_iter().collect()
+        } else {
+            self.read_all()
+        }
+    }
+}

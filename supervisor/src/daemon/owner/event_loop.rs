@@ -1,0 +1,125 @@
+//! The owner loop: one event at a time, decisions first, then the actions that they ask for.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use kernel::Clock as _;
+
+use super::action::Action;
+use super::board::{note_nonspawnable, wake_board};
+use super::dispatcher::Dispatcher;
+use super::event::Event;
+use super::link::{Inbox, OwnerLink};
+use super::look::read_board;
+use crate::config::Config;
+use crate::daemon::host::service_link::ServiceLink;
+use crate::daemon::host::timer::{Expiry, WallTimer};
+use crate::daemon::run::key::TaskKey;
+use crate::daemon::run::report::Report;
+use crate::daemon::run::run_task::{self, Context, run_task};
+use crate::definitions::Defect;
+use crate::failure::Failure;
+use crate::roster::Roster;
+use crate::service::Service;
+
+/// Decides and acts until nothing is left to do, or the daemon is to stop.
+pub(in crate::daemon) async fn own(
+    (context, link): (&Arc<Context>, &OwnerLink),
+    dispatcher: &mut Dispatcher,
+    mut roster: Arc<Roster>,
+    mut inbox: Inbox,
+    notices: &mut ServiceLink,
+) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::failed(format!("the timer failed: {e}"));
+    let timer = WallTimer::new().map_err(failed)?;
+    loop {
+        let event = tokio::select! {
+            // Cancel-safe: an event that is not taken stays where it is.
+            event = inbox.next() => event,
+            // Cancel-safe: an expiry that is not taken stays readable.
+            expired = timer.expired() => {
+                match expired.map_err(failed)? {
+                    Expiry::Due => Event::Tick,
+                    Expiry::ClockSet => Event::ClockSet,
+                }
+            }
+        };
+        let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
+        while let Some(action) = actions.pop_front() {
+            match action {
+                Action::Read(board, room, noted) => read_board((context, link), &roster, board, *room, noted),
+                Action::Wake(board) => wake_board(context, link, board),
+                Action::Withdraw(board, failure) => {
+                    tracing::error!(%board, error = %failure, "board_damaged");
+                    // Who has it open keeps it open; nobody waits for that.
+                    drop(context.service.withdraw(&board, failure.not_served(&board)));
+                }
+                Action::Start(board, attempt) => match context.service.board(&board) {
+                    Ok(handle) => {
+                        let key = TaskKey { board, task: attempt.candidate.task.clone() };
+                        let cancel = context.starts.begin(&key);
+                        let task =
+                            run_task(Arc::clone(context), handle, *attempt, Arc::clone(&roster), cancel);
+                        context.tasks.spawn(task);
+                    }
+                    Err(failure) => {
+                        let key = TaskKey { board, task: attempt.candidate.task };
+                        // Decided here: the loop would wait for itself if its queue were full.
+                        let event = Event::Run(key, Report::ClaimFailed(failure));
+                        actions.extend(dispatcher.decide(event, kernel::SystemClock.now()));
+                    }
+                },
+                Action::GiveUp(key) => context.starts.give_up(&key),
+                Action::Stop(key, shim, request) => run_task::stop(context, key, &shim, &request),
+                Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
+                Action::Arm(at) => timer.set(at).map_err(failed)?,
+                Action::Say(text) => crate::terminal::complain(&text),
+                Action::LimitDrain => limit_drain(context, link),
+                Action::Reload => {
+                    notices.reloading();
+                    roster = reload(context);
+                    for action in dispatcher.reconfigure(context.service.config()) {
+                        if let Action::Read(board, room, noted) = action {
+                            read_board((context, link), &roster, board, *room, noted);
+                        }
+                    }
+                    notices.ready();
+                }
+                Action::Finish => return Ok(()),
+            }
+        }
+        notices.status(|| dispatcher.summary());
+    }
+}
+
+fn limit_drain(context: &Arc<Context>, link: &OwnerLink) {
+    let limit = context.service.config().worker.drain.duration();
+    let link = link.clone();
+    // Not tracked: the daemon may end before the limit does.
+    tokio::spawn(async move {
+        tokio::time::sleep(limit).await;
+        link.send(Event::DrainOver).await;
+    });
+}
+
+/// Reads the configuration again. What is defective now stays as it was, and `status` says so.
+fn reload(context: &Context) -> Arc<Roster> {
+    let service = &context.service;
+    let root = service.root();
+    let settings = Config::load(root).map(|config| context.tuning.applied(config));
+    service.use_settings(settings.map_err(|failure| Defect::settings(&root.config_file(), &failure)));
+    service.use_roster(Roster::reload(root, &service.roster()).on(&context.host.support));
+    tracing::info!("reloaded");
+    report(service);
+    service.roster()
+}
+
+/// Logs what of the configuration cannot be used, and which policies this host cannot hold.
+pub(in crate::daemon) fn report(service: &Service) {
+    for defect in service.defects() {
+        tracing::error!(error = %defect, consequence = defect.consequence(), "configuration_defect");
+    }
+    for (policy, why) in service.roster().policies().unheld() {
+        tracing::error!(policy, why, "policy_cannot_be_held");
+    }
+}

@@ -1,0 +1,197 @@
+//! The ways to the owner loop: a queue for what is asked of it, and the boards that have changed.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kernel::BoardName;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::event::Event;
+use crate::daemon::run::report::ReportsInbox;
+use crate::exit::Code;
+use crate::failure::Failure;
+
+/// How many events wait at most. Nearly each is a request that waits for its answer, of which the doors let in a bounded
+/// number, or the answer to a question that the loop asked a board once; a sender that finds the queue full waits for room.
+const BOUND: usize = 64;
+
+/// The senders' end.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnerLink {
+    events: mpsc::Sender<Event>,
+    changed: Arc<Changed>,
+}
+
+/// The boards that have changed since the loop last heard of it. No more entries than boards, however often they change,
+/// and a writer never waits to make one.
+#[derive(Debug, Default)]
+struct Changed {
+    boards: Mutex<BTreeSet<BoardName>>,
+    news: Notify,
+}
+
+/// The loop's end. When it is dropped, what is still asked goes without an answer.
+#[derive(Debug)]
+pub(in crate::daemon) struct Inbox {
+    events: mpsc::Receiver<Event>,
+    changed: Arc<Changed>,
+    reports: ReportsInbox,
+}
+
+/// Makes the ways to a loop that hears of these runs as well.
+pub(in crate::daemon) fn open(reports: ReportsInbox) -> (OwnerLink, Inbox) {
+    let (sender, events) = mpsc::channel(BOUND);
+    let changed = Arc::new(Changed::default());
+    (OwnerLink { events: sender, changed: Arc::clone(&changed) }, Inbox { events, changed, reports })
+}
+
+impl OwnerLink {
+    /// Says that a board has changed. Waits for nothing.
+    pub(crate) fn board_changed(&self, board: &BoardName) {
+        self.changed.add(board);
+    }
+
+    /// Sends an event that wants no answer. Where the loop has ended, nobody is left for whom it matters.
+    pub(crate) async fn send(&self, event: Event) {
+        drop(self.events.send(event).await);
+    }
+
+    /// The same from a thread that may block.
+    pub(crate) fn send_blocking(&self, event: Event) {
+        drop(self.events.blocking_send(event));
+    }
+
+    /// Asks something, and waits for the answer.
+    ///
+    /// # Errors
+    /// Fails where the loop has ended.
+    pub(crate) async fn ask<T>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<T>) -> Event,
+    ) -> Result<T, Failure> {
+        let stopping = || Failure::new(Code::TryAgain, "the daemon is stopping");
+        let (reply, answer) = oneshot::channel();
+        self.events.send(question(reply)).await.map_err(|_| stopping())?;
+        answer.await.map_err(|_| stopping())
+    }
+}
+
+impl Changed {
+    fn boards(&self) -> MutexGuard<'_, BTreeSet<BoardName>> {
+        // A thread that panicked with the lock had changed one entry, which is complete.
+        self.boards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, board: &BoardName) {
+        if self.boards().insert(board.clone()) {
+            self.news.notify_one();
+        }
+    }
+
+    /// Waits for a board that has changed. Cancel-safe: it is taken in the moment in which it is returned.
+    async fn next(&self) -> BoardName {
+        loop {
+            let first = self.boards().pop_first();
+            if let Some(board) = first {
+                return board;
+            }
+            self.news.notified().await;
+        }
+    }
+}
+
+impl Inbox {
+    /// Waits for the next event.
+    ///
+    /// What runs report comes first: that the host lacks something must be known before a board that has changed for it is
+    /// read. Runs are few and report seldom, so nothing else waits long for that.
+    pub(in crate::daemon) async fn next(&mut self) -> Event {
+        // Cancel-safe all three: what is not taken stays where it is.
+        let other = async {
+            tokio::select! {
+                Some(event) = self.events.recv() => event,
+                board = self.changed.next() => Event::BoardChanged(board),
+            }
+        };
+        tokio::select! {
+            biased;
+            Some((key, report)) = self.reports.recv() => Event::Run(key, report),
+            event = other => event,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::run::key::TaskKey;
+    use crate::daemon::run::report::{Report, Reports};
+
+    fn board(name: &str) -> BoardName {
+        name.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_board_that_changes_often_waits_once() {
+        let (_reports, inbox) = Reports::queue();
+        let (link, mut inbox) = open(inbox);
+        for _ in 0..1000 {
+            link.board_changed(&board("a"));
+            link.board_changed(&board("b"));
+        }
+        assert!(matches!(inbox.next().await, Event::BoardChanged(name) if name == board("a")));
+        assert!(matches!(inbox.next().await, Event::BoardChanged(name) if name == board("b")));
+        link.send(Event::Tick).await;
+        assert!(matches!(inbox.next().await, Event::Tick), "nothing else waits");
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_keeps_its_senders_waiting_and_holds_up_no_run() {
+        let (reports, inbox) = Reports::queue();
+        let (link, mut inbox) = open(inbox);
+        for _ in 0..BOUND {
+            link.send(Event::Tick).await;
+        }
+        let mut late = Box::pin(link.send(Event::Reload));
+        assert!(waits(&mut late).await, "a sender waits for room");
+        let key = TaskKey { board: board("a"), task: "t_00000001".parse().unwrap() };
+        reports.tell(&key, Report::StopFailed).await;
+        let mut seen = 0;
+        while seen < BOUND {
+            seen += usize::from(matches!(inbox.next().await, Event::Tick));
+        }
+        late.await;
+    }
+
+    #[tokio::test]
+    async fn who_asks_a_loop_that_has_ended_is_told_so() {
+        let (_reports, inbox) = Reports::queue();
+        let (link, inbox) = open(inbox);
+        drop(inbox);
+        let failure = link.ask(Event::Look).await.unwrap_err();
+        assert_eq!((failure.code, failure.message.as_str()), (Code::TryAgain, "the daemon is stopping"));
+    }
+
+    #[tokio::test]
+    async fn what_a_run_reports_is_heard_before_a_board_that_has_changed_for_it() {
+        let (reports, inbox) = Reports::queue();
+        let (link, mut inbox) = open(inbox);
+        let key = TaskKey { board: board("a"), task: "t_00000001".parse().unwrap() };
+        link.send(Event::Tick).await;
+        link.board_changed(&board("a"));
+        for _ in 0..8 {
+            reports.tell(&key, Report::StopFailed).await;
+        }
+        for _ in 0..8 {
+            assert!(matches!(inbox.next().await, Event::Run(..)));
+        }
+    }
+
+    async fn waits(future: &mut (impl Future<Output = ()> + Unpin)) -> bool {
+        tokio::select! {
+            biased;
+            () = future => false,
+            () = std::future::ready(()) => true,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What the owner loop shows of itself: the live runs, what is broken, and why nothing is started.
+
+use kernel::{BoardName, TaskId};
+use serde::{Deserialize, Serialize};
+
+use super::backoff::Broken;
+use crate::daemon::run::live::LiveRun;
+
+/// A ready task that was not admitted, and why.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    /// The board.
+    pub(crate) board: BoardName,
+    /// The task.
+    pub(crate) task: TaskId,
+    /// What it waits for.
+    pub(crate) why: kernel::Waiting,
+}
+
+/// The daemon at one moment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Snapshot {
+    /// The live runs, oldest first.
+    pub(crate) live: Vec<LiveRun>,
+    /// Why nothing is started, where nothing is.
+    pub(crate) paused: Option<String>,
+    /// Whether the daemon is stopping.
+    pub(crate) stopping: Option<String>,
+    /// What several tasks need and what does not work.
+    pub(crate) broken: Vec<Broken>,
+    /// How often the owner loop has woken up since the start.
+    pub(crate) wakeups: u64,
+}

@@ -1,0 +1,60 @@
+//! What a run tells the owner loop, and the queue in which that waits.
+
+use kernel::Finished;
+use tokio::sync::mpsc;
+
+use super::environment::Environment;
+use super::key::TaskKey;
+use super::live::{LiveRun, Phase, ShimHandle};
+use crate::failure::Failure;
+use crate::rundir::StartedRecord;
+
+/// How many reports wait at most. A run makes a handful in its whole life and waits for room, and the owner loop takes
+/// one after the other without waiting for a run: the queue only evens out many runs that start or end at once.
+const BOUND: usize = 256;
+
+/// What a run tells the owner loop.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// It is claimed and its row is there.
+    Claimed(Box<LiveRun>),
+    /// Its shim is there.
+    Launched(ShimHandle),
+    /// The worker's command has been started.
+    Started(Box<StartedRecord>),
+    /// Nothing of it is left, and the board knows it. None where the claim was not had.
+    Ended(Option<Finished>),
+    /// Its task could not be claimed: somebody was faster, or the board cannot be written.
+    ClaimFailed(Failure),
+    /// Its start failed because of what every such start needs.
+    EnvironmentFailed(Environment, String),
+    /// Its start failed because the host lacks something for now: nothing else will start either.
+    Shortage(String),
+    /// Its task cannot start now, and nothing will say when it can.
+    Deferred(String),
+    /// Its shim could not be asked to end it.
+    StopFailed,
+    /// It cannot be finished yet; the words say why.
+    Held(Phase, String),
+}
+
+/// The sending end of the queue.
+#[derive(Clone, Debug)]
+pub(in crate::daemon) struct Reports(mpsc::Sender<(TaskKey, Report)>);
+
+/// The owner loop's end of the queue.
+pub(in crate::daemon) type ReportsInbox = mpsc::Receiver<(TaskKey, Report)>;
+
+impl Reports {
+    /// Makes the queue.
+    pub(in crate::daemon) fn queue() -> (Self, ReportsInbox) {
+        let (reports, inbox) = mpsc::channel(BOUND);
+        (Reports(reports), inbox)
+    }
+
+    /// Tells the owner loop, when there is room.
+    pub(in crate::daemon) async fn tell(&self, key: &TaskKey, report: Report) {
+        // The owner loop has ended only when the daemon stops; what it did not hear the next one reads from the board.
+        drop(self.0.send((key.clone(), report)).await);
+    }
+}
