@@ -69,8 +69,8 @@ impl From<kernel::Error> for Failure {
     }
 }
 
-impl From<workspace::Failure> for Failure {
-    fn from(failure: workspace::Failure) -> Self {
+impl From<crate::daemon::JobFailure> for Failure {
+    fn from(failure: crate::daemon::JobFailure) -> Self {
         Failure { code: Code::Failed, message: failure.message, hint: failure.hint }
     }
 }

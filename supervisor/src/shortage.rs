@@ -7,9 +7,6 @@ use std::io;
 
 use nix::errno::Errno;
 
-/// The code of a helper's failure that is the host's.
-pub(crate) const CODE: &str = "host_shortage";
-
 /// Whether an error, or what stands behind it, comes from such a lack.
 pub(crate) fn is_shortage(error: &(dyn Error + 'static)) -> bool {
     number_of(error).is_some_and(is_shortage_number)

@@ -7,6 +7,7 @@ use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::code::Code;
 use crate::open::{self, OpenError};
 use crate::prepared::{Grants, Kind, Made, Owner, Place, Prepared};
 
@@ -43,10 +44,10 @@ impl DirectoryError {
     }
 
     /// Returns the stable code of this refusal.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
             Self::Open { source, .. } => source.code(),
-            Self::Make { .. } => "workspace_not_made",
+            Self::Make { .. } => Code::WorkspaceNotMade,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::error::Error;
 
 use serde::{Deserialize, Serialize};
 
+use crate::code::Code;
 use crate::directory::DirectoryError;
 use crate::lease::LeaseError;
 use crate::repository::RepositoryError;
@@ -52,8 +53,8 @@ impl WorkspaceError {
         }
     }
 
-    /// Returns the stable code of this failure.
-    pub fn code(&self) -> &'static str {
+    /// Returns what is wrong, for programs.
+    pub fn code(&self) -> Code {
         match self {
             Self::Spec(source) => source.code(),
             Self::Scratch(source) => source.code(),
@@ -70,8 +71,8 @@ impl WorkspaceError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// The stable code.
-    pub code: String,
+    /// What is wrong.
+    pub code: Code,
     /// The message with those of its sources.
     pub message: String,
     /// What the reader can do about it.
@@ -87,7 +88,7 @@ impl From<&WorkspaceError> for Failure {
             message.push_str(&cause.to_string());
             source = cause.source();
         }
-        Self { code: error.code().to_owned(), message, hint: error.hint() }
+        Self { code: error.code(), message, hint: error.hint() }
     }
 }
 
@@ -113,7 +114,7 @@ mod tests {
         let path = dir.path().canonicalize().unwrap();
         let worktree = Worktree::new(&path, Name::new("t_1").unwrap());
         let failure = failure(&Job::Inspect { worktree });
-        assert_eq!(failure.code, "repository_missing");
+        assert_eq!(failure.code, Code::RepositoryMissing);
         assert_eq!(failure.message, format!("no git repository at {}", path.display()));
         assert!(failure.hint.unwrap().contains("git init"));
     }

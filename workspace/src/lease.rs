@@ -8,6 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::code::Code;
 use crate::gate::{self, Gates};
 use crate::lock;
 use crate::prepared::Place;
@@ -144,14 +145,14 @@ impl LeaseError {
     }
 
     /// Returns the stable code of this refusal.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
             Self::Held { .. } | Self::HeldAbove { .. } | Self::HeldInside { .. } | Self::Removing { .. } => {
-                "workspace_held"
+                Code::WorkspaceHeld
             }
-            Self::Gone { .. } => "workspace_gone",
+            Self::Gone { .. } => Code::WorkspaceGone,
             Self::Lock { .. } | Self::Write { .. } | Self::List { .. } | Self::Remove { .. } => {
-                "workspace_lease_failed"
+                Code::WorkspaceLeaseFailed
             }
         }
     }

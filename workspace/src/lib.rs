@@ -34,6 +34,7 @@
 //! ```
 
 pub mod artifacts;
+mod code;
 pub mod directory;
 mod error;
 mod gate;
@@ -57,6 +58,7 @@ mod tree;
 mod worktree;
 
 pub use artifacts::ArtifactError;
+pub use code::{Code, Origin};
 pub use directory::DirectoryError;
 pub use error::{Failure, WorkspaceError};
 pub use git::{GitError, discover, own_configuration};

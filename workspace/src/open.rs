@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 use rustix::io::Errno;
 
+use crate::code::Code;
+
 /// Why a directory could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -76,13 +78,13 @@ impl OpenError {
     }
 
     /// Returns the stable code of this refusal.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
-            Self::Relative { .. } => "workspace_path_relative",
-            Self::Missing { .. } => "workspace_missing",
-            Self::NotADirectory { .. } => "workspace_not_a_directory",
-            Self::Symlink { .. } => "workspace_symlink",
-            Self::Open { .. } | Self::Examine { .. } => "workspace_unreadable",
+            Self::Relative { .. } => Code::WorkspacePathRelative,
+            Self::Missing { .. } => Code::WorkspaceMissing,
+            Self::NotADirectory { .. } => Code::WorkspaceNotADirectory,
+            Self::Symlink { .. } => Code::WorkspaceSymlink,
+            Self::Open { .. } | Self::Examine { .. } => Code::WorkspaceUnreadable,
         }
     }
 }

@@ -7,6 +7,7 @@ use rustix::fs::{Mode, fchown, fstat, mkdirat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 
+use crate::code::Code;
 use crate::name::Name;
 use crate::open::{self, OpenError};
 use crate::prepared::{Grants, Kind, Made, Owner, Place, Prepared};
@@ -85,15 +86,15 @@ impl ScratchError {
     }
 
     /// Returns the stable code of this failure.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
             Self::Open(source) => source.code(),
-            Self::ForeignOwner { .. } => "workspace_foreign_owner",
+            Self::ForeignOwner { .. } => Code::WorkspaceForeignOwner,
             Self::OpenBase(_)
             | Self::Create { .. }
             | Self::List { .. }
             | Self::Give { .. }
-            | Self::Protect { .. } => "workspace_not_prepared",
+            | Self::Protect { .. } => Code::WorkspaceNotPrepared,
         }
     }
 }
@@ -185,7 +186,7 @@ mod tests {
         fs_err::set_permissions(target.path(), PermissionsExt::from_mode(0o755)).unwrap();
         symlink(target.path(), base.path().join("t_0badcafe")).unwrap();
         let error = prepare(base.path(), &name(), None).unwrap_err();
-        assert_eq!(error.code(), "workspace_symlink");
+        assert_eq!(error.code(), Code::WorkspaceSymlink);
         assert!(error.hint().unwrap().contains("remove it"));
         assert_eq!(fs_err::metadata(target.path()).unwrap().permissions().mode() & 0o777, 0o755);
     }
@@ -194,7 +195,7 @@ mod tests {
     fn a_file_in_its_place_is_refused() {
         let base = tempfile::tempdir().unwrap();
         fs_err::write(base.path().join("t_0badcafe"), "").unwrap();
-        assert_eq!(prepare(base.path(), &name(), None).unwrap_err().code(), "workspace_not_a_directory");
+        assert_eq!(prepare(base.path(), &name(), None).unwrap_err().code(), Code::WorkspaceNotADirectory);
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::code::Code;
+
 /// Which kind of workspace a task asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -98,14 +100,14 @@ impl SpecError {
     }
 
     /// Returns the stable code of this refusal.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
-            Self::UnknownKind { .. } => "workspace_kind_unknown",
-            Self::ScratchWithPath { .. } => "workspace_scratch_path",
-            Self::EmptyPath { .. } => "workspace_path_empty",
-            Self::Relative { .. } => "workspace_path_relative",
+            Self::UnknownKind { .. } => Code::WorkspaceKindUnknown,
+            Self::ScratchWithPath { .. } => Code::WorkspaceScratchPath,
+            Self::EmptyPath { .. } => Code::WorkspacePathEmpty,
+            Self::Relative { .. } => Code::WorkspacePathRelative,
             Self::Parent { .. } | Self::ControlCharacter { .. } | Self::WholeHost { .. } => {
-                "workspace_path_invalid"
+                Code::WorkspacePathInvalid
             }
         }
     }
@@ -205,7 +207,7 @@ mod tests {
     #[test]
     fn a_relative_path_is_refused_with_the_reason_and_the_remedy() {
         let error = "dir:notes/today".parse::<WorkspaceSpec>().unwrap_err();
-        assert_eq!(error.code(), "workspace_path_relative");
+        assert_eq!(error.code(), Code::WorkspacePathRelative);
         let message = error.to_string();
         assert!(
             message.contains("\"notes/today\"") && message.contains("working directory of the daemon"),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
+use crate::code::Code;
 use crate::name::Name;
 use crate::open::{self, OpenError};
 use crate::release::Removal;
@@ -69,15 +70,15 @@ impl TreeError {
     }
 
     /// Returns the stable code of this failure.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
-            Self::MountPoint { .. } => "workspace_mount_inside",
-            Self::Open(OpenError::Symlink { .. }) => "workspace_symlink",
+            Self::MountPoint { .. } => Code::WorkspaceMountInside,
+            Self::Open(OpenError::Symlink { .. }) => Code::WorkspaceSymlink,
             Self::OpenBase(_)
             | Self::Open(_)
             | Self::Unlock { .. }
             | Self::List { .. }
-            | Self::Remove { .. } => "workspace_not_removed",
+            | Self::Remove { .. } => Code::WorkspaceNotRemoved,
         }
     }
 }
@@ -297,7 +298,7 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         fs_err::write(outside.path().join("kept"), "").unwrap();
         symlink(outside.path(), base.path().join("t_0badcafe")).unwrap();
-        assert_eq!(remove_tree(base.path(), &name()).unwrap_err().code(), "workspace_symlink");
+        assert_eq!(remove_tree(base.path(), &name()).unwrap_err().code(), Code::WorkspaceSymlink);
         assert!(outside.path().join("kept").exists());
     }
 
@@ -368,7 +369,7 @@ mod tests {
     #[ignore = "runs in the mount namespace of a_mount_inside_stops_the_removal_and_keeps_its_content"]
     fn stops_at_the_mount_inside() {
         let Some(base) = std::env::var_os("TREE_BASE").map(PathBuf::from) else { return };
-        assert_eq!(remove_tree(&base, &name()).unwrap_err().code(), "workspace_mount_inside");
+        assert_eq!(remove_tree(&base, &name()).unwrap_err().code(), Code::WorkspaceMountInside);
         let mount = base.join("t_0badcafe/a/mount");
         assert!(mount.join("kept").exists() || base.join("t_0badcafe/mount/kept").exists());
     }

@@ -11,7 +11,7 @@ use workspace::{Author, Job, Outcome};
 
 use super::place::{self, Owners};
 use super::report::{Report, Story, Verdict};
-use crate::daemon;
+use crate::daemon::{self, JobCause};
 use crate::exit::Code;
 use crate::failure::Failure;
 
@@ -114,7 +114,7 @@ pub(super) fn provide(source: &Source, to: &Path, owners: Owners) -> Result<Clon
                 Author { name: "supervisor demo".to_owned(), email: "demo@supervisor.invalid".to_owned() };
             let job = Job::MakeRepository { path: to.to_owned(), files: sample(), author };
             // A new directory, in which nobody else has written.
-            (job.run().map_err(|e| refused(workspace::Failure::from(&e)))?, None)
+            (job.run().map_err(|e| refused(daemon::JobFailure::from(&e)))?, None)
         }
     };
     place::give(to, owners.of_clone())?;
@@ -185,11 +185,11 @@ fn work(
     daemon::work_as(identity, read, write, job).map_err(refused)
 }
 
-fn refused(failure: workspace::Failure) -> Failure {
-    let code = match failure.code.as_str() {
-        "repository_missing" => Code::NotFound,
-        "repository_foreign_owner" => Code::NotPermitted,
-        "repository_no_commit" => Code::Conflict,
+fn refused(failure: daemon::JobFailure) -> Failure {
+    let code = match failure.cause {
+        JobCause::Workspace(workspace::Code::RepositoryMissing) => Code::NotFound,
+        JobCause::Workspace(workspace::Code::RepositoryForeignOwner) => Code::NotPermitted,
+        JobCause::Workspace(workspace::Code::RepositoryNoCommit) => Code::Conflict,
         _ => Code::Failed,
     };
     Failure { hint: failure.hint, ..Failure::new(code, failure.message) }

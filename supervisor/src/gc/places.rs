@@ -6,10 +6,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use policies::Identity;
-use workspace::{Failure, Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Place, Sharing, Size};
+use workspace::{Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Place, Sharing, Size};
 
 use super::Fate;
-use crate::daemon::work_as;
+use crate::daemon::{JobFailure, work_as};
 
 /// Looks at what should be a directory. Anything else is nothing of ours.
 pub(super) fn directory(path: &Path) -> Result<Metadata, Fate> {
@@ -52,7 +52,7 @@ pub(super) fn measure(identity: Option<Identity>, base: &Path, name: &Name) -> R
 }
 
 /// Something that a helper could not do, with what its reader can do about it.
-pub(super) fn stuck(failure: Failure) -> Fate {
+pub(super) fn stuck(failure: JobFailure) -> Fate {
     Fate::Stuck(match failure.hint {
         Some(hint) => format!("{} ({hint})", failure.message),
         None => failure.message,

@@ -4,14 +4,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use kernel::{BoardName, Run, Task};
-use workspace::{Failure, Job, Loss, Name, Size, WorkspaceSpec, Worktree, directory};
+use workspace::{Job, Loss, Name, Origin, Size, WorkspaceSpec, Worktree, directory};
 
 use super::{Fate, Sweep, places};
-use crate::daemon::{require_answer, system_reads, work_as};
+use crate::daemon::{JobCause, JobFailure, require_answer, system_reads, work_as};
 use crate::paths::Root;
-
-/// The codes of what may be given up: `workspace::WorktreeError`.
-const HOLDS_WORK: [&str; 4] = ["worktree_dirty", "worktree_unmerged", "worktree_untied", "worktree_locked"];
 
 /// Returns where the worktree of a task is or was; none for a task with another kind of workspace.
 pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
@@ -92,8 +89,9 @@ pub(super) fn collect(
 }
 
 /// The refusal of a worktree that holds work, with the command that gives the work up.
-fn with_way_out(failure: Failure, board: &BoardName, task: &Name) -> Failure {
-    if !HOLDS_WORK.contains(&failure.code.as_str()) {
+fn with_way_out(failure: JobFailure, board: &BoardName, task: &Name) -> JobFailure {
+    let JobCause::Workspace(code) = failure.cause else { return failure };
+    if code.origin() != Origin::Work {
         return failure;
     }
     let board = if *board == BoardName::default() { String::new() } else { format!("--board {board} ") };
@@ -102,5 +100,5 @@ fn with_way_out(failure: Failure, board: &BoardName, task: &Name) -> Failure {
         task.as_str()
     );
     let hint = failure.hint.map_or_else(|| give_up.clone(), |hint| format!("{hint}; {give_up}"));
-    Failure { hint: Some(hint), ..failure }
+    JobFailure { hint: Some(hint), ..failure }
 }

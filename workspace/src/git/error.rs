@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::code::Code;
 use crate::open::OpenError;
 
 /// Why a repository could not be used.
@@ -174,22 +175,22 @@ impl GitError {
     }
 
     /// Returns the stable code of this failure.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
-            Self::NotARepository { .. } | Self::Path(OpenError::Missing { .. }) => "repository_missing",
+            Self::NotARepository { .. } | Self::Path(OpenError::Missing { .. }) => Code::RepositoryMissing,
             Self::Path(source) => source.code(),
-            Self::ForeignOwner { .. } => "repository_foreign_owner",
-            Self::Elsewhere { .. } => "repository_elsewhere",
-            Self::Bare { .. } => "repository_bare",
-            Self::NoCommit { .. } => "repository_empty",
-            Self::NoBaseBranch { .. } => "base_branch_missing",
-            Self::PrefixTaken { .. } | Self::CheckedOutElsewhere { .. } => "branch_taken",
+            Self::ForeignOwner { .. } => Code::RepositoryForeignOwner,
+            Self::Elsewhere { .. } => Code::RepositoryElsewhere,
+            Self::Bare { .. } => Code::RepositoryBare,
+            Self::NoCommit { .. } => Code::RepositoryEmpty,
+            Self::NoBaseBranch { .. } => Code::BaseBranchMissing,
+            Self::PrefixTaken { .. } | Self::CheckedOutElsewhere { .. } => Code::BranchTaken,
             Self::Open { .. }
             | Self::Read { .. }
             | Self::CreateBranch { .. }
             | Self::DeleteBranch { .. }
             | Self::Provide { .. }
-            | Self::Exclude { .. } => "repository_unusable",
+            | Self::Exclude { .. } => Code::RepositoryUnusable,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::code::Code;
+
 /// Why a whole repository could not be read, copied or made.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
@@ -90,16 +92,16 @@ impl RepositoryError {
     }
 
     /// Returns the stable code of this failure.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
-            Self::Open { .. } => "repository_missing",
-            Self::ForeignOwner { .. } => "repository_foreign_owner",
-            Self::NoCommit { .. } => "repository_no_commit",
-            Self::NoBranch { .. } => "repository_no_branch",
-            Self::Read { .. } => "repository_unreadable",
-            Self::Clone { .. } => "repository_not_cloned",
-            Self::Write { .. } => "repository_not_written",
-            Self::Commit { .. } => "repository_not_committed",
+            Self::Open { .. } => Code::RepositoryMissing,
+            Self::ForeignOwner { .. } => Code::RepositoryForeignOwner,
+            Self::NoCommit { .. } => Code::RepositoryNoCommit,
+            Self::NoBranch { .. } => Code::RepositoryNoBranch,
+            Self::Read { .. } => Code::RepositoryUnreadable,
+            Self::Clone { .. } => Code::RepositoryNotCloned,
+            Self::Write { .. } => Code::RepositoryNotWritten,
+            Self::Commit { .. } => Code::RepositoryNotCommitted,
         }
     }
 }

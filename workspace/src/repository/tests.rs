@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
+use crate::code::Code;
 use crate::testing::Fixture;
 
 fn author() -> Author {
@@ -66,7 +67,7 @@ fn a_repository_without_a_commit_is_refused_by_name() {
     let fixture = Fixture::without_commit();
     let dir = tempfile::tempdir().unwrap();
     let error = clone(&fixture.root, &dir.path().join("clone")).unwrap_err();
-    assert_eq!(error.code(), "repository_no_commit");
+    assert_eq!(error.code(), Code::RepositoryNoCommit);
     assert!(error.hint().is_some());
 }
 
@@ -82,5 +83,5 @@ fn a_commit_is_read_back_as_it_was_made() {
     assert_eq!((read.id, read.author, read.summary), (id, "ann".to_owned(), "Report".to_owned()));
     assert_eq!(read.parents, [head.commit]);
     assert_eq!(read.files, BTreeMap::from([("REPORT.md".to_owned(), Some("all is well\n".to_owned()))]));
-    assert_eq!(tip(&path, "nowhere").unwrap_err().code(), "repository_no_branch");
+    assert_eq!(tip(&path, "nowhere").unwrap_err().code(), Code::RepositoryNoBranch);
 }

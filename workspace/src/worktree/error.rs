@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::code::Code;
 use crate::git::GitError;
 use crate::irregular::Irregular;
 use crate::links::LinkError;
@@ -258,21 +259,21 @@ impl WorktreeError {
     }
 
     /// Returns the stable code of this failure.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
             Self::Git(source) => source.code(),
             Self::OpenDirectory(source) | Self::OpenTree(source) => source.code(),
             Self::Clear(source) => source.code(),
-            Self::NameTaken { .. } => "worktree_name_taken",
-            Self::Untied { .. } => "worktree_untied",
-            Self::Missing { .. } => "workspace_missing",
-            Self::Dirty { .. } => "worktree_dirty",
-            Self::Unmerged { .. } => "worktree_unmerged",
-            Self::Locked { .. } => "worktree_locked",
-            Self::Inspect { .. } => "worktree_unreadable",
-            Self::Publish { .. } | Self::Incomplete { .. } | Self::Planted { .. } => "commits_not_taken",
-            Self::KeptIncomplete { .. } | Self::KeptTooMany { .. } => "references_not_kept",
-            Self::Moved { .. } => "branch_moved",
+            Self::NameTaken { .. } => Code::WorktreeNameTaken,
+            Self::Untied { .. } => Code::WorktreeUntied,
+            Self::Missing { .. } => Code::WorkspaceMissing,
+            Self::Dirty { .. } => Code::WorktreeDirty,
+            Self::Unmerged { .. } => Code::WorktreeUnmerged,
+            Self::Locked { .. } => Code::WorktreeLocked,
+            Self::Inspect { .. } => Code::WorktreeUnreadable,
+            Self::Publish { .. } | Self::Incomplete { .. } | Self::Planted { .. } => Code::CommitsNotTaken,
+            Self::KeptIncomplete { .. } | Self::KeptTooMany { .. } => Code::ReferencesNotKept,
+            Self::Moved { .. } => Code::BranchMoved,
             Self::CreateDirectory { .. }
             | Self::Note { .. }
             | Self::ListTree { .. }
@@ -282,7 +283,7 @@ impl WorktreeError {
             | Self::SetAside { .. }
             | Self::OpenWorktree { .. }
             | Self::CheckOut { .. }
-            | Self::Index { .. } => "workspace_not_prepared",
+            | Self::Index { .. } => Code::WorkspaceNotPrepared,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::thread;
 
 use super::*;
+use crate::code::Code;
 use crate::git::GitError;
 use crate::testing::Fixture;
 
@@ -201,16 +202,16 @@ fn what_is_no_usable_repository_is_refused_with_a_remedy() {
         assert!(error.hint().is_some(), "{error}");
         error.code()
     };
-    assert_eq!(refusal(fixture.worktree("t_1")), "repository_empty");
+    assert_eq!(refusal(fixture.worktree("t_1")), Code::RepositoryEmpty);
     fixture.git(&["init", "-q", "--bare", "bare"]);
     fs_err::create_dir(fixture.root.join("plain")).unwrap();
     symlink(&fixture.root, fixture.root.join("link")).unwrap();
     let at = |path: &str| Worktree::new(fixture.root.join(path), Name::new("t_1").unwrap());
-    assert_eq!(refusal(at("bare")), "repository_bare");
-    assert_eq!(refusal(at("plain")), "repository_missing");
-    assert_eq!(refusal(at("gone")), "repository_missing");
-    assert_eq!(refusal(at("link")), "workspace_symlink");
-    assert_eq!(refusal(Worktree::new("repo", Name::new("t_1").unwrap())), "workspace_path_relative");
+    assert_eq!(refusal(at("bare")), Code::RepositoryBare);
+    assert_eq!(refusal(at("plain")), Code::RepositoryMissing);
+    assert_eq!(refusal(at("gone")), Code::RepositoryMissing);
+    assert_eq!(refusal(at("link")), Code::WorkspaceSymlink);
+    assert_eq!(refusal(Worktree::new("repo", Name::new("t_1").unwrap())), Code::WorkspacePathRelative);
 }
 
 #[test]
@@ -218,7 +219,7 @@ fn branches_in_the_way_are_named() {
     let fixture = Fixture::new();
     let worktree = fixture.worktree("t_1");
     let base = Base::Branch("nowhere".to_owned());
-    assert_eq!(worktree.prepare(&base, None).unwrap_err().code(), "base_branch_missing");
+    assert_eq!(worktree.prepare(&base, None).unwrap_err().code(), Code::BaseBranchMissing);
     fixture.git(&["switch", "-q", "-c", "task/t_1"]);
     let error = worktree.prepare(&Base::Head, None).unwrap_err();
     assert!(matches!(error, WorktreeError::Git(GitError::CheckedOutElsewhere { .. })), "{error}");
@@ -245,10 +246,13 @@ fn links_planted_in_the_place_of_a_worktree_are_refused() {
     let outside = tempfile::tempdir().unwrap();
     fs_err::create_dir(fixture.root.join(".worktrees")).unwrap();
     symlink(outside.path(), fixture.root.join(".worktrees/t_1")).unwrap();
-    assert_eq!(fixture.worktree("t_1").prepare(&Base::Head, None).unwrap_err().code(), "workspace_symlink");
+    assert_eq!(
+        fixture.worktree("t_1").prepare(&Base::Head, None).unwrap_err().code(),
+        Code::WorkspaceSymlink
+    );
     let other = Fixture::new();
     symlink(outside.path(), other.root.join(".worktrees")).unwrap();
-    assert_eq!(other.worktree("t_1").prepare(&Base::Head, None).unwrap_err().code(), "workspace_symlink");
+    assert_eq!(other.worktree("t_1").prepare(&Base::Head, None).unwrap_err().code(), Code::WorkspaceSymlink);
     assert_eq!(fs_err::read_dir(outside.path()).unwrap().count(), 0);
 }
 
@@ -354,7 +358,7 @@ fn a_repository_of_another_user_is_opened_only_as_that_user() {
     assert!(status.success());
     let worktree = fixture.worktree("t_1");
     let error = worktree.prepare(&Base::Head, None).unwrap_err();
-    assert_eq!(error.code(), "repository_foreign_owner");
+    assert_eq!(error.code(), Code::RepositoryForeignOwner);
     let prepared = thread::scope(|scope| {
         // The kernel keeps user ids by thread; this one ends as the owner of the repository.
         let owner = scope.spawn(|| {

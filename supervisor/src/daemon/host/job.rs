@@ -6,6 +6,7 @@
 //!
 //! `supervisor __helper <pid of the asker>` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
 
+mod failure;
 mod serve;
 mod wait;
 
@@ -17,12 +18,13 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
-use workspace::{Effort, Failure, Irregular, IrregularKind, Job, Outcome};
+use workspace::{Effort, Irregular, IrregularKind, Job, Outcome};
 
 use self::wait::NoAnswer;
 use super::denial::Failed;
-use crate::shortage::{self, is_shortage};
+use crate::shortage::is_shortage;
 
+pub(crate) use self::failure::{Cause, JobFailure};
 pub(crate) use self::serve::main;
 
 /// How long a few directories may take to answer: those of a network may have to be mounted first.
@@ -36,12 +38,6 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// The most memory of a helper, in bytes: git holds an object as a whole, and a worker may have written one that says it is
 /// larger than the host's memory.
 const MEMORY: u64 = 1 << 30;
-/// What is said of an answer that fits no question.
-pub(in crate::daemon) const ANOTHER: &str = "the helper answered another question";
-/// The code of the failure of a helper that its asker has given up.
-pub(in crate::daemon) const CANCELLED: &str = "helper_cancelled";
-/// The code of the failure of a helper that met a directory which does not answer.
-pub(in crate::daemon) const NO_ANSWER: &str = "directory_does_not_answer";
 
 /// What a helper is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -137,7 +133,7 @@ pub(in crate::daemon) enum Reply {
     /// The job's outcome.
     Done(Box<Outcome>),
     /// The job's failure.
-    Failed(Failure),
+    Failed(JobFailure),
     /// The view works.
     Probed,
     /// The file is taken.
@@ -152,7 +148,7 @@ pub(crate) fn work(
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
     job: Job,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, JobFailure> {
     work_unless(&CancellationToken::new(), identity, read, write, job)
 }
 
@@ -163,7 +159,7 @@ pub(in crate::daemon) fn work_unless(
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
     job: Job,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, JobFailure> {
     let task = match identity {
         Some(identity) => Task::Work { identity, read, write, job: Box::new(job) },
         None => Task::Here { read, write, job: Box::new(job) },
@@ -171,7 +167,7 @@ pub(in crate::daemon) fn work_unless(
     match ask(&task, Stdio::null(), cancel)? {
         Reply::Done(outcome) => Ok(*outcome),
         Reply::Failed(failure) => Err(explained(&task, failure, cancel)),
-        Reply::Probed | Reply::Taken | Reply::Denied(_) => Err(broken(ANOTHER)),
+        Reply::Probed | Reply::Taken | Reply::Denied(_) => Err(JobFailure::another_answer()),
     }
 }
 
@@ -179,12 +175,12 @@ pub(in crate::daemon) fn work_unless(
 pub(in crate::daemon) fn look_at_failure(
     identity: Option<policies::Identity>,
     failed: Failed,
-) -> Result<Option<kernel::Denied>, Failure> {
+) -> Result<Option<kernel::Denied>, JobFailure> {
     let task = Task::Deny { identity, failed: Box::new(failed) };
     match ask(&task, Stdio::null(), &CancellationToken::new())? {
         Reply::Denied(denied) => Ok(denied),
         Reply::Failed(failure) => Err(failure),
-        Reply::Done(_) | Reply::Probed | Reply::Taken => Err(broken(ANOTHER)),
+        Reply::Done(_) | Reply::Probed | Reply::Taken => Err(JobFailure::another_answer()),
     }
 }
 
@@ -193,11 +189,11 @@ pub(in crate::daemon) fn take(
     identity: Option<policies::Identity>,
     taking: Taking,
     sink: std::fs::File,
-) -> Result<(), Failure> {
+) -> Result<(), JobFailure> {
     match ask(&Task::Take { identity, taking }, sink.into(), &CancellationToken::new())? {
         Reply::Taken => Ok(()),
         Reply::Failed(failure) => Err(failure),
-        Reply::Done(_) | Reply::Probed | Reply::Denied(_) => Err(broken(ANOTHER)),
+        Reply::Done(_) | Reply::Probed | Reply::Denied(_) => Err(JobFailure::another_answer()),
     }
 }
 
@@ -206,7 +202,7 @@ pub(in crate::daemon) fn probe_view() -> Result<(), String> {
     match ask(&Task::Probe, Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
-        Ok(Reply::Done(_) | Reply::Taken | Reply::Denied(_)) => Err(ANOTHER.to_owned()),
+        Ok(Reply::Done(_) | Reply::Taken | Reply::Denied(_)) => Err(JobFailure::another_answer().message),
     }
 }
 
@@ -215,7 +211,7 @@ pub(in crate::daemon) fn probe_pid_namespace(namespace: policies::PidNamespace) 
     match ask(&Task::ProbePids(namespace), Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
-        Ok(Reply::Done(_) | Reply::Taken | Reply::Denied(_)) => Err(ANOTHER.to_owned()),
+        Ok(Reply::Done(_) | Reply::Taken | Reply::Denied(_)) => Err(JobFailure::another_answer().message),
     }
 }
 
@@ -232,14 +228,10 @@ fn places_of_configuration() -> Vec<(&'static str, OsString)> {
     if found.iter().any(|(_, dir)| closed(dir)) { Vec::new() } else { found }
 }
 
-pub(in crate::daemon) fn broken(message: impl Into<String>) -> Failure {
-    Failure { code: "helper_failed".to_owned(), message: message.into(), hint: None }
-}
-
-fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, Failure> {
+fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, JobFailure> {
     let fail = |step: &str, e: &(dyn std::error::Error + 'static)| {
-        let failure = broken(format!("the helper process failed to {step}: {e}"));
-        if is_shortage(e) { Failure { code: shortage::CODE.to_owned(), ..failure } } else { failure }
+        let cause = if is_shortage(e) { Cause::Shortage } else { Cause::Process };
+        JobFailure { cause, ..JobFailure::process(format!("the helper process failed to {step}: {e}")) }
     };
     let mut command = Command::new("/proc/self/exe");
     command
@@ -266,7 +258,8 @@ fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, 
         Ok(answer) => serde_json::from_slice(&answer).map_err(|e| fail("answer", &e)),
         Err(NoAnswer::Unread(e)) => Err(fail("answer", &e)),
         Err(NoAnswer::Cancelled) => {
-            Err(Failure { code: CANCELLED.to_owned(), ..broken("it was given up before it was done") })
+            let failure = JobFailure::process("it was given up before it was done");
+            Err(JobFailure { cause: Cause::GivenUp, ..failure })
         }
         Err(NoAnswer::Stands(time)) => {
             let what = format!("stood still for {} s and was ended", time.as_secs());
@@ -293,11 +286,11 @@ fn reap(mut child: Child) {
 }
 
 /// Says why a helper had to be ended: where git waited, what for, as far as that can be found.
-fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> Failure {
+fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> JobFailure {
     if let Some(directory) = task.job().and_then(Job::directory) {
         let shown = directory.display();
-        return Failure {
-            code: NO_ANSWER.to_owned(),
+        return JobFailure {
+            cause: Cause::NoAnswer,
             message: format!("{shown} does not answer: a look at it {what}"),
             hint: Some(format!(
                 "see whether what is mounted there answers: timeout 10 stat '{shown}'; a mount whose server is gone goes \
@@ -306,11 +299,11 @@ fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> Failure {
         };
     }
     let Some(repository) = task.job().and_then(Job::repository) else {
-        return broken(format!("the helper process {what}"));
+        return JobFailure::process(format!("the helper process {what}"));
     };
     let shown = repository.display();
-    let failure = |why: String, hint: String| Failure {
-        code: "repository_stalls".to_owned(),
+    let failure = |why: String, hint: String| JobFailure {
+        cause: Cause::Stalled,
         message: format!("git {what} in {shown}{why}"),
         hint: Some(hint),
     };
@@ -325,17 +318,17 @@ fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> Failure {
 
 /// Adds to the refusal of a worktree what git may have met in its repository: where git looks before it opens, a FIFO in the
 /// place of a file is "no repository" to it, or "no such object". Sockets are left out, since git makes some of its own.
-fn explained(task: &Task, failure: Failure, cancel: &CancellationToken) -> Failure {
+fn explained(task: &Task, failure: JobFailure, cancel: &CancellationToken) -> JobFailure {
     let repository = match task.job() {
         Some(Job::PrepareWorktree { worktree, .. }) => &worktree.repository,
         Some(Job::OpenRepository { path }) => path,
         _ => return failure,
     };
-    if failure.code == shortage::CODE {
+    if failure.cause == Cause::Shortage {
         return failure;
     }
     match irregular(task, repository, cancel) {
-        Some(found) if found.kind == IrregularKind::Fifo => Failure {
+        Some(found) if found.kind == IrregularKind::Fifo => JobFailure {
             message: format!("{}: {found}", failure.message),
             hint: Some(format!("remove it: rm '{}'", found.path.display())),
             ..failure

@@ -64,7 +64,7 @@ pub(in crate::daemon) fn remove_private(dir: &Path, identity: Option<Identity>) 
         let Ok(name) = Name::new(name) else { continue };
         let job = Job::RemoveScratch { base: dir.to_owned(), name };
         job::work(identity, Vec::new(), vec![path.clone()], job)
-            .map_err(|e| Stays { is_shortage: e.code == shortage::CODE, why: e.message })?;
+            .map_err(|e| Stays { is_shortage: e.cause == job::Cause::Shortage, why: e.message })?;
         match std::fs::remove_dir(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Stays::at(&path, &e)),
             _ => {}

@@ -15,7 +15,6 @@ use policies::Identity;
 use super::launch::Note;
 use crate::daemon::host::job;
 use crate::rundir::RunDir;
-use crate::shortage;
 
 /// What became of the declared files of a run.
 #[derive(Debug, Default)]
@@ -117,7 +116,7 @@ fn one(
     let sink = spool.try_clone().map_err(|e| host(&e))?;
     let order = job::Taking { workspace: workspace.to_owned(), path: path.into(), limit: ATTACHMENT };
     job::take(identity, order, sink).map_err(|failure| {
-        if failure.code == shortage::CODE {
+        if failure.cause == job::Cause::Shortage {
             Trouble::Host(failure.message)
         } else {
             Trouble::File(failure.message)

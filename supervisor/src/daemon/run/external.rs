@@ -9,7 +9,7 @@ use workspace::{Job, Lease, LeaseHolder, Outcome, Prepared, Sharing, WorkspaceSp
 
 use super::fault::{Fault, LaunchError};
 use super::{closed, place};
-use crate::daemon::host::job;
+use crate::daemon::host::job::{self, JobFailure};
 use crate::daemon::host::uids::{self, Range};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -144,7 +144,7 @@ fn taken_over(
     let Some(WorkspaceSpec::Directory(path)) = spec else { return Ok(None) };
     let prepared = match job::work(None, Vec::new(), Vec::new(), Job::PrepareDirectory { path }) {
         Ok(Outcome::Prepared(prepared)) => Ok(prepared),
-        Ok(_) => Err(job::ANOTHER.to_owned()),
+        Ok(_) => Err(JobFailure::another_answer().message),
         Err(failure) => Err(failure.message),
     };
     let leased = prepared.and_then(|prepared| {

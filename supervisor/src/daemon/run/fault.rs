@@ -3,11 +3,11 @@
 use std::error::Error;
 
 use super::environment::{Environment, Needs};
-use crate::daemon::host::job;
+use crate::daemon::host::job::{Cause, JobFailure};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::rundir::{Concern, FailedStart};
-use crate::shortage::{self, is_shortage, is_shortage_number};
+use crate::shortage::{is_shortage, is_shortage_number};
 
 /// Where the fault of a failed start lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,16 +80,12 @@ impl LaunchError {
     }
 
     /// A workspace that could not be prepared.
-    pub(in crate::daemon) fn workspace(
-        step: &'static str,
-        place: Environment,
-        failure: workspace::Failure,
-    ) -> Self {
+    pub(in crate::daemon) fn workspace(step: &'static str, place: Environment, failure: JobFailure) -> Self {
         let is_general = match &place {
             // Made and kept by the daemon alone, or by nobody here.
             Environment::Workspaces(_) | Environment::Directory(_) => true,
             // A branch that is taken, or a worktree that a worker has spoilt, is the task's.
-            Environment::Repository(_) => failure.code.starts_with("repository"),
+            Environment::Repository(_) => failure.cause.is_of_repository(),
             Environment::Program { .. } | Environment::Policy(_) | Environment::Root => false,
         };
         let fault = if is_general { Fault::Environment(place) } else { Fault::Task };
@@ -97,19 +93,17 @@ impl LaunchError {
     }
 
     /// A place of which not even the owner could be found.
-    pub(in crate::daemon) fn ground(
-        step: &'static str,
-        place: Environment,
-        failure: workspace::Failure,
-    ) -> Self {
+    pub(in crate::daemon) fn ground(step: &'static str, place: Environment, failure: JobFailure) -> Self {
         LaunchError::of_helper(step, failure, Fault::Environment(place))
     }
 
-    fn of_helper(step: &'static str, failure: workspace::Failure, fault: Fault) -> Self {
-        let fault = match failure.code.as_str() {
-            shortage::CODE => Fault::Host,
-            job::CANCELLED => Fault::Abandoned,
-            _ => fault,
+    fn of_helper(step: &'static str, failure: JobFailure, fault: Fault) -> Self {
+        let fault = match failure.cause {
+            Cause::Shortage => Fault::Host,
+            Cause::GivenUp => Fault::Abandoned,
+            Cause::Workspace(_) | Cause::NotTaken | Cause::NoAnswer | Cause::Stalled | Cause::Process => {
+                fault
+            }
         };
         LaunchError { step, error: with_hint(&failure.message, failure.hint), fault }
     }

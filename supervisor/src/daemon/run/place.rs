@@ -11,11 +11,11 @@ use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec
 use super::environment::Environment;
 use super::fault::{Fault, LaunchError, with_hint};
 use crate::config::WorkerConfig;
-use crate::daemon::host::job;
+use crate::daemon::host::job::{self, Cause, JobFailure};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::{Root, make_dir};
-use crate::shortage::{self, is_shortage};
+use crate::shortage::is_shortage;
 
 /// The user of a worker. None keeps the daemon's, which is then not root.
 ///
@@ -73,11 +73,7 @@ pub(in crate::daemon) fn identity(
 /// By whose owner the worker's user is chosen: the directory that is named, or where it may be made that which it is made in.
 ///
 /// A directory may lie on a file system that does not answer, so a helper asks for it.
-fn ground_of(
-    spec: &WorkspaceSpec,
-    path: &Path,
-    cancel: &CancellationToken,
-) -> Result<Ground, workspace::Failure> {
+fn ground_of(spec: &WorkspaceSpec, path: &Path, cancel: &CancellationToken) -> Result<Ground, JobFailure> {
     let path = path.to_owned();
     let job = match spec {
         WorkspaceSpec::Directory(_) => Job::FindGround { path },
@@ -86,14 +82,14 @@ fn ground_of(
     match job::work_unless(cancel, None, Vec::new(), Vec::new(), job)? {
         Outcome::Ground(ground) => Ok(ground),
         Outcome::Prepared(prepared) => Ok(Ground { path: prepared.path, owner: prepared.owner }),
-        _ => Err(job::broken(job::ANOTHER)),
+        _ => Err(JobFailure::another_answer()),
     }
 }
 
 /// Refuses a path that does not answer. Whether anything is there is asked later, by whoever knows what should be.
-pub(crate) fn require_answer(path: &Path) -> Result<(), workspace::Failure> {
+pub(crate) fn require_answer(path: &Path) -> Result<(), JobFailure> {
     match job::work(None, Vec::new(), Vec::new(), Job::FindGround { path: path.to_owned() }) {
-        Err(failure) if failure.code == job::NO_ANSWER => Err(failure),
+        Err(failure) if failure.cause == Cause::NoAnswer => Err(failure),
         Ok(_) | Err(_) => Ok(()),
     }
 }
@@ -134,10 +130,9 @@ pub(crate) fn check(
                 .hint("use worktree:/path/to/repository, or create the task from inside a repository"));
         }
     };
-    let refused =
-        |code, failure: workspace::Failure| Failure { code, message: failure.message, hint: failure.hint };
+    let refused = |code, failure: JobFailure| Failure { code, message: failure.message, hint: failure.hint };
     let ground = match ground_of(spec, path, &CancellationToken::new()) {
-        Err(failure) if matches!(failure.code.as_str(), job::NO_ANSWER | shortage::CODE) => {
+        Err(failure) if matches!(failure.cause, Cause::NoAnswer | Cause::Shortage) => {
             return Err(refused(Code::TryAgain, failure));
         }
         found => found,
@@ -195,7 +190,7 @@ fn require_usable(spec: &WorkspaceSpec, owner: Option<Identity>) -> Result<(), F
     match job::work(owner, system_reads(), vec![path.clone()], job) {
         Ok(_) => Ok(()),
         Err(failure) => {
-            let code = if failure.code == shortage::CODE { Code::TryAgain } else { Code::Conflict };
+            let code = if failure.cause == Cause::Shortage { Code::TryAgain } else { Code::Conflict };
             Err(Failure { code, message: failure.message, hint: failure.hint })
         }
     }
@@ -230,7 +225,7 @@ pub(in crate::daemon) fn workspace(
             if is_shortage(&e) {
                 LaunchError::at(STEP, place, &e)
             } else {
-                LaunchError::workspace(STEP, place, workspace::Failure::from(&e))
+                LaunchError::workspace(STEP, place, JobFailure::from(&e))
             }
         })
     };
@@ -323,7 +318,7 @@ pub(in crate::daemon) fn seal(
             })
             .collect()),
         Ok(_) => Ok(vec![lost(branch, "the helper answered another question".to_owned())]),
-        Err(failure) if failure.code == shortage::CODE => Err(failure.message),
+        Err(failure) if failure.cause == Cause::Shortage => Err(failure.message),
         Err(failure) => {
             let hint = failure.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
             Ok(vec![lost(branch, format!("{}{hint}", failure.message))])

@@ -9,10 +9,10 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid, setsid};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use workspace::{Failure, Job};
+use workspace::Job;
 
-use super::{MEMORY, Reply, Taking, Task, broken};
-use crate::shortage::{self, is_shortage};
+use super::{Cause, JobFailure, MEMORY, Reply, Taking, Task};
+use crate::shortage::is_shortage;
 
 /// Runs the helper.
 ///
@@ -25,7 +25,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let ready = apart.and_then(|()| die_with(parent)).and_then(|()| bound_memory());
     let reply = match ready.and_then(|()| std::io::stdin().read_to_string(&mut text)) {
         Ok(_) => answer(&text, parent),
-        Err(e) => Reply::Failed(broken(format!("the task cannot be read: {e}"))),
+        Err(e) => Reply::Failed(JobFailure::process(format!("the task cannot be read: {e}"))),
     };
     let written = serde_json::to_vec(&reply).map_err(std::io::Error::from);
     match written.and_then(|bytes| std::io::stdout().write_all(&bytes)) {
@@ -48,34 +48,34 @@ fn bound_memory() -> std::io::Result<()> {
 }
 
 /// Becomes a user, if another one, and still ends with the parent.
-fn become_another(identity: Option<policies::Identity>, parent: Option<Pid>) -> Result<(), Failure> {
+fn become_another(identity: Option<policies::Identity>, parent: Option<Pid>) -> Result<(), JobFailure> {
     if let Some(identity) = identity {
-        policies::become_user(identity).map_err(|e| broken(crate::failure::with_causes(&e)))?;
+        policies::become_user(identity).map_err(|e| JobFailure::process(crate::failure::with_causes(&e)))?;
     }
     // The kernel forgets the signal when the user changes (prctl(2), PR_SET_PDEATHSIG).
-    die_with(parent).map_err(|e| broken(e.to_string()))
+    die_with(parent).map_err(|e| JobFailure::process(e.to_string()))
 }
 
 fn answer(text: &str, parent: Option<Pid>) -> Reply {
     let task: Task = match serde_json::from_str(text) {
         Ok(task) => task,
-        Err(e) => return Reply::Failed(broken(format!("the task cannot be understood: {e}"))),
+        Err(e) => return Reply::Failed(JobFailure::process(format!("the task cannot be understood: {e}"))),
     };
     match task {
         Task::ProbePids(namespace) => match crate::shim::probe_init(namespace) {
             Ok(()) => Reply::Probed,
-            Err(why) => Reply::Failed(broken(why)),
+            Err(why) => Reply::Failed(JobFailure::process(why)),
         },
         Task::Probe => match policies::probe_view() {
             Ok(()) => Reply::Probed,
-            Err(e) => Reply::Failed(broken(crate::failure::with_causes(&e))),
+            Err(e) => Reply::Failed(JobFailure::process(crate::failure::with_causes(&e))),
         },
         Task::Work { identity, read, write, job } => {
             if let Err(failure) = become_another(Some(identity), parent) {
                 return Reply::Failed(failure);
             }
             if let Err(e) = policies::confine_paths(&read, &write) {
-                return Reply::Failed(broken(crate::failure::with_causes(&e)));
+                return Reply::Failed(JobFailure::process(crate::failure::with_causes(&e)));
             }
             run(*job)
         }
@@ -88,7 +88,7 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
                 return Reply::Failed(failure);
             }
             if let Err(e) = policies::confine_paths(std::slice::from_ref(&taking.workspace), &[]) {
-                return Reply::Failed(broken(crate::failure::with_causes(&e)));
+                return Reply::Failed(JobFailure::process(crate::failure::with_causes(&e)));
             }
             copy_out(&taking)
         }
@@ -100,12 +100,12 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
 }
 
 /// Keeps git to its repository: a worker of the same user could have planted there what leads git out of it.
-fn confine_git(mut read: Vec<PathBuf>, write: &[PathBuf], job: &Job) -> Result<(), Failure> {
+fn confine_git(mut read: Vec<PathBuf>, write: &[PathBuf], job: &Job) -> Result<(), JobFailure> {
     if job.repository().is_none() || write.is_empty() || policies::Support::detect().landlock_abi == 0 {
         return Ok(());
     }
     read.extend(workspace::own_configuration());
-    policies::confine_paths(&read, write).map_err(|e| broken(crate::failure::with_causes(&e)))
+    policies::confine_paths(&read, write).map_err(|e| JobFailure::process(crate::failure::with_causes(&e)))
 }
 
 fn copy_out(taking: &Taking) -> Reply {
@@ -113,9 +113,8 @@ fn copy_out(taking: &Taking) -> Reply {
     match workspace::artifacts::take(&taking.workspace, &taking.path, taking.limit, &mut sink) {
         Ok(_) => Reply::Taken,
         Err(e) => {
-            let code = if is_shortage(&e) { shortage::CODE } else { "artifact_not_taken" };
-            let message = crate::failure::with_causes(&e);
-            Reply::Failed(Failure { code: code.to_owned(), message, hint: None })
+            let cause = if is_shortage(&e) { Cause::Shortage } else { Cause::NotTaken };
+            Reply::Failed(JobFailure { cause, message: crate::failure::with_causes(&e), hint: None })
         }
     }
 }
@@ -123,9 +122,6 @@ fn copy_out(taking: &Taking) -> Reply {
 fn run(job: Job) -> Reply {
     match job.run() {
         Ok(outcome) => Reply::Done(Box::new(outcome)),
-        Err(e) if is_shortage(&e) => {
-            Reply::Failed(Failure { code: shortage::CODE.to_owned(), ..Failure::from(&e) })
-        }
-        Err(e) => Reply::Failed(Failure::from(&e)),
+        Err(e) => Reply::Failed(JobFailure::from(&e)),
     }
 }

@@ -1,0 +1,147 @@
+//! What is wrong with a workspace, in one word: for programs, which read no messages.
+
+use serde::{Deserialize, Serialize};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The name of a workspace has a kind that does not exist.
+    WorkspaceKindUnknown,
+    /// A scratch workspace was named with a path.
+    WorkspaceScratchPath,
+    /// A path is empty.
+    WorkspacePathEmpty,
+    /// A path is not absolute.
+    WorkspacePathRelative,
+    /// A path names what no workspace may be.
+    WorkspacePathInvalid,
+    /// Nothing is there.
+    WorkspaceMissing,
+    /// What is there is no directory.
+    WorkspaceNotADirectory,
+    /// A part of the path is a symbolic link.
+    WorkspaceSymlink,
+    /// What is there cannot be opened.
+    WorkspaceUnreadable,
+    /// It belongs to another user than the worker's.
+    WorkspaceForeignOwner,
+    /// A missing directory could not be made.
+    WorkspaceNotMade,
+    /// It could not be made ready.
+    WorkspaceNotPrepared,
+    /// It could not be removed.
+    WorkspaceNotRemoved,
+    /// A file system is mounted in it.
+    WorkspaceMountInside,
+    /// Another run has it, or a directory above or inside it.
+    WorkspaceHeld,
+    /// It was removed while it was to be leased.
+    WorkspaceGone,
+    /// Its lease could not be written.
+    WorkspaceLeaseFailed,
+    /// No repository is there.
+    RepositoryMissing,
+    /// The repository belongs to another user.
+    RepositoryForeignOwner,
+    /// The repository has its files somewhere else.
+    RepositoryElsewhere,
+    /// The repository has no working tree.
+    RepositoryBare,
+    /// The repository has no commit to begin with.
+    RepositoryEmpty,
+    /// The repository cannot be opened, read or written.
+    RepositoryUnusable,
+    /// A whole repository has no commit.
+    RepositoryNoCommit,
+    /// A whole repository has no such branch.
+    RepositoryNoBranch,
+    /// A whole repository cannot be read.
+    RepositoryUnreadable,
+    /// A repository was not cloned.
+    RepositoryNotCloned,
+    /// A repository was not written to.
+    RepositoryNotWritten,
+    /// Nothing was committed in a repository.
+    RepositoryNotCommitted,
+    /// The branch to begin from does not exist.
+    BaseBranchMissing,
+    /// The branch of the task is in use, or its name is.
+    BranchTaken,
+    /// The branch has moved while it was looked at.
+    BranchMoved,
+    /// The worktree's name is taken in its repository.
+    WorktreeNameTaken,
+    /// The worktree is not tied to its repository any more.
+    WorktreeUntied,
+    /// The worktree has changes that are not committed.
+    WorktreeDirty,
+    /// The worktree has commits that are nowhere else.
+    WorktreeUnmerged,
+    /// The worktree is locked.
+    WorktreeLocked,
+    /// The worktree cannot be read.
+    WorktreeUnreadable,
+    /// The commits of a worktree could not be taken over.
+    CommitsNotTaken,
+    /// The references of a worktree could not be kept.
+    ReferencesNotKept,
+}
+
+/// Whose fault it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The repository's: each worktree in it meets the same.
+    Repository,
+    /// The worktree's, or its branch's: it may hold work that is nowhere else.
+    Work,
+    /// The directory's, or the way to it.
+    Place,
+}
+
+impl Code {
+    /// Returns where it comes from.
+    pub fn origin(self) -> Origin {
+        match self {
+            Self::RepositoryMissing
+            | Self::RepositoryForeignOwner
+            | Self::RepositoryElsewhere
+            | Self::RepositoryBare
+            | Self::RepositoryEmpty
+            | Self::RepositoryUnusable
+            | Self::RepositoryNoCommit
+            | Self::RepositoryNoBranch
+            | Self::RepositoryUnreadable
+            | Self::RepositoryNotCloned
+            | Self::RepositoryNotWritten
+            | Self::RepositoryNotCommitted => Origin::Repository,
+            Self::WorktreeUntied | Self::WorktreeDirty | Self::WorktreeUnmerged | Self::WorktreeLocked => {
+                Origin::Work
+            }
+            Self::WorkspaceKindUnknown
+            | Self::WorkspaceScratchPath
+            | Self::WorkspacePathEmpty
+            | Self::WorkspacePathRelative
+            | Self::WorkspacePathInvalid
+            | Self::WorkspaceMissing
+            | Self::WorkspaceNotADirectory
+            | Self::WorkspaceSymlink
+            | Self::WorkspaceUnreadable
+            | Self::WorkspaceForeignOwner
+            | Self::WorkspaceNotMade
+            | Self::WorkspaceNotPrepared
+            | Self::WorkspaceNotRemoved
+            | Self::WorkspaceMountInside
+            | Self::WorkspaceHeld
+            | Self::WorkspaceGone
+            | Self::WorkspaceLeaseFailed
+            | Self::BaseBranchMissing
+            | Self::BranchTaken
+            | Self::BranchMoved
+            | Self::WorktreeNameTaken
+            | Self::WorktreeUnreadable
+            | Self::CommitsNotTaken
+            | Self::ReferencesNotKept => Origin::Place,
+        }
+    }
+}
