@@ -15,7 +15,7 @@ use crate::duration::brief;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::invocation::{Address, Invocation, WorkerSelf};
-use crate::owner::{OwnerLock, stopped};
+use crate::owner::{Owner, OwnerLock, Role};
 use crate::paths::Root;
 use crate::resources::surface;
 use crate::service::{Mode, Service};
@@ -158,8 +158,8 @@ impl Client {
             if let Ok(answer) = tokio::time::timeout(LOOK.min(within), &mut exchange).await {
                 return Ok(answer);
             }
-            let holder = OwnerLock::holder(self.root());
-            if let Some(pid) = holder.as_deref().and_then(stopped) {
+            let owner = OwnerLock::owner(self.root());
+            if let Some(pid) = owner.and_then(Owner::stopped) {
                 return Err(Failure::new(
                     Code::TryAgain,
                     format!("the daemon (pid {pid}) is stopped and does not answer"),
@@ -167,10 +167,10 @@ impl Client {
                 .hint(format!("continue it with: kill -CONT {pid}; it may still carry out the request")));
             }
             if start.elapsed() >= within {
-                let holder = holder.map(|holder| format!(" ({holder})")).unwrap_or_default();
+                let owner = owner.map(|owner| format!(" ({owner})")).unwrap_or_default();
                 return Err(Failure::new(
                     Code::TryAgain,
-                    format!("the daemon{holder} has not answered within {}", brief(within)),
+                    format!("the daemon{owner} has not answered within {}", brief(within)),
                 )
                 .hint("the change may have been made: check before you repeat it"));
             }
@@ -183,10 +183,10 @@ impl Client {
             return Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
                 .hint("nothing was recorded; try again in a moment");
         }
-        match OwnerLock::holder(self.root()) {
-            Some(holder) => Failure::new(
+        match OwnerLock::owner(self.root()) {
+            Some(owner) => Failure::new(
                 Code::TryAgain,
-                format!("another process is using {}: {holder}", self.root().dir().display()),
+                format!("another process is using {}: {owner}", self.root().dir().display()),
             )
             .hint("try again in a moment"),
             None => Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
@@ -225,7 +225,7 @@ impl Client {
     ) -> Result<Option<Answer>, Failure> {
         let (mode, _lock) = match effect {
             Effect::Daemon => {
-                return match OwnerLock::holder(self.root()) {
+                return match OwnerLock::owner(self.root()) {
                     Some(_) => Ok(None),
                     None => Err(Failure::new(Code::Unreachable, "no daemon is running for this root")
                         .hint("start one with: supervisor daemon")),
@@ -234,7 +234,7 @@ impl Client {
             Effect::Read => (Mode::Reading, None),
             Effect::Write => {
                 self.root().create()?;
-                match OwnerLock::try_acquire(self.root(), "a command without a daemon")? {
+                match OwnerLock::try_acquire(self.root(), Role::Command)? {
                     Some(lock) => (Mode::Offline, Some(lock)),
                     None => return Ok(None),
                 }

@@ -1,70 +1,111 @@
 //! The root's lock: one process at a time owns the boards of a root, and says who it is.
 
+use std::fmt;
 use std::io::{Read as _, Seek as _, Write as _};
+
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::lock_file::LockFile;
 use crate::paths::Root;
 
-/// What a daemon writes into the lock.
-pub(crate) const DAEMON: &str = "a daemon";
+/// As what a process owns a root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Role {
+    /// The daemon.
+    Daemon,
+    /// A daemon that goes on until nothing is left to do.
+    Pass,
+    /// A command that writes to a board while no daemon runs.
+    Command,
+    /// A command that replaces or repairs the files of boards.
+    Files,
+    /// One that another release has, or that could not be written down.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
 
-/// The held lock. The kernel frees it when the process ends, however it ends.
+/// The record in the lock: who owns the root. It is read by messages and by waits; that the root is owned is known by the lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Owner {
+    /// As what.
+    pub(crate) role: Role,
+    /// Its pid; none where it could not be written down.
+    pub(crate) pid: Option<i32>,
+}
+
+/// The owned lock. The kernel frees it when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct OwnerLock {
-    _held: LockFile,
+    _lock: LockFile,
 }
 
 impl OwnerLock {
-    /// Takes the lock if it is free, and writes down who holds it.
-    pub(crate) fn try_acquire(root: &Root, who: &str) -> Result<Option<Self>, Failure> {
+    /// Takes the lock if it is free, and writes down who owns it.
+    pub(crate) fn try_acquire(root: &Root, role: Role) -> Result<Option<Self>, Failure> {
         let path = root.owner_lock();
         let lock = LockFile::try_lock(&path).map_err(|e| Failure::file("take the lock", &path, &e))?;
         let Some(mut lock) = lock else { return Ok(None) };
-        let text = format!("{who}, pid {}", std::process::id());
-        // The text is for messages only, so a full disk does not make it a failure.
+        let record = serde_json::to_vec(&Owner { role, pid: i32::try_from(std::process::id()).ok() });
+        // A full disk does not make it a failure: the root is owned all the same, by nobody knows whom.
         let file = lock.file();
-        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes())).ok();
-        Ok(Some(OwnerLock { _held: lock }))
+        let written = record.map_err(std::io::Error::from).and_then(|record| {
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(&record)
+        });
+        written.ok();
+        Ok(Some(OwnerLock { _lock: lock }))
     }
 
-    /// The daemon that holds the lock, in words; none where none does.
-    pub(crate) fn daemon(root: &Root) -> Option<String> {
-        Self::holder(root).filter(|holder| holder.starts_with(DAEMON) && is_alive(holder))
+    /// The daemon that owns the root; none where none does.
+    pub(crate) fn daemon(root: &Root) -> Option<Owner> {
+        Self::owner(root).filter(|owner| owner.role == Role::Daemon && owner.is_alive())
     }
 
-    /// Who holds the lock, in words; none if it is free.
-    pub(crate) fn holder(root: &Root) -> Option<String> {
+    /// Who owns the root; none if it is free.
+    pub(crate) fn owner(root: &Root) -> Option<Owner> {
         let mut file = std::fs::File::open(root.owner_lock()).ok()?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).ok()?;
-        file.try_lock_shared().is_err().then_some(text)
+        let mut record = Vec::new();
+        file.read_to_end(&mut record).ok()?;
+        file.try_lock_shared().is_err().then(|| serde_json::from_slice(&record).unwrap_or_default())
     }
 }
 
-/// The process that a lock names.
-pub(crate) fn pid_of(holder: &str) -> Option<i32> {
-    holder.rsplit_once("pid ").and_then(|(_, pid)| pid.trim().parse().ok())
+impl Owner {
+    /// Whether the process still lives.
+    ///
+    /// A daemon that was killed while it started a process leaves its lock to that process for a moment: a descriptor is
+    /// closed by exec, not by the fork before it.
+    fn is_alive(self) -> bool {
+        self.state().is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    }
+
+    /// Its pid, where it is stopped: it answers nobody until somebody lets it go on.
+    pub(crate) fn stopped(self) -> Option<i32> {
+        self.pid.filter(|_| self.state().is_some_and(|state| matches!(state, 'T' | 't')))
+    }
+
+    /// The state of the process (`proc_pid_stat(5)`).
+    fn state(self) -> Option<char> {
+        let stat = procfs::process::Process::new(self.pid?).and_then(|process| process.stat()).ok()?;
+        Some(stat.state)
+    }
 }
 
-/// Whether the process that a lock names still lives.
-///
-/// A daemon that was killed while it started a process leaves its lock to that process for a moment: a descriptor is
-/// closed by exec, not by the fork before it.
-pub(crate) fn is_alive(holder: &str) -> bool {
-    state(holder).is_some_and(|(_, state)| !matches!(state, 'Z' | 'X'))
-}
-
-/// The pid of the process that a lock names, where it is stopped: it answers nobody until somebody lets it go on.
-pub(crate) fn stopped(holder: &str) -> Option<i32> {
-    state(holder).filter(|(_, state)| matches!(state, 'T' | 't')).map(|(pid, _)| pid)
-}
-
-/// The pid that a lock names, and the state of that process (`proc_pid_stat(5)`).
-fn state(holder: &str) -> Option<(i32, char)> {
-    let pid = pid_of(holder)?;
-    let stat = procfs::process::Process::new(pid).and_then(|process| process.stat()).ok()?;
-    Some((pid, stat.state))
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.role {
+            Role::Daemon => "a daemon",
+            Role::Pass => "a dispatch pass",
+            Role::Command => "a command without a daemon",
+            Role::Files => "a command that works on files",
+            Role::Unknown => "another process",
+        })?;
+        self.pid.map_or(Ok(()), |pid| write!(f, ", pid {pid}"))
+    }
 }
 
 #[cfg(test)]
@@ -72,25 +113,47 @@ mod tests {
     use super::*;
     use crate::paths::RootChoice;
 
-    #[test]
-    fn a_holder_that_has_ended_does_not_live() {
-        assert!(is_alive(&format!("a daemon, pid {}", std::process::id())));
-        let mut ended = std::process::Command::new("true").spawn().unwrap();
-        let pid = ended.id();
-        ended.wait().unwrap();
-        assert!(!is_alive(&format!("a daemon, pid {pid}")) && !is_alive("somebody"));
+    fn daemon(pid: Option<i32>) -> Owner {
+        Owner { role: Role::Daemon, pid }
     }
 
     #[test]
-    fn the_second_taker_is_told_who_holds_the_lock() {
+    fn an_owner_that_has_ended_does_not_live() {
+        assert!(daemon(i32::try_from(std::process::id()).ok()).is_alive());
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let pid = i32::try_from(ended.id()).ok();
+        ended.wait().unwrap();
+        assert!(!daemon(pid).is_alive() && !daemon(None).is_alive());
+    }
+
+    #[test]
+    fn the_second_taker_finds_who_owns_the_lock() {
         let dir = tempfile::tempdir().unwrap();
         let choice = RootChoice { root: Some(dir.path().into()), ..RootChoice::default() };
         let root = choice.resolve(|_| None).unwrap();
-        assert_eq!(OwnerLock::holder(&root), None);
-        let lock = OwnerLock::try_acquire(&root, "a test").unwrap().unwrap();
-        assert!(OwnerLock::try_acquire(&root, "another").unwrap().is_none());
-        assert!(OwnerLock::holder(&root).unwrap().starts_with("a test, pid "));
+        assert_eq!(OwnerLock::owner(&root), None);
+        let lock = OwnerLock::try_acquire(&root, Role::Pass).unwrap().unwrap();
+        assert!(OwnerLock::try_acquire(&root, Role::Command).unwrap().is_none());
+        let owner = OwnerLock::owner(&root).unwrap();
+        assert_eq!((owner.role, owner.pid), (Role::Pass, i32::try_from(std::process::id()).ok()));
+        assert_eq!(OwnerLock::daemon(&root), None, "a pass is no daemon that is asked to stop");
         drop(lock);
-        assert_eq!(OwnerLock::holder(&root), None);
+        assert_eq!(OwnerLock::owner(&root), None);
+    }
+
+    #[test]
+    fn a_record_that_another_release_wrote_still_says_that_the_root_is_owned() {
+        let dir = tempfile::tempdir().unwrap();
+        let choice = RootChoice { root: Some(dir.path().into()), ..RootChoice::default() };
+        let root = choice.resolve(|_| None).unwrap();
+        let _lock = OwnerLock::try_acquire(&root, Role::Daemon).unwrap().unwrap();
+        let written = [
+            ("a daemon, pid 7", "another process"),
+            (r#"{"role":"seer","pid":7}"#, "another process, pid 7"),
+        ];
+        for (record, shown) in written {
+            std::fs::write(root.owner_lock(), record).unwrap();
+            assert_eq!(OwnerLock::owner(&root).unwrap().to_string(), shown);
+        }
     }
 }

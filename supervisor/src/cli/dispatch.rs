@@ -30,7 +30,7 @@ pub(super) async fn run(client: &Client, verb: Dispatch, output: Output) -> Resu
 }
 
 async fn pass(client: &Client, verb: Dispatch) -> Result<Dispatched, Failure> {
-    if OwnerLock::holder(client.root()).is_none() {
+    if OwnerLock::owner(client.root()).is_none() {
         return be_the_daemon(client, &verb).await;
     }
     if verb.failure_limit.is_some() {

@@ -21,7 +21,7 @@ pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result
 /// What keeps the daemon from writing to boards that it has open; nothing where none answers.
 async fn troubles(client: &Client) -> Result<Troubles, Failure> {
     let root = client.root();
-    if OwnerLock::holder(root).is_none() {
+    if OwnerLock::owner(root).is_none() {
         return Ok(Troubles::new());
     }
     // One that is open tells of all; of those that lie here, some may not be.

@@ -12,7 +12,7 @@ use crate::details::Details;
 use crate::exit::Code;
 use crate::failpoint;
 use crate::failure::Failure;
-use crate::owner::OwnerLock;
+use crate::owner::{OwnerLock, Role};
 use crate::paths::{Root, make_dir};
 use crate::terminal::{complain, printable};
 
@@ -117,9 +117,9 @@ pub(super) fn refuse_worker(client: &Client) -> Result<(), Failure> {
 
 /// Takes the root's lock, or says who holds it.
 pub(super) fn lock(root: &Root) -> Result<OwnerLock, Failure> {
-    OwnerLock::try_acquire(root, "a command that works on files")?.ok_or_else(|| {
-        let holder = OwnerLock::holder(root).unwrap_or_else(|| "another process".to_owned());
-        Failure::new(Code::Conflict, format!("the boards of {} are in use: {holder}", root.dir().display()))
+    OwnerLock::try_acquire(root, Role::Files)?.ok_or_else(|| {
+        let owner = OwnerLock::owner(root).unwrap_or_default();
+        Failure::new(Code::Conflict, format!("the boards of {} are in use: {owner}", root.dir().display()))
             .hint(
                 "stop the daemon first: supervisor stop --wait (or --leave --wait, which keeps the workers running)",
             )

@@ -51,8 +51,8 @@ fn gone(client: &Client, pid: u32) -> Result<(), Failure> {
         Err(e) => return Err(failed(e)),
     };
     // The pid may have gone to another process before the handle was opened: the lock names the one that is meant.
-    let suffix = format!("pid {pid}");
-    if !OwnerLock::holder(client.root()).is_some_and(|holder| holder.ends_with(&suffix)) {
+    let owner = OwnerLock::owner(client.root()).and_then(|owner| owner.pid);
+    if owner != i32::try_from(pid).ok() {
         return Ok(());
     }
     loop {

@@ -36,7 +36,7 @@ use crate::api::{
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::owner::{DAEMON, OwnerLock};
+use crate::owner::{OwnerLock, Role};
 use crate::paths::Root;
 use crate::roster::Roster;
 use crate::service::{Mode, Service};
@@ -227,19 +227,21 @@ async fn make_host(
 
 /// Takes the root's lock. Another daemon is refused to at once; a command that works offline is done in a moment.
 async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
-    let who = if extent == Extent::Forever { DAEMON } else { "a dispatch pass" };
+    let role = match extent {
+        Extent::Forever => Role::Daemon,
+        Extent::UntilIdle(_) => Role::Pass,
+    };
     let until = tokio::time::Instant::now() + LOCK_TIMEOUT;
     loop {
-        if let Some(lock) = OwnerLock::try_acquire(root, who)? {
+        if let Some(lock) = OwnerLock::try_acquire(root, role)? {
             return Ok(lock);
         }
-        let holder = OwnerLock::holder(root);
+        let owner = OwnerLock::owner(root).unwrap_or_default();
         let serves = OwnerLock::daemon(root).is_some();
         if serves || tokio::time::Instant::now() >= until {
-            let holder = holder.unwrap_or_else(|| "another process".to_owned());
             return Err(Failure::new(
                 Code::Conflict,
-                format!("{} is already served: {holder}", root.dir().display()),
+                format!("{} is already served: {owner}", root.dir().display()),
             )
             .hint("supervisor status shows it; one root has one daemon"));
         }

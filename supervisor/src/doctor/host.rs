@@ -37,7 +37,7 @@ fn unheld(root: &Root, host: &policies::Support) -> Vec<Check> {
 
 /// What this host enforces for workers, in plain words.
 pub(super) fn host(root: &Root) -> Vec<Check> {
-    let daemon = OwnerLock::holder(root).and_then(|holder| crate::owner::pid_of(&holder));
+    let daemon = OwnerLock::owner(root).and_then(|owner| owner.pid);
     let host = daemon::examine_host(daemon);
     let abi = host.support.landlock_abi;
     let landlock = match abi {

@@ -89,8 +89,8 @@ fn reachable(root: &Root) -> Check {
 }
 
 fn served(root: &Root) -> Check {
-    match OwnerLock::holder(root) {
-        Some(holder) => Check::new("daemon", Verdict::Ok, holder),
+    match OwnerLock::owner(root) {
+        Some(owner) => Check::new("daemon", Verdict::Ok, owner.to_string()),
         None => Check::new("daemon", Verdict::Warning, "none is running, so nothing is started")
             .hint("supervisor daemon"),
     }

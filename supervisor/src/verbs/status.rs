@@ -172,7 +172,11 @@ impl Verb for Status {
         let sampled = tokio::task::spawn_blocking(move || measure(live, now));
         let workers = sampled.await.map_err(|e| Failure::failed(format!("procfs could not be read: {e}")))?;
         let root = call.service.root().dir().to_owned();
-        let holder = daemon.is_none().then(|| OwnerLock::daemon(call.service.root())).flatten();
+        let holder = daemon
+            .is_none()
+            .then(|| OwnerLock::daemon(call.service.root()))
+            .flatten()
+            .map(|owner| owner.to_string());
         let defects = call.service.defects();
         let unheld_policies = call.service.roster().policies().unheld().clone();
         Ok(StatusReport {
