@@ -24,9 +24,9 @@ pub(in crate::daemon) async fn fail_to_start(
     (run, terms): (&Run, &Terms),
     error: LaunchError,
 ) {
-    tracing::warn!(task = %key, run = %run.id, step = error.step, error = %error.error, "spawn_failed");
-    let why = format!("failed to {}: {}", error.step, error.error);
-    let step = error.step.to_owned();
+    tracing::warn!(task = %key, run = %run.id, stage = %error.stage, error = %error.error, "spawn_failed");
+    let why = format!("failed to {}: {}", error.stage, error.error);
+    let step = error.stage.to_string();
     let mut ending = failed_start(context, key, terms, error.fault, (step, error.error, why)).await;
     ending.failure_limit = context.service.config().worker.failure_limit;
     finish(context, board, key, run, ending).await;

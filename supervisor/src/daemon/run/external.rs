@@ -160,6 +160,6 @@ fn refused(error: &LaunchError) -> Failure {
         Fault::Host | Fault::Moment | Fault::Abandoned => Code::TryAgain,
         Fault::Task | Fault::Environment(_) => Code::Conflict,
     };
-    Failure::new(code, format!("failed to {}: {}", error.step, error.error))
+    Failure::new(code, format!("failed to {}: {}", error.stage, error.error))
         .hint("the task is back in the queue: fix that, then claim it again")
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use super::environment::{Environment, Needs};
+use super::stage::Stage;
 use crate::daemon::host::job::{Cause, JobFailure};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -42,45 +43,45 @@ impl Fault {
     }
 }
 
-/// Why a start failed: the step, the reason, and where the fault lies.
+/// Why a start failed: the stage, the reason, and where the fault lies.
 #[derive(Debug)]
 pub(in crate::daemon) struct LaunchError {
-    pub(in crate::daemon) step: &'static str,
+    pub(in crate::daemon) stage: Stage,
     pub(in crate::daemon) error: String,
     pub(in crate::daemon) fault: Fault,
 }
 
 impl LaunchError {
     /// A fault of the task.
-    pub(in crate::daemon) fn task(step: &'static str, error: impl Into<String>) -> Self {
-        LaunchError { step, error: error.into(), fault: Fault::Task }
+    pub(in crate::daemon) fn task(stage: Stage, error: impl Into<String>) -> Self {
+        LaunchError { stage, error: error.into(), fault: Fault::Task }
     }
 
     /// A failure of the system in the root's own directories: the host's where it lacks something.
-    pub(in crate::daemon) fn system(step: &'static str, error: &(dyn Error + 'static)) -> Self {
-        LaunchError::at(step, Environment::Root, error)
+    pub(in crate::daemon) fn system(stage: Stage, error: &(dyn Error + 'static)) -> Self {
+        LaunchError::at(stage, Environment::Root, error)
     }
 
     /// A failure of the system with an environment: the host's where it lacks something.
     pub(in crate::daemon) fn at(
-        step: &'static str,
+        stage: Stage,
         environment: Environment,
         error: &(dyn Error + 'static),
     ) -> Self {
         let fault = if is_shortage(error) { Fault::Host } else { Fault::Environment(environment) };
-        LaunchError { step, error: crate::failure::with_causes(error), fault }
+        LaunchError { stage, error: crate::failure::with_causes(error), fault }
     }
 
     /// A refusal of another part of this program, about an environment.
-    pub(in crate::daemon) fn refusal(step: &'static str, environment: Environment, failure: Failure) -> Self {
+    pub(in crate::daemon) fn refusal(stage: Stage, environment: Environment, failure: Failure) -> Self {
         // The failure was made from its error number (`Failure::file`).
         let is_host = failure.code == Code::TryAgain;
         let fault = if is_host { Fault::Host } else { Fault::Environment(environment) };
-        LaunchError { step, error: with_hint(&failure.message, failure.hint), fault }
+        LaunchError { stage, error: with_hint(&failure.message, failure.hint), fault }
     }
 
     /// A workspace that could not be prepared.
-    pub(in crate::daemon) fn workspace(step: &'static str, place: Environment, failure: JobFailure) -> Self {
+    pub(in crate::daemon) fn workspace(stage: Stage, place: Environment, failure: JobFailure) -> Self {
         let is_general = match &place {
             // Made and kept by the daemon alone, or by nobody here.
             Environment::Workspaces(_) | Environment::Directory(_) => true,
@@ -89,15 +90,15 @@ impl LaunchError {
             Environment::Program { .. } | Environment::Policy(_) | Environment::Root => false,
         };
         let fault = if is_general { Fault::Environment(place) } else { Fault::Task };
-        LaunchError::of_helper(step, failure, fault)
+        LaunchError::of_job(stage, failure, fault)
     }
 
     /// A place of which not even the owner could be found.
-    pub(in crate::daemon) fn ground(step: &'static str, place: Environment, failure: JobFailure) -> Self {
-        LaunchError::of_helper(step, failure, Fault::Environment(place))
+    pub(in crate::daemon) fn ground(stage: Stage, place: Environment, failure: JobFailure) -> Self {
+        LaunchError::of_job(stage, failure, Fault::Environment(place))
     }
 
-    fn of_helper(step: &'static str, failure: JobFailure, fault: Fault) -> Self {
+    fn of_job(stage: Stage, failure: JobFailure, fault: Fault) -> Self {
         let fault = match failure.cause {
             Cause::Shortage => Fault::Host,
             Cause::GivenUp => Fault::Abandoned,
@@ -105,7 +106,7 @@ impl LaunchError {
                 fault
             }
         };
-        LaunchError { step, error: with_hint(&failure.message, failure.hint), fault }
+        LaunchError { stage, error: with_hint(&failure.message, failure.hint), fault }
     }
 }
 

@@ -13,11 +13,12 @@ use policies::Identity;
 
 use super::fault::LaunchError;
 use super::launch::Note;
+use super::stage::Stage;
 use crate::failure::Failure;
 use crate::paths::Root;
 use crate::shortage::is_shortage;
 
-const STEP: &str = "place the files of the run";
+const STAGE: Stage = Stage::PlaceFiles;
 
 /// Where a run whose files are in `dir` finds one.
 pub(crate) fn place_of(dir: &Path, file: &Attachment) -> PathBuf {
@@ -40,7 +41,7 @@ pub(in crate::daemon) fn place(
         let parent = path.parent().unwrap_or(dir);
         directory(parent, identity).map_err(|e| failed(parent, &e))?;
         let source = blobs.open(&file.sha256).map_err(|e| {
-            if is_shortage(&e) { LaunchError::system(STEP, &e) } else { lost(file, &e.to_string()) }
+            if is_shortage(&e) { LaunchError::system(STAGE, &e) } else { lost(file, &e.to_string()) }
         })?;
         let copied = copy(source, &path, identity).map_err(|e| failed(&path, &e))?;
         if copied != file.size {
@@ -92,13 +93,13 @@ fn directory(dir: &Path, identity: Option<Identity>) -> io::Result<()> {
 }
 
 fn failed(path: &Path, error: &io::Error) -> LaunchError {
-    let failed = LaunchError::system(STEP, error);
+    let failed = LaunchError::system(STAGE, error);
     LaunchError { error: format!("{}: {}", path.display(), failed.error), ..failed }
 }
 
 fn lost(file: &Attachment, why: &str) -> LaunchError {
     LaunchError::task(
-        STEP,
+        STAGE,
         format!(
             "the bytes of attachment {} ({}) of {} cannot be had: {why} (attach it again, or remove it with \
              `supervisor attach-rm {}`)",

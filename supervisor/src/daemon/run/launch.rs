@@ -16,6 +16,7 @@ use super::environment::Environment;
 use super::fault::LaunchError;
 use super::files;
 use super::place;
+use super::stage::Stage;
 use super::survivors::ROOT_ID;
 use crate::api::RunDoors;
 use crate::config::Config;
@@ -61,7 +62,7 @@ impl Host {
             return Ok(BoardAccess::Port(port));
         }
         let opened = self.doors.open((order.board_id, order.run.id), identity);
-        let refused = |e| LaunchError::refusal("make the run's socket", Environment::Root, e);
+        let refused = |e| LaunchError::refusal(Stage::MakeSocket, Environment::Root, e);
         opened.map(BoardAccess::Socket).map_err(refused)
     }
 
@@ -144,18 +145,18 @@ pub(in crate::daemon) struct Launch {
 
 /// Prepares everything that a run needs. Blocking: it makes directories and may wait for git.
 pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError> {
-    const STEP: &str = "make the run directory";
+    const STAGE: Stage = Stage::MakeRunDirectory;
     let workspace: WorkspaceSpec = order
         .task
         .workspace
         .parse()
-        .map_err(|e: workspace::SpecError| LaunchError::task("read the workspace", e.to_string()))?;
+        .map_err(|e: workspace::SpecError| LaunchError::task(Stage::ReadWorkspace, e.to_string()))?;
     let identity = place::identity(&workspace, &order.task, order.own_uid, &order.cancel)?;
     let workspaces = host.root.workspaces(&order.board);
     let at = (&order.board, workspaces.as_path());
     let prepared = place::workspace(&workspace, &order.task, at, identity, &order.cancel)?;
     let prompt = order.lane.prompt_text(&order.task, &order.context);
-    let prompt = prompt.map_err(|e| LaunchError::task("read the script", e.to_string()))?;
+    let prompt = prompt.map_err(|e| LaunchError::task(Stage::ReadScript, e.to_string()))?;
     let home = host.root.run_home(&order.board, order.run.id);
     let private = place::private(&home, identity, prompt)?;
     let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
@@ -167,13 +168,13 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         (None, Ok(cgroups)) => Some(
             cgroups
                 .make_run(&order.board, order.run.id)
-                .map_err(|e| LaunchError::system("make the run's cgroup", &e))?,
+                .map_err(|e| LaunchError::system(Stage::MakeCgroup, &e))?,
         ),
         (None, Err(_)) => None,
     };
     let board = host.way(order, identity)?;
     let closed = closed_places(host, order, &workspace, (&prepared, &home, &board))
-        .map_err(|e| LaunchError::refusal("find the other roots of this host", Environment::Root, e))?;
+        .map_err(|e| LaunchError::refusal(Stage::FindRoots, Environment::Root, e))?;
     let start = start(host, order, (&prepared, &private), deadline_us, &board);
     let reads = (&private, start.read.clone());
     let surroundings =
@@ -182,12 +183,12 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let path = host.root.run_dir(&order.board, order.run.id);
     if let Some(log_dir) = spec.log.parent() {
         crate::paths::make_dir(log_dir, 0o700)
-            .map_err(|e| LaunchError::refusal(STEP, Environment::Root, e))?;
+            .map_err(|e| LaunchError::refusal(STAGE, Environment::Root, e))?;
     }
     crate::paths::make_dir(&host.root.runs(&order.board), 0o700)
-        .map_err(|e| LaunchError::refusal(STEP, Environment::Root, e))?;
+        .map_err(|e| LaunchError::refusal(STAGE, Environment::Root, e))?;
     failpoint::pass("after-prepare");
-    let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STEP, &e))?;
+    let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STAGE, &e))?;
     failpoint::pass("after-run-dir");
     let note = Note {
         rules: EndingRules::from(&order.lane),
@@ -196,7 +197,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         worktree: place::worktree(&workspace, &order.task.id),
         failure_limit: order.limits.failure_limit,
     };
-    write_json(&path, NOTE, &note).map_err(|e| LaunchError::system(STEP, &e))?;
+    write_json(&path, NOTE, &note).map_err(|e| LaunchError::system(STAGE, &e))?;
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, spare })
 }
 
@@ -370,7 +371,7 @@ pub(in crate::daemon) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let child = spawned.map_err(|e| LaunchError::system("start the shim", &e))?;
+    let child = spawned.map_err(|e| LaunchError::system(Stage::StartShim, &e))?;
     failpoint::pass("after-spawn");
     Ok(child)
 }

@@ -20,5 +20,6 @@ mod remains;
 pub(super) mod report;
 pub(super) mod run_task;
 mod settle;
+mod stage;
 pub(super) mod starts;
 mod survivors;

@@ -10,6 +10,7 @@ use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec
 
 use super::environment::Environment;
 use super::fault::{Fault, LaunchError, with_hint};
+use super::stage::Stage;
 use crate::config::WorkerConfig;
 use crate::daemon::host::job::{self, Cause, JobFailure};
 use crate::exit::Code;
@@ -27,38 +28,38 @@ pub(in crate::daemon) fn identity(
     own_uid: Option<u32>,
     cancel: &CancellationToken,
 ) -> Result<Option<Identity>, LaunchError> {
-    const STEP: &str = "choose the worker's user";
+    const STAGE: Stage = Stage::ChooseUser;
     if !nix::unistd::geteuid().is_root() {
         return Ok(None);
     }
     let (path, place) = match spec {
         WorkspaceSpec::Scratch => {
             let uid = own_uid
-                .ok_or_else(|| LaunchError::task(STEP, "no uid was allocated from worker.first_uid on"))?;
+                .ok_or_else(|| LaunchError::task(STAGE, "no uid was allocated from worker.first_uid on"))?;
             return Ok(Some(Identity { uid, gid: uid }));
         }
         WorkspaceSpec::Directory(path) => (path, Environment::Directory(path.clone())),
         WorkspaceSpec::Worktree { repository: Some(path) } => (path, Environment::Repository(path.clone())),
         WorkspaceSpec::Worktree { repository: None } => {
             return Err(LaunchError::task(
-                STEP,
+                STAGE,
                 "the task names no repository (write worktree:/path/of/the/repository)",
             ));
         }
     };
-    let ground =
-        ground_of(spec, path, cancel).map_err(|failure| LaunchError::ground(STEP, place.clone(), failure))?;
+    let ground = ground_of(spec, path, cancel)
+        .map_err(|failure| LaunchError::ground(STAGE, place.clone(), failure))?;
     let owner = ground.owner;
     if owner.uid == 0 || owner.gid == 0 {
         let error = with_hint(
             &format!("{} belongs to root, and no worker runs as root", ground.path.display()),
             Some(other_owner(path)),
         );
-        return Err(LaunchError { step: STEP, error, fault: Fault::Environment(place) });
+        return Err(LaunchError { stage: STAGE, error, fault: Fault::Environment(place) });
     }
     if !matches!(task.creator_uid, Some(creator) if creator == 0 || creator == owner.uid) {
         return Err(LaunchError::task(
-            STEP,
+            STAGE,
             format!(
                 "{} belongs to uid {}, and the task was made by {}, who may not act as that user",
                 ground.path.display(),
@@ -219,22 +220,22 @@ pub(in crate::daemon) fn workspace(
     identity: Option<Identity>,
     cancel: &CancellationToken,
 ) -> Result<Prepared, LaunchError> {
-    const STEP: &str = "prepare the workspace";
+    const STAGE: Stage = Stage::PrepareWorkspace;
     let here = |job: Job, place: Environment| {
         job.run().map_err(|e| {
             if is_shortage(&e) {
-                LaunchError::at(STEP, place, &e)
+                LaunchError::at(STAGE, place, &e)
             } else {
-                LaunchError::workspace(STEP, place, JobFailure::from(&e))
+                LaunchError::workspace(STAGE, place, JobFailure::from(&e))
             }
         })
     };
-    let name = Name::new(task.id.as_str()).map_err(|e| LaunchError::task(STEP, e.to_string()))?;
+    let name = Name::new(task.id.as_str()).map_err(|e| LaunchError::task(STAGE, e.to_string()))?;
     let owner = identity.map(|identity| Owner { uid: identity.uid, gid: identity.gid });
     let outcome = match spec {
         WorkspaceSpec::Scratch => {
             let place = Environment::Workspaces(board.clone());
-            make_dir(workspaces, 0o711).map_err(|e| LaunchError::refusal(STEP, place.clone(), e))?;
+            make_dir(workspaces, 0o711).map_err(|e| LaunchError::refusal(STAGE, place.clone(), e))?;
             // A new directory beneath one that only the daemon writes to: made by the daemon, then given away.
             here(Job::PrepareScratch { base: workspaces.to_owned(), name, owner }, place)?
         }
@@ -251,7 +252,7 @@ pub(in crate::daemon) fn workspace(
                     job::work_unless(cancel, None, Vec::new(), Vec::new(), job)
                 }
             };
-            made.map_err(|failure| LaunchError::workspace(STEP, place, failure))?
+            made.map_err(|failure| LaunchError::workspace(STAGE, place, failure))?
         }
         WorkspaceSpec::Worktree { repository } => {
             let repository = repository.clone().unwrap_or_default();
@@ -267,7 +268,7 @@ pub(in crate::daemon) fn workspace(
             let worktree = Worktree::new(repository, name);
             let job = Job::PrepareWorktree { worktree, base, author: Some(author) };
             job::work_unless(cancel, identity, read, write, job)
-                .map_err(|failure| LaunchError::workspace(STEP, place, failure))?
+                .map_err(|failure| LaunchError::workspace(STAGE, place, failure))?
         }
     };
     match outcome {
@@ -282,7 +283,7 @@ pub(in crate::daemon) fn workspace(
         | Outcome::Committed(_)
         | Outcome::Discovered(_)
         | Outcome::Sealed(_)
-        | Outcome::Irregular(_) => Err(LaunchError::task(STEP, "the helper answered another question")),
+        | Outcome::Irregular(_) => Err(LaunchError::task(STAGE, "the helper answered another question")),
     }
 }
 
@@ -350,13 +351,13 @@ pub(in crate::daemon) fn private(
     identity: Option<Identity>,
     prompt: &str,
 ) -> Result<Private, LaunchError> {
-    const STEP: &str = "make the run's home";
+    const STAGE: Stage = Stage::MakeHome;
     let fail = |path: &Path, e: &std::io::Error| {
-        let failed = LaunchError::system(STEP, e);
+        let failed = LaunchError::system(STAGE, e);
         LaunchError { error: format!("{}: {}", path.display(), failed.error), ..failed }
     };
     let parent = dir.parent().unwrap_or(dir);
-    let refused = |e| LaunchError::refusal(STEP, Environment::Root, e);
+    let refused = |e| LaunchError::refusal(STAGE, Environment::Root, e);
     make_dir(parent, 0o711).map_err(refused)?;
     make_dir(dir, 0o711).map_err(refused)?;
     let places = Private {

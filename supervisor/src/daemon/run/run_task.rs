@@ -17,6 +17,7 @@ use super::launch::{self, Host, Launch};
 use super::live::{LiveRun, Phase, ShimHandle};
 use super::report::{Report, Reports};
 use super::settle::Shim;
+use super::stage::Stage;
 use super::starts::Starts;
 use crate::config::Tuning;
 use crate::daemon::host::watch::Watched;
@@ -91,7 +92,7 @@ pub(in crate::daemon) async fn run_task(
     let launched = match prepared.await {
         Ok(launched) => launched,
         // The same task would panic again, and another one perhaps not.
-        Err(panic) => Err(LaunchError::task("prepare the run", panic.to_string())),
+        Err(panic) => Err(LaunchError::task(Stage::Prepare, panic.to_string())),
     };
     context.starts.end(&key);
     let (launch, mut child) = match launched {

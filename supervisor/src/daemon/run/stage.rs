@@ -1,0 +1,51 @@
+//! The stages of the daemon between the claim of a run and its shim.
+
+use std::fmt;
+
+/// A stage. The steps after it are the shim's and the worker's (`crate::rundir::Step`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::daemon) enum Stage {
+    /// Preparing it, where nobody knows how far that came.
+    Prepare,
+    /// Reading what workspace the task names.
+    ReadWorkspace,
+    /// Choosing the worker's user.
+    ChooseUser,
+    /// Making the workspace ready.
+    PrepareWorkspace,
+    /// Reading the body that the lane runs.
+    ReadScript,
+    /// Making the private places of the run.
+    MakeHome,
+    /// Copying the files that the run may read.
+    PlaceFiles,
+    /// Making the run's cgroup.
+    MakeCgroup,
+    /// Making the run's way to the board.
+    MakeSocket,
+    /// Finding what of other roots stays closed to it.
+    FindRoots,
+    /// Making the run directory.
+    MakeRunDirectory,
+    /// Starting the shim.
+    StartShim,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Prepare => "prepare the run",
+            Self::ReadWorkspace => "read the workspace",
+            Self::ChooseUser => "choose the worker's user",
+            Self::PrepareWorkspace => "prepare the workspace",
+            Self::ReadScript => "read the script",
+            Self::MakeHome => "make the run's home",
+            Self::PlaceFiles => "place the files of the run",
+            Self::MakeCgroup => "make the run's cgroup",
+            Self::MakeSocket => "make the run's socket",
+            Self::FindRoots => "find the other roots of this host",
+            Self::MakeRunDirectory => "make the run directory",
+            Self::StartShim => "start the shim",
+        })
+    }
+}
