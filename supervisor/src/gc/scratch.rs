@@ -7,8 +7,8 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Holder, Status, TaskId};
-use workspace::{Job, Name};
+use kernel::{BoardName, Holder, Status, Task, TaskId};
+use workspace::{Job, Name, WorkspaceSpec};
 
 use super::{Fate, Sweep, places};
 use crate::daemon::{declared, work_as};
@@ -101,8 +101,8 @@ pub(crate) fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> 
     let (task, runs, files, needed) = board.readers().with(|view| {
         Ok((view.task(id)?, view.runs(id)?, view.attachments(id)?, view.directories_in_use()?))
     })?;
-    let Some(task) = task.filter(|task| task.status == Status::Archived && task.workspace == "scratch")
-    else {
+    let is_scratch = |task: &Task| matches!(task.workspace.parse(), Ok(WorkspaceSpec::Scratch));
+    let Some(task) = task.filter(|task| task.status == Status::Archived && is_scratch(task)) else {
         return Ok(Fate::Absent);
     };
     let path = root.workspaces(board.name()).join(id.as_str());

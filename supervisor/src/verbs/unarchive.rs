@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kernel::{Status, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use workspace::WorkspaceSpec;
 
 use super::bulk::Bulk;
 use crate::api::{Audience, Call, Effect, Verb};
@@ -42,7 +43,9 @@ impl Verb for Unarchive {
                 let task = board.unarchive(id, actor)?;
                 // The daemon alone writes to the directory above it.
                 let place = service.root().workspaces(handle.name()).join(id.as_str());
-                let gone = task.workspace == "scratch" && task.started_at.is_some() && !place.exists();
+                let gone = matches!(task.workspace.parse(), Ok(WorkspaceSpec::Scratch))
+                    && task.started_at.is_some()
+                    && !place.exists();
                 Ok((task.status, gone.then(|| lost(task.status))))
             })
         })

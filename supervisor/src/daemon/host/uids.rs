@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use kernel::{BoardId, Counted};
 use serde::{Deserialize, Serialize};
+use workspace::WorkspaceSpec;
 
 use self::ledger::{Entries, Entry, Ledger, LiveUids, Owner, Stamp};
 use crate::config::WorkerConfig;
@@ -63,7 +64,9 @@ pub(in crate::daemon) fn own_uid(
     (task, workspace): (&kernel::TaskId, &str),
 ) -> Result<Option<u32>, kernel::Error> {
     match range {
-        Some(range) if workspace == "scratch" => board.allocate_uid(task, range.first, range.last).map(Some),
+        Some(range) if matches!(workspace.parse(), Ok(WorkspaceSpec::Scratch)) => {
+            board.allocate_uid(task, range.first, range.last).map(Some)
+        }
         _ => Ok(None),
     }
 }

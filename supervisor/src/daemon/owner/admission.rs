@@ -1,9 +1,10 @@
 //! What runs take, and what keeps a task from starting beside them. The only place that counts slots.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kernel::{BoardName, Candidate, Profile, Reach, Tenant, Waiting, WaitingCode};
+use workspace::WorkspaceSpec;
 
 use crate::config::{Config, Limits};
 use crate::daemon::run::environment::{Environment, Needs};
@@ -22,12 +23,14 @@ pub(crate) struct Claim {
     pub(in crate::daemon) tenant: Option<Tenant>,
     /// Its profile.
     pub(in crate::daemon) profile: Option<Profile>,
-    /// The place that it needs for itself: the directory of a `dir` workspace.
-    pub(in crate::daemon) place: Option<String>,
+    /// The place that it needs for itself: the directory of a `dir` workspace, as it is named. A name that leads through a
+    /// symbolic link is refused at creation and at the start, and a look at the file system could wait for one that does
+    /// not answer.
+    pub(in crate::daemon) place: Option<PathBuf>,
     /// What it needs in common with other tasks; none where nothing is known of its profile.
     pub(in crate::daemon) needs: Option<Needs>,
     /// The repository in which its worktree has still to be made ready.
-    pub(in crate::daemon) preparing: Option<String>,
+    pub(in crate::daemon) preparing: Option<PathBuf>,
     /// How much of what is limited it takes.
     pub(in crate::daemon) weight: Weight,
 }
@@ -68,8 +71,11 @@ impl Claim {
         workspace: &str,
         needs: Option<Needs>,
     ) -> Self {
-        let preparing = workspace.strip_prefix("worktree:").map(str::to_owned);
-        let place = place_of(workspace);
+        let (place, preparing) = match workspace.parse() {
+            Ok(WorkspaceSpec::Directory(path)) => (Some(path), None),
+            Ok(WorkspaceSpec::Worktree { repository }) => (None, repository),
+            Ok(WorkspaceSpec::Scratch) | Err(_) => (None, None),
+        };
         Claim { key, tenant, profile, place, needs, preparing, weight: Weight::Slot }
     }
 
@@ -82,12 +88,6 @@ impl Claim {
     pub(in crate::daemon) fn prepared(self) -> Self {
         Claim { preparing: None, ..self }
     }
-}
-
-/// The directory that a workspace needs for itself, as it is named. A name that leads through a symbolic link is refused
-/// at creation and at the start, and a look at the file system could wait for one that does not answer.
-fn place_of(workspace: &str) -> Option<String> {
-    workspace.strip_prefix("dir:").map(str::to_owned)
 }
 
 /// Why a task may not start now.
@@ -112,8 +112,8 @@ pub(in crate::daemon) struct Tally {
     total: usize,
     tenants: BTreeMap<Tenant, usize>,
     profiles: BTreeMap<Profile, usize>,
-    places: BTreeMap<String, (TaskKey, Option<Tenant>)>,
-    preparing: BTreeMap<String, (TaskKey, Option<Tenant>)>,
+    places: BTreeMap<PathBuf, (TaskKey, Option<Tenant>)>,
+    preparing: BTreeMap<PathBuf, (TaskKey, Option<Tenant>)>,
     preparing_of: BTreeMap<Option<Tenant>, usize>,
 }
 
@@ -187,7 +187,8 @@ impl Tally {
             && let Some((taken, (holder, tenant))) =
                 self.places.iter().find(|(taken, _)| overlap(taken, place))
         {
-            let text = format!("waits for {taken}: {} works there", named(holder, tenant.as_ref(), claim));
+            let who = named(holder, tenant.as_ref(), claim);
+            let text = format!("waits for {}: {who} works there", taken.display());
             return Some(Refusal::new(Reach::Line, Waiting::new(WaitingCode::Workspace, text)));
         }
         if let Some(why) = self.unprepared(claim) {
@@ -202,7 +203,7 @@ impl Tally {
         let repository = claim.preparing.as_ref()?;
         if let Some((holder, tenant)) = self.preparing.get(repository) {
             let who = named(holder, tenant.as_ref(), claim);
-            return Some(format!("waits for {repository}: the worktree of {who} is being made"));
+            return Some(format!("waits for {}: the worktree of {who} is being made", repository.display()));
         }
         let others = self.preparing_of.get(&claim.tenant).copied().unwrap_or_default();
         (others >= PREPARING)
@@ -211,8 +212,7 @@ impl Tally {
 }
 
 /// Whether one of two paths is the other, or lies in it.
-fn overlap(one: &str, other: &str) -> bool {
-    let (one, other) = (Path::new(one), Path::new(other));
+fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 

@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_run_of_which_nobody_knows_whether_it_lives_keeps_its_place_and_takes_no_slot() {
-        let at = |n, place: &str| Claim { place: Some(place.to_owned()), ..claim(n, "a") };
+        let at = |n, place: &str| Claim { place: Some(place.into()), ..claim(n, "a") };
         let running = [Claim { weight: Weight::PlaceAlone, ..at(1, "/w") }];
         let (admitted, refused) = decide(room("max_running = 1", &running), &[at(2, "/w"), at(3, "/v")]);
         assert_eq!(admitted, ["t_00000003"]);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn one_directory_has_one_worker_at_a_time() {
-        let place = |n| Claim { place: Some("/srv/x".to_owned()), ..claim(n, "a") };
+        let place = |n| Claim { place: Some("/srv/x".into()), ..claim(n, "a") };
         let (admitted, refused) = decide(room("max_running = 9", &[]), &[place(1), place(2)]);
         assert_eq!(admitted.len(), 1);
         assert!(refused[0].why.text.contains("/srv/x") && refused[0].reach == Reach::Line);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_directory_and_one_inside_it_have_one_worker_at_a_time_between_them() {
-        let place = |n, path: &str| Claim { place: Some(path.to_owned()), ..claim(n, "a") };
+        let place = |n, path: &str| Claim { place: Some(path.into()), ..claim(n, "a") };
         let ready = [place(1, "/srv/x"), place(2, "/srv/x/inner"), place(3, "/srv/xy"), place(4, "/srv")];
         let (admitted, refused) = decide(room("max_running = 9", &[]), &ready);
         assert_eq!(admitted, ["t_00000001", "t_00000003"]);
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_repository_makes_one_worktree_at_a_time_and_a_tenant_few() {
         let of = |n, tenant: &str, repository: &str| Claim {
-            preparing: Some(repository.to_owned()),
+            preparing: Some(repository.into()),
             ..claim(n, tenant)
         };
         let ready = [

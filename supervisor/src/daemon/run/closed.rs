@@ -48,18 +48,23 @@ pub(in crate::daemon) fn check(
     let Some(path) = directory(spec) else { return Ok(()) };
     let boundary = Boundary::around(&places(root, config)?)
         .map_err(|e| Failure::failed(format!("failed to read the table of mounts: {e}")))?;
-    let (relation, place) = match boundary.standing(path) {
-        Standing::Apart => return Ok(()),
-        Standing::Inside(place) => ("lies in", place),
-        Standing::Holds(held) => {
-            ("holds", held.into_iter().next().map(|held| held.place).unwrap_or_default())
-        }
-    };
     let what = match spec {
-        // Its worktrees lie in a directory of their own, and what they are granted is checked when they are made.
-        WorkspaceSpec::Worktree { .. } if relation == "holds" => return Ok(()),
         WorkspaceSpec::Worktree { .. } => "repository",
         WorkspaceSpec::Directory(_) | WorkspaceSpec::Scratch => "directory",
+    };
+    let (relation, place, hint) = match (boundary.standing(path), spec) {
+        // The worktrees of a repository lie in a directory of their own, and what they are granted is checked when they are
+        // made.
+        (Standing::Apart, _) | (Standing::Holds(_), WorkspaceSpec::Worktree { .. }) => return Ok(()),
+        (Standing::Inside(place), _) => ("lies in", place, "name another directory"),
+        (Standing::Holds(held), _) => {
+            let first = held.into_iter().next().map(|held| held.place).unwrap_or_default();
+            (
+                "holds",
+                first,
+                "name a directory that does not hold it, or keep the root elsewhere with --root DIR",
+            )
+        }
     };
     let whose = if root.closed().iter().any(|own| place.starts_with(own)) {
         "the supervisor's"
@@ -74,11 +79,7 @@ pub(in crate::daemon) fn check(
             place.display()
         ),
     )
-    .hint(if relation == "holds" {
-        "name a directory that does not hold it, or keep the root elsewhere with --root DIR"
-    } else {
-        "name another directory"
-    }))
+    .hint(hint))
 }
 
 /// Returns the home of the worker's user, where the policy grants toolchains: another policy has no use for it.

@@ -144,7 +144,10 @@ pub(crate) fn check(
         .map_err(|failure| refused(if path.exists() { Code::Usage } else { Code::NotFound }, failure))?;
     let owner = ground.owner;
     let presence = if ground.path == *path { Presence::There } else { Presence::ToBeMade };
-    if what == "repository" && !path.join(".git").exists() && !path.join("HEAD").exists() {
+    if matches!(spec, WorkspaceSpec::Worktree { .. })
+        && !path.join(".git").exists()
+        && !path.join("HEAD").exists()
+    {
         return Err(Failure::new(
             Code::NotFound,
             format!("there is no git repository at {}", path.display()),
