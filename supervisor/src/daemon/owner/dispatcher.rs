@@ -3,7 +3,7 @@
 mod boards;
 mod ending;
 mod runs;
-mod telling;
+mod show;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the owner tells of itself: why a task does not run, by the same rules that start tasks, and what is live.
+//! What the owner loop shows: why a task does not run, by the same rules that start tasks, and what is live.
 
 use std::collections::BTreeMap;
 
@@ -18,27 +18,27 @@ impl Dispatcher {
     }
 
     fn why_not(&self, claim: &Claim, room: &Room) -> kernel::Waiting {
-        let told = |code, text: String| kernel::Waiting::new(code, text);
+        let waiting = |code, text: String| kernel::Waiting::new(code, text);
         if let Some(slot) = self.slots.get(&claim.key) {
             let live = slot.live.as_ref();
             let note = live.and_then(|live| live.note.clone());
             return match (live.map(|live| live.phase), note) {
-                (Some(Phase::Unknown), note) => told(WaitingCode::Survivors, note.unwrap_or_default()),
-                (Some(Phase::Settling), Some(note)) => told(
+                (Some(Phase::Unknown), note) => waiting(WaitingCode::Survivors, note.unwrap_or_default()),
+                (Some(Phase::Settling), Some(note)) => waiting(
                     WaitingCode::Stuck,
                     format!("its run cannot be ended yet, and is tried again: {note}"),
                 ),
-                (Some(Phase::Ending), Some(note)) => told(WaitingCode::Ending, note),
+                (Some(Phase::Ending), Some(note)) => waiting(WaitingCode::Ending, note),
                 (Some(Phase::Ending | Phase::Settling), None) => {
-                    told(WaitingCode::Ending, "its run is being ended".to_owned())
+                    waiting(WaitingCode::Ending, "its run is being ended".to_owned())
                 }
                 (Some(Phase::Starting | Phase::Running) | None, _) => {
-                    told(WaitingCode::Starting, "is being started".to_owned())
+                    waiting(WaitingCode::Starting, "is being started".to_owned())
                 }
             };
         }
         room.refusal(claim).map_or_else(
-            || told(WaitingCode::Turn, "waits for its turn: those before it are started first".to_owned()),
+            || waiting(WaitingCode::Turn, "waits for its turn: those before it are started first".to_owned()),
             |refusal| refusal.why,
         )
     }
