@@ -39,7 +39,7 @@ pub(crate) struct BoardHandle {
     writer: Option<Writer>,
     readers: Readers,
     blobs: Blobs,
-    by_hand: daemon::HandLeases,
+    external_leases: daemon::ExternalLeases,
     changed: watch::Sender<i64>,
     commits: Arc<AtomicU64>,
     closing: AtomicBool,
@@ -78,9 +78,9 @@ impl BoardHandle {
         &self.readers
     }
 
-    /// The leases of its claims by hand.
-    pub(crate) fn by_hand(&self) -> &daemon::HandLeases {
-        &self.by_hand
+    /// The leases of its external claims.
+    pub(crate) fn external_leases(&self) -> &daemon::ExternalLeases {
+        &self.external_leases
     }
 
     /// The bytes of its attachments.
@@ -373,7 +373,7 @@ impl Service {
         };
         let blobs = Blobs::beside(&path);
         let (closing, gone) = (AtomicBool::new(false), watch::Sender::new(()));
-        let (name, by_hand) = (name.clone(), daemon::HandLeases::default());
-        Ok(BoardHandle { id, name, writer, readers, blobs, by_hand, changed, commits, closing, gone })
+        let (name, external_leases) = (name.clone(), daemon::ExternalLeases::default());
+        Ok(BoardHandle { id, name, writer, readers, blobs, external_leases, changed, commits, closing, gone })
     }
 }

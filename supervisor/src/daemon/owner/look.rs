@@ -86,7 +86,7 @@ pub(in crate::daemon) fn read_board(
         let work = shared.service.board(&name).and_then(|board| {
             let read = board.readers().with(|view| {
                 // First: what may start next must find them taken.
-                board.by_hand().follow(shared.service.root(), &name, view)?;
+                board.external_leases().follow(shared.service.root(), &name, view)?;
                 let looked = look(view, &name, &mut room, &roster)?;
                 let (unknown, noted) = if looked.foreign {
                     unknown(view, (&roster, &room.config()), noted)?

@@ -57,9 +57,9 @@ pub(crate) fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Re
     let prepared = place::workspace(&spec, task, at, identity, &cancel).map_err(|e| refused(&e))?;
     if let (WorkspaceSpec::Directory(_), Some(run)) = (&spec, task.current_run_id) {
         match lease(service.root(), board.name(), (&task.id, run), &prepared) {
-            Ok(lease) => board.by_hand().keep(run, lease),
+            Ok(lease) => board.external_leases().keep(run, lease),
             // Its own: the request is a repeated one, or the first look at the board came before.
-            Err(_) if board.by_hand().holds(run) => {}
+            Err(_) if board.external_leases().owns(run) => {}
             Err(failure) => return Err(failure),
         }
     }
@@ -86,28 +86,28 @@ fn lease(
     })
 }
 
-/// The leases of a board's claims by hand. Whoever claims so has no process here that could hold them, so the daemon does: as
+/// The leases of a board's external claims. An external worker has no process here that could own them, so the daemon does: as
 /// long as the claim lasts, and from its start on for claims that were there before. Without a daemon nothing else is
 /// started in their directories either.
 #[derive(Debug, Default)]
-pub(crate) struct HandLeases {
+pub(crate) struct ExternalLeases {
     /// None where nobody has looked yet; a run without a lease works in no directory of its task, or in one that could not
     /// be leased.
-    held: Mutex<Option<BTreeMap<RunId, Option<Lease>>>>,
+    owned: Mutex<Option<BTreeMap<RunId, Option<Lease>>>>,
 }
 
-impl HandLeases {
+impl ExternalLeases {
     fn keep(&self, run: RunId, lease: Lease) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         // Before the first look this is an offline process, or a look is to come that finds the others.
-        if let Some(held) = held.as_mut() {
-            held.insert(run, Some(lease));
+        if let Some(owned) = owned.as_mut() {
+            owned.insert(run, Some(lease));
         }
     }
 
-    fn holds(&self, run: RunId) -> bool {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.as_ref().and_then(|held| held.get(&run)).is_some_and(Option::is_some)
+    fn owns(&self, run: RunId) -> bool {
+        let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        owned.as_ref().and_then(|owned| owned.get(&run)).is_some_and(Option::is_some)
     }
 
     /// Gives back the leases of claims that are over, and takes those of claims that nobody has looked at. Blocking.
@@ -117,18 +117,18 @@ impl HandLeases {
         board: &BoardName,
         view: &View<'_>,
     ) -> Result<(), kernel::Error> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.as_ref().is_some_and(BTreeMap::is_empty) {
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        if owned.as_ref().is_some_and(BTreeMap::is_empty) {
             return Ok(());
         }
         let open = view.open_runs()?.into_iter().filter(|run| run.holder != Holder::Supervisor);
-        if let Some(held) = held.as_mut() {
+        if let Some(owned) = owned.as_mut() {
             let open: BTreeSet<RunId> = open.map(|run| run.id).collect();
-            held.retain(|run, _| open.contains(run));
+            owned.retain(|run, _| open.contains(run));
             return Ok(());
         }
         let leases = open.map(|run| Ok((run.id, taken_over(root, board, view, &run)?)));
-        *held = Some(leases.collect::<Result<_, kernel::Error>>()?);
+        *owned = Some(leases.collect::<Result<_, kernel::Error>>()?);
         Ok(())
     }
 }
