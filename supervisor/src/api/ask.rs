@@ -67,7 +67,7 @@ impl<Q> Ask<Q> {
 
     /// The length of the body, where the request says it.
     pub(crate) fn length(&self) -> Option<u64> {
-        told_length(&self.headers)
+        declared_length(&self.headers)
     }
 
     /// What a worker's request counts for; none for an operator's.
@@ -225,13 +225,13 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
 
     async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
-        let length = told_length(&parts.headers).unwrap_or(BODY_LIMIT as u64);
+        let length = declared_length(&parts.headers).unwrap_or(BODY_LIMIT as u64);
         if length > BODY_LIMIT as u64 {
             return Err(body_too_large());
         }
         // Counted before it is taken in, and until it has been read.
         let pass = parts.extensions.get::<Arc<Pass>>();
-        let held = pass.map(|pass| pass.hold(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
+        let reserved = pass.map(|pass| pass.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
         let bytes = whole(body).await?;
         let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
         // An empty body needs no content type.
@@ -245,7 +245,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
                 .hint("send the arguments by name, such as {\"title\": \"…\"}"));
         }
         let given = record(&bytes).map(Given);
-        drop(held);
+        drop(reserved);
         given
     }
 }
@@ -268,7 +268,7 @@ async fn whole(body: Body) -> Result<Bytes, Failure> {
     }
 }
 
-fn told_length(headers: &HeaderMap) -> Option<u64> {
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 

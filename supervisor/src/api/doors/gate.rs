@@ -196,7 +196,7 @@ impl Books {
         Ok(())
     }
 
-    fn hold(&mut self, whose: &Whose, bytes: usize, api: &ApiConfig) -> Result<(), Bound> {
+    fn reserve(&mut self, whose: &Whose, bytes: usize, api: &ApiConfig) -> Result<(), Bound> {
         let had = self.had(whose, |account| account.bytes, self.bytes);
         let bounds = [
             (api.unread_bytes_per_run, "unread_bytes_per_run"),
@@ -278,9 +278,9 @@ pub(super) fn note(board: &BoardHandle, run: RunId, bound: &'static str) {
 #[derive(Debug)]
 pub(crate) struct Pass(Arc<Ticket>);
 
-/// Bytes that are kept for a worker, until it is dropped.
+/// Bytes that are reserved for a worker, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Held(Arc<Ticket>, usize);
+pub(crate) struct Reserved(Arc<Ticket>, usize);
 
 /// A file on its way in, until it is dropped.
 #[derive(Debug)]
@@ -294,11 +294,11 @@ impl Pass {
         turns?.acquire_owned().await.ok()
     }
 
-    /// Keeps bytes for the caller: of a body, or of a reply.
-    pub(crate) fn hold(&self, bytes: usize) -> Result<Held, Failure> {
+    /// Reserves bytes for the caller: of a body, or of a reply.
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<Reserved, Failure> {
         let config = self.0.gate.service.config();
-        let held = self.0.gate.books().hold(&self.0.whose, bytes, &config.api);
-        held.map(|()| Held(Arc::clone(&self.0), bytes)).map_err(|bound| self.0.refuse(bound))
+        let reserved = self.0.gate.books().reserve(&self.0.whose, bytes, &config.api);
+        reserved.map(|()| Reserved(Arc::clone(&self.0), bytes)).map_err(|bound| self.0.refuse(bound))
     }
 
     /// Refuses a connection of the caller's run where each of its others has a request under way.
@@ -321,7 +321,7 @@ impl Drop for Pass {
     }
 }
 
-impl Drop for Held {
+impl Drop for Reserved {
     fn drop(&mut self) {
         let mut books = self.0.gate.books();
         books.bytes -= self.1;
@@ -397,21 +397,21 @@ mod tests {
         for number in 0..40 {
             let hostile = run(&mut books, number, &format!("hostile-{}", number % 4));
             while books.upload(&hostile, &api).is_ok() {}
-            while books.hold(&hostile, 1 << 20, &api).is_ok() {}
+            while books.reserve(&hostile, 1 << 20, &api).is_ok() {}
         }
         assert!(books.uploads <= api.uploads + 4 && books.bytes <= api.unread_bytes + (4 << 20));
         let neighbour = run(&mut books, 99, "neighbour");
         assert_eq!(bound(books.upload(&neighbour, &api)), "none");
         assert_eq!(bound(books.upload(&neighbour, &api)), "uploads");
-        assert_eq!(bound(books.hold(&neighbour, 1 << 20, &api)), "none");
-        assert_eq!(bound(books.hold(&neighbour, 1 << 20, &api)), "unread_bytes");
+        assert_eq!(bound(books.reserve(&neighbour, 1 << 20, &api)), "none");
+        assert_eq!(bound(books.reserve(&neighbour, 1 << 20, &api)), "unread_bytes");
     }
 
     #[test]
     fn one_reply_may_be_larger_than_a_bound_and_a_second_may_not() {
         let (mut books, api) = (books(), ApiConfig::default());
         let run = run(&mut books, 1, "t");
-        assert_eq!(bound(books.hold(&run, api.unread_bytes * 2, &api)), "none");
-        assert_eq!(bound(books.hold(&run, 1, &api)), "unread_bytes_per_run");
+        assert_eq!(bound(books.reserve(&run, api.unread_bytes * 2, &api)), "none");
+        assert_eq!(bound(books.reserve(&run, 1, &api)), "unread_bytes_per_run");
     }
 }

@@ -10,7 +10,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 
 use super::crowd::Busy;
-use super::gate::{Held, Pass};
+use super::gate::{Reserved, Pass};
 use crate::failure::Failure;
 
 /// So much of a reply goes to the connection at a time. What it has taken, a few of these, counts no more.
@@ -20,12 +20,12 @@ const PIECE: usize = 32 << 10;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streamed;
 
-/// The body of a reply, with what it holds.
+/// The body of a reply, with what is reserved for it.
 #[derive(Debug)]
 pub(in super::super) struct Outgoing {
     source: Source,
     _pass: Option<Arc<Pass>>,
-    _held: Option<Held>,
+    _reserved: Option<Reserved>,
     _busy: Option<Busy>,
 }
 
@@ -50,14 +50,14 @@ impl Outgoing {
             match body.collect().await {
                 Ok(whole) => {
                     let bytes = whole.to_bytes();
-                    hold(pass.as_deref(), &bytes).map(|held| (parts, Source::Whole(bytes), held))
+                    reserve(pass.as_deref(), &bytes).map(|reserved| (parts, Source::Whole(bytes), reserved))
                 }
                 Err(error) => Err(Failure::failed(format!("the reply was not made: {error}"))),
             }
         };
         match charged {
-            Ok((parts, source, held)) => {
-                let body = Outgoing { source, _pass: pass, _held: held, _busy: busy };
+            Ok((parts, source, reserved)) => {
+                let body = Outgoing { source, _pass: pass, _reserved: reserved, _busy: busy };
                 Response::from_parts(parts, Body::new(body))
             }
             Err(failure) => failure.into_response(),
@@ -65,8 +65,8 @@ impl Outgoing {
     }
 }
 
-fn hold(pass: Option<&Pass>, bytes: &Bytes) -> Result<Option<Held>, Failure> {
-    pass.map(|pass| pass.hold(bytes.len())).transpose()
+fn reserve(pass: Option<&Pass>, bytes: &Bytes) -> Result<Option<Reserved>, Failure> {
+    pass.map(|pass| pass.reserve(bytes.len())).transpose()
 }
 
 impl hyper::body::Body for Outgoing {
