@@ -111,7 +111,7 @@ pub(super) async fn conclude(
                         if shown_at.replace(since).is_none() {
                             tracing::error!(task = %key, run = %run.id, %why, "survivors_unknown");
                         }
-                        context.tell(key, Report::Held(Phase::Unknown, why)).await;
+                        context.tell(key, Report::Delayed(Phase::Unknown, why)).await;
                         match wait_for_release(board, run, since, watch).await {
                             Release::Freed(ending) => {
                                 clear(context, board, key, &known).await;
@@ -130,7 +130,7 @@ pub(super) async fn conclude(
             tracing::error!(task = %key, run = %run.id, error = %why, "end_not_proven");
             reported = true;
         }
-        context.tell(key, Report::Held(Phase::Settling, why)).await;
+        context.tell(key, Report::Delayed(Phase::Settling, why)).await;
         tokio::time::sleep(RETRY).await;
     };
     if let Ok(dir) = RunDir::open(&path) {
@@ -213,7 +213,7 @@ async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Kn
             Err(panic) => panic.to_string(),
         };
         let why = format!("survivors unknown: {why}");
-        context.tell(key, Report::Held(Phase::Unknown, why)).await;
+        context.tell(key, Report::Delayed(Phase::Unknown, why)).await;
         tokio::time::sleep(RETRY).await;
     }
 }
@@ -253,7 +253,7 @@ impl<'a> Trouble<'a> {
         if self.shown_at.is_none() {
             self.shown_at = self.board.readers().with(|view| view.last_event()).ok();
         }
-        self.context.tell(self.key, Report::Held(Phase::Settling, why.to_owned())).await;
+        self.context.tell(self.key, Report::Delayed(Phase::Settling, why.to_owned())).await;
         let Some(since) = self.shown_at else {
             tokio::time::sleep(RETRY).await;
             return Next::Again;

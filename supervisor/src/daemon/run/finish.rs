@@ -58,7 +58,7 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
                     tracing::error!(task = %key, run = %run.id, error = %failure, "end_not_recorded");
                     reported = true;
                 }
-                context.tell(key, Report::Held(Phase::Settling, failure.to_string())).await;
+                context.tell(key, Report::Delayed(Phase::Settling, failure.to_string())).await;
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST);
             }
@@ -160,7 +160,7 @@ async fn seal(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) 
         };
         tracing::warn!(task = %key, run = %run.id, error = %why, "worktree_not_sealed");
         // Nobody is spared this: what is not sealed may run what the worker has planted.
-        context.tell(key, Report::Held(Phase::Settling, why)).await;
+        context.tell(key, Report::Delayed(Phase::Settling, why)).await;
         tokio::time::sleep(RETRY).await;
     }
 }

@@ -34,8 +34,8 @@ pub(crate) enum Report {
     Deferred(String),
     /// Its shim could not be asked to end it.
     StopFailed,
-    /// It cannot be finished yet; the words say why.
-    Held(Phase, String),
+    /// Its end is delayed; the text says by what.
+    Delayed(Phase, String),
 }
 
 /// The sending end of the queue.

@@ -187,7 +187,7 @@ pub(in crate::daemon) async fn watch_to_end(
         }
         if pause == RETRY {
             let why = "the run's lock is held, and its shim cannot be watched".to_owned();
-            context.tell(key, Report::Held(Phase::Settling, why)).await;
+            context.tell(key, Report::Delayed(Phase::Settling, why)).await;
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(RETRY);

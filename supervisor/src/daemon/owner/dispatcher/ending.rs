@@ -13,8 +13,8 @@ use crate::daemon::run::live::{LiveRun, Phase};
 use crate::rundir::StopRequest;
 
 impl Dispatcher {
-    /// A run cannot be finished yet.
-    pub(super) fn held(&mut self, key: &TaskKey, phase: Phase, why: String) -> Vec<Action> {
+    /// The end of a run is delayed.
+    pub(super) fn delayed(&mut self, key: &TaskKey, phase: Phase, why: String) -> Vec<Action> {
         let Some(slot) = self.slots.get_mut(key) else { return Vec::new() };
         if let Some(live) = &mut slot.live {
             live.phase = phase;

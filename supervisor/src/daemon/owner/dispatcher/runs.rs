@@ -44,7 +44,7 @@ impl Dispatcher {
                 self.backoff.trip(environment, key, error, now);
                 Vec::new()
             }
-            Report::Held(phase, why) => self.held(&key, phase, why),
+            Report::Delayed(phase, why) => self.delayed(&key, phase, why),
         }
     }
 
