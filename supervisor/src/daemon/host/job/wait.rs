@@ -56,7 +56,7 @@ fn read(
     let deadline = Instant::now() + limit;
     let mut answer = Vec::new();
     let mut buffer = [0_u8; 8192];
-    let mut steps = Steps::new(pid);
+    let mut progress = Progress::new(pid);
     loop {
         let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)];
         match poll(&mut fds, PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::MAX)) {
@@ -68,7 +68,7 @@ fn read(
                 if Instant::now() >= deadline {
                     return Err(NoAnswer::Overdue(limit));
                 }
-                if steps.stands() {
+                if progress.has_stopped() {
                     return Err(NoAnswer::Stands(STILL));
                 }
                 continue;
@@ -88,21 +88,21 @@ fn read(
     }
 }
 
-/// The steps of a process, as the kernel counts them.
-struct Steps {
+/// The progress of a process, as the kernel counts it.
+struct Progress {
     pid: i32,
     last: Option<(u64, u64)>,
     since: Instant,
 }
 
-impl Steps {
+impl Progress {
     fn new(pid: u32) -> Self {
         Self { pid: i32::try_from(pid).unwrap_or(i32::MAX), last: None, since: Instant::now() }
     }
 
     /// Tells whether the process has slept through the whole time allowed. One that wants a processor, or waits for a disk,
     /// does not stand still, however slow the host is.
-    fn stands(&mut self) -> bool {
+    fn has_stopped(&mut self) -> bool {
         let now = self.count();
         if now.is_none() || now != self.last {
             self.last = now;
