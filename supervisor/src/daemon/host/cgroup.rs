@@ -37,8 +37,8 @@ impl Cgroups {
         Ok(Cgroups { base, controllers: BTreeSet::new() })
     }
 
-    /// The same for a daemon that serves the root: it hands the controllers of its own group on to runs, and moves into
-    /// a leaf of it for that.
+    /// The same for a daemon that serves the root: it delegates the controllers of its own group to runs, and moves into a
+    /// leaf of that group before.
     pub(in crate::daemon) fn serve(root: &Path) -> Result<(Self, Handed), String> {
         // Made in the daemon's own group while nothing is handed on yet, so that nothing is left where that fails.
         let found = Cgroups::find(root)?;
@@ -58,7 +58,7 @@ impl Cgroups {
     /// Makes the group of one run with its leaves `shim` and `work`.
     pub(crate) fn make_run(&self, board: &BoardName, run: RunId) -> io::Result<PathBuf> {
         let group = self.run(board, run);
-        self.furnish(&group)?;
+        self.make_group(&group)?;
         Ok(group)
     }
 
@@ -67,12 +67,12 @@ impl Cgroups {
         // No board has a dot in its name. No group ever has the name of another one: what ends a run that is over, by the
         // group that its spec names, must not meet a later run.
         let group = self.base.join(format!("spare.{}", uuid::Uuid::new_v4().simple()));
-        self.furnish(&group)?;
+        self.make_group(&group)?;
         Ok(group)
     }
 
     /// Makes a group with its leaves, which have the controllers.
-    fn furnish(&self, group: &Path) -> io::Result<()> {
+    fn make_group(&self, group: &Path) -> io::Result<()> {
         make(group)?;
         controllers::enable(group, &self.controllers)?;
         for leaf in ["shim", "work"] {
@@ -81,11 +81,11 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Lets a run that an earlier daemon started go on under its limits: what stood still since then, for nothing held
+    /// Lets a run that an earlier daemon started go on under its limits: it was frozen since then, for nothing enforced
     /// them (`handback.rs`).
     ///
     /// # Errors
-    /// Says which limit is not held. The run still stands where it stood.
+    /// Says which limit is not enforced. The run stays frozen.
     pub(in crate::daemon) fn take_over(&self, group: &Path, policy: &policies::Policy) -> Result<(), String> {
         let enabled = if group.parent() == Some(&self.base) {
             controllers::enable(group, &self.controllers)
@@ -101,7 +101,7 @@ impl Cgroups {
                 Err(e) => format!("{why} ({}: {e})", group.join("cgroup.subtree_control").display()),
             }
         })?;
-        freeze(&work, Motion::Goes).map_err(|e| format!("{}: {e}", work.display()))
+        freeze(&work, Freezer::Thawed).map_err(|e| format!("{}: {e}", work.display()))
     }
 
     /// Ends and removes every group but those to keep: the rest of runs that are over.
@@ -218,20 +218,20 @@ fn remove_tree(group: &Path) {
     drop(std::fs::remove_dir(group));
 }
 
-/// Whether the processes of a group go on.
+/// Whether the processes of a group are stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::daemon) enum Motion {
-    /// They stand still. SIGKILL ends them all the same.
-    Stands,
-    /// They go on.
-    Goes,
+pub(in crate::daemon) enum Freezer {
+    /// They are stopped. SIGKILL ends them all the same.
+    Frozen,
+    /// They run.
+    Thawed,
 }
 
-/// Lets the processes of a group stand still or go on. The kernel takes a while to stop all of them.
-pub(in crate::daemon) fn freeze(group: &Path, motion: Motion) -> io::Result<()> {
-    let word = match motion {
-        Motion::Stands => "1",
-        Motion::Goes => "0",
+/// Freezes or thaws the processes of a group. The kernel takes a while to stop all of them.
+pub(in crate::daemon) fn freeze(group: &Path, state: Freezer) -> io::Result<()> {
+    let word = match state {
+        Freezer::Frozen => "1",
+        Freezer::Thawed => "0",
     };
     match std::fs::write(group.join("cgroup.freeze"), word) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -239,7 +239,7 @@ pub(in crate::daemon) fn freeze(group: &Path, motion: Motion) -> io::Result<()> 
     }
 }
 
-/// Whether all processes of a group stand still.
+/// Whether all processes of a group are stopped.
 pub(in crate::daemon) fn is_frozen(group: &Path) -> bool {
     std::fs::read_to_string(group.join("cgroup.events"))
         .is_ok_and(|text| text.lines().any(|line| line == "frozen 1"))

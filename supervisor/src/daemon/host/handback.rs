@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use policies::Controller;
 
-use super::cgroup::{self, Motion, PREFIX};
+use super::cgroup::{self, Freezer, PREFIX};
 use super::controllers::GIVEN_LEAF;
 
 /// The group in which systemd runs the commands of a unit that are not its main process.
@@ -68,7 +68,7 @@ fn hand_back(unit: &Path, until: Instant) -> Result<Vec<PathBuf>, String> {
         .filter(|work| has_limit(work))
         .collect();
     for work in &limited {
-        cgroup::freeze(work, Motion::Stands).map_err(|e| fail(work, &e))?;
+        cgroup::freeze(work, Freezer::Frozen).map_err(|e| fail(work, &e))?;
     }
     let moving = limited.into_iter().filter(|work| !stands_still(work, until)).collect();
     for group in within(unit).iter().rev() {
