@@ -105,16 +105,16 @@ fn git_reads_nothing_outside_of_its_repository_that_a_worker_names_and_waits_for
     }
 }
 
-/// The helper that a daemon has now.
-fn helper_of(daemon: i32) -> Option<nix::unistd::Pid> {
+/// The job process that a daemon has now.
+fn job_of(daemon: i32) -> Option<nix::unistd::Pid> {
     let children = std::fs::read_dir(format!("/proc/{daemon}/task")).ok()?.flatten().filter_map(|thread| {
         let children = std::fs::read_to_string(thread.path().join("children")).ok()?;
         Some(children.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>())
     });
-    let is_helper = |pid: &i32| {
-        std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("__helper"))
+    let is_job = |pid: &i32| {
+        std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("__job"))
     };
-    children.flatten().find(is_helper).map(nix::unistd::Pid::from_raw)
+    children.flatten().find(is_job).map(nix::unistd::Pid::from_raw)
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn a_stop_does_not_wait_for_git() {
         let id = fleet.create("stuck", "true", &["--workspace", &repository.workspace(), "--triage"]);
         repository.plant_fifo(&repository.path().join(".git/config"));
         fleet.cli(["promote", &id]).ok();
-        let helper = fleet.eventually("git waits in a helper", || helper_of(fleet.daemon_pid()));
+        let job = fleet.eventually("git waits in a job process", || job_of(fleet.daemon_pid()));
         // One that is stopped does not stand still, so it has its whole time, unless the start is given up.
-        nix::sys::signal::kill(helper, nix::sys::signal::Signal::SIGSTOP).unwrap();
+        nix::sys::signal::kill(job, nix::sys::signal::Signal::SIGSTOP).unwrap();
 
         assert!(fleet.stop(&["--kill"]).success());
 

@@ -336,20 +336,20 @@ fn what_is_no_file_in_the_place_of_a_program_holds_up_nobody() {
 }
 
 #[test]
-fn a_helper_has_bounded_memory() {
-    let mut helper = std::process::Command::new(crate::harness::binary());
-    helper.args(["__helper", &std::process::id().to_string()]);
-    helper.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
-    let mut helper = helper.spawn().unwrap();
-    let limits = format!("/proc/{}/limits", helper.id());
+fn a_job_process_has_bounded_memory() {
+    let mut job = std::process::Command::new(crate::harness::binary());
+    job.args(["__job", &std::process::id().to_string()]);
+    job.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let mut job = job.spawn().unwrap();
+    let limits = format!("/proc/{}/limits", job.id());
     let fleet = Fleet::offline();
     fleet.eventually("the limit is set", || {
         let text = fs::read_to_string(&limits).unwrap_or_default();
         let line = text.lines().find(|line| line.starts_with("Max data size"))?.to_owned();
         line.contains("1073741824").then_some(())
     });
-    drop(helper.stdin.take());
-    helper.wait().unwrap();
+    drop(job.stdin.take());
+    job.wait().unwrap();
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         Some("__shim") => shim::main(arguments),
         Some("__init") => shim::init_main(),
         Some("__confine") => confine::main(arguments),
-        Some("__helper") => daemon::helper_main(arguments),
+        Some("__job") => daemon::job_main(arguments),
         Some("__handback") => daemon::handback_main(),
         Some("__probe") => demo::probe_main(arguments),
         _ => cli::main(),

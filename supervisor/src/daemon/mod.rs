@@ -28,7 +28,7 @@ mod run;
 pub(crate) use host::cgroup::{of_root as cgroup_of, processes as cgroup_processes};
 pub(crate) use host::examine::examine_host;
 pub(crate) use host::handback::main as handback_main;
-pub(crate) use host::job::{Cause as JobCause, JobFailure, main as helper_main, work as work_as};
+pub(crate) use host::job::{Cause as JobCause, JobFailure, main as job_main, work as work_as};
 pub(crate) use host::remove::remove_forgotten as remove_home;
 pub(crate) use host::uids::{Uids, uids_of};
 pub(crate) use lifetime::run;

@@ -196,7 +196,7 @@ fn refused(failure: daemon::JobFailure) -> Failure {
 }
 
 fn unexpected() -> Failure {
-    Failure::failed("the git helper answered another question")
+    Failure::failed("the job process answered another question")
 }
 
 /// A small project for those who have none at hand.

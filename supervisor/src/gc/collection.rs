@@ -185,7 +185,7 @@ impl Collection {
             let Some(last) = tasks.last().map(|task| task.id.clone()) else { return Ok(None) };
             for task in tasks {
                 let Some((path, worktree)) = worktrees::place(&task) else { continue };
-                // Most are gone already, and a helper costs more than a look.
+                // Most are gone already, and a job process costs more than a look.
                 if path.symlink_metadata().is_ok() {
                     let runs = self.board.readers().with(|view| view.runs(&task.id))?;
                     let at = (self.root(), self.board.name());

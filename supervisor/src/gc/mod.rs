@@ -1,6 +1,6 @@
 //! What tasks leave on the host, and how it is removed: only what this program created, and nothing that is in use.
 //!
-//! Whatever lies in a directory that a worker could write is measured and removed by a helper under that worker's uid.
+//! Whatever lies in a directory that a worker could write is measured and removed by a job process under that worker's uid.
 //! Names are listed before the board is read: what was made for a run after that is not among them, and the state of
 //! each one that is listed is at least as new as its name.
 

@@ -47,11 +47,11 @@ pub(super) fn measure(identity: Option<Identity>, base: &Path, name: &Name) -> R
     let job = Job::Measure { base: base.to_owned(), name: name.clone() };
     match work_as(identity, Vec::new(), vec![base.join(name.as_str())], job).map_err(stuck)? {
         Outcome::Measured(size) => Ok(Size { entries: size.entries + 1, ..size }),
-        other => Err(Fate::Stuck(format!("the helper answered another question: {other:?}"))),
+        other => Err(Fate::Stuck(format!("the job process answered another question: {other:?}"))),
     }
 }
 
-/// Something that a helper could not do, with what its reader can do about it.
+/// Why a job was not done, with what the reader can do about it.
 pub(super) fn stuck(failure: JobFailure) -> Fate {
     Fate::Stuck(match failure.hint {
         Some(hint) => format!("{} ({hint})", failure.message),

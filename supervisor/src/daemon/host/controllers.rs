@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! supervisor.service                 given with its controllers (Delegate=yes)
-//! ├── daemon or main                 the daemon and its helpers; cpu.weight
+//! ├── daemon or main                 the daemon and its jobs; cpu.weight
 //! └── supervisor-<root>
 //!     └── <run>
 //!         ├── shim

@@ -1,10 +1,10 @@
-//! The helper process: does one piece of work, as another user where that is needed, and is gone.
+//! The job process: does one job beside the daemon, as another user where that is needed, and ends.
 //!
 //! Whatever reads or writes in a tree that a worker could write runs here, in every mode. The worker may have planted links,
-//! repositories and FIFOs: as root the helper has the worker's own user, and so nothing to gain from them; and one that has
+//! repositories and FIFOs: as root the process has the worker's own user, and so nothing to gain from them; and one that has
 //! to wait is ended, so that nobody else waits with it.
 //!
-//! `supervisor __helper <pid of the asker>` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
+//! `supervisor __job <pid of the asker>` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
 
 mod failure;
 mod serve;
@@ -29,17 +29,17 @@ pub(crate) use self::serve::main;
 
 /// How long a few directories may take to answer: those of a network may have to be mounted first.
 const GLANCE: Duration = Duration::from_secs(10);
-/// How long a look at a tree may take. A helper that stands still is ended earlier.
+/// How long a look at a tree may take. A process that makes no progress is ended earlier.
 const LOOK: Duration = Duration::from_secs(30);
 /// How long a change of a whole tree may take, such as the checkout of a large repository.
 const CHANGE: Duration = Duration::from_mins(2);
-/// How long a helper that was killed may take to be gone. The kernel keeps one that waits for a device for longer.
+/// How long a process that was killed may take to end. The kernel keeps one that waits for a device for longer.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// The most memory of a helper, in bytes: git holds an object as a whole, and a worker may have written one that says it is
+/// The most memory of a job process, in bytes: git holds an object as a whole, and a worker may have written one that says it is
 /// larger than the host's memory.
 const MEMORY: u64 = 1 << 30;
 
-/// What a helper is asked.
+/// What a job process is asked.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::daemon) enum Task {
     /// Become a user, see no more than these paths, and do a job.
@@ -53,7 +53,7 @@ pub(in crate::daemon) enum Task {
         /// The job.
         job: Box<Job>,
     },
-    /// Do a job as the user that the helper is. One in a repository sees no more than these paths and that user's
+    /// Do a job as the user that the process has. One in a repository sees no more than these paths and that user's
     /// configuration of git, where any are to be changed and the host can hold it.
     Here {
         /// Paths that may be read.
@@ -99,7 +99,7 @@ impl Task {
         }
     }
 
-    /// The same helper with another job.
+    /// The same with another job.
     fn with(&self, job: Job) -> Option<Task> {
         match self {
             Task::Work { identity, read, write, .. } => Some(Task::Work {
@@ -127,7 +127,7 @@ pub(in crate::daemon) struct Taking {
     pub(in crate::daemon) limit: u64,
 }
 
-/// What a helper answers.
+/// What a job process answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::daemon) enum Reply {
     /// The job's outcome.
@@ -142,7 +142,7 @@ pub(in crate::daemon) enum Reply {
     Denied(Option<kernel::Denied>),
 }
 
-/// Does a job in a helper, as a user if not as this process's own. Blocking, within limits.
+/// Does a job in a process of its own, as a user where one is given. Blocking, within limits.
 pub(crate) fn work(
     identity: Option<policies::Identity>,
     read: Vec<PathBuf>,
@@ -231,11 +231,11 @@ fn places_of_configuration() -> Vec<(&'static str, OsString)> {
 fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, JobFailure> {
     let fail = |step: &str, e: &(dyn std::error::Error + 'static)| {
         let cause = if is_shortage(e) { Cause::Shortage } else { Cause::Process };
-        JobFailure { cause, ..JobFailure::process(format!("the helper process failed to {step}: {e}")) }
+        JobFailure { cause, ..JobFailure::process(format!("the job process failed to {step}: {e}")) }
     };
     let mut command = Command::new("/proc/self/exe");
     command
-        .arg("__helper")
+        .arg("__job")
         .arg(std::process::id().to_string())
         .env_clear()
         // libgit2 reads no configuration from a directory that does not exist.
@@ -272,7 +272,7 @@ fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, 
     }
 }
 
-/// Takes the exit status of a helper that has answered or was killed.
+/// Takes the exit status of a job process that has answered or was killed.
 fn reap(mut child: Child) {
     let until = Instant::now() + FAREWELL;
     while matches!(child.try_wait(), Ok(None)) {
@@ -285,7 +285,7 @@ fn reap(mut child: Child) {
     }
 }
 
-/// Says why a helper had to be ended: where git waited, what for, as far as that can be found.
+/// Says why a job process had to be ended: where git waited, what for, as far as that can be found.
 fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> JobFailure {
     if let Some(directory) = task.job().and_then(Job::directory) {
         let shown = directory.display();
@@ -299,7 +299,7 @@ fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> JobFailure {
         };
     }
     let Some(repository) = task.job().and_then(Job::repository) else {
-        return JobFailure::process(format!("the helper process {what}"));
+        return JobFailure::process(format!("the job process {what}"));
     };
     let shown = repository.display();
     let failure = |why: String, hint: String| JobFailure {

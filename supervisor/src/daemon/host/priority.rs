@@ -11,8 +11,8 @@ const NICE: &str = "-10";
 /// Gives the daemon a larger share of the processors than its workers, where the kernel divides them between sessions and not
 /// between groups of a `cpu` controller.
 ///
-/// A session that the daemon has from a shell is not changed, nor is anything where the daemon may not raise a priority. A shim and a
-/// helper are each in a session of their own, so they and all that they start have the share of any other program.
+/// A session that the daemon has from a shell is not changed, nor is anything where the daemon may not raise a priority. A shim and a job
+/// process are each in a session of their own, so they and all that they start have the share of any other program.
 pub(in crate::daemon) fn go_first() {
     if getsid(None) != Ok(getpid()) {
         return;

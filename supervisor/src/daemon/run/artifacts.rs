@@ -1,6 +1,6 @@
 //! What a run declared as parts of its result is taken out of its workspace, before the board knows that it has ended.
 //!
-//! The worker's processes are gone, and its files are as it left them: a helper under the worker's own uid, which sees
+//! The worker's processes are gone, and its files are as it left them: a job process under the worker's own uid, which sees
 //! the workspace alone, reads each one, and what comes out goes through a file without a name into the board's store.
 
 use std::collections::BTreeSet;

@@ -73,7 +73,7 @@ pub(in crate::daemon) fn identity(
 
 /// By whose owner the worker's user is chosen: the directory that is named, or where it may be made that which it is made in.
 ///
-/// A directory may lie on a file system that does not answer, so a helper asks for it.
+/// A directory may lie on a file system that does not answer, so a job process looks at it.
 fn ground_of(spec: &WorkspaceSpec, path: &Path, cancel: &CancellationToken) -> Result<Ground, JobFailure> {
     let path = path.to_owned();
     let job = match spec {
@@ -286,7 +286,7 @@ pub(in crate::daemon) fn workspace(
         | Outcome::Committed(_)
         | Outcome::Discovered(_)
         | Outcome::Sealed(_)
-        | Outcome::Irregular(_) => Err(LaunchError::task(STAGE, "the helper answered another question")),
+        | Outcome::Irregular(_) => Err(LaunchError::task(STAGE, "the job process answered another question")),
     }
 }
 
@@ -321,7 +321,7 @@ pub(in crate::daemon) fn seal(
                 lost(path.display().to_string(), reason.to_owned())
             })
             .collect()),
-        Ok(_) => Ok(vec![lost(branch, "the helper answered another question".to_owned())]),
+        Ok(_) => Ok(vec![lost(branch, "the job process answered another question".to_owned())]),
         Err(failure) if failure.cause == Cause::Shortage => Err(failure.message),
         Err(failure) => {
             let hint = failure.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();

@@ -56,7 +56,7 @@ impl JobFailure {
 
     /// The process has answered, but not what it was asked.
     pub(in crate::daemon) fn another_answer() -> Self {
-        Self::process("the helper answered another question")
+        Self::process("the job process answered another question")
     }
 }
 

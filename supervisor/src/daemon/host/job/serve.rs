@@ -1,4 +1,4 @@
-//! The helper itself: reads what it is to do from standard input, does it, and prints the answer.
+//! The job process itself: reads what it is to do from standard input, does it, and prints the answer.
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,7 @@ use workspace::Job;
 use super::{Cause, JobFailure, MEMORY, Reply, Taking, Task};
 use crate::shortage::is_shortage;
 
-/// Runs the helper.
+/// Runs the job process.
 ///
 /// It does not outlive who asked: a daemon that was killed leaves nobody in a workspace that the next one prepares.
 pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {

@@ -1,4 +1,4 @@
-//! Waiting for a helper's answer: within a limit, as long as the helper gets on, and until the asker gives up.
+//! Waiting for the answer of a job process: within a limit, while it makes progress, and until the asker gives up.
 
 use std::io::{ErrorKind, Read as _};
 use std::os::fd::AsFd as _;
@@ -10,10 +10,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use procfs::process::Process;
 use tokio_util::sync::CancellationToken;
 
-/// How long a helper may sleep without being woken once. A read of a file wakes it in that time; a FIFO that nobody writes
+/// How long a job process may sleep without being woken once. A read of a file wakes it in that time; a FIFO that nobody writes
 /// to, or a lock that a worker holds, does not.
 const STILL: Duration = Duration::from_secs(2);
-/// The pause between two looks at a helper that has not answered: nothing announces that a process stands still.
+/// The pause between two looks at a job process that has not answered: nothing announces that a process stands still.
 const LOOK: Duration = Duration::from_millis(100);
 /// The most bytes of an answer. The longest holds the texts of one commit's files.
 const ANSWER: usize = 64 * 1024 * 1024;
@@ -21,9 +21,9 @@ const ANSWER: usize = 64 * 1024 * 1024;
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
-    /// The helper waits for something that does not come.
+    /// The process waits for something that does not come.
     Stands(Duration),
-    /// The helper is still at work when its time is over.
+    /// The process is still at work when its time is over.
     Overdue(Duration),
     /// The asker does not want it any more.
     Cancelled,
@@ -31,7 +31,7 @@ pub(super) enum NoAnswer {
     Unread(std::io::Error),
 }
 
-/// Reads what a helper prints, up to its end. A helper that does not answer is ended; it has nothing of its own to save.
+/// Reads what a job process prints, up to its end. One that does not answer is ended; it has nothing of its own to save.
 pub(super) fn answer_of(
     child: &mut Child,
     limit: Duration,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_asker_that_gives_up_ends_the_helper() {
+    fn an_asker_that_gives_up_ends_the_job() {
         let mut child = shell("while :; do :; done");
         let cancel = CancellationToken::new();
         cancel.cancel();
