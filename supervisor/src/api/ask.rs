@@ -231,7 +231,8 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
         }
         // Counted before it is taken in, and until it has been read.
         let pass = parts.extensions.get::<Arc<Pass>>();
-        let reserved = pass.map(|pass| pass.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
+        let reserved =
+            pass.map(|pass| pass.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
         let bytes = whole(body).await?;
         let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
         // An empty body needs no content type.

@@ -48,5 +48,6 @@ pub(crate) use run::external::{ExternalLeases, WorkerUids, provide as provide_ex
 pub(crate) use run::files::{place_of, provide};
 pub(crate) use run::key::TaskKey;
 pub(crate) use run::live::{LiveRun, Phase};
-pub(crate) use run::place::{Presence, check as check_workspace, require_answer, system_reads};
+pub(crate) use run::place::{require_answer, system_reads};
 pub(crate) use run::recover::remove_ended as remove_ended_run;
+pub(crate) use run::usable::{Presence, check as check_workspace};

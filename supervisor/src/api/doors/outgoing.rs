@@ -10,7 +10,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 
 use super::crowd::Busy;
-use super::gate::{Reserved, Pass};
+use super::gate::{Pass, Reserved};
 use crate::failure::Failure;
 
 /// So much of a reply goes to the connection at a time. What it has taken, a few of these, counts no more.

@@ -11,9 +11,9 @@ use super::conclude::{Next, Trouble};
 use super::key::TaskKey;
 use super::launch::Note;
 use super::live::Phase;
-use super::place;
 use super::report::Report;
 use super::run_task::{Context, RETRY, submit};
+use super::seal;
 use crate::daemon::host::cgroup;
 use crate::daemon::host::remove::{self, Stays};
 use crate::exit::Code;
@@ -147,7 +147,7 @@ async fn seal(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) 
     let Some(worktree) = note.worktree else { return Taken::default() };
     loop {
         let worktree = worktree.clone();
-        let sealed = tokio::task::spawn_blocking(move || place::seal(worktree, identity)).await;
+        let sealed = tokio::task::spawn_blocking(move || seal::seal(worktree, identity)).await;
         let why = match sealed {
             Ok(Ok(lost)) => {
                 for one in &lost {

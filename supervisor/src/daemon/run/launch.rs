@@ -16,6 +16,7 @@ use super::environment::Environment;
 use super::fault::LaunchError;
 use super::files;
 use super::place;
+use super::private::{self, Private};
 use super::stage::Stage;
 use super::survivors::ROOT_ID;
 use crate::api::RunDoors;
@@ -158,7 +159,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let prompt = order.lane.prompt_text(&order.task, &order.context);
     let prompt = prompt.map_err(|e| LaunchError::task(Stage::ReadScript, e.to_string()))?;
     let home = host.root.run_home(&order.board, order.run.id);
-    let private = place::private(&home, identity, prompt)?;
+    let private = private::private(&home, identity, prompt)?;
     let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
     files::place(&private.files, identity, &order.files, &blobs)?;
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
@@ -223,7 +224,7 @@ fn surroundings(
     host: &Host,
     order: &Order,
     prepared: &Prepared,
-    (private, read): (&place::Private, Vec<PathBuf>),
+    (private, read): (&Private, Vec<PathBuf>),
     identity: Option<Identity>,
     cgroup: Option<&Path>,
     (closed, board): (policies::Closed, BoardAccess),
@@ -251,7 +252,7 @@ fn surroundings(
 fn start(
     host: &Host,
     order: &Order,
-    (prepared, private): (&Prepared, &place::Private),
+    (prepared, private): (&Prepared, &Private),
     deadline_us: Option<u64>,
     access: &BoardAccess,
 ) -> Start {

@@ -1,0 +1,125 @@
+//! Whether a workspace can be used, asked when a task is created: by the rules of its start.
+
+use std::path::Path;
+
+use policies::Identity;
+use tokio_util::sync::CancellationToken;
+use workspace::directory::Ground;
+use workspace::{Job, WorkspaceSpec};
+
+use super::closed;
+use super::place::{ground_of, other_owner, system_reads};
+use crate::config::WorkerConfig;
+use crate::daemon::host::job::{self, Cause, JobFailure};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::paths::Root;
+
+/// Whether the directory of a workspace is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// It is, or each run has one of its own.
+    There,
+    /// The first run makes it.
+    ToBeMade,
+}
+
+/// Refuses a workspace that no run could use as things are: a directory that is closed to workers, that is missing and
+/// cannot be made, or whose user no worker may be. What changes between now and the start is found again by the start.
+pub(crate) fn check(
+    (root, config): (&Root, &WorkerConfig),
+    spec: &WorkspaceSpec,
+    caller: Option<u32>,
+) -> Result<Presence, Failure> {
+    let (path, what) = match spec {
+        WorkspaceSpec::Scratch => return Ok(Presence::There),
+        WorkspaceSpec::Directory(path) => (path, "directory"),
+        WorkspaceSpec::Worktree { repository: Some(path) } => (path, "repository"),
+        WorkspaceSpec::Worktree { repository: None } => {
+            return Err(Failure::usage("no repository is given for the worktree")
+                .hint("use worktree:/path/to/repository, or create the task from inside a repository"));
+        }
+    };
+    let refused = |code, failure: JobFailure| Failure { code, message: failure.message, hint: failure.hint };
+    let ground = match ground_of(spec, path, &CancellationToken::new()) {
+        Err(failure) if matches!(failure.cause, Cause::NoAnswer | Cause::Shortage) => {
+            return Err(refused(Code::TryAgain, failure));
+        }
+        found => found,
+    };
+    // It has answered: this look and those that follow are short.
+    closed::check(root, config, spec)?;
+    let ground = ground
+        .map_err(|failure| refused(if path.exists() { Code::Usage } else { Code::NotFound }, failure))?;
+    let owner = ground.owner;
+    let presence = if ground.path == *path { Presence::There } else { Presence::ToBeMade };
+    if matches!(spec, WorkspaceSpec::Worktree { .. })
+        && !path.join(".git").exists()
+        && !path.join("HEAD").exists()
+    {
+        return Err(Failure::new(
+            Code::NotFound,
+            format!("there is no git repository at {}", path.display()),
+        )
+        .hint(format!("run `git init {0}` and commit something, or use dir:{0}", path.display())));
+    }
+    if !nix::unistd::geteuid().is_root() {
+        may_make(presence, path, &ground)?;
+        return require_usable(spec, None).map(|()| presence);
+    }
+    if owner.uid == 0 || owner.gid == 0 {
+        let (code, lacks) = match presence {
+            Presence::There => (Code::NotPermitted, String::new()),
+            Presence::ToBeMade => (Code::NotFound, format!("{} does not exist: ", path.display())),
+        };
+        let place = ground.path.display();
+        return Err(Failure::new(
+            code,
+            format!("{lacks}the {what} {place} belongs to root, and no worker runs as root"),
+        )
+        .hint(other_owner(path)));
+    }
+    match caller {
+        Some(caller) if caller == 0 || caller == owner.uid => {
+            let owner = Identity { uid: owner.uid, gid: owner.gid };
+            require_usable(spec, Some(owner)).map(|()| presence)
+        }
+        _ => Err(Failure::new(
+            Code::NotPermitted,
+            format!(
+                "the {what} {} belongs to uid {}, and its worker would act as that user",
+                ground.path.display(),
+                owner.uid
+            ),
+        )
+        .hint("only root or that user can create such a task")),
+    }
+}
+
+/// Refuses a repository that cannot have worktrees, such as a submodule, by the rule of the start.
+fn require_usable(spec: &WorkspaceSpec, owner: Option<Identity>) -> Result<(), Failure> {
+    let WorkspaceSpec::Worktree { repository: Some(path) } = spec else { return Ok(()) };
+    let job = Job::OpenRepository { path: path.clone() };
+    match job::work(owner, system_reads(), vec![path.clone()], job) {
+        Ok(_) => Ok(()),
+        Err(failure) => {
+            let code = if failure.cause == Cause::Shortage { Code::TryAgain } else { Code::Conflict };
+            Err(Failure { code, message: failure.message, hint: failure.hint })
+        }
+    }
+}
+
+/// Refuses a missing directory that this user, as whom its workers run, may not make.
+fn may_make(presence: Presence, path: &Path, ground: &Ground) -> Result<(), Failure> {
+    use rustix::fs::Access;
+    let may = rustix::fs::access(&ground.path, Access::WRITE_OK | Access::EXEC_OK);
+    if presence == Presence::There || may.is_ok() {
+        return Ok(());
+    }
+    let (missing, above) = (path.display(), ground.path.display());
+    Err(Failure::new(
+        Code::NotFound,
+        format!("{missing} does not exist, and this user cannot create it in {above}"),
+    )
+    .hint(format!("use a directory of your own, or have it created: mkdir -p {missing}")))
+}
