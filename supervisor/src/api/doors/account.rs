@@ -25,7 +25,7 @@ pub(super) struct Account {
     pub(super) bytes: usize,
     /// Nothing more of it is looked at before.
     pub(super) rests_until: Option<Instant>,
-    /// When it was last told that it was throttled.
+    /// When it was last noted that it was throttled.
     pub(super) noted: Option<Instant>,
     /// Taken while a request is worked on.
     pub(super) turns: Arc<Semaphore>,

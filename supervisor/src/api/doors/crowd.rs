@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::account::{BURST_OF_CONNECTIONS, Bucket, FORGOTTEN};
 
-/// Whose a connection is, as far as the kernel tells.
+/// Whose a connection is, as far as the kernel knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Group {
     /// All of one user: a worker that has a uid of its own.
@@ -62,7 +62,7 @@ pub(super) struct Crowd {
 struct Members {
     open: HashMap<u64, Member>,
     groups: HashMap<Group, Share>,
-    /// Those that were told to leave and have not left: their descriptors are still open.
+    /// Those that were asked to close and have not closed: their descriptors are still open.
     leaving: HashMap<u64, Group>,
     rates: HashMap<Group, Bucket>,
     tidied: Option<Instant>,

@@ -21,7 +21,7 @@ use crate::api::identity::Peer;
 const REFILL: Duration = Duration::from_millis(100);
 
 impl Door {
-    /// Receives the connections of one run until it is told to stop, one in each turn of the runtime: the listeners that are
+    /// Receives the connections of one run until it is stopped, one in each turn of the runtime: the listeners that are
     /// ready take turns.
     pub(super) async fn attend_run(
         self: Arc<Self>,

@@ -103,7 +103,7 @@ impl Door {
         Bounds { all, each, run, rate }
     }
 
-    /// Receives connections until it is told to stop; requests that are under way are answered first.
+    /// Receives connections until it is stopped; requests that are under way are answered first.
     pub(super) async fn attend(self: Arc<Self>, listener: impl Listener, stop: CancellationToken) {
         loop {
             let accepted = tokio::select! {

@@ -1,4 +1,4 @@
-//! Which run a group of connections belongs to, as far as that can be told before a token is shown.
+//! Which run a group of connections belongs to, as far as that is known before a token is shown.
 
 use kernel::Run;
 

@@ -1,6 +1,6 @@
 //! What the sandbox denied a run that failed, as well as can be known after its end.
 //!
-//! The kernel says no with an error number and tells nobody. What is left is the command of the run and the end of its
+//! The kernel refuses with an error number and keeps no record of it. What is left is the command of the run and the end of its
 //! log: the programs and paths that are named there are put to the policy, and what it denies is reported.
 
 use std::fs::File;

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::paths::Root;
 use crate::readiness::readable;
 
-/// Between two tries where a socket cannot be put back: nothing tells when it can.
+/// Between two tries where a socket cannot be put back: nothing announces when it can.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Which file each socket of a root is; none for one that is missing, or that has something else in its place.
@@ -49,7 +49,7 @@ pub(in crate::daemon) async fn keep(
         }
         match watch {
             Ok(watch) if is_whole(root, known) && watch.changed().await.is_ok() => {}
-            // Nothing tells of a directory that is not there, or that may not be watched.
+            // No event comes for a directory that is not there, or that may not be watched.
             Ok(_) | Err(_) => tokio::time::sleep(RETRY).await,
         }
     }

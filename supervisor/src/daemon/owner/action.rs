@@ -1,4 +1,4 @@
-//! What the owner loop hears of a board, and what it is told to do.
+//! What the owner loop reads of a board, and the actions that it decides on.
 
 use kernel::{BoardName, Candidate, Run, TaskId, Timestamp};
 

@@ -13,7 +13,7 @@ use crate::daemon::run::run_task::{Context, submit};
 /// How long the reply of a request is kept for a repeat; a client gives up after a minute.
 pub(crate) const REPLY_AGE: Duration = Duration::from_hours(24);
 
-/// Lets a board promote what is due, and tells the owner loop.
+/// Lets a board promote what is due, and reports that to the owner loop.
 pub(in crate::daemon) fn wake_board(context: &Arc<Context>, link: &OwnerLink, name: BoardName) {
     let (shared, link) = (Arc::clone(context), link.clone());
     context.tasks.spawn(async move {

@@ -25,7 +25,7 @@ pub(crate) enum Event {
     Woken(BoardName, Result<(), Failure>),
     /// What a board has to do, read after a change.
     BoardRead(BoardName, Result<Box<BoardWork>, Failure>),
-    /// A run has something to tell.
+    /// A run reports something.
     Run(TaskKey, Report),
     /// The timer has gone off.
     Tick,
@@ -33,9 +33,9 @@ pub(crate) enum Event {
     ClockSet,
     /// The configuration is to be read again.
     Reload,
-    /// The daemon is to stop; the asker is told what that comes to.
+    /// The daemon is to stop; the reply says what that means for its workers.
     Stop(StopMode, oneshot::Sender<StopPlan>),
-    /// A signal tells the daemon to stop: each one is one step sharper.
+    /// A signal asks the daemon to stop: each one is more urgent than the last.
     Interrupted,
     /// The time limit of a drain is over.
     DrainOver,

@@ -3,7 +3,7 @@
 /// How far a daemon goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Until it is told to stop.
+    /// Until it is stopped.
     Forever,
     /// Until nothing is left to do; at most this many tasks are started.
     UntilIdle(Option<usize>),

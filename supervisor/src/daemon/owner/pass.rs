@@ -11,7 +11,7 @@ use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::run_task::Context;
 use crate::failure::Failure;
 
-/// The most tasks of a board whose reasons a pass tells.
+/// The most tasks of a board for which a pass gives reasons.
 const MOST: u32 = 10_000;
 
 /// Why tasks were not started, as the pass knew it that has ended.

@@ -1,4 +1,4 @@
-//! The ways in which a daemon stops, and how a run's stop is told to its shim.
+//! The ways in which a daemon stops, and the reason that a shim gets for the end of its run.
 
 use kernel::{Counted, RunId, StopReason, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -43,8 +43,8 @@ impl StopMode {
 
 /// The way in which a daemon stops once this was asked for.
 ///
-/// Leaving the workers is possible at any moment. A worker that was told to end cannot be told otherwise, so that of the
-/// other ways the sharpest one stays.
+/// `Leave` is possible at any time. A worker that was asked to end goes on ending, so of the other ways the most urgent one
+/// stays.
 pub(in crate::daemon) fn next_mode(before: Option<StopMode>, asked: StopMode) -> StopMode {
     match (before, asked) {
         (None, asked) | (Some(_), asked @ StopMode::Leave) => asked,
@@ -91,7 +91,7 @@ pub(crate) struct StopPlan {
     pub(crate) asked: StopMode,
     /// How many workers it has.
     pub(crate) workers: usize,
-    /// How many of them have been told to end.
+    /// How many of them have been asked to end.
     pub(crate) ending: usize,
     /// When a drain ends those that are left.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -44,7 +44,7 @@ async fn not_started(context: &Context, key: &TaskKey, terms: &Terms, failed: Fa
     failed_start(context, key, terms, fault, (step, failed.error, why)).await
 }
 
-/// Tells the owner loop where the fault of a failed start lies, and returns what the board is told.
+/// Reports to the owner loop where the fault of a failed start lies, and returns what the board records.
 async fn failed_start(
     context: &Context,
     key: &TaskKey,
@@ -71,7 +71,7 @@ async fn failed_start(
     }
 }
 
-/// Proves the end of a run whose shim is gone, and tells the board. Goes on until both are done.
+/// Proves the end of a run whose shim is gone, and records it on the board. Goes on until both are done.
 pub(super) async fn conclude(
     context: &Context,
     board: &BoardHandle,

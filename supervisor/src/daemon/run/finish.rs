@@ -1,4 +1,4 @@
-//! The last step of a run: the board is told how it ended, and what it leaves on the host is removed.
+//! The last step of a run: its end is recorded on the board, and what it leaves on the host is removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -199,7 +199,7 @@ async fn take_artifacts(context: &Context, board: &BoardHandle, key: &TaskKey, r
 
 /// Removes the cgroup, the door and the private places of a run of which nothing lives any more.
 ///
-/// They have names of the run's, so they are found even where no run directory tells of them.
+/// They are named after the run, so they are found even where its directory is gone.
 async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId) {
     let (name, id) = (board.name(), board.id());
     let private = context.host.root.run_home(name, run);

@@ -19,7 +19,7 @@ pub(crate) enum Phase {
     Running,
     /// It was asked to end, or has given its verdict.
     Ending,
-    /// It has ended, and the board could not be told yet.
+    /// It has ended, and that is not recorded on its board yet.
     Settling,
     /// Its shim is gone, and nobody can prove that its processes are.
     Unknown,

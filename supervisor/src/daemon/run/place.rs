@@ -88,7 +88,7 @@ pub(super) fn ground_of(
     }
 }
 
-/// Refuses a path that does not answer. Whether anything is there is asked later, by whoever knows what should be.
+/// Refuses a path that does not answer. Whether anything is there is asked later.
 pub(crate) fn require_answer(path: &Path) -> Result<(), JobFailure> {
     match job::work(None, Vec::new(), Vec::new(), Job::FindGround { path: path.to_owned() }) {
         Err(failure) if failure.cause == Cause::NoAnswer => Err(failure),
@@ -203,7 +203,7 @@ pub(crate) fn system_reads() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Wall-clock seconds of a moment on `CLOCK_BOOTTIME`, as workers are told their deadline.
+/// Wall-clock seconds of a time on `CLOCK_BOOTTIME`: the form in which workers get their deadline.
 pub(in crate::daemon) fn wall_seconds(now: Timestamp, boottime_us: u64, moment_us: u64) -> i64 {
     let ahead = i64::try_from(moment_us.saturating_sub(boottime_us)).unwrap_or(i64::MAX);
     now.as_micros().saturating_add(ahead) / 1_000_000

@@ -125,7 +125,7 @@ fn sweep_homes(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
     }
 }
 
-/// The cgroups of an open run, also where its directory, which tells of them, is gone.
+/// The cgroups of an open run, also where its directory, which names them, is gone.
 pub(in crate::daemon) fn groups_of(context: &Context, board: &BoardName, run: &Run) -> BTreeSet<PathBuf> {
     let mut groups = context.host.groups(board, run.id);
     if !context.host.root.run_dir(board, run.id).exists() {

@@ -33,7 +33,7 @@ pub(super) enum Remains {
     },
 }
 
-/// Ends what a dead shim has left, as its run directory tells of it. Blocking.
+/// Ends what a dead shim has left, by what its run directory records. Blocking.
 pub(crate) fn end(dir: &RunDir, pid: &PidRecord) -> Result<(), String> {
     let group = dir.spec().ok().and_then(|spec| spec.cgroup).filter(|group| group.exists());
     if let Some(group) = &group {

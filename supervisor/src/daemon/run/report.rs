@@ -1,4 +1,4 @@
-//! What a run tells the owner loop, and the queue in which that waits.
+//! What a run reports to the owner loop, and the queue in which that waits.
 
 use kernel::Finished;
 use tokio::sync::mpsc;
@@ -13,7 +13,7 @@ use crate::rundir::StartedRecord;
 /// one after the other without waiting for a run: the queue only evens out many runs that start or end at once.
 const BOUND: usize = 256;
 
-/// What a run tells the owner loop.
+/// What a run reports.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// It is claimed and its row is there.
@@ -52,7 +52,7 @@ impl Reports {
         (Reports(reports), inbox)
     }
 
-    /// Tells the owner loop, when there is room.
+    /// Reports to the owner loop, when there is room.
     pub(in crate::daemon) async fn tell(&self, key: &TaskKey, report: Report) {
         // The owner loop has ended only when the daemon stops; what it did not hear the next one reads from the board.
         drop(self.0.send((key.clone(), report)).await);

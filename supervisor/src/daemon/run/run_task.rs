@@ -52,7 +52,7 @@ impl Context {
         self.tasks.spawn_blocking(move || context.host.spares.refill());
     }
 
-    /// Tells the owner loop of a run, when there is room.
+    /// Reports to the owner loop, when there is room.
     pub(in crate::daemon) async fn tell(&self, key: &TaskKey, report: Report) {
         self.reports.tell(key, report).await;
     }

@@ -121,7 +121,7 @@ impl Dispatcher {
         match (self.stopping, self.extent) {
             (Some(StopMode::Leave), _) => true,
             (Some(StopMode::Drain), _) => quiet,
-            // What only waits for its board is told by the next daemon: its run directory says how it ended.
+            // The next daemon records what only waits for its board: the run directory says how it ended.
             (Some(StopMode::Preempt | StopMode::Kill), _) => settled(),
             (None, Extent::UntilIdle(_)) => quiet && !reading && self.backoff.why().is_none(),
             (None, Extent::Forever) => false,

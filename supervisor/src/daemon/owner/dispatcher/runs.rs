@@ -1,4 +1,4 @@
-//! What runs tell: how far they have come, and what kept them from starting.
+//! What runs report: how far they have come, and what kept them from starting.
 
 use kernel::{Finished, StopReason, Timestamp};
 
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::rundir::StartedRecord;
 
 impl Dispatcher {
-    /// A run has told something.
+    /// Takes in what a run reports.
     pub(super) fn reported(&mut self, key: TaskKey, report: Report, now: Timestamp) -> Vec<Action> {
         match report {
             Report::Claimed(live) => {
