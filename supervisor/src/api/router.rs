@@ -96,11 +96,11 @@ async fn known(shared: &Shared, peer: &Peer, mut request: Request) -> Result<Kno
         Peer::Operator(_) | Peer::Worker | Peer::InProcess(_) => None,
     };
     if let Some(run) = owner {
-        shared.gate.knock(run)?;
+        shared.gate.count(run)?;
     }
     let caller = identify(&shared.service, shared.key.as_ref(), peer, request.headers()).await?;
     if let Some(run) = caller.run().filter(|_| owner.is_none()) {
-        shared.gate.knock(run)?;
+        shared.gate.count(run)?;
     }
     let pass = shared.gate.enter(&caller)?.map(Arc::new);
     let busy = request.extensions().get::<Seat>().map(|seat| seat.busy(caller.run())).transpose();

@@ -35,11 +35,11 @@ struct Whose {
 #[derive(Debug)]
 pub(crate) struct Gate {
     service: Arc<Service>,
-    books: Mutex<Books>,
+    accounts: Mutex<Accounts>,
 }
 
 #[derive(Debug)]
-struct Books {
+struct Accounts {
     runs: HashMap<RunKey, Account>,
     tenants: HashMap<TenantKey, Account>,
     uploads: usize,
@@ -66,25 +66,25 @@ impl Gate {
     /// A gate with the bounds of the service's configuration, as it stands at each request.
     pub(crate) fn new(service: Arc<Service>) -> Self {
         let (runs, tenants) = (HashMap::new(), HashMap::new());
-        let books = Books { runs, tenants, uploads: 0, bytes: 0, tidied: Instant::now() };
-        Gate { service, books: Mutex::new(books) }
+        let accounts = Accounts { runs, tenants, uploads: 0, bytes: 0, tidied: Instant::now() };
+        Gate { service, accounts: Mutex::new(accounts) }
     }
 
     /// Counts a request of a run, before anything else of it is looked at.
     ///
     /// # Errors
     /// The run has made too many of them lately. It rests now.
-    pub(crate) fn knock(&self, run: RunKey) -> Result<(), Failure> {
+    pub(crate) fn count(&self, run: RunKey) -> Result<(), Failure> {
         let rate = self.service.config().api.requests_per_second_per_run;
         let now = Instant::now();
-        let mut books = self.books();
-        books.tidy(now);
-        let account = books.runs.entry(run).or_insert_with(|| Account::new(rate, now));
+        let mut accounts = self.accounts();
+        accounts.tidy(now);
+        let account = accounts.runs.entry(run).or_insert_with(|| Account::new(rate, now));
         if account.may_ask(rate, now) {
             return Ok(());
         }
         account.rests_until = Some(now + REST);
-        drop(books);
+        drop(accounts);
         let bound = Bound::rate(format!("run {}", run.1), rate, "requests_per_second_per_run");
         let board = self.service.served().into_iter().find(|board| board.id() == run.0);
         Err(self.refuse(board.as_deref(), run, bound))
@@ -92,7 +92,7 @@ impl Gate {
 
     /// Until when nothing of a run is looked at, where that is to come.
     pub(super) fn rests_until(&self, run: RunKey) -> Option<Instant> {
-        let until = self.books().runs.get(&run)?.rests_until?;
+        let until = self.accounts().runs.get(&run)?.rests_until?;
         (until > Instant::now()).then_some(until)
     }
 
@@ -100,7 +100,7 @@ impl Gate {
     fn refuse(&self, board: Option<&BoardHandle>, run: RunKey, bound: Bound) -> Failure {
         let Bound { whose, what, key } = bound;
         let now = Instant::now();
-        let fresh = self.books().runs.get_mut(&run).is_some_and(|account| {
+        let fresh = self.accounts().runs.get_mut(&run).is_some_and(|account| {
             let fresh = account.noted.is_none_or(|at| now.duration_since(at) > NOTED);
             if fresh {
                 account.noted = Some(now);
@@ -115,7 +115,7 @@ impl Gate {
             .hint(format!("wait a moment and send it again; the bound is {key} in [api] of supervisor.toml"))
     }
 
-    /// Lets a request in that has knocked. None for an operator, who is bounded by the number of connections alone.
+    /// Lets a request in that was counted. None for an operator, who is bounded by the number of connections alone.
     pub(crate) fn enter(self: &Arc<Self>, caller: &Caller) -> Result<Option<Pass>, Failure> {
         let Some(board) = &caller.board else { return Ok(None) };
         let Some(run) = caller.run() else { return Ok(None) };
@@ -127,19 +127,19 @@ impl Gate {
         let whose = Whose { run, tenant };
         let ticket = Arc::new(Ticket { gate, board, whose });
         let config = self.service.config();
-        let entered = self.books().enter(&ticket.whose, &config.api, Instant::now());
+        let entered = self.accounts().enter(&ticket.whose, &config.api, Instant::now());
         match entered {
             Ok(()) => Ok(Some(Pass(ticket))),
             Err(bound) => Err(ticket.refuse(bound)),
         }
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn accounts(&self) -> MutexGuard<'_, Accounts> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Books {
+impl Accounts {
     /// Forgets those who have nothing under way and had nothing for a while.
     fn tidy(&mut self, now: Instant) {
         if now.duration_since(self.tidied) > FORGOTTEN {
@@ -289,7 +289,8 @@ pub(crate) struct Upload(Arc<Ticket>);
 impl Pass {
     /// Waits until the request may be worked on, which it may until the return value is dropped.
     pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        let turns = self.0.gate.books().runs.get(&self.0.whose.run).map(|account| Arc::clone(&account.turns));
+        let turns =
+            self.0.gate.accounts().runs.get(&self.0.whose.run).map(|account| Arc::clone(&account.turns));
         // It is never closed.
         turns?.acquire_owned().await.ok()
     }
@@ -297,7 +298,7 @@ impl Pass {
     /// Reserves bytes for the caller: of a body, or of a reply.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<Reserved, Failure> {
         let config = self.0.gate.service.config();
-        let reserved = self.0.gate.books().reserve(&self.0.whose, bytes, &config.api);
+        let reserved = self.0.gate.accounts().reserve(&self.0.whose, bytes, &config.api);
         reserved.map(|()| Reserved(Arc::clone(&self.0), bytes)).map_err(|bound| self.0.refuse(bound))
     }
 
@@ -310,30 +311,30 @@ impl Pass {
     /// Lets a file in.
     pub(crate) fn upload(&self) -> Result<Upload, Failure> {
         let config = self.0.gate.service.config();
-        let begun = self.0.gate.books().upload(&self.0.whose, &config.api);
+        let begun = self.0.gate.accounts().upload(&self.0.whose, &config.api);
         begun.map(|()| Upload(Arc::clone(&self.0))).map_err(|bound| self.0.refuse(bound))
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        self.0.gate.books().each(&self.0.whose, |account| account.requests -= 1);
+        self.0.gate.accounts().each(&self.0.whose, |account| account.requests -= 1);
     }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let mut books = self.0.gate.books();
-        books.bytes -= self.1;
-        books.each(&self.0.whose, |account| account.bytes -= self.1);
+        let mut accounts = self.0.gate.accounts();
+        accounts.bytes -= self.1;
+        accounts.each(&self.0.whose, |account| account.bytes -= self.1);
     }
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        let mut books = self.0.gate.books();
-        books.uploads -= 1;
-        books.each(&self.0.whose, |account| account.uploads -= 1);
+        let mut accounts = self.0.gate.accounts();
+        accounts.uploads -= 1;
+        accounts.each(&self.0.whose, |account| account.uploads -= 1);
     }
 }
 
@@ -341,17 +342,17 @@ impl Drop for Upload {
 mod tests {
     use super::*;
 
-    fn books() -> Books {
+    fn accounts() -> Accounts {
         let (runs, tenants) = (HashMap::new(), HashMap::new());
-        Books { runs, tenants, uploads: 0, bytes: 0, tidied: Instant::now() }
+        Accounts { runs, tenants, uploads: 0, bytes: 0, tidied: Instant::now() }
     }
 
     /// A run of a tenant that has a request under way.
-    fn run(books: &mut Books, number: i64, tenant: &str) -> Whose {
+    fn run(accounts: &mut Accounts, number: i64, tenant: &str) -> Whose {
         let board = "6f1c0c4e-7a55-4f0e-9d51-0a8d3a6b1c02".parse().unwrap();
         let tenant = (!tenant.is_empty()).then(|| tenant.parse().unwrap());
         let whose = Whose { run: (board, RunId(number)), tenant: (board, tenant) };
-        let entered = books.enter(&whose, &ApiConfig::default(), Instant::now());
+        let entered = accounts.enter(&whose, &ApiConfig::default(), Instant::now());
         assert!(entered.is_ok(), "{}", bound(entered));
         whose
     }
@@ -362,56 +363,56 @@ mod tests {
 
     #[test]
     fn a_run_and_a_tenant_have_so_many_requests_under_way_and_no_more() {
-        let (mut books, api) = (books(), ApiConfig::default());
-        let whose = run(&mut books, 1, "hostile");
-        let ask = |books: &mut Books, whose: &Whose| bound(books.enter(whose, &api, Instant::now()));
+        let (mut accounts, api) = (accounts(), ApiConfig::default());
+        let whose = run(&mut accounts, 1, "hostile");
+        let ask = |accounts: &mut Accounts, whose: &Whose| bound(accounts.enter(whose, &api, Instant::now()));
         for _ in 1..api.requests_per_run {
-            assert_eq!(ask(&mut books, &whose), "none");
+            assert_eq!(ask(&mut accounts, &whose), "none");
         }
-        assert_eq!(ask(&mut books, &whose), "requests_per_run");
+        assert_eq!(ask(&mut accounts, &whose), "requests_per_run");
         let others = (2..).take(api.requests_per_tenant - api.requests_per_run);
-        others.for_each(|number| drop(run(&mut books, number, "hostile")));
+        others.for_each(|number| drop(run(&mut accounts, number, "hostile")));
         let another = Whose { run: (whose.run.0, RunId(1000)), ..whose.clone() };
-        assert_eq!(ask(&mut books, &another), "requests_per_tenant");
-        run(&mut books, 2000, "neighbour");
-        books.each(&whose, |account| account.requests -= 1);
-        assert_eq!(ask(&mut books, &another), "none", "one was answered");
+        assert_eq!(ask(&mut accounts, &another), "requests_per_tenant");
+        run(&mut accounts, 2000, "neighbour");
+        accounts.each(&whose, |account| account.requests -= 1);
+        assert_eq!(ask(&mut accounts, &another), "none", "one was answered");
     }
 
     #[test]
     fn a_tenant_with_many_runs_leaves_room_for_the_files_of_others() {
-        let (mut books, api) = (books(), ApiConfig::default());
-        let hostile: Vec<Whose> = (0..4).map(|n| run(&mut books, n, "hostile")).collect();
+        let (mut accounts, api) = (accounts(), ApiConfig::default());
+        let hostile: Vec<Whose> = (0..4).map(|n| run(&mut accounts, n, "hostile")).collect();
         let met: Vec<&str> =
-            hostile.iter().flat_map(|run| [run; 5]).map(|run| bound(books.upload(run, &api))).collect();
+            hostile.iter().flat_map(|run| [run; 5]).map(|run| bound(accounts.upload(run, &api))).collect();
         assert_eq!(met.iter().filter(|bound| **bound == "none").count(), api.uploads_per_tenant);
         assert_eq!(met[4], "uploads_per_run");
         assert_eq!(met[19], "uploads_per_tenant");
-        let neighbour = run(&mut books, 9, "");
-        assert_eq!(bound(books.upload(&neighbour, &api)), "none");
+        let neighbour = run(&mut accounts, 9, "");
+        assert_eq!(bound(accounts.upload(&neighbour, &api)), "none");
     }
 
     #[test]
     fn tenants_that_use_up_what_all_share_leave_one_of_it_to_each_other() {
-        let (mut books, api) = (books(), ApiConfig::default());
+        let (mut accounts, api) = (accounts(), ApiConfig::default());
         for number in 0..40 {
-            let hostile = run(&mut books, number, &format!("hostile-{}", number % 4));
-            while books.upload(&hostile, &api).is_ok() {}
-            while books.reserve(&hostile, 1 << 20, &api).is_ok() {}
+            let hostile = run(&mut accounts, number, &format!("hostile-{}", number % 4));
+            while accounts.upload(&hostile, &api).is_ok() {}
+            while accounts.reserve(&hostile, 1 << 20, &api).is_ok() {}
         }
-        assert!(books.uploads <= api.uploads + 4 && books.bytes <= api.unread_bytes + (4 << 20));
-        let neighbour = run(&mut books, 99, "neighbour");
-        assert_eq!(bound(books.upload(&neighbour, &api)), "none");
-        assert_eq!(bound(books.upload(&neighbour, &api)), "uploads");
-        assert_eq!(bound(books.reserve(&neighbour, 1 << 20, &api)), "none");
-        assert_eq!(bound(books.reserve(&neighbour, 1 << 20, &api)), "unread_bytes");
+        assert!(accounts.uploads <= api.uploads + 4 && accounts.bytes <= api.unread_bytes + (4 << 20));
+        let neighbour = run(&mut accounts, 99, "neighbour");
+        assert_eq!(bound(accounts.upload(&neighbour, &api)), "none");
+        assert_eq!(bound(accounts.upload(&neighbour, &api)), "uploads");
+        assert_eq!(bound(accounts.reserve(&neighbour, 1 << 20, &api)), "none");
+        assert_eq!(bound(accounts.reserve(&neighbour, 1 << 20, &api)), "unread_bytes");
     }
 
     #[test]
     fn one_reply_may_be_larger_than_a_bound_and_a_second_may_not() {
-        let (mut books, api) = (books(), ApiConfig::default());
-        let run = run(&mut books, 1, "t");
-        assert_eq!(bound(books.reserve(&run, api.unread_bytes * 2, &api)), "none");
-        assert_eq!(bound(books.reserve(&run, 1, &api)), "unread_bytes_per_run");
+        let (mut accounts, api) = (accounts(), ApiConfig::default());
+        let run = run(&mut accounts, 1, "t");
+        assert_eq!(bound(accounts.reserve(&run, api.unread_bytes * 2, &api)), "none");
+        assert_eq!(bound(accounts.reserve(&run, 1, &api)), "unread_bytes_per_run");
     }
 }
