@@ -86,11 +86,7 @@ pub(crate) async fn run(
     };
     let listeners = Listeners::bind(&root, sockets)?;
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
-    let spares = match extent {
-        Extent::Forever => Spares::kept(cgroups.as_ref().ok()),
-        // A pass ends with its last run, and nothing would come for a shim that waits.
-        Extent::UntilIdle(_) => Spares::none(),
-    };
+    let spares = spares_of(extent, cgroups.as_ref().ok());
     let ways = (listeners.port(), Arc::clone(&doors));
     let host = make_host(&root, support, cgroups, spares, ways).await?;
     if let Some(why) = handed_gap {
@@ -168,6 +164,14 @@ pub(crate) async fn run(
 fn cut_short() -> Failure {
     Failure::new(Code::TryAgain, "dispatch was interrupted before its runs ended")
         .hint("the runs continue; the next daemon or dispatch takes them over")
+}
+
+/// The shims that wait for a run. A pass ends with its last run, and nothing would come for a shim that waits.
+fn spares_of(extent: Extent, cgroups: Option<&Cgroups>) -> Spares {
+    match extent {
+        Extent::Forever => Spares::kept(cgroups),
+        Extent::UntilIdle(_) => Spares::none(),
+    }
 }
 
 /// What the doors lead to.
