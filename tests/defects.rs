@@ -21,7 +21,7 @@ const CASES: [(&str, &str, &str); 5] = [
     (
         "lanes.d/mine.toml",
         "prompt = \"file\"\nargv = [\"x\", \"{prompt}\"]\n",
-        "lanes.d/mine.toml:2 (argv): `{prompt}` is no placeholder; the known ones are {prompt_file}, {workspace}, {task}",
+        "lanes.d/mine.toml:2 (argv): `{prompt}` is not a placeholder; the known ones are {prompt_file}, {workspace}, {task}",
     ),
     ("lanes.d/two words.toml", "argv = [\"x\"]\n", "two words"),
     (
@@ -159,5 +159,10 @@ fn a_reload_of_a_bad_file_keeps_the_last_good_version_and_says_so() {
     assert!(defects(&status).contains("kept_last") && defects(&status).contains("max_runing"), "{status:#}");
     let text = fleet.cli(["status"]).stdout;
     assert!(text.contains("the lane mine stays as it was last read"), "{text}");
+    let settings =
+        status["defects"].as_array().unwrap().iter().find(|defect| defect["subject"] == "settings");
+    let settings = settings.unwrap();
+    assert!(settings["key"] == "max_runing" && settings["line"].is_u64(), "{status:#}");
+    assert!(text.contains(" (max_runing): unknown field"), "{text}");
     assert_eq!(fleet.wait_for(&create(), "done")["latest_summary"], "as before");
 }

@@ -324,10 +324,10 @@ fn a_root_that_cannot_be_served_is_refused_with_its_reason() {
 #[test]
 fn a_broken_configuration_is_refused_with_file_line_and_key() {
     let cases = [
-        ("supervisor.toml", "[limits]\nmax_runing = 3\n", "max_runing"),
+        ("supervisor.toml", "[limits]\nmax_runing = 3\n", "supervisor.toml:2 (max_runing): unknown field"),
         ("supervisor.toml", "[limits]\nmax_running = 0\n", "max_running"),
         ("supervisor.toml", "[worker]\ngrace = \"soon\"\n", "soon"),
-        ("supervisor.toml", "not toml", "line 1"),
+        ("supervisor.toml", "not toml", "supervisor.toml:1: "),
     ];
     for (file, text, word) in cases {
         let fleet = Fleet::offline();

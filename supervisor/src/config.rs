@@ -1,13 +1,14 @@
 //! `supervisor.toml`: limits of admission, worker uids, grace. Unknown keys are errors that name the line.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use kernel::{Bound, Profile, Quotas, Tenant};
 use serde::Deserialize;
 
+use crate::definitions::{Defect, Subject};
 use crate::duration::WrittenDuration;
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -268,47 +269,58 @@ impl WorkerConfig {
 }
 
 impl Config {
-    /// Reads the configuration of a root.
+    /// Reads the configuration of a root, for a program that cannot go on without it.
     pub(crate) fn load(root: &Root) -> Result<Self, Failure> {
         let path = root.config_file();
-        let text = match crate::settings::read(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
-            Err(e) => return Err(Failure::file("read", &path, &e)),
-        };
-        let config: Config = toml::from_str(&text).map_err(|e| {
-            Failure::usage(format!(
-                "{} is not a valid configuration: {}",
-                path.display(),
-                e.to_string().trim_end()
-            ))
-            .hint("the keys are described in docs/configuration.md")
-        })?;
-        if config.limits.max_running == Some(0) {
-            return Err(Failure::usage(format!(
-                "{}: limits.max_running is 0, so nothing would ever run",
-                path.display()
-            ))
-            .hint("set it to 1 or more, or leave it out"));
+        let text = text_of(&path).map_err(|e| Failure::file("read", &path, &e))?;
+        Config::parse(&text, &path).map_err(|defect| {
+            Failure::usage(defect.to_string())
+                .hint("correct the file; docs/configuration.md describes its keys")
+        })
+    }
+
+    /// Reads the configuration of a root again, for a daemon that goes on with the last good one.
+    pub(crate) fn reload(root: &Root) -> Result<Self, Defect> {
+        let path = root.config_file();
+        text_of(&path)
+            .map_err(|e| Defect::unreadable(Subject::Settings, &path, &e))
+            .and_then(|text| Config::parse(&text, &path))
+            .map_err(Defect::kept_last)
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self, Defect> {
+        let config: Config =
+            toml::from_str(text).map_err(|e| Defect::toml(Subject::Settings, path, text, &e))?;
+        match config.unusable() {
+            Some(why) => Err(Defect::new(Subject::Settings, path, why)),
+            None => Ok(config),
         }
-        if let Some(name) = config.api.shut() {
-            return Err(Failure::usage(format!(
-                "{}: api.{name} is 0, so every caller would be refused",
-                path.display()
-            ))
-            .hint("set it to 1 or more, or leave it out"));
+    }
+
+    /// Why values that are each of the right type cannot be used, and what to write instead.
+    fn unusable(&self) -> Option<String> {
+        let at_least_one = "set it to 1 or more, or leave it out";
+        if self.limits.max_running == Some(0) {
+            return Some(format!("limits.max_running is 0, so nothing would ever run; {at_least_one}"));
         }
-        let end = u64::from(config.worker.first_uid) + u64::from(config.worker.uid_count);
-        if config.worker.first_uid < 1000 || config.worker.uid_count < 64 || end > u64::from(u32::MAX) {
-            return Err(Failure::usage(format!(
-                "{}: worker.first_uid = {} and worker.uid_count = {} are not a usable range of uids",
-                path.display(),
-                config.worker.first_uid,
-                config.worker.uid_count
-            ))
-            .hint("start at 1000 or above, with 64 uids or more"));
+        if let Some(name) = self.api.shut() {
+            return Some(format!("api.{name} is 0, so every caller would be refused; {at_least_one}"));
         }
-        Ok(config)
+        let WorkerConfig { first_uid, uid_count, .. } = self.worker;
+        let end = u64::from(first_uid) + u64::from(uid_count);
+        (first_uid < 1000 || uid_count < 64 || end > u64::from(u32::MAX)).then(|| {
+            format!(
+                "worker.first_uid = {first_uid} and worker.uid_count = {uid_count} are not a usable range of uids; start at 1000 or above, with 64 uids or more"
+            )
+        })
+    }
+}
+
+/// The text of the file, empty where there is none.
+fn text_of(path: &Path) -> std::io::Result<String> {
+    match crate::settings::read(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        read => read,
     }
 }
 
@@ -328,7 +340,8 @@ mod tests {
     #[test]
     fn an_unknown_key_is_named_with_its_line() {
         let failure = load("[limits]\nmax_runing = 3\n").unwrap_err();
-        assert!(failure.message.contains("max_runing") && failure.message.contains("line 2"), "{failure}");
+        assert!(failure.message.contains("supervisor.toml:2 (max_runing): unknown field"), "{failure}");
+        assert_eq!(failure.message.lines().count(), 1, "{failure}");
     }
 
     #[test]
@@ -347,7 +360,7 @@ mod tests {
         for text in ["tenants = { \"\" = 2 }", "tenants = { \"a b\" = 2 }", "profiles = { \"\" = 2 }"] {
             let failure = load(&format!("[limits]\n{text}\n")).unwrap_err();
             assert!(
-                failure.message.contains("line 2") && failure.message.contains("1 to 64 of"),
+                failure.message.contains("supervisor.toml:2") && failure.message.contains("1 to 64 of"),
                 "{failure}"
             );
         }

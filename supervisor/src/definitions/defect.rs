@@ -6,8 +6,6 @@ use std::path::Path;
 use kernel::{Clock as _, SystemClock, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
-
 /// A file of the configuration that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Defect {
@@ -81,9 +79,15 @@ impl Defect {
         Defect::new(subject, path, format!("it cannot be read: {error}"))
     }
 
-    /// Settings that a running daemon does not take over.
-    pub(crate) fn settings(path: &Path, failure: &Failure) -> Self {
-        Defect { effect: Effect::KeptLast, ..Defect::new(Subject::Settings, path, &failure.message) }
+    /// A text that is not TOML, or has a key or a value that is not known there.
+    pub(crate) fn toml(subject: Subject, path: &Path, text: &str, error: &toml::de::Error) -> Self {
+        let line = line_of(text, error.span().map_or(0, |span| span.start));
+        Defect::new(subject, path, error.message()).at(line, key_of(text, line))
+    }
+
+    /// The same of a file whose last good version stays in use.
+    pub(crate) fn kept_last(self) -> Self {
+        Defect { effect: Effect::KeptLast, ..self }
     }
 
     /// The same, with its line and its key.
@@ -110,6 +114,17 @@ impl Defect {
             Effect::KeptLast => format!("{} stays as it was last read", self.subject),
         }
     }
+}
+
+/// The line, counted from 1, that holds a byte offset.
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// The key that a line sets.
+fn key_of(text: &str, line: usize) -> Option<String> {
+    let key = text.lines().nth(line - 1)?.split_once('=')?.0.trim().trim_matches(['"', '\'']);
+    (!key.is_empty()).then(|| key.to_owned())
 }
 
 /// `lanes.d/mine.toml:3 (prompt): what is wrong`.

@@ -81,10 +81,8 @@ impl Lane {
     /// Reads the definition of the lane `name`; `origin` is the file that holds it.
     pub(super) fn parse(name: &str, text: &str, origin: &Path) -> Result<Self, Defect> {
         let defect = |message: String| Defect::new(Subject::Lane(name.to_owned()), origin, message);
-        let lane: Lane = toml::from_str(text).map_err(|e| {
-            let line = line_of(text, e.span().map_or(0, |span| span.start));
-            defect(e.message().to_owned()).at(line, key_of(text, line))
-        })?;
+        let lane: Lane = toml::from_str(text)
+            .map_err(|e| Defect::toml(Subject::Lane(name.to_owned()), origin, text, &e))?;
         let argv = || Some("argv".to_owned());
         if lane.argv.is_empty() {
             let defect = defect(
@@ -99,7 +97,7 @@ impl Lane {
             }) {
                 let known: Vec<String> = Place::ALL.iter().map(|(name, _)| format!("{{{name}}}")).collect();
                 let message = format!(
-                    "`{{{unknown}}}` is no placeholder; the known ones are {} (write {{{{{unknown}}}}} for the text itself)",
+                    "`{{{unknown}}}` is not a placeholder; the known ones are {} (write {{{{{unknown}}}}} for the text itself)",
                     known.join(", ")
                 );
                 return Err(defect(message).at(line_with(text, &format!("{{{unknown}}}")), argv()));
@@ -188,20 +186,9 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// The line, counted from 1, that holds a byte offset.
-fn line_of(text: &str, offset: usize) -> usize {
-    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
-}
-
 /// The first line, counted from 1, that has some words.
 fn line_with(text: &str, words: &str) -> usize {
     text.lines().position(|line| line.contains(words)).map_or(1, |index| index + 1)
-}
-
-/// The key that a line sets.
-fn key_of(text: &str, line: usize) -> Option<String> {
-    let key = text.lines().nth(line - 1)?.split_once('=')?.0.trim().trim_matches(['"', '\'']);
-    (!key.is_empty()).then(|| key.to_owned())
 }
 
 #[cfg(test)]
@@ -225,7 +212,7 @@ mod tests {
         let defect =
             parse("prompt = \"file\"\nargv = [\n  \"agent\",\n  \"--task={prompt}\",\n]").unwrap_err();
         let text = defect.to_string();
-        assert!(text.starts_with("/etc/l.toml:4 (argv): `{prompt}` is no placeholder"), "{text}");
+        assert!(text.starts_with("/etc/l.toml:4 (argv): `{prompt}` is not a placeholder"), "{text}");
         assert!(text.contains("{prompt_file}, {workspace}, {task}"), "{text}");
     }
 

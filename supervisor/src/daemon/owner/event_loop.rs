@@ -17,7 +17,6 @@ use crate::daemon::host::timer::{Expiry, WallTimer};
 use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::report::Report;
 use crate::daemon::run::run_task::{self, Context, run_task};
-use crate::definitions::Defect;
 use crate::failure::Failure;
 use crate::roster::Roster;
 use crate::service::Service;
@@ -106,8 +105,7 @@ fn limit_drain(context: &Arc<Context>, link: &OwnerLink) {
 fn reload(context: &Context) -> Arc<Roster> {
     let service = &context.service;
     let root = service.root();
-    let settings = Config::load(root).map(|config| context.tuning.applied(config));
-    service.use_settings(settings.map_err(|failure| Defect::settings(&root.config_file(), &failure)));
+    service.use_settings(Config::reload(root).map(|config| context.tuning.applied(config)));
     service.use_roster(Roster::reload(root, &service.roster()).on(&context.host.support));
     tracing::info!("reloaded");
     report(service);
