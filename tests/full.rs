@@ -87,6 +87,9 @@ fn a_command_without_a_daemon_is_refused_while_the_disk_is_full_and_loses_nothin
         (output.code != 0).then_some(output)
     });
     refused.refused(75, "full");
+    let sick = small.cli(&fleet, &["doctor"]);
+    assert_eq!(sick.code, 1, "{}", sick.stdout);
+    assert!(sick.stdout.contains("No space left on device"), "{}", sick.stdout);
     let listed = small.cli(&fleet, &["list", "--json"]).ok().json();
     let before = listed.as_array().unwrap().len();
     assert!(before >= 1);
@@ -95,6 +98,25 @@ fn a_command_without_a_daemon_is_refused_while_the_disk_is_full_and_loses_nothin
 
     created(1).ok();
     assert_eq!(small.cli(&fleet, &["list", "--json"]).ok().json().as_array().unwrap().len(), before + 1);
+}
+
+#[test]
+fn a_read_only_root_is_read_and_every_refusal_and_the_doctor_say_what_is_wrong() {
+    let fleet = Fleet::offline();
+    let Some(small) = Small::new(&fleet, 8 << 20) else { return };
+    small.cli(&fleet, &["create", "x"]).ok();
+    assert!(small.cli(&fleet, &["doctor"]).ok().stdout.contains("can be served"));
+    let again = ["-o", "remount,ro", small.mount.to_str().unwrap()];
+    Output::of(&mut small.command(&fleet, "mount", &again)).ok();
+
+    small.cli(&fleet, &["list"]).ok();
+    for verb in [["create", "y"].as_slice(), &["daemon"]] {
+        let refused = small.cli(&fleet, verb).refused(1, "Read-only file system");
+        assert!(refused.stderr.contains("hint: its file system is mounted read-only"), "{}", refused.stderr);
+    }
+    let sick = small.cli(&fleet, &["doctor"]);
+    assert_eq!(sick.code, 1);
+    assert!(sick.stdout.contains("Read-only file system"), "{}", sick.stdout);
 }
 
 #[test]

@@ -261,3 +261,18 @@ fn a_reload_takes_new_limits_and_refuses_a_broken_file_without_harm() {
     fleet.wait_for(&task, "done");
     assert_eq!(fleet.json(["status"])["daemon"]["slots"], 2);
 }
+
+#[test]
+fn a_stop_that_cannot_look_for_survivors_says_so_and_fails() {
+    let fleet = Fleet::boot();
+    fleet.write_config("supervisor.toml", "[limits]\nmax_runing = 3\n");
+    let output = fleet.cli(["stop", "--kill", "--wait"]);
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    assert!(
+        output.stderr.contains("it is unknown whether its last runs left processes"),
+        "{}",
+        output.stderr
+    );
+    assert!(output.stderr.contains("supervisor.toml:2 (max_runing)"), "{}", output.stderr);
+    assert!(fleet.reap_daemon().success());
+}

@@ -58,6 +58,8 @@ impl Failure {
             Code::TryAgain => failure.hint(
                 "the host lacks space, descriptors or memory, or its disk fails; fix that and try again",
             ),
+            _ if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => failure
+                .hint("its file system is mounted read-only: make it writable, or choose another place"),
             _ => failure,
         }
     }

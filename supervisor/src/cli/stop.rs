@@ -24,10 +24,10 @@ pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u
     }
     let left = match client.call(&Status::default()).await {
         Ok(left) => left,
-        // The daemon has gone all the same.
+        // The daemon has gone, and nothing says that its workers have.
         Err(failure) => {
-            complain(&format!("it is not known what its last runs left: {failure}"));
-            return Ok(code);
+            complain(&format!("it is unknown whether its last runs left processes: {failure}"));
+            return Ok(Code::Failed.exit());
         }
     };
     // A daemon that has come meanwhile has workers of its own.

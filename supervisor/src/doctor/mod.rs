@@ -82,6 +82,12 @@ fn reachable(root: &Root) -> Check {
         return Check::new("root", Verdict::Warning, format!("{} does not exist yet", dir.display()))
             .hint("supervisor init makes it");
     }
+    if let Err(e) = rustix::fs::access(dir, rustix::fs::Access::WRITE_OK) {
+        return Check::failed("root", Failure::file("write to", dir, &e.into()));
+    }
+    if rustix::fs::statvfs(dir).is_ok_and(|system| system.f_bavail == 0) {
+        return Check::failed("root", Failure::file("write to", dir, &rustix::io::Errno::NOSPC.into()));
+    }
     match root.check_reachable() {
         Ok(()) => Check::new("root", Verdict::Ok, format!("{} can be served", dir.display())),
         Err(failure) => Check::failed("root", failure),
