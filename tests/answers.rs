@@ -146,7 +146,7 @@ fn an_approval_that_is_denied_goes_to_triage_and_is_asked_for_again() {
         (&shown["task"]["status"], &shown["comments"][0]["body"]),
         (&json!("triage"), &json!("not in my name"))
     );
-    fleet.cli(["deny", &task, "--reason", "again"]).refused(4, "waits for no approval");
+    fleet.cli(["deny", &task, "--reason", "again"]).refused(4, "does not wait for an approval");
     fleet.cli(["promote", &task]).ok();
     assert_eq!(fleet.status_of(&task), "blocked");
     fleet.cli(["unblock", &task]).ok();

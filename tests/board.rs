@@ -59,11 +59,11 @@ fn a_created_task_is_listed_and_shown_and_create_says_what_keeps_it_from_running
     ");
     assert_snapshot!(said(&["create", "weigh", "--assignee", "ghost", "--tenant", "acme"]), @r"
     Created t_[id]  weigh (ready)
-    warning: no lane or profile `ghost` exists here, so the task waits for a worker that claims it; the lanes are: shell
+    warning: no lane `ghost` exists here, so the task waits for a worker that claims it; the lanes are: shell
     ");
     assert_snapshot!(said(&["create", "name it"]), @r"
     Created t_[id]  name it (ready)
-    warning: nobody is assigned, so nothing runs it: supervisor assign <id> <profile>
+    warning: nobody is assigned, so nothing runs it: supervisor assign <id> <assignee>
     ");
     assert_snapshot!(fleet.cli(["list"]).ok().stdout, @r"
     ID          STATUS  ASSIGNEE  TENANT  TITLE
@@ -327,7 +327,7 @@ fn several_tasks_at_once_are_told_one_by_one_and_one_failure_is_a_failure() {
             output.stdout.lines().collect::<Vec<_>>(),
             [
                 &format!("Completed {a} (done)"),
-                "failed: t_00000000 no such task: t_00000000",
+                "failed: no such task: t_00000000",
                 "        hint: see `supervisor list`",
                 &format!("Completed {b} (done)"),
             ]

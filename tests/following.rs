@@ -149,7 +149,7 @@ fn status_without_a_daemon_says_so_with_its_code() {
       root [dir]/r, board default: 1 ready
 
     Waiting
-    t_[id]  has no assignee: `supervisor assign t_[id] <profile>`
+    t_[id]  has no assignee: `supervisor assign t_[id] <assignee>`
     ");
     let status = fleet.cli(["status", "--json"]);
     assert_eq!((status.code, &status.json()["daemon"]), (69, &Value::Null));

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::harness::{Fleet, Output};
+use crate::harness::{Fleet, Output, tidy};
 
 /// The headings of the help above its options, and the words below each.
 fn groups(fleet: &Fleet) -> Vec<(String, Vec<String>)> {
@@ -121,15 +121,24 @@ fn completions_and_manual_pages_cover_every_verb() {
 #[test]
 fn a_refusal_is_one_error_and_one_hint() {
     let fleet = Fleet::offline();
+    let _tidy = tidy();
     fleet.cli(["init"]).ok();
     assert_snapshot!(fleet.cli(["show", "t_00000000"]).stderr, @r"
-    error: no such task: t_00000000
+    error: no such task: t_[id]
     hint: see `supervisor list`
     ");
     assert_snapshot!(fleet.cli(["create", "x", "--workspace", "dir:here"]).stderr, @r#"
     error: the path "here" of dir is relative: its meaning would depend on the working directory of the daemon
     hint: write the absolute path, such as dir:/path/to/here
     "#);
+    assert_snapshot!(fleet.cli(["list", "--limit", "ten"]).stderr, @r"
+    error: invalid value 'ten' for '--limit <N>': write a whole number, such as 10
+    hint: supervisor list --help
+    ");
+    assert_snapshot!(fleet.cli(["create", "x", "--body-file", "/"]).stderr, @r"
+    error: / is a directory, not a file
+    hint: name a file, or `-` for standard input
+    ");
     assert_snapshot!(fleet.cli(["list", "--status", "lost"]).stderr, @r"
     error: invalid value 'lost' for '--status <STATUS>'
       [possible values: triage, todo, scheduled, ready, running, review, blocked, done, archived]
@@ -144,10 +153,10 @@ fn a_refusal_is_one_error_and_one_hint() {
     hint: supervisor --help
     ");
     assert_snapshot!(fleet.cli(["stop"]).stderr, @r"
-    error: no daemon is running for this root
-    hint: start one with: supervisor daemon
+    error: no daemon serves [dir]/r
+    hint: start one with: supervisor daemon; if yours has another root, name it with --root DIR
     ");
-    assert_snapshot!(fleet.cli(["--json", "show", "t_00000000"]).stdout, @r#"{"error":{"code":"not_found","detail":"no such task: t_00000000","hint":"see `supervisor list`","status":404,"title":"not found","type":"about:blank"}}"#);
+    assert_snapshot!(fleet.cli(["--json", "show", "t_00000000"]).stdout, @r#"{"error":{"code":"not_found","detail":"no such task: t_[id]","hint":"see `supervisor list`","status":404,"title":"not found","type":"about:blank"}}"#);
 }
 
 /// The command in a hint, as somebody pastes it.

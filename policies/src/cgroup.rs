@@ -85,6 +85,10 @@ impl Cgroup {
             let Some(value) = value else { continue };
             match control(name) {
                 Ok(file) => held.push((file, value)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => gaps.push(Gap {
+                    controller,
+                    why: format!("{name}: the run's group has no {} controller", controller.as_str()),
+                }),
                 Err(error) => gaps.push(Gap { controller, why: format!("{name}: {error}") }),
             }
         }

@@ -144,7 +144,7 @@ pub enum PlanError {
     #[error(transparent)]
     Path(#[from] PathError),
     /// A limit cannot be held.
-    #[error("limit {}: the policy {policy} requires it and nothing here holds it: {why}", .limit.as_str())]
+    #[error("limit {}: the policy {policy} requires it and nothing here enforces it: {why}", .limit.as_str())]
     Limit {
         /// The policy.
         policy: String,

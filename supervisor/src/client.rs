@@ -227,8 +227,8 @@ impl Client {
             Effect::Daemon => {
                 return match OwnerLock::owner(self.root()) {
                     Some(_) => Ok(None),
-                    None => Err(Failure::new(Code::Unreachable, "no daemon is running for this root")
-                        .hint("start one with: supervisor daemon")),
+                    None => Err(Failure::new(Code::Unreachable, format!("no daemon serves {}", self.root().dir().display()))
+                        .hint("start one with: supervisor daemon; if yours has another root, name it with --root DIR")),
                 };
             }
             Effect::Read => (Mode::Reading, None),

@@ -18,7 +18,7 @@ pub(crate) fn read(path: &Path) -> Result<String> {
         return Err(ErrorKind::IsADirectory.into());
     }
     if !meta.is_file() {
-        return Err(Error::other("it is no regular file"));
+        return Err(Error::other("it is not a regular file"));
     }
     let mut text = String::new();
     let length = file.take(LONGEST + 1).read_to_string(&mut text)?;

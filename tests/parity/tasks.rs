@@ -49,7 +49,7 @@ fn create(desk: &Desk) {
     for priority in [-5, 0, 99_999_999_999_i64] {
         assert_eq!(desk.json(&format!("create x --priority {priority}"))["priority"], priority);
     }
-    desk.run("create x --priority high").refused(2, "it is no whole number");
+    desk.run("create x --priority high").refused(2, "it is not a whole number");
     desk.run("create x --initial-status done").refused(2, "possible values: running, blocked");
     let home = desk.fleet.home();
     let made = desk.json(&format!("create x --workspace dir:{}", home.display()));

@@ -29,7 +29,10 @@ impl Board<'_> {
         let task = self.admit(id, actor)?;
         limits::bytes("answer", reply, limits::SUMMARY)?;
         if task.block_kind != Some(BlockKind::NeedsInput) {
-            let what = task.block_kind.map_or_else(|| task.status.to_string(), |kind| kind.to_string());
+            let what = match task.block_kind {
+                Some(kind) => format!("it is blocked ({kind})"),
+                None => format!("its status is {}", task.status),
+            };
             let hint = if task.block_kind == Some(BlockKind::Approval) {
                 format!("approve or deny it: `supervisor approve {id}`")
             } else {

@@ -59,7 +59,7 @@ impl Board<'_> {
         let task = self.admit(id, actor)?;
         if task.block_kind != Some(BlockKind::Approval) {
             return Err(Error::conflict(
-                format!("{id} waits for no approval: its status is {}", task.status),
+                format!("{id} does not wait for an approval: its status is {}", task.status),
                 "leave `--override` out",
             ));
         }
@@ -108,7 +108,7 @@ impl Board<'_> {
         let task = self.admit(id, actor)?;
         if task.block_kind != Some(BlockKind::Approval) {
             return Err(Error::conflict(
-                format!("{id} waits for no approval: its status is {}", task.status),
+                format!("{id} does not wait for an approval: its status is {}", task.status),
                 "work in review is sent back with `supervisor request-changes`",
             ));
         }

@@ -250,7 +250,10 @@ fn illegal(id: &TaskId, from: State, change: Change) -> Error {
         Status::Triage => format!("promote it first: `supervisor promote {id}`"),
         Status::Todo => format!("its parents are not done: `supervisor show {id}`"),
         Status::Scheduled => format!("its time has not come: `supervisor show {id}`"),
-        Status::Ready | Status::Review => format!("see `supervisor show {id}`"),
+        Status::Ready => format!("it is ready to start; `supervisor show {id}` says what it waits for"),
+        Status::Review => {
+            format!("it is in review: `supervisor approve {id}`, or `supervisor request-changes {id} '…'`")
+        }
     };
     Error::Illegal { task: id.clone(), status, change: change.verb(), hint: Some(hint) }
 }

@@ -211,7 +211,10 @@ pub(super) fn distinct(task: &Task, actor: &Actor) -> Result<(), Error> {
     if task.work_by.as_deref().is_some_and(|author| actor.is_called(author)) {
         return Err(Error::forbidden(
             format!("the work on {} is {}'s own: somebody else has to review it", task.id, actor.name),
-            "ask another person, or withdraw it: move it back into the queue",
+            format!(
+                "ask another person, or withdraw it through the API: PATCH /api/v1/tasks/{} with {{\"status\": \"ready\"}}",
+                task.id
+            ),
         ));
     }
     Ok(())

@@ -160,6 +160,9 @@ impl Error {
             Error::NotFound { what, .. } if *what == "attachment" => {
                 Some("see `supervisor attachments <task>`".to_owned())
             }
+            Error::NotFound { what: "link", .. } => {
+                Some("`supervisor show <task>` lists parents and children; the parent is named first".to_owned())
+            }
             Error::NotFound { .. } => None,
             Error::Conflict { hint, .. }
             | Error::Illegal { hint, .. }

@@ -86,7 +86,7 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
         Status::Ready => match (&task.assignee, known.nonspawnable.get(&task.id)) {
             (None, _) => Some(Waiting::new(
                 WaitingCode::Unassigned,
-                format!("has no assignee: `supervisor assign {} <profile>`", task.id),
+                format!("has no assignee: `supervisor assign {} <assignee>`", task.id),
             )),
             (Some(_), Some(why)) => Some(Waiting::nonspawnable(why)),
             (Some(_), None) => None,

@@ -128,7 +128,9 @@ pub(super) async fn run(line: &CommandLine, verb: Boards) -> Result<u8, Failure>
             choose(root, &slug)?;
             told("Switched to", &board_line(root, &slug, &slug), output)
         }
-        Verb::Show => told("The current one is", &board_line(root, client.board(), client.board()), output),
+        Verb::Show => {
+            told("Commands without --board use", &board_line(root, client.board(), client.board()), output)
+        }
         Verb::Rename { slug, name } => {
             if name.trim().is_empty() || name.chars().any(char::is_control) {
                 return Err(

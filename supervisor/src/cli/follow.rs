@@ -22,8 +22,8 @@ Examples:
   supervisor watch --tenant acme --kinds completed,blocked
   supervisor watch --json | jq .kind")]
 pub(super) struct Watch {
-    /// Only tasks of this profile
-    #[arg(long, value_name = "PROFILE")]
+    /// Only tasks of this assignee
+    #[arg(long, value_name = "NAME")]
     assignee: Option<Profile>,
     /// Only tasks of this tenant
     #[arg(long, value_name = "NAME")]

@@ -35,7 +35,7 @@ Examples:
   supervisor completions zsh > ~/.zfunc/_supervisor
   supervisor completions fish > ~/.config/fish/completions/supervisor.fish")]
 pub(super) struct Completions {
-    /// bash, zsh, fish, elvish or powershell
+    /// The shell
     shell: clap_complete::Shell,
 }
 

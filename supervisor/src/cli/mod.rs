@@ -116,14 +116,41 @@ pub(crate) fn command() -> clap::Command {
             let values = argument.get_action().takes_values();
             if values { argument.allow_negative_numbers(true) } else { argument }
         });
+        let after = command.get_after_help().map(|text| flowing(&text.to_string()));
+        let command = if let Some(after) = after { command.after_help(after) } else { command };
         command.mut_subcommands(prepared)
     }
     grouped::helped(prepared(<Cli as clap::CommandFactory>::command()))
 }
 
+/// Joins the lines of each paragraph, so that the parser breaks it at the width of the terminal. Examples stay as they are.
+fn flowing(text: &str) -> String {
+    let block = |block: &str| {
+        let is_prose = !block.contains("\n ");
+        if is_prose { block.replace('\n', " ") } else { block.to_owned() }
+    };
+    text.split("\n\n").map(block).collect::<Vec<_>>().join("\n\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paragraphs_are_joined_and_examples_are_not() {
+        let text = "One\nparagraph.\n\nExamples:\n  supervisor a\n  supervisor b";
+        assert_eq!(flowing(text), "One paragraph.\n\nExamples:\n  supervisor a\n  supervisor b");
+    }
+
+    #[test]
+    fn every_example_fits_into_eighty_columns() {
+        for verb in command().get_subcommands() {
+            let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in after.lines().filter(|line| line.starts_with(' ')) {
+                assert!(line.chars().count() <= 80, "{}: {line}", verb.get_name());
+            }
+        }
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -2,6 +2,7 @@
 //! One that names no verb asks for help, as `hermes kanban` does: its answer is the help, and no refusal.
 
 use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
 use clap::error::{Error, ErrorKind};
@@ -32,9 +33,21 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
         drop(print(&meant(&mut command, words).render_help().to_string()));
         return ExitCode::SUCCESS;
     }
-    let failure = failure(&error.render().to_string(), words);
+    let failure = failure(&said(error), words);
     Output::new(json, Colour::Never).fail(&failure);
     ExitCode::from(failure.code.exit())
+}
+
+/// The parser's message, in which a number that cannot be read is refused in words that say what to write.
+fn said(error: &Error) -> String {
+    let text = error.render().to_string();
+    let number = std::error::Error::source(error).and_then(|source| source.downcast_ref::<ParseIntError>());
+    let Some(number) = number else { return text };
+    let why = match number.kind() {
+        IntErrorKind::PosOverflow => "it is too large",
+        _ => "write a whole number, such as 10",
+    };
+    text.replace(&number.to_string(), why)
 }
 
 fn failure(text: &str, words: &[OsString]) -> Failure {

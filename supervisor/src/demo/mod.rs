@@ -135,7 +135,7 @@ async fn refuse_weak_host() -> Result<(), Failure> {
     let held = policies::Policy::builtin(POLICY).map_or(Ok(()), |policy| policy.check_host(&host.support));
     held.map_err(|why| {
         Failure::failed(format!(
-            "this host cannot hold the policy `{POLICY}`, under which the demo's workers run: {}",
+            "this host cannot enforce the policy `{POLICY}`, under which the demo's workers run: {}",
             crate::failure::with_causes(&why)
         ))
         .hint("supervisor doctor says what this host lacks, and docs/policies.md what each policy needs")

@@ -62,7 +62,7 @@ fn attachments(root: &Root, board: &BoardName) -> Check {
     let subject = format!("attachments {board}");
     match attached::flaws(root, board) {
         Ok((count, flaws)) if flaws.is_empty() => {
-            Check::new(subject, Verdict::Ok, format!("{count}, each with the bytes that were attached"))
+            Check::new(subject, Verdict::Ok, format!("{count} files, none missing or altered"))
         }
         Ok((_, flaws)) => Check::new(subject, Verdict::Error, attached::listed(&flaws)).hint(
             "attach the same files again, restore boards/<board>/attachments from a copy, or remove them: \

@@ -29,7 +29,7 @@ fn unheld(root: &Root, host: &policies::Support) -> Vec<Check> {
     let unheld = roster.policies().unheld().iter();
     unheld
         .map(|(policy, why)| {
-            let text = format!("this host cannot hold it, so its tasks wait: {why}");
+            let text = format!("this host cannot enforce it, so its tasks wait: {why}");
             Check::new(format!("policy {policy}"), Verdict::Error, text)
         })
         .collect()

@@ -16,7 +16,7 @@ pub(super) fn directory(path: &Path) -> Result<Metadata, Fate> {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => Ok(meta),
         Ok(meta) if meta.is_symlink() => Err(Fate::Foreign("it is a symbolic link".to_owned())),
-        Ok(_) => Err(Fate::Foreign("it is no directory".to_owned())),
+        Ok(_) => Err(Fate::Foreign("it is not a directory".to_owned())),
         Err(e) if e.kind() == ErrorKind::NotFound => Err(Fate::Absent),
         Err(e) => Err(Fate::Stuck(e.to_string())),
     }

@@ -60,7 +60,7 @@ impl CannotRun {
                 format!("waits for its policy: {self}")
             }
             CannotRun::PolicyUnheld { policy, why } => {
-                format!("waits for a host that can hold the policy {policy}: {why}")
+                format!("waits for a host that can enforce the policy {policy}: {why}")
             }
         };
         Waiting::new(WaitingCode::Environment, text)
@@ -92,14 +92,14 @@ impl CannotRun {
 impl fmt::Display for CannotRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CannotRun::Unknown { assignee, .. } => write!(f, "no lane or profile `{assignee}` exists here"),
+            CannotRun::Unknown { assignee, .. } => write!(f, "no lane `{assignee}` exists here"),
             CannotRun::LaneDisabled { lane, defect } => write!(f, "the lane `{lane}` is disabled: {defect}"),
             CannotRun::PolicyUnknown { policy, .. } => write!(f, "there is no policy `{policy}`"),
             CannotRun::PolicyDisabled { policy, defect } => {
                 write!(f, "the policy `{policy}` is disabled: {defect}")
             }
             CannotRun::PolicyUnheld { policy, why } => {
-                write!(f, "this host cannot hold the policy `{policy}`: {why}")
+                write!(f, "this host cannot enforce the policy `{policy}`: {why}")
             }
         }
     }

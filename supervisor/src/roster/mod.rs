@@ -243,7 +243,9 @@ mod tests {
 
         assert_eq!(obstacle(&roster, "good", None), None);
         assert_eq!(roster.defects().count(), 4);
-        for (lane, what) in [("pipe", "no regular file"), ("endless", "no regular file"), ("long", "1 MiB")] {
+        for (lane, what) in
+            [("pipe", "not a regular file"), ("endless", "not a regular file"), ("long", "1 MiB")]
+        {
             let why = obstacle(&roster, lane, None).unwrap();
             assert!(why.contains(what), "{why}");
         }
@@ -302,10 +304,7 @@ mod tests {
             warning.contains("so the task waits for a worker that claims it; the lanes are: bad, "),
             "{warning}"
         );
-        assert_eq!(
-            (message.as_str(), hint.contains("shell")),
-            ("no lane or profile `ghost` exists here", true)
-        );
+        assert_eq!((message.as_str(), hint.contains("shell")), ("no lane `ghost` exists here", true));
         let (code, warning, message, hint) = why("bad", None);
         assert_eq!(code, kernel::WaitingCode::Environment);
         assert!(warning.starts_with("nothing runs it for now: it waits for the lane bad"), "{warning}");

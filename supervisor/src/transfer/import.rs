@@ -16,7 +16,8 @@ use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
 
 /// Where the other program keeps its boards.
-const THEIR_PLACE: &str = "its boards are kanban.db in its home, and kanban/boards/<slug>/kanban.db there";
+const THEIR_PLACE: &str =
+    "the boards of `hermes kanban` are kanban.db and kanban/boards/<slug>/kanban.db in its home directory";
 
 /// What an import has brought.
 #[derive(Debug, Serialize, Deserialize)]

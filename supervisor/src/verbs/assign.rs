@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Assign a task to a profile, or to nobody with `none`
+/// Assign a task to a lane or another worker, or to nobody with `none`
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -20,7 +20,8 @@ Examples:
 pub(crate) struct Assign {
     /// The task
     pub(crate) task_id: TaskId,
-    /// The profile; `none`, `-` or `null` for nobody
+    /// Who does it, such as the lane `shell`; `none`, `-` or `null` for nobody
+    #[arg(value_name = "ASSIGNEE")]
     pub(crate) profile: String,
 }
 

@@ -34,7 +34,7 @@ in its context.
 Examples:
   supervisor attach t_0123abcd spec.pdf --content-type application/pdf
   supervisor attach t_0123abcd /tmp/x1 --name 'error log.txt'
-  supervisor attach report.md                 (inside a run: to the run's own task)")]
+  supervisor attach report.md   (inside a run: to the run's own task)")]
 pub(crate) struct Attach {
     /// The task, then the file; inside a run the task may be left out
     #[arg(value_name = "TASK/FILE", required = true, num_args = 1..=2)]

@@ -20,8 +20,9 @@ Examples:
   supervisor block t_0123abcd 'which database should it use?' --kind needs_input
   supervisor block t_0123abcd --question 'which database?' --choice PostgreSQL \\
       --choice SQLite --free-text
-  supervisor block t_0123abcd 'waiting for the release' --ids t_4567cdef t_89abcdef
-  supervisor block 'need a decision'            (inside a run: the run's own task)")]
+  supervisor block t_0123abcd 'waiting for the release' \\
+      --ids t_4567cdef t_89abcdef
+  supervisor block 'need a decision'   (inside a run: the run's own task)")]
 pub(crate) struct Block {
     /// The task, then the reason; inside a run the task may be left out
     #[arg(value_name = "TASK/REASON", num_args = 0..)]

@@ -29,7 +29,10 @@ impl One {
     pub(crate) fn show(&self, verb: &str, screen: &mut Screen) {
         if let Some(error) = &self.error {
             let label = screen.paint(Ink::Red, "failed:");
-            screen.line(format!("{label} {} {error}", self.id));
+            // Most refusals name their task.
+            let named = error.contains(self.id.as_str());
+            let task = if named { String::new() } else { format!("{}: ", self.id) };
+            screen.line(format!("{label} {task}{error}"));
             if let Some(hint) = &self.hint {
                 screen.line(format!("        hint: {hint}"));
             }
@@ -115,8 +118,8 @@ pub(crate) fn handed_over(settled: &Settled, handoff: &Handoff) -> (kernel::Stat
     let told = handoff.metadata.as_ref().and_then(|metadata| metadata.get("artifacts")?.as_array());
     let declared = handoff.artifacts.len().max(told.map_or(0, Vec::len));
     if settled.effect == kernel::Effect::Now && declared > 0 {
-        let warning = "warning: no run of this supervisor made its artifacts, so the files stay where they are; \
-                       keep them with `supervisor attach`";
+        let warning = "its files stay where they are, because no run of this supervisor made them; keep them with \
+                       `supervisor attach`";
         return (status, Some(warning.to_owned()));
     }
     (status, note)

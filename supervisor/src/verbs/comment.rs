@@ -17,7 +17,7 @@ use crate::terminal::Screen;
 Examples:
   supervisor comment t_0123abcd 'use the new endpoint'
   supervisor comment t_0123abcd 'a long report' --max-len 4000
-  supervisor comment 'halfway there'            (inside a run: the run's own task)")]
+  supervisor comment 'halfway there'   (inside a run: the run's own task)")]
 pub(crate) struct Comment {
     /// The task, then the text; inside a run the task may be left out
     #[arg(value_name = "TASK/TEXT", required = true, num_args = 1..)]

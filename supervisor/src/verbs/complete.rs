@@ -20,9 +20,10 @@ Artifacts are kept when a run of this supervisor hands them over. When a task is
 completed by hand or by an external claim, they stay where they are: attach them.
 
 Examples:
-  supervisor complete t_0123abcd --summary 'parser fixed, 14 tests pass' --metadata '{\"tests\": 14}'
+  supervisor complete t_0123abcd --summary 'parser fixed, 14 tests pass' \\
+      --metadata '{\"tests\": 14}'
   supervisor complete t_0123abcd t_4567cdef
-  supervisor complete --summary 'done'          (inside a run: the run's own task)")]
+  supervisor complete --summary 'done'   (inside a run: the run's own task)")]
 pub(crate) struct Complete {
     /// The tasks; inside a run, the run's own task if none is named
     #[arg(value_name = "TASK")]

@@ -55,8 +55,8 @@ pub(crate) struct Create {
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     #[serde(skip)]
     pub(crate) body_file: Option<PathBuf>,
-    /// Who does it: a lane such as `shell`, or a profile
-    #[arg(long, value_name = "PROFILE")]
+    /// Who does it: a lane such as `shell`; a task for any other name waits for an external worker that claims it
+    #[arg(long, value_name = "NAME")]
     pub(crate) assignee: Option<Profile>,
     /// A task that must be done first (repeatable)
     #[arg(long = "parent", value_name = "TASK")]
@@ -266,7 +266,7 @@ impl Command for Create {
     }
 
     fn show(reply: &Created, screen: &mut Screen) {
-        let word = if reply.existing { "Exists already" } else { "Created" };
+        let word = if reply.existing { "Already exists:" } else { "Created" };
         let id = screen.paint(Ink::Bold, reply.task.id.as_str());
         let starts = reply.task.not_before.filter(|_| reply.task.status == Status::Scheduled);
         let starts = starts.map(|at| format!(", starts at {}", timestamp::local(at))).unwrap_or_default();
@@ -333,7 +333,7 @@ fn unreachable_approver(approver: Option<&str>, call: &Call) -> Option<String> {
 /// What will keep a task of this assignee from running as things are.
 pub(super) fn obstacle(assignee: Option<&Profile>, policy: Option<&str>, call: &Call) -> Option<String> {
     let Some(assignee) = assignee else {
-        return Some("nobody is assigned, so nothing runs it: supervisor assign <id> <profile>".to_owned());
+        return Some("nobody is assigned, so nothing runs it: supervisor assign <id> <assignee>".to_owned());
     };
     match call.service.roster().resolve(assignee, policy, &call.service.config()) {
         Err(why) => Some(why.warning()),

@@ -18,7 +18,7 @@ The task goes to triage, where a person changes it, archives it, or requests app
 again with promote. Its children keep waiting.
 
 Examples:
-  supervisor deny t_0123abcd --reason 'too dear'")]
+  supervisor deny t_0123abcd --reason 'too expensive'")]
 pub(crate) struct Deny {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]

@@ -18,7 +18,7 @@ use crate::timestamp;
 #[command(
     visible_alias = "diag",
     after_help = "\
-What concerns no single task has a row too: `root` in the list, and in JSON a
+A problem of no single task has a row too: `root` in the list, and in JSON a
 null task_id and status.
 
 Examples:

@@ -39,8 +39,8 @@ pub(crate) struct Events {
     /// Only events of this tenant
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<Tenant>,
-    /// Only events of tasks of this profile
-    #[arg(long, value_name = "PROFILE")]
+    /// Only events of tasks of this assignee
+    #[arg(long, value_name = "NAME")]
     pub(crate) assignee: Option<Profile>,
     /// Only events of this kind (repeatable)
     #[arg(long = "kind", value_name = "KIND")]
@@ -143,6 +143,9 @@ impl Command for Events {
     fn show(reply: &EventPage, screen: &mut Screen) {
         if let Some(horizon) = &reply.folded {
             screen.line(screen.paint(Ink::Dim, &starts_later(horizon)));
+        }
+        if reply.events.is_empty() {
+            screen.line("No events.");
         }
         for event in &reply.events {
             line(event, screen);

@@ -14,9 +14,8 @@ use crate::timestamp::{self, When};
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Running tasks continue. Inside a run, with nothing named, the hold reports until when
-the account's service refuses the worker. The worker then exits with 75, and its task
-is tried again when the hold ends.
+Running tasks continue. Inside a run, with nothing named, the hold says until when a service refuses the worker's
+account. The worker then exits with 75, and its task is tried again when the hold ends.
 
 Examples:
   supervisor hold t_0123abcd --reason 'not before the release' --until 2h
@@ -42,8 +41,8 @@ pub(crate) struct Hold {
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct On {
-    /// All tasks of this profile
-    #[arg(long, value_name = "PROFILE")]
+    /// All tasks of this assignee
+    #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<Profile>,
     /// All tasks of this tenant
     #[arg(long, value_name = "NAME")]

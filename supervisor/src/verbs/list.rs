@@ -32,8 +32,8 @@ pub(crate) struct List {
     /// Only tasks assigned to the caller's own name
     #[arg(long)]
     pub(crate) mine: bool,
-    /// Only tasks of this profile
-    #[arg(long, value_name = "PROFILE")]
+    /// Only tasks of this assignee
+    #[arg(long, value_name = "NAME")]
     pub(crate) assignee: Option<Profile>,
     /// Only tasks in this status
     #[arg(long, value_name = "STATUS", value_parser = texts::word::<Status>(Status::ALL.iter().map(|status| status.as_str())))]

@@ -128,7 +128,7 @@ impl Command for Log {
 
     fn show(reply: &Logged, screen: &mut Screen) {
         if reply.run_id.is_none() {
-            screen.line("No run yet.");
+            screen.line("No runs yet.");
         }
         let text = printable_output(&reply.text);
         if !text.is_empty() {

@@ -15,7 +15,8 @@ use crate::terminal::{Screen, printable};
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
 Examples:
-  supervisor notify-unsubscribe t_0123abcd --platform telegram --chat-id 12345678")]
+  supervisor notify-unsubscribe t_0123abcd --platform telegram \\
+      --chat-id 12345678")]
 pub(crate) struct NotifyUnsubscribe {
     /// The task
     pub(crate) task_id: TaskId,

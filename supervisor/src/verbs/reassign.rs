@@ -10,17 +10,18 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Assign a task to another profile; --reclaim ends its worker first
+/// Assign a task to somebody else; --reclaim ends its worker first
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
 Examples:
   supervisor reassign t_0123abcd shell
-  supervisor reassign t_0123abcd shell --reclaim --reason 'wrong profile'")]
+  supervisor reassign t_0123abcd shell --reclaim --reason 'wrong lane'")]
 pub(crate) struct Reassign {
     /// The task
     pub(crate) task_id: TaskId,
-    /// The profile; `none`, `-` or `null` for nobody
+    /// Who does it, such as the lane `shell`; `none`, `-` or `null` for nobody
+    #[arg(value_name = "ASSIGNEE")]
     pub(crate) profile: String,
     /// End its worker first, if it has one
     #[arg(long)]

@@ -16,7 +16,7 @@ use crate::terminal::Screen;
 #[command(after_help = "\
 The task runs again, and its worker reads the earlier attempts. Its result stays
 until the next one. Children that have not started wait again; those that have
-started or are done are not stopped, but named.
+started or are done are named, not stopped.
 
 Examples:
   supervisor reopen t_0123abcd --reason 'the figures of May are missing'

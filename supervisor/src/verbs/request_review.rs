@@ -17,19 +17,20 @@ use crate::terminal::Screen;
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Nobody can approve their own work. A named profile reviews it in a run of its own;
+Nobody can approve their own work. A named lane reviews it in a run of its own;
 otherwise the task waits for a person.
 
 Examples:
   supervisor request-review --summary 'parser fixed'      (inside a run)
-  supervisor request-review t_0123abcd --summary 'parser fixed' --reviewer critic
+  supervisor request-review t_0123abcd --summary 'parser fixed' \\
+      --reviewer critic
   supervisor request-review t_0123abcd --metadata '{\"tests\": 14}'")]
 pub(crate) struct RequestReview {
     /// The tasks; inside a run, the run's own task if none is named
     #[arg(value_name = "TASK")]
     pub(crate) task_ids: Vec<TaskId>,
-    /// The profile that reviews it [default: a person]
-    #[arg(long, value_name = "PROFILE")]
+    /// The lane whose worker reviews it [default: a person]
+    #[arg(long, value_name = "NAME")]
     pub(crate) reviewer: Option<Profile>,
     /// The result itself, if short
     #[arg(long, value_name = "TEXT")]

@@ -139,7 +139,7 @@ impl Command for Runs {
     fn show(reply: &Listed<Run>, screen: &mut Screen) {
         let (runs, next) = reply.parts();
         if runs.is_empty() && next.is_none() {
-            screen.line("No run yet.");
+            screen.line("No runs yet.");
             return;
         }
         table(runs, screen);

@@ -36,6 +36,10 @@ impl Verb for Stats {
 
 impl Command for Stats {
     fn show(reply: &BoardStats, screen: &mut Screen) {
+        if reply.by_status.is_empty() {
+            screen.line("No tasks.");
+            return;
+        }
         screen.table(
             ["STATUS", "TASKS"],
             reply.by_status.iter().map(|(status, n)| [status.clone(), n.to_string()]),

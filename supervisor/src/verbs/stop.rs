@@ -21,7 +21,7 @@ a drain. Exit code: 1 if runs may have left processes that were not found.
 
 Examples:
   supervisor stop --wait
-  supervisor stop --leave     (an upgrade: workers go on, the next daemon has them)
+  supervisor stop --leave   (an upgrade: the next daemon takes the workers over)
   supervisor stop --kill")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Stop {

@@ -20,21 +20,22 @@ Either the whole swarm is created or nothing. The root task is done from the sta
 comments that begin with `[swarm:blackboard] ` are the swarm's shared blackboard.
 
 Examples:
-  supervisor swarm 'which database fits us?' --worker researcher --worker analyst \\
-      --verifier reviewer --synthesizer writer
+  supervisor swarm 'which database fits us?' --worker researcher \\
+      --worker analyst --verifier reviewer --synthesizer writer
   supervisor swarm 'the quarterly report' --worker 'ann:sales figures' \\
-      --worker 'bob:costs:spreadsheets,charts' --verifier vera --synthesizer sid --json")]
+      --worker 'bob:costs:spreadsheets,charts' --verifier vera \\
+      --synthesizer sid --json")]
 pub(crate) struct Swarm {
     /// The common goal
     pub(crate) goal: String,
-    /// Who works: PROFILE, PROFILE:TITLE or PROFILE:TITLE:SKILL,SKILL (repeatable)
-    #[arg(long = "worker", value_name = "PROFILE", required = true)]
+    /// Who works: NAME, NAME:TITLE or NAME:TITLE:SKILL,SKILL (repeatable)
+    #[arg(long = "worker", value_name = "NAME", required = true)]
     pub(crate) workers: Vec<WorkerSpec>,
     /// Who checks their work
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) verifier: Profile,
     /// Who combines the results
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) synthesizer: Profile,
     /// Its tenant
     #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]

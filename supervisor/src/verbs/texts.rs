@@ -27,6 +27,9 @@ pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
         let failure = Failure::file("read", path, &e);
         if e.kind() == std::io::ErrorKind::NotFound {
             Failure::usage(failure.message).hint("name a file that exists, or `-` for standard input")
+        } else if e.kind() == std::io::ErrorKind::IsADirectory {
+            Failure::usage(format!("{} is a directory, not a file", path.display()))
+                .hint("name a file, or `-` for standard input")
         } else {
             failure
         }
@@ -87,14 +90,14 @@ fn expand_home(workspace: &str) -> String {
 /// A priority: any whole number.
 pub(super) fn priority(text: &str) -> Result<i64, String> {
     text.parse()
-        .map_err(|_| "it is no whole number: write one such as 10 or -5; greater goes first".to_owned())
+        .map_err(|_| "it is not a whole number: write one such as 10 or -5; greater goes first".to_owned())
 }
 
 /// A JSON object, as `--metadata` takes it.
 pub(super) fn json_object(text: &str) -> Result<serde_json::Value, String> {
     match serde_json::from_str(text) {
         Ok(value @ serde_json::Value::Object(_)) => Ok(value),
-        Ok(_) => Err("it is JSON, and not an object: write {\"key\": …}".to_owned()),
+        Ok(_) => Err("it is JSON, but not an object: write {\"key\": …}".to_owned()),
         Err(e) => Err(format!("it is not JSON: {e}")),
     }
 }

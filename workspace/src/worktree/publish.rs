@@ -125,7 +125,7 @@ impl Private<'_> {
             object: object.to_string(),
             why,
         };
-        git.find_commit(tip).map_err(|_| refused(tip, "is no commit"))?;
+        git.find_commit(tip).map_err(|_| refused(tip, "is not a commit"))?;
         self.missing(git, &[tip], copied)?.map_or(Ok(()), |(object, why)| Err(refused(object, why)))
     }
 

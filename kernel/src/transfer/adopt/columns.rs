@@ -104,7 +104,7 @@ pub(super) fn tell(peer: &PeerBoard, notes: &mut Notes) {
                     notes.changed(
                         row,
                         &format!(
-                            "values of {table}.{column} have bytes that are no text: U+FFFD stands there"
+                            "values of {table}.{column} have bytes that are not text: U+FFFD stands there"
                         ),
                     );
                 }

@@ -199,7 +199,7 @@ pub(super) fn workspace(row: &PeerRow, notes: &mut Notes) -> String {
 pub(super) fn profile(row: &PeerRow, column: &str, notes: &mut Notes) -> Option<String> {
     let name = word(row, column)?;
     if name.parse::<Profile>().is_err() {
-        notes.changed(row, "assignees are no names of profiles here: the tasks have none");
+        notes.changed(row, "assignees are not valid names here: the tasks have none");
         return None;
     }
     Some(name)

@@ -24,7 +24,7 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
         }
     }
     if !reply.unheld_policies.is_empty() {
-        screen.heading("Policies that this host cannot hold");
+        screen.heading("Policies that this host cannot enforce");
         for (policy, why) in &reply.unheld_policies {
             screen.hanging(&format!("{}: ", printable(policy)), &printable(why));
         }
