@@ -346,7 +346,7 @@ fn who_completes_by_hand_is_told_that_artifacts_stay_where_they_are() {
         (&claimed, ["--metadata", "{\"artifacts\": [\"out/report.md\"]}"]),
     ] {
         let said = fleet.cli([&["complete", task], &words[..]].concat()).ok().stdout;
-        assert!(said.contains("(done)") && said.contains("the files stay where they are"), "{said}");
+        assert!(said.contains("(done)") && said.contains("its files stay where they are"), "{said}");
         assert_eq!(fleet.json(["attachments", task]), json!([]));
     }
     let plain = fleet.create("c", "true", &[]);

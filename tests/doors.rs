@@ -59,7 +59,8 @@ impl Route {
 /// The texts of a directory of the source code.
 fn sources(dir: &str) -> impl Iterator<Item = String> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(dir);
-    fs::read_dir(dir).unwrap().map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    files.map(|path| fs::read_to_string(path).unwrap())
 }
 
 /// Every verb's name, from the sources.

@@ -27,7 +27,8 @@ pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u
         // The daemon has gone, and nothing says that its workers have.
         Err(failure) => {
             complain(&format!("it is unknown whether its last runs left processes: {failure}"));
-            return Ok(Code::Failed.exit());
+            // The way out of a board that is missing or damaged begins with `stop`: it succeeds there.
+            return Ok(if failure.code == Code::Usage { Code::Failed.exit() } else { code });
         }
     };
     // A daemon that has come meanwhile has workers of its own.
