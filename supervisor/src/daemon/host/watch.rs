@@ -1,6 +1,7 @@
 //! Watching processes with pidfds: the kernel says when one has ended, and a signal never meets a reused pid.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::readiness::readable;
@@ -8,9 +9,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
 
 /// A process that is watched.
+///
+/// Its descriptor goes with its end, whoever still has this: where descriptors are short, what is left to do for an ended
+/// process needs them.
 #[derive(Debug)]
 pub(in crate::daemon) struct Watched {
-    fd: AsyncFd<OwnedFd>,
+    handle: Mutex<Option<Arc<AsyncFd<OwnedFd>>>>,
 }
 
 impl Watched {
@@ -19,22 +23,35 @@ impl Watched {
     pub(in crate::daemon) fn open(pid: i32) -> std::io::Result<Self> {
         let pid = Pid::from_raw(pid).ok_or(std::io::ErrorKind::InvalidInput)?;
         let fd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-        Ok(Watched { fd: readable(fd)? })
+        Ok(Watched { handle: Mutex::new(Some(Arc::new(readable(fd)?))) })
     }
 
     /// Waits for its end. Cancel-safe: the end stays readable.
     pub(in crate::daemon) async fn ended(&self) -> std::io::Result<()> {
-        self.fd.readable().await.map(drop)
+        let Some(handle) = self.handle() else { return Ok(()) };
+        handle.readable().await?.retain_ready();
+        self.locked().take();
+        Ok(())
     }
 
     /// The inode of its pidfd: where the kernel has pidfs, no two processes of one boot share it.
     pub(in crate::daemon) fn inode(&self) -> std::io::Result<u64> {
-        Ok(rustix::fs::fstat(self.fd.get_ref())?.st_ino)
+        let handle = self.handle().ok_or(rustix::io::Errno::SRCH)?;
+        Ok(rustix::fs::fstat(handle.get_ref())?.st_ino)
     }
 
     /// Sends it a signal. That it has ended is no error: it does not need one.
     pub(in crate::daemon) fn signal(&self, signal: Signal) -> std::io::Result<()> {
-        self::signal(self.fd.get_ref(), signal)
+        self.handle().map_or(Ok(()), |handle| self::signal(handle.get_ref(), signal))
+    }
+
+    /// None once its end was seen.
+    fn handle(&self) -> Option<Arc<AsyncFd<OwnedFd>>> {
+        self.locked().clone()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<Arc<AsyncFd<OwnedFd>>>> {
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -66,5 +83,25 @@ pub(in crate::daemon) fn signal(process: impl AsFd, signal: Signal) -> std::io::
     match pidfd_send_signal(process, signal) {
         Err(rustix::io::Errno::SRCH) => Ok(()),
         other => Ok(other?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_ended_process_keeps_no_descriptor_and_needs_no_signal() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let watched = Watched::open(i32::try_from(child.id()).unwrap()).unwrap();
+        assert!(watched.inode().is_ok());
+
+        watched.ended().await.unwrap();
+
+        assert!(watched.handle().is_none());
+        assert!(watched.inode().is_err());
+        watched.signal(Signal::TERM).unwrap();
+        watched.ended().await.unwrap();
+        child.wait().unwrap();
     }
 }
