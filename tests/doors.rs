@@ -331,7 +331,7 @@ fn a_workers_token_names_its_board_and_no_other_is_spoken_of() {
     assert_eq!(refusals.len(), 1, "{refusals:?}");
     problem("init", &door.post("/api/v1/verbs/init", &json!({})), 403);
     assert!(!fleet.root().join("boards/new-board").exists());
-    // An operator is told, and makes boards by `init` alone. Which verbs and boards there are is about no board.
+    // An operator gets an answer, and makes boards by `init` alone. Which verbs and boards there are is about no board.
     let operator = operator(&fleet).with("x-supervisor-board", "new-board");
     let without = verbs_without_a_board();
     let about_no_board = |route: &&Route| {

@@ -28,7 +28,7 @@ fn start_without_cgroups(fleet: &Fleet) {
     fleet.start_by(&mut command);
 }
 
-/// Whether this host lets a user make a pid namespace: root, or whoever may make a user namespace.
+/// Whether this host lets a user make a pid namespace: root, or a user who may make a user namespace.
 fn may_make_pid_namespaces(fleet: &Fleet, user: User) -> bool {
     let mut command = Command::new("unshare");
     if user != User::Root {

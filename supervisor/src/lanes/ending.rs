@@ -1,4 +1,4 @@
-//! How a lane reads the ending of a run: from the exit record and the standard output to what the board is told.
+//! How a lane reads the ending of a run: from the exit record and the standard output to what is reported to the board.
 //!
 //! The first that applies counts:
 //!

@@ -2,7 +2,7 @@
 //!
 //! 1. [`Lane`] is what a file of `lanes.d/` says;
 //! 2. [`Lane::start`] makes the command, its environment, its prompt and what it may read;
-//! 3. [`read_ending`] makes what the board is told of the exit record and the standard output.
+//! 3. [`read_ending`] makes the report to the board from the exit record and the standard output.
 
 mod ending;
 mod environment;

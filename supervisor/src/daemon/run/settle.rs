@@ -1,4 +1,4 @@
-//! The end of a run: proof that nothing of it is left, and what the board is told. Nothing else frees a claim.
+//! The end of a run: proof that nothing of it is left, and what is reported to the board. Nothing else frees a claim.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
