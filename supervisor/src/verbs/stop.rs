@@ -17,7 +17,8 @@ use crate::terminal::{Screen, printable};
 #[command(after_help = "\
 Without a flag the daemon drains: no task is started, and workers get up to
 worker.drain to finish before they are ended. --leave works at any time, even during
-a drain. Exit code: 1 if runs may have left processes that were not found.
+a drain. Exit code: 1 if runs may have left processes that were not found; where the
+board cannot be read, --wait reports that and succeeds.
 
 Examples:
   supervisor stop --wait
