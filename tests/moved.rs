@@ -52,17 +52,23 @@ fn command(fleet: &Fleet, root: &Path, args: &[&str]) -> Command {
     command
 }
 
+/// A task whose worker has begun, and what its workers note.
+fn working(fleet: &Fleet) -> (Journal, String) {
+    let journal = Journal::of(fleet, 2, "");
+    let task = fleet.create("works on", &Journal::script(PATIENT), &[]);
+    fleet.start();
+    fleet.eventually("it works", || {
+        (journal.begun() == 1 && !records(fleet, "started").is_empty()).then_some(())
+    });
+    (journal, task)
+}
+
 /// Its daemon finds nothing at the old place any more, and must not take that for a run that never started.
 #[test]
 fn a_run_that_ends_while_the_root_is_moved_under_its_daemon_is_known_by_its_record() {
     for user in User::all() {
         let fleet = Fleet::offline_as(user);
-        let journal = Journal::of(&fleet, 2, "");
-        let task = fleet.create("works on", &Journal::script(PATIENT), &[]);
-        fleet.start();
-        fleet.eventually("it works", || {
-            (journal.begun() == 1 && !records(&fleet, "started").is_empty()).then_some(())
-        });
+        let (journal, task) = working(&fleet);
         let away = fleet.root().with_file_name("away");
         fs::rename(fleet.root(), &away).unwrap();
         journal.let_go();
@@ -85,12 +91,7 @@ fn a_run_that_ends_while_the_root_is_moved_under_its_daemon_is_known_by_its_reco
 fn a_run_goes_on_under_the_next_daemon_of_a_root_that_was_moved() {
     for user in User::all() {
         let fleet = Fleet::offline_as(user);
-        let journal = Journal::of(&fleet, 2, "");
-        let task = fleet.create("works on", &Journal::script(PATIENT), &[]);
-        fleet.start();
-        fleet.eventually("it works", || {
-            (journal.begun() == 1 && !records(&fleet, "started").is_empty()).then_some(())
-        });
+        let (journal, task) = working(&fleet);
         fleet.kill_daemon();
 
         let moved = Moved::to(&fleet, "moved");
