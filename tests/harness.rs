@@ -46,9 +46,9 @@ pub(crate) fn binary() -> &'static str {
     &BINARY
 }
 /// How long [`Fleet::eventually`] looks before it gives up: generous, because a loaded host is slow and no fault.
-/// `FLEET_PATIENCE` in the environment is another number of seconds, to see tests fail sooner.
-fn patience() -> Duration {
-    let seconds = std::env::var("FLEET_PATIENCE").ok().and_then(|text| text.parse().ok());
+/// `FLEET_TIMEOUT` in the environment is another number of seconds, to see tests fail sooner.
+fn timeout() -> Duration {
+    let seconds = std::env::var("FLEET_TIMEOUT").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(seconds.unwrap_or(60))
 }
 /// How long a killed fleet may take to be gone.
@@ -241,8 +241,8 @@ impl Fleet {
             if let Some(found) = look() {
                 return found;
             }
-            let patient = start.elapsed() < patience();
-            assert!(patient, "after {:?} it is not so that {what}\n{}", patience(), self.state());
+            let in_time = start.elapsed() < timeout();
+            assert!(in_time, "after {:?} it is not so that {what}\n{}", timeout(), self.state());
             std::thread::sleep(POLL);
         }
     }

@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Waits a moment for a removal; false when that was long enough.
-pub(crate) fn patience() -> impl FnMut() -> bool {
+pub(crate) fn timeout() -> impl FnMut() -> bool {
     let until = Instant::now() + LONGEST;
     move || {
         std::thread::sleep(LOOK);

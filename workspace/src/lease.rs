@@ -187,7 +187,7 @@ impl Lease {
         sharing: Sharing,
         holder: &LeaseHolder,
     ) -> Result<Self, LeaseError> {
-        Self::acquire_within(leases_dir, (workspace, place), sharing, holder, gate::patience())
+        Self::acquire_within(leases_dir, (workspace, place), sharing, holder, gate::timeout())
     }
 
     fn acquire_within(

@@ -40,7 +40,8 @@ impl Cost {
 impl Board<'_> {
     /// Counts a write of a worker and refuses it beyond a bound. People are not bound.
     ///
-    /// What ends a run is never charged: a run that has used up everything can still say how it went.
+    /// A verdict is never charged: a run that has used up everything can still say how it went. The files that it hands over are,
+    /// and one that does not fit is left out.
     pub(super) fn charge(&self, actor: &Actor, cost: Cost) -> Result<(), Error> {
         let Some(own) = &actor.run else { return Ok(()) };
         let kept = self.tx.kept_by_tenant(actor.tenant.as_ref())?;

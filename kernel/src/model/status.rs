@@ -144,6 +144,7 @@ pub enum Change {
         gate: Gate,
     },
     /// Its parents or its time changed.
+    // The logs of boards have this word, and are read for ever.
     #[serde(rename = "regated")]
     Reevaluated {
         /// What it waits for now.

@@ -10,8 +10,8 @@ use tokio::io::unix::AsyncFd;
 
 /// A process that is watched.
 ///
-/// Its descriptor goes with its end, whoever still has this: where descriptors are short, what is left to do for an ended
-/// process needs them.
+/// Its descriptor is closed when its end was seen, even while others refer to this: where descriptors are short, settling the
+/// end of its run needs one.
 #[derive(Debug)]
 pub(in crate::daemon) struct Watched {
     handle: Mutex<Option<Arc<AsyncFd<OwnedFd>>>>,

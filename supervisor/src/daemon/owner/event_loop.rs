@@ -101,7 +101,8 @@ fn limit_drain(context: &Arc<Context>, link: &OwnerLink) {
     });
 }
 
-/// Reads the configuration again. What is defective now stays as it was, and `status` says so.
+/// Reads the configuration again. A definition whose file has become defective is used as it was before, and `status` names the
+/// defect.
 fn reload(context: &Context) -> Arc<Roster> {
     let service = &context.service;
     let root = service.root();
