@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Fleet, User, binary, skip};
 use crate::http::Http;
-use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outcomes};
+use crate::journal::{Attempts, Journal, PATIENT, nothing_is_left, of_task, outcomes, records};
 
 /// Creates many tasks over one connection each: quicker than a process each.
 fn post(fleet: &Fleet, count: usize, script: &str) -> Vec<String> {
@@ -334,7 +334,7 @@ fn a_full_disk_pauses_dispatch_and_loses_nothing() {
 }
 
 #[test]
-fn a_daemon_with_a_session_of_its_own_goes_before_its_workers() {
+fn a_daemon_with_a_session_of_its_own_and_the_shims_go_before_the_workers() {
     let share_of = |pid: i32| fs::read_to_string(format!("/proc/{pid}/autogroup"));
     if User::current() != User::Root || share_of(1).is_err() {
         return skip(
@@ -344,9 +344,16 @@ fn a_daemon_with_a_session_of_its_own_goes_before_its_workers() {
     let service = Fleet::offline();
     service.start_as_service();
     assert!(share_of(service.daemon_pid()).unwrap().ends_with("nice -10\n"));
-    let task = service.create("sees its share", "cat /proc/self/autogroup", &[]);
-    let seen = service.wait_for(&task, "done")["latest_summary"].clone();
-    assert!(seen.as_str().unwrap().ends_with("nice 0"), "{seen}");
+    service.create("has the share of any other program", "sleep 600", &[]);
+    let of_the_one = |file: &str| {
+        let (_, record) = records(&service, file).pop()?;
+        share_of(record["pid"].as_i64()?.try_into().ok()?).ok()
+    };
+    service.eventually("the worker has a share of its own", || {
+        of_the_one("started").filter(|share| share.ends_with("nice 0\n"))
+    });
+    let shim = of_the_one("pid").unwrap();
+    assert!(shim.ends_with("nice -10\n"), "{shim}");
 
     let in_a_shell = Fleet::boot();
     assert_eq!(

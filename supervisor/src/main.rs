@@ -28,6 +28,7 @@ mod lock_file;
 mod output;
 mod owner;
 mod paths;
+mod priority;
 mod readiness;
 mod resources;
 mod roster;

@@ -12,7 +12,6 @@ use tokio_util::task::TaskTracker;
 use super::host::cgroup::Cgroups;
 use super::host::controllers::Handed;
 use super::host::examine::{detect_pid_namespace, detect_support, hostname, install_binary};
-use super::host::priority;
 use super::host::service_link::ServiceLink;
 use super::host::sockets;
 use super::host::spare::Spares;
@@ -38,6 +37,7 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::owner::{OwnerLock, Role};
 use crate::paths::Root;
+use crate::priority;
 use crate::roster::Roster;
 use crate::service::{Mode, Service};
 
@@ -60,7 +60,7 @@ pub(crate) async fn run(
     root.check_reachable()?;
     let lock = own_root(&root, extent).await?;
     if extent == Extent::Forever {
-        priority::go_first();
+        go_first();
     }
     let config = tuning.applied(Config::load(&root)?);
     install_binary(&root)?;
@@ -158,6 +158,13 @@ pub(crate) async fn run(
     match (extent, outcome) {
         (Extent::UntilIdle(_), Ok(())) => Err(cut_short()),
         (_, outcome) => outcome.map(|()| waiting),
+    }
+}
+
+/// Without the larger share, the daemon waits for a processor as long as a worker does.
+fn go_first() {
+    if let Err(error) = priority::go_first() {
+        tracing::debug!(%error, "session_share_not_raised");
     }
 }
 

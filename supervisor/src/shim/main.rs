@@ -23,6 +23,7 @@ use super::watch::Watch;
 use super::worker::Worker;
 use workspace::{Lease, LeaseError, Sharing};
 
+use crate::priority;
 use crate::rundir::{
     Cause, Concern, ExitRecord, ExitSlot, FailedStart, LeaseSpec, LockGuard, LockState, RunDir, RunDirError,
     ShimSpec, Step, StoreError, VERSION, boottime_us,
@@ -88,6 +89,8 @@ fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> 
     // Only for those who read process lists.
     prctl::set_name(c"supervisor-shim").ok();
     setsid().map_err(ShimError::Session)?;
+    // Without it, the shim has the same share of the processors as a worker.
+    priority::go_first().ok();
     prctl::set_child_subreaper(true).map_err(ShimError::Subreaper)?;
 
     let path = match path {

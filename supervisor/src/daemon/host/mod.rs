@@ -8,7 +8,6 @@ pub(super) mod handback;
 pub(super) mod home;
 pub(super) mod job;
 pub(super) mod neighbours;
-pub(super) mod priority;
 pub(super) mod remove;
 pub(super) mod service_link;
 pub(super) mod sockets;
