@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 
-use super::convert::{Columns, Step as _};
+use super::convert::Columns;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{AttachmentId, Digest, RunId, TaskId};
-use crate::model::note::Attachment;
+use crate::model::note::{Attachment, NewAttachment};
 
 const COLUMNS: &str =
     "id, task_id, filename, content_type, size, uploaded_by, sha256, created_at, run_id, artifact";
@@ -25,32 +26,21 @@ impl Tx<'_> {
     pub(crate) fn insert_attachment(
         &self,
         task: &TaskId,
-        file: &crate::model::note::NewAttachment,
+        file: &NewAttachment,
         origin: &Origin<'_>,
         now: Timestamp,
     ) -> Result<AttachmentId, Error> {
-        let size = i64::try_from(file.size).unwrap_or(i64::MAX);
-        self.conn
-            .prepare_cached(
-                "INSERT INTO task_attachments \
-           (task_id, filename, content_type, size, uploaded_by, sha256, created_at, run_id, artifact) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            )
-            .and_then(|mut statement| {
-                statement.execute(params![
-                    task,
-                    file.filename,
-                    file.content_type,
-                    size,
-                    origin.by,
-                    file.sha256,
-                    now,
-                    origin.run,
-                    origin.artifact
-                ])
-            })
-            .step("store the attachment")?;
-        Ok(AttachmentId(self.conn.last_insert_rowid()))
+        let NewAttachment { filename, content_type, sha256, size, .. } = file;
+        let size = i64::try_from(*size).unwrap_or(i64::MAX);
+        let Origin { by, run, artifact } = origin;
+        let number = self.conn.insert(
+            "store the attachment",
+            "INSERT INTO task_attachments \
+               (task_id, filename, content_type, size, uploaded_by, sha256, created_at, run_id, artifact) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![task, filename, content_type, size, by, sha256, now, run, artifact],
+        )?;
+        Ok(AttachmentId(number))
     }
 }
 
@@ -72,18 +62,18 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Attachment> {
 
 impl Tx<'_> {
     pub(crate) fn attachments_of(&self, task: &TaskId) -> Result<Vec<Attachment>, Error> {
-        self.conn
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM task_attachments WHERE task_id = ?1 ORDER BY id"))
-            .and_then(|mut statement| statement.query_map([task], read)?.collect())
-            .step("list attachments")
+        self.conn.list(
+            "list attachments",
+            &format!("SELECT {COLUMNS} FROM task_attachments WHERE task_id = ?1 ORDER BY id"),
+            [task],
+            read,
+        )
     }
 }
 
 /// Every attachment of the board.
 pub(crate) fn all(conn: &Connection) -> Result<Vec<Attachment>, Error> {
-    conn.prepare_cached(&format!("SELECT {COLUMNS} FROM task_attachments ORDER BY id"))
-        .and_then(|mut statement| statement.query_map([], read)?.collect())
-        .step("list attachments")
+    conn.list("list attachments", &format!("SELECT {COLUMNS} FROM task_attachments ORDER BY id"), [], read)
 }
 
 impl Tx<'_> {
@@ -93,25 +83,23 @@ impl Tx<'_> {
     }
 
     pub(crate) fn find_attachment(&self, id: AttachmentId) -> Result<Option<Attachment>, Error> {
-        self.conn
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM task_attachments WHERE id = ?1"))
-            .and_then(|mut statement| statement.query_row([id], read).optional())
-            .step("read the attachment")
+        self.conn.find(
+            "read the attachment",
+            &format!("SELECT {COLUMNS} FROM task_attachments WHERE id = ?1"),
+            [id],
+            read,
+        )
     }
 
     pub(crate) fn count_attachments(&self, task: &TaskId) -> Result<usize, Error> {
         self.conn
-            .prepare_cached("SELECT count(*) FROM task_attachments WHERE task_id = ?1")
-            .and_then(|mut statement| statement.query_row([task], |row| row.get::<_, i64>(0)))
-            .map(|count| usize::try_from(count).unwrap_or(usize::MAX))
-            .step("count attachments")
+            .value("count attachments", "SELECT count(*) FROM task_attachments WHERE task_id = ?1", [task])
+            .map(|count: i64| usize::try_from(count).unwrap_or(usize::MAX))
     }
 }
 
 pub(crate) fn digests(conn: &Connection) -> Result<BTreeSet<Digest>, Error> {
-    conn.prepare_cached("SELECT DISTINCT sha256 FROM task_attachments")
-        .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
-        .step("list what is attached")
+    conn.list("list what is attached", "SELECT DISTINCT sha256 FROM task_attachments", [], |row| row.get(0))
 }
 
 impl Tx<'_> {
@@ -121,9 +109,11 @@ impl Tx<'_> {
 }
 
 pub(crate) fn holds(conn: &Connection, digest: &Digest) -> Result<bool, Error> {
-    conn.prepare_cached("SELECT EXISTS (SELECT 1 FROM task_attachments WHERE sha256 = ?1)")
-        .and_then(|mut statement| statement.query_row([digest], |row| row.get(0)))
-        .step("look for what is attached")
+    conn.value(
+        "look for what is attached",
+        "SELECT EXISTS (SELECT 1 FROM task_attachments WHERE sha256 = ?1)",
+        [digest],
+    )
 }
 
 impl Tx<'_> {
@@ -132,9 +122,6 @@ impl Tx<'_> {
     }
 
     pub(crate) fn delete_attachment(&self, id: AttachmentId) -> Result<(), Error> {
-        self.conn
-            .execute("DELETE FROM task_attachments WHERE id = ?1", [id])
-            .step("remove the attachment")
-            .map(|_| ())
+        self.conn.run("remove the attachment", "DELETE FROM task_attachments WHERE id = ?1", [id])
     }
 }

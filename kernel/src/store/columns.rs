@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, ToSql, params_from_iter};
 
-use super::convert::Step as _;
+use super::statement::Statement as _;
 use crate::model::error::Error;
 
 /// Declares which columns a noun is read from: a constant with the list, and a function that reads a row which begins with it.
@@ -104,8 +104,6 @@ pub(super) fn insert(
 ) -> Result<i64, Error> {
     let names: Vec<&str> = row.iter().map(|(name, _)| *name).collect();
     let marks = vec!["?"; names.len()].join(", ");
-    conn.prepare_cached(&format!("INSERT INTO {table} ({}) VALUES ({marks})", names.join(", ")))
-        .and_then(|mut statement| statement.execute(params_from_iter(row.iter().map(|(_, value)| value))))
-        .step(step)?;
-    Ok(conn.last_insert_rowid())
+    let sql = format!("INSERT INTO {table} ({}) VALUES ({marks})", names.join(", "));
+    conn.insert(step, &sql, params_from_iter(row.iter().map(|(_, value)| value)))
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Row, params};
 
-use super::convert::Step as _;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::actor::ActorKind;
 use crate::model::clock::Timestamp;
@@ -16,19 +16,18 @@ impl Tx<'_> {
     pub(crate) fn insert_comment(
         &self,
         task: &TaskId,
-        author: (&str, ActorKind),
+        (author, kind): (&str, ActorKind),
         body: &str,
         run: Option<RunId>,
         now: Timestamp,
     ) -> Result<CommentId, Error> {
-        self.conn
-            .prepare_cached(
-                "INSERT INTO task_comments (task_id, author, author_kind, body, run_id, created_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )
-            .and_then(|mut statement| statement.execute(params![task, author.0, author.1, body, run, now]))
-            .step("store the comment")?;
-        Ok(CommentId(self.conn.last_insert_rowid()))
+        let number = self.conn.insert(
+            "store the comment",
+            "INSERT INTO task_comments (task_id, author, author_kind, body, run_id, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![task, author, kind, body, run, now],
+        )?;
+        Ok(CommentId(number))
     }
 }
 
@@ -52,17 +51,11 @@ fn read(row: &Row<'_>, body: String) -> rusqlite::Result<Comment> {
 
 impl Tx<'_> {
     pub(crate) fn comments_of(&self, task: &TaskId) -> Result<Vec<Comment>, Error> {
-        self.conn
-            .prepare_cached(&format!("{COMMENT} WHERE task_id = ?1 ORDER BY id"))
-            .and_then(|mut statement| statement.query_map([task], whole)?.collect())
-            .step("list comments")
+        self.conn.list("list comments", &format!("{COMMENT} WHERE task_id = ?1 ORDER BY id"), [task], whole)
     }
 
     pub(crate) fn count_comments(&self, task: &TaskId) -> Result<i64, Error> {
-        self.conn
-            .prepare_cached("SELECT count(*) FROM task_comments WHERE task_id = ?1")
-            .and_then(|mut statement| statement.query_row([task], |row| row.get(0)))
-            .step("count the comments")
+        self.conn.value("count the comments", "SELECT count(*) FROM task_comments WHERE task_id = ?1", [task])
     }
 
     /// Lists the latest comments of a task, or the latest before one of them, oldest first. The newest have their texts, as far
@@ -73,22 +66,19 @@ impl Tx<'_> {
         before: Option<CommentId>,
         mut room: Room,
     ) -> Result<Excerpt<Comment>, Error> {
-        let found: Vec<Comment> = self.conn
-        .prepare_cached(
+        let before = before.map_or(i64::MAX, |comment| comment.0);
+        let found = self.conn.list(
+            "list comments",
             "SELECT id, task_id, author, author_kind, octet_length(body) AS size, body, run_id, created_at \
              FROM task_comments WHERE task_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
-        )
-        .and_then(|mut statement| {
-            let before = before.map_or(i64::MAX, |comment| comment.0);
-            let rows = statement.query_map(params![task, before, limits::REPLY_ROWS + 1], |row| {
+            params![task, before, limits::REPLY_ROWS + 1],
+            |row| {
                 let size = usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX);
                 // A text that has no room is never read.
                 let body = if room.take(size) { row.get("body")? } else { limits::left_out(size) };
                 read(row, body)
-            })?;
-            rows.collect()
-        })
-        .step("list comments")?;
+            },
+        )?;
         let mut part = Excerpt::of(found, limits::REPLY_ROWS as usize);
         part.rows.reverse();
         Ok(part)
@@ -96,11 +86,6 @@ impl Tx<'_> {
 
     /// Reads every comment, for what cannot be read.
     pub(crate) fn read_all_comments(&self) -> Result<(), Error> {
-        self.conn
-            .prepare(COMMENT)
-            .and_then(|mut statement| {
-                statement.query_map([], whole)?.try_for_each(|comment| comment.map(drop))
-            })
-            .step("read all comments")
+        self.conn.scan("read all comments", COMMENT, [], whole, |_| Ok(()))
     }
 }

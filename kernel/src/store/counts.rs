@@ -1,9 +1,9 @@
 //! What triggers keep of the tasks, so that it costs the same however many there are: their numbers, and the first ready
 //! task of each line.
 
-use rusqlite::{Connection, ToSql, params_from_iter};
+use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
-use super::convert::Step as _;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::id::Tenant;
@@ -23,13 +23,10 @@ pub(super) const DERIVED: [&str; 3] = ["task_counts", "tenant_counts", "line_hea
 impl Tx<'_> {
     /// Returns the number of ready tasks.
     pub(crate) fn count_ready(&self) -> Result<u64, Error> {
+        let sql = "SELECT ifnull(sum(tasks), 0) FROM task_counts WHERE status = 'ready' AND assignee <> ''";
         self.conn
-            .prepare_cached(
-                "SELECT ifnull(sum(tasks), 0) FROM task_counts WHERE status = 'ready' AND assignee <> ''",
-            )
-            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)))
-            .step("count ready tasks")
-            .map(|count| u64::try_from(count).unwrap_or_default())
+            .value("count ready tasks", sql, [])
+            .map(|count: i64| u64::try_from(count).unwrap_or_default())
     }
 
     /// Returns the number of tasks by status, of all or of one tenant. Reads each of a tenant's.
@@ -38,13 +35,8 @@ impl Tx<'_> {
             None => "SELECT status, sum(tasks) FROM task_counts WHERE tasks <> 0 GROUP BY 1",
             Some(_) => "SELECT status, count(*) FROM tasks WHERE tenant = ?1 GROUP BY 1",
         };
-        self.conn
-            .prepare_cached(sql)
-            .and_then(|mut statement| {
-                let tenant = params_from_iter(tenant.map(Tenant::as_str));
-                statement.query_map(tenant, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-            })
-            .step("count tasks by status")
+        let tenant = params_from_iter(tenant.map(Tenant::as_str));
+        self.conn.list("count tasks by status", sql, tenant, |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Returns the number of tasks by assignee and status, for at most `names` assignees whose names come after a name. For a
@@ -67,16 +59,11 @@ impl Tx<'_> {
             }
         };
         let names = i64::try_from(names).unwrap_or(i64::MAX);
-        self.conn
-            .prepare_cached(sql)
-            .and_then(|mut statement| {
-                let mut asked: Vec<&dyn ToSql> = vec![&after, &names];
-                let tenant = tenant.map(Tenant::as_str);
-                asked.extend(tenant.as_ref().map(|tenant| -> &dyn ToSql { tenant }));
-                let rows = statement.query_map(&*asked, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-                rows.collect()
-            })
-            .step("count tasks by assignee")
+        let tenant = tenant.map(Tenant::as_str);
+        let mut asked: Vec<&dyn ToSql> = vec![&after, &names];
+        asked.extend(tenant.as_ref().map(|tenant| -> &dyn ToSql { tenant }));
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        self.conn.list("count tasks by assignee", sql, &*asked, read)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Pauses before another try, on the clock since boot: somebody who sets the other clock makes none longer or shorter.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
-use super::convert::Step as _;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -26,12 +26,7 @@ impl Tx<'_> {
     /// Keeps the end of a pause, in the place of an earlier one.
     pub(crate) fn put_delay(&self, delay: &Delay<'_>) -> Result<(), Error> {
         let Delay { task, not_before, boot_id, due_us } = delay;
-        self.conn.prepare_cached(
-        "INSERT OR REPLACE INTO delays (task_id, not_before, boot_id, due_boottime_us) VALUES (?1, ?2, ?3, ?4)",
-    )
-    .and_then(|mut statement| statement.execute(params![task, not_before, boot_id, due_us]))
-    .step("keep the end of a pause")
-    .map(|_| ())
+        self.conn.run("keep the end of a pause", "INSERT OR REPLACE INTO delays (task_id, not_before, boot_id, due_boottime_us) VALUES (?1, ?2, ?3, ?4)", params![task, not_before, boot_id, due_us])
     }
 
     /// Takes the pauses that are over on this boot's clock, and returns the tasks that still wait for them.
@@ -41,23 +36,16 @@ impl Tx<'_> {
         now_us: i64,
         limit: u32,
     ) -> Result<Vec<TaskId>, Error> {
-        let due: Vec<(TaskId, bool)> = self
-            .conn
-            .prepare_cached(
-                "SELECT d.task_id, t.id IS NOT NULL FROM delays d LEFT JOIN tasks t ON t.id = d.task_id \
+        let due: Vec<(TaskId, bool)> = self.conn.list(
+            "list the pauses that are over",
+            "SELECT d.task_id, t.id IS NOT NULL FROM delays d LEFT JOIN tasks t ON t.id = d.task_id \
                AND t.not_before = d.not_before AND t.status IN ('scheduled', 'review') \
              WHERE d.boot_id = ?1 AND d.due_boottime_us <= ?2 ORDER BY d.due_boottime_us LIMIT ?3",
-            )
-            .and_then(|mut statement| {
-                let rows = statement
-                    .query_map(params![boot_id, now_us, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                rows.collect()
-            })
-            .step("list the pauses that are over")?;
-        let mut forget =
-            self.conn.prepare_cached("DELETE FROM delays WHERE task_id = ?1").step("forget a pause")?;
+            params![boot_id, now_us, limit],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         for (task, _) in &due {
-            forget.execute([task]).step("forget a pause")?;
+            self.conn.run("forget a pause", "DELETE FROM delays WHERE task_id = ?1", [task])?;
         }
         Ok(due.into_iter().filter(|(_, waits)| *waits).map(|(task, _)| task).collect())
     }
@@ -65,15 +53,15 @@ impl Tx<'_> {
     /// Returns when the next pause of this boot is over, in microseconds since boot. A review whose moment has come needs
     /// nobody to wake it.
     pub(crate) fn next_delay(&self, boot_id: &str, now: Timestamp) -> Result<Option<i64>, Error> {
-        self.conn
-            .prepare_cached(
-                "SELECT d.due_boottime_us FROM delays d JOIN tasks t ON t.id = d.task_id \
+        self.conn.find(
+            "read the next end of a pause",
+            "SELECT d.due_boottime_us FROM delays d JOIN tasks t ON t.id = d.task_id \
                    AND t.not_before = d.not_before \
                    AND (t.status = 'scheduled' OR (t.status = 'review' AND t.not_before > ?2)) \
                  WHERE d.boot_id = ?1 ORDER BY d.due_boottime_us LIMIT 1",
-            )
-            .and_then(|mut statement| statement.query_row(params![boot_id, now], |row| row.get(0)).optional())
-            .step("read the next end of a pause")
+            params![boot_id, now],
+            |row| row.get(0),
+        )
     }
 
     /// Lists pauses of this boot whose moment on the real-time clock is off by more than `tolerance_us`, with their ends in
@@ -85,28 +73,22 @@ impl Tx<'_> {
         tolerance_us: i64,
         limit: u32,
     ) -> Result<Vec<(TaskId, i64)>, Error> {
-        self.conn
-            .prepare_cached(
-                "SELECT d.task_id, d.due_boottime_us FROM delays d JOIN tasks t ON t.id = d.task_id \
+        self.conn.list(
+            "list the pauses that the clock has left",
+            "SELECT d.task_id, d.due_boottime_us FROM delays d JOIN tasks t ON t.id = d.task_id \
                    AND t.not_before = d.not_before AND t.status IN ('scheduled', 'review') \
                  WHERE d.boot_id = ?1 AND abs(d.not_before - d.due_boottime_us - ?2) > ?3 LIMIT ?4",
-            )
-            .and_then(|mut statement| {
-                statement
-                    .query_map(params![boot_id, booted, tolerance_us, limit], |row| {
-                        Ok((row.get(0)?, row.get(1)?))
-                    })?
-                    .collect()
-            })
-            .step("list the pauses that the clock has left")
+            params![boot_id, booted, tolerance_us, limit],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
     }
 
     /// Forgets the pauses of other boots: their clock is gone, and the moment that the task has counts.
     pub(crate) fn forget_delays_of_other_boots(&self, boot_id: &str) -> Result<(), Error> {
-        self.conn
-            .prepare_cached("DELETE FROM delays WHERE boot_id <> ?1")
-            .and_then(|mut statement| statement.execute([boot_id]))
-            .step("forget the pauses of another boot")
-            .map(|_| ())
+        self.conn.run(
+            "forget the pauses of another boot",
+            "DELETE FROM delays WHERE boot_id <> ?1",
+            [boot_id],
+        )
     }
 }

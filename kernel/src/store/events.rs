@@ -4,7 +4,8 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Row, Rows, params, params_from_iter};
 use serde_json::Value;
 
-use super::convert::{Step as _, StoredTenant, json, text_or_none, to_json};
+use super::convert::{StoredTenant, json, text_or_none, to_json};
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -38,27 +39,16 @@ pub(crate) struct NewEvent<'a> {
 
 impl Tx<'_> {
     pub(crate) fn append_event(&self, event: &NewEvent<'_>) -> Result<EventId, Error> {
-        let change = event.change.as_ref().map(to_json).transpose()?;
-        self.conn
-            .prepare_cached(
-                "INSERT INTO task_events (task_id, run_id, tenant, kind, payload, change, actor, created_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            )
-            .and_then(|mut statement| {
-                let payload = event.payload.as_ref().map(Value::to_string);
-                statement.execute(params![
-                    event.task,
-                    event.run,
-                    StoredTenant(event.tenant),
-                    event.kind.as_str(),
-                    payload,
-                    change,
-                    event.actor,
-                    event.now
-                ])
-            })
-            .step("append an event")?;
-        Ok(EventId(self.conn.last_insert_rowid()))
+        let NewEvent { task, run, tenant, kind, payload, change, actor, now } = event;
+        let (payload, change) =
+            (payload.as_ref().map(Value::to_string), change.as_ref().map(to_json).transpose()?);
+        let number = self.conn.insert(
+            "append an event",
+            "INSERT INTO task_events (task_id, run_id, tenant, kind, payload, change, actor, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![task, run, StoredTenant(*tenant), kind.as_str(), payload, change, actor, now],
+        )?;
+        Ok(EventId(number))
     }
 }
 
@@ -102,11 +92,9 @@ impl Tx<'_> {
         }
         sql.push_str(if filter.newest_first { " ORDER BY id DESC LIMIT ?" } else { " ORDER BY id LIMIT ?" });
         values.push(i64::from(filter.limit).saturating_add(1).into());
-        let mut part = self
-            .conn
-            .prepare_cached(&sql)
-            .and_then(|mut statement| some(&mut statement.query(params_from_iter(values))?, filter))
-            .step("list events")?;
+        let mut part = self.conn.with("list events", &sql, |statement| {
+            some(&mut statement.query(params_from_iter(values))?, filter)
+        })?;
         if filter.newest_first {
             part.rows.reverse();
         }
@@ -130,11 +118,7 @@ fn some(rows: &mut Rows<'_>, filter: &EventFilter) -> rusqlite::Result<Excerpt<E
 
 impl Tx<'_> {
     pub(crate) fn last_event(&self) -> Result<EventId, Error> {
-        self.conn.prepare_cached(
-        "SELECT max(ifnull((SELECT max(id) FROM task_events), 0), ifnull((SELECT event_id FROM event_horizon), 0))",
-    )
-        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-        .step("read the last event")
+        self.conn.value("read the last event", "SELECT max(ifnull((SELECT max(id) FROM task_events), 0), ifnull((SELECT event_id FROM event_horizon), 0))", [])
     }
 
     /// Hands every step of the log to `each`, oldest first.
@@ -142,19 +126,13 @@ impl Tx<'_> {
         &self,
         mut each: impl FnMut(EventId, TaskId, Logged) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut statement = self.conn
-        .prepare(&format!(
+        let sql = format!(
             "SELECT id, task_id, change FROM task_events WHERE change IS NOT NULL OR kind = '{}' ORDER BY id",
             EventKind::Deleted
-        ))
-        .step("read the log")?;
-        let mut rows = statement.query([]).step("read the log")?;
-        while let Some(row) = rows.next().step("read the log")? {
-            let id = row.get("id").step("read the log")?;
-            let task = row.get("task_id").step("read the log")?;
-            let step = json(row, "change").step("read the log")?.map_or(Logged::Deleted, Logged::Moved);
-            each(id, task, step)?;
-        }
-        Ok(())
+        );
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, json(row, "change")?));
+        self.conn.scan("read the log", &sql, [], read, |(id, task, change)| {
+            each(id, task, change.map_or(Logged::Deleted, Logged::Moved))
+        })
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use rusqlite::params;
 use rusqlite::types::Value as Sql;
 
-use super::convert::{Step as _, micros, to_json};
+use super::convert::{micros, to_json};
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -77,10 +78,6 @@ impl Tx<'_> {
             "UPDATE tasks SET {column} = ?2, updated_at = ?3, \
          block_recurrences = coalesce(?4, block_recurrences) WHERE id = ?1"
         );
-        self.conn
-            .prepare_cached(&sql)
-            .and_then(|mut statement| statement.execute(params![id, value, now, extra]))
-            .step("change the task")
-            .map(|_| ())
+        self.conn.run("change the task", &sql, params![id, value, now, extra])
     }
 }

@@ -1,9 +1,10 @@
 //! Where the log starts, and where each task stood there.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{Row, params};
 
-use super::convert::{Step as _, json, to_json};
+use super::convert::{json, to_json};
 use super::events::Logged;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -13,59 +14,48 @@ use crate::model::status::State;
 
 impl Tx<'_> {
     pub(crate) fn log_horizon(&self) -> Result<Option<Horizon>, Error> {
-        self.conn
-            .prepare_cached("SELECT event_id, folded_at FROM event_horizon WHERE only = 1")
-            .and_then(|mut statement| {
-                statement
-                    .query_row([], |row| {
-                        Ok(Horizon { through: row.get("event_id")?, at: row.get("folded_at")? })
-                    })
-                    .optional()
-            })
-            .step("read where the log starts")
+        self.conn.find(
+            "read where the log starts",
+            "SELECT event_id, folded_at FROM event_horizon WHERE only = 1",
+            [],
+            |row| Ok(Horizon { through: row.get("event_id")?, at: row.get("folded_at")? }),
+        )
     }
 
     /// Removes the events up to and with one, which are folded.
     pub(crate) fn cut_log(&self, through: EventId, now: Timestamp) -> Result<(), Error> {
-        self.conn
-            .execute("DELETE FROM task_events WHERE id <= ?1", [through])
-            .step("remove folded events")?;
-        self.conn
-            .execute(
-                "INSERT INTO event_horizon (only, event_id, folded_at) VALUES (1, ?1, ?2) \
+        self.conn.run("remove folded events", "DELETE FROM task_events WHERE id <= ?1", [through])?;
+        self.conn.run(
+            "store where the log starts",
+            "INSERT INTO event_horizon (only, event_id, folded_at) VALUES (1, ?1, ?2) \
          ON CONFLICT (only) DO UPDATE SET event_id = ?1, folded_at = ?2",
-                params![through, now],
-            )
-            .step("store where the log starts")
-            .map(|_| ())
+            params![through, now],
+        )
     }
 
     pub(crate) fn folded_state(&self, task: &TaskId) -> Result<Option<State>, Error> {
         self.conn
-            .prepare_cached("SELECT state FROM folded_states WHERE task_id = ?1")
-            .and_then(|mut statement| statement.query_row([task], |row| json(row, "state")).optional())
-            .step("read a folded state")
+            .find(
+                "read a folded state",
+                "SELECT state FROM folded_states WHERE task_id = ?1",
+                [task],
+                |row| json(row, "state"),
+            )
             .map(Option::flatten)
     }
 
     /// Stores where a task stood; none for one that is no more.
     pub(crate) fn store_folded_state(&self, task: &TaskId, state: Option<State>) -> Result<(), Error> {
-        let stored = match state {
-            Some(state) => {
-                let text = to_json(&state)?;
-                self.conn
-                    .prepare_cached(
-                        "INSERT INTO folded_states (task_id, state) VALUES (?1, ?2) \
+        let step = "store a folded state";
+        match state {
+            Some(state) => self.conn.run(
+                step,
+                "INSERT INTO folded_states (task_id, state) VALUES (?1, ?2) \
                  ON CONFLICT (task_id) DO UPDATE SET state = ?2",
-                    )
-                    .and_then(|mut statement| statement.execute(params![task, text]))
-            }
-            None => self
-                .conn
-                .prepare_cached("DELETE FROM folded_states WHERE task_id = ?1")
-                .and_then(|mut statement| statement.execute([task])),
-        };
-        stored.step("store a folded state").map(|_| ())
+                params![task, to_json(&state)?],
+            ),
+            None => self.conn.run(step, "DELETE FROM folded_states WHERE task_id = ?1", [task]),
+        }
     }
 
     /// Hands every folded state to `each`.
@@ -73,16 +63,11 @@ impl Tx<'_> {
         &self,
         mut each: impl FnMut(TaskId, State) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut statement =
-            self.conn.prepare("SELECT task_id, state FROM folded_states").step("read the folded states")?;
-        let mut rows = statement.query([]).step("read the folded states")?;
-        while let Some(row) = rows.next().step("read the folded states")? {
-            let task = row.get("task_id").step("read the folded states")?;
-            if let Some(state) = json(row, "state").step("read the folded states")? {
-                each(task, state)?;
-            }
-        }
-        Ok(())
+        let read = |row: &Row<'_>| Ok((row.get(0)?, json(row, "state")?));
+        let sql = "SELECT task_id, state FROM folded_states";
+        self.conn.scan("read the folded states", sql, [], read, |(task, state)| {
+            state.map_or(Ok(()), |state| each(task, state))
+        })
     }
 }
 
@@ -99,45 +84,38 @@ impl Tx<'_> {
     /// Reads the oldest events that are older than a moment, at most `limit`. A younger one ends the list, whatever its
     /// successors say of their age: a clock may have been set back.
     pub(crate) fn oldest_events(&self, before: Timestamp, limit: u32) -> Result<Vec<Old>, Error> {
-        let mut statement = self.conn
-        .prepare_cached(
+        self.conn.with(
+            "read the oldest events",
             "SELECT id, task_id, kind = 'deleted' AS deleted, change, created_at, \
                ifnull(length(task_id), 0) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0) AS bytes \
              FROM task_events ORDER BY id LIMIT ?1",
+            |statement| {
+                let mut rows = statement.query([limit])?;
+                let mut old = Vec::new();
+                while let Some(row) = rows.next()? {
+                    if row.get::<_, Timestamp>("created_at")? >= before {
+                        break;
+                    }
+                    let deleted: bool = row.get("deleted")?;
+                    let step = json(row, "change")?.map(Logged::Moved).or(deleted.then_some(Logged::Deleted));
+                    let bytes: i64 = row.get("bytes")?;
+                    old.push(Old {
+                        id: row.get("id")?,
+                        step: row.get::<_, Option<TaskId>>("task_id")?.zip(step),
+                        bytes: u64::try_from(bytes).unwrap_or(0),
+                    });
+                }
+                Ok(old)
+            },
         )
-        .step("read the oldest events")?;
-        let mut rows = statement.query([limit]).step("read the oldest events")?;
-        let mut old = Vec::new();
-        while let Some(row) = rows.next().step("read the oldest events")? {
-            let created: Timestamp = row.get("created_at").step("read the oldest events")?;
-            if created >= before {
-                break;
-            }
-            let deleted: bool = row.get("deleted").step("read the oldest events")?;
-            let change = json(row, "change").step("read the oldest events")?;
-            let task: Option<TaskId> = row.get("task_id").step("read the oldest events")?;
-            let step = change.map(Logged::Moved).or(deleted.then_some(Logged::Deleted));
-            let bytes: i64 = row.get("bytes").step("read the oldest events")?;
-            old.push(Old {
-                id: row.get("id").step("read the oldest events")?,
-                step: task.zip(step),
-                bytes: u64::try_from(bytes).unwrap_or(0),
-            });
-        }
-        Ok(old)
     }
 
     /// Returns how many events are older than a moment, and their bytes, as `oldest_events` would find them one after the other.
     pub(crate) fn count_events_before(&self, before: Timestamp) -> Result<(u64, u64), Error> {
-        self.conn.query_row(
-        "SELECT count(*) AS events, \
+        self.conn.fetch("count the oldest events", "SELECT count(*) AS events, \
            ifnull(sum(ifnull(length(task_id), 0) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0)), 0) AS bytes \
          FROM task_events \
-         WHERE id < ifnull((SELECT min(id) FROM task_events WHERE created_at >= ?1), 9223372036854775807)",
-        [before],
-        |row| Ok((row.get::<_, i64>("events")?, row.get::<_, i64>("bytes")?)),
-    )
-    .step("count the oldest events")
+         WHERE id < ifnull((SELECT min(id) FROM task_events WHERE created_at >= ?1), 9223372036854775807)", [before], |row| Ok((row.get::<_, i64>("events")?, row.get::<_, i64>("bytes")?)))
     .map(|(events, bytes)| (events.unsigned_abs(), bytes.unsigned_abs()))
     }
 }

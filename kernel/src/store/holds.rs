@@ -2,7 +2,7 @@
 
 use rusqlite::{Row, params};
 
-use super::convert::Step as _;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -52,13 +52,9 @@ pub(crate) struct By<'a> {
 impl Tx<'_> {
     /// Lists the holds that have not ended, oldest first.
     pub(crate) fn live_holds(&self) -> Result<Vec<Hold>, Error> {
-        self.conn.prepare_cached(
-        "SELECT id, kind, scope, name, reason, placed_by, within, run_id, met_by_task, met_by_tenant, probe_run, until, \
+        self.conn.list("list holds", "SELECT id, kind, scope, name, reason, placed_by, within, run_id, met_by_task, met_by_tenant, probe_run, until, \
            created_at \
-         FROM holds INDEXED BY holds_live WHERE ended_at IS NULL ORDER BY id",
-    )
-    .and_then(|mut statement| statement.query_map([], read)?.collect())
-    .step("list holds")
+         FROM holds INDEXED BY holds_live WHERE ended_at IS NULL ORDER BY id", [], read)
     }
 
     /// Places a hold. One of the same kind on the same thing is renewed.
@@ -69,15 +65,6 @@ impl Tx<'_> {
         by: By<'_>,
         now: Timestamp,
     ) -> Result<(), Error> {
-        self.conn.prepare_cached(
-        "INSERT INTO holds (kind, scope, name, reason, placed_by, run_id, until, created_at, within, met_by_task, \
-           met_by_tenant) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
-         ON CONFLICT (scope, name, kind, within) WHERE ended_at IS NULL DO UPDATE SET reason = excluded.reason, \
-           placed_by = excluded.placed_by, run_id = excluded.run_id, probe_run = NULL, until = excluded.until, \
-           met_by_task = excluded.met_by_task, met_by_tenant = excluded.met_by_tenant",
-    )
-    .and_then(|mut statement| {
         let within = match by.within {
             Within::Board => BOARD,
             Within::Tenant(tenant) => tenant.as_ref().map_or("", Tenant::as_str),
@@ -85,42 +72,45 @@ impl Tx<'_> {
         let task = by.run.map(|run| &run.task_id);
         let tenant = by.run.and_then(|run| run.tenant.as_ref()).map(Tenant::as_str);
         let (label, run) = (by.label, by.run.map(|run| run.id));
-        statement.execute(params![
-            hold.kind, on.scope, on.name, hold.reason, label, run, hold.until, now, within, task, tenant
-        ])
-    })
-    .step("place the hold")
-    .map(|_| ())
+        self.conn.run(
+            "place the hold",
+            "INSERT INTO holds (kind, scope, name, reason, placed_by, run_id, until, created_at, within, met_by_task, \
+               met_by_tenant) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
+             ON CONFLICT (scope, name, kind, within) WHERE ended_at IS NULL DO UPDATE SET reason = excluded.reason, \
+               placed_by = excluded.placed_by, run_id = excluded.run_id, probe_run = NULL, until = excluded.until, \
+               met_by_task = excluded.met_by_task, met_by_tenant = excluded.met_by_tenant",
+            params![
+                hold.kind, on.scope, on.name, hold.reason, label, run, hold.until, now, within, task, tenant
+            ],
+        )
     }
 
     /// Notes that a run tries whether a limit is over, or none does any more.
     pub(crate) fn set_probe(&self, id: i64, run: Option<RunId>, until: Timestamp) -> Result<(), Error> {
-        self.conn
-            .prepare_cached("UPDATE holds SET probe_run = ?2, until = ?3 WHERE id = ?1 AND ended_at IS NULL")
-            .and_then(|mut statement| statement.execute(params![id, run, until]))
-            .step("note the probe")
-            .map(|_| ())
+        self.conn.run(
+            "note the probe",
+            "UPDATE holds SET probe_run = ?2, until = ?3 WHERE id = ?1 AND ended_at IS NULL",
+            params![id, run, until],
+        )
     }
 
     pub(crate) fn end_hold(&self, id: i64, by: &str, now: Timestamp) -> Result<(), Error> {
-        self.conn
-            .prepare_cached(
-                "UPDATE holds SET ended_at = ?2, ended_by = ?3 WHERE id = ?1 AND ended_at IS NULL",
-            )
-            .and_then(|mut statement| statement.execute(params![id, now, by]))
-            .step("end the hold")
-            .map(|_| ())
+        self.conn.run(
+            "end the hold",
+            "UPDATE holds SET ended_at = ?2, ended_by = ?3 WHERE id = ?1 AND ended_at IS NULL",
+            params![id, now, by],
+        )
     }
 
     /// Returns when the next hold ends, or may be probed.
     pub(crate) fn next_hold_end(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
         // A limit whose time has come and that nobody probes yet waits for a start, not for a time.
-        self.conn
-            .prepare_cached(
-                "SELECT min(until) FROM holds INDEXED BY holds_live \
+        self.conn.value(
+            "read the next end of a hold",
+            "SELECT min(until) FROM holds INDEXED BY holds_live \
          WHERE ended_at IS NULL AND (until > ?1 OR kind = 'manual' OR probe_run IS NOT NULL)",
-            )
-            .and_then(|mut statement| statement.query_row([now], |row| row.get(0)))
-            .step("read the next end of a hold")
+            [now],
+        )
     }
 }

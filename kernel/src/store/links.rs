@@ -1,8 +1,9 @@
 //! The links between parents and children.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, Row, params};
 
-use super::convert::{Step as _, to_json};
+use super::convert::to_json;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::id::TaskId;
@@ -10,19 +11,19 @@ use crate::model::status::Status;
 
 impl Tx<'_> {
     pub(crate) fn insert_link(&self, parent: &TaskId, child: &TaskId) -> Result<bool, Error> {
-        self.conn
-            .prepare_cached("INSERT OR IGNORE INTO task_links (parent_id, child_id) VALUES (?1, ?2)")
-            .and_then(|mut statement| statement.execute(params![parent, child]))
-            .step("store the link")
-            .map(|rows| rows == 1)
+        self.conn.alter(
+            "store the link",
+            "INSERT OR IGNORE INTO task_links (parent_id, child_id) VALUES (?1, ?2)",
+            params![parent, child],
+        )
     }
 
     pub(crate) fn delete_link(&self, parent: &TaskId, child: &TaskId) -> Result<bool, Error> {
-        self.conn
-            .prepare_cached("DELETE FROM task_links WHERE parent_id = ?1 AND child_id = ?2")
-            .and_then(|mut statement| statement.execute(params![parent, child]))
-            .step("remove the link")
-            .map(|rows| rows == 1)
+        self.conn.alter(
+            "remove the link",
+            "DELETE FROM task_links WHERE parent_id = ?1 AND child_id = ?2",
+            params![parent, child],
+        )
     }
 
     pub(crate) fn parents(&self, child: &TaskId) -> Result<Vec<TaskId>, Error> {
@@ -46,9 +47,7 @@ impl Tx<'_> {
 
 fn has(conn: &Connection, sql: &str, id: &TaskId, count: usize) -> Result<bool, Error> {
     let before = i64::try_from(count).unwrap_or(i64::MAX).saturating_sub(1);
-    conn.prepare_cached(sql)
-        .and_then(|mut statement| statement.exists(params![id, before]))
-        .step("count the links")
+    conn.with("count the links", sql, |statement| statement.exists(params![id, before]))
 }
 
 impl Tx<'_> {
@@ -88,47 +87,41 @@ impl Tx<'_> {
         children: &[&TaskId],
         mut each: impl FnMut(OpenParent),
     ) -> Result<(), Error> {
-        let mut statement = self
-            .conn
-            .prepare_cached(
-                "SELECT l.child_id, p.id, p.status, p.title FROM json_each(?1) j \
+        let read = |row: &Row<'_>| {
+            let (child, parent, status, title) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok(OpenParent { child, parent, status, title })
+        };
+        self.conn.scan(
+            "read the links",
+            "SELECT l.child_id, p.id, p.status, p.title FROM json_each(?1) j \
                JOIN task_links l ON l.child_id = j.value JOIN tasks p ON p.id = l.parent_id \
              WHERE p.completed_at IS NULL ORDER BY l.child_id, l.parent_id",
-            )
-            .step("read the links")?;
-        let mut rows = statement.query([to_json(&children)?]).step("read the links")?;
-        while let Some(row) = rows.next().step("read the links")? {
-            let read = || {
-                Ok(OpenParent {
-                    child: row.get(0)?,
-                    parent: row.get(1)?,
-                    status: row.get(2)?,
-                    title: row.get(3)?,
-                })
-            };
-            each(read().step("read the links")?);
-        }
-        Ok(())
+            [to_json(&children)?],
+            read,
+            |open| {
+                each(open);
+                Ok(())
+            },
+        )
     }
 }
 
 fn list(conn: &Connection, sql: &str, id: &TaskId) -> Result<Vec<TaskId>, Error> {
-    conn.prepare_cached(sql)
-        .and_then(|mut statement| statement.query_map([id], |row| row.get(0))?.collect())
-        .step("read the links")
+    conn.list("read the links", sql, [id], |row| row.get(0))
 }
 
 impl Tx<'_> {
     /// Returns whether `ancestor` is `task` or stands above it.
     pub(crate) fn is_above(&self, ancestor: &TaskId, task: &TaskId) -> Result<bool, Error> {
         self.conn
-            .prepare_cached(
+            .find(
+                "look for a cycle",
                 "WITH RECURSIVE above (id) AS (\
            SELECT ?2 UNION SELECT l.parent_id FROM task_links l JOIN above a ON l.child_id = a.id\
          ) SELECT 1 FROM above WHERE id = ?1 LIMIT 1",
+                params![ancestor, task],
+                |_| Ok(()),
             )
-            .and_then(|mut statement| statement.query_row(params![ancestor, task], |_| Ok(())).optional())
-            .step("look for a cycle")
             .map(|found| found.is_some())
     }
 }

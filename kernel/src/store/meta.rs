@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::convert::Step as _;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -22,8 +22,7 @@ pub(crate) fn insert(
 }
 
 pub(crate) fn board_id(conn: &Connection) -> Result<BoardId, Error> {
-    conn.query_row("SELECT board_id FROM meta WHERE only = 1", [], |row| row.get(0))
-        .step("read the board's id")
+    conn.value("read the board's id", "SELECT board_id FROM meta WHERE only = 1", [])
 }
 
 impl Tx<'_> {
@@ -33,7 +32,7 @@ impl Tx<'_> {
 }
 
 pub(crate) fn board_name(conn: &Connection) -> Result<BoardName, Error> {
-    conn.query_row("SELECT name FROM meta WHERE only = 1", [], |row| row.get(0)).step("read the board's name")
+    conn.value("read the board's name", "SELECT name FROM meta WHERE only = 1", [])
 }
 
 impl Tx<'_> {
@@ -42,15 +41,10 @@ impl Tx<'_> {
     }
 
     pub(crate) fn next_uid(&self) -> Result<u32, Error> {
-        self.conn
-            .query_row("SELECT next_uid FROM meta WHERE only = 1", [], |row| row.get(0))
-            .step("read the next uid")
+        self.conn.value("read the next uid", "SELECT next_uid FROM meta WHERE only = 1", [])
     }
 
     pub(crate) fn set_next_uid(&self, uid: u32) -> Result<(), Error> {
-        self.conn
-            .execute("UPDATE meta SET next_uid = ?1 WHERE only = 1", [uid])
-            .step("store the next uid")
-            .map(|_| ())
+        self.conn.run("store the next uid", "UPDATE meta SET next_uid = ?1 WHERE only = 1", [uid])
     }
 }

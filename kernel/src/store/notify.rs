@@ -1,8 +1,8 @@
 //! The subscriptions of chats to tasks.
 
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Row, params};
 
-use super::convert::Step as _;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -36,23 +36,12 @@ impl Tx<'_> {
         notifier: Option<&str>,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        self.conn.prepare_cached(
-        "INSERT OR IGNORE INTO notify_subs (task_id, platform, chat_id, thread_id, user_id, notifier_profile, \
-           created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )
-    .and_then(|mut statement| {
-        statement.execute(params![
-            key.task_id,
-            key.platform,
-            key.chat_id,
-            key.thread_id,
-            user,
-            notifier,
-            now
-        ])
-    })
-    .step("store the subscription")
-    .map(|rows| rows == 1)
+        self.conn.alter(
+            "store the subscription",
+            "INSERT OR IGNORE INTO notify_subs (task_id, platform, chat_id, thread_id, user_id, notifier_profile, \
+               created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![key.task_id, key.platform, key.chat_id, key.thread_id, user, notifier, now],
+        )
     }
 
     /// Sets what a repeated subscription says anew; what it leaves out stays.
@@ -62,25 +51,14 @@ impl Tx<'_> {
         user: Option<&str>,
         notifier: Option<&str>,
     ) -> Result<(), Error> {
-        self.conn.prepare_cached(
-        "UPDATE notify_subs SET user_id = coalesce(?5, user_id), notifier_profile = coalesce(?6, notifier_profile) \
-         WHERE task_id = ?1 AND platform = ?2 AND chat_id = ?3 AND thread_id = ?4",
-    )
-    .and_then(|mut statement| {
-        statement.execute(params![key.task_id, key.platform, key.chat_id, key.thread_id, user, notifier])
-    })
-    .step("change the subscription")
-    .map(drop)
+        self.conn.run("change the subscription", "UPDATE notify_subs SET user_id = coalesce(?5, user_id), notifier_profile = coalesce(?6, notifier_profile) \
+         WHERE task_id = ?1 AND platform = ?2 AND chat_id = ?3 AND thread_id = ?4", params![key.task_id, key.platform, key.chat_id, key.thread_id, user, notifier])
     }
 
     pub(crate) fn find_subscription(&self, key: &SubscriptionKey) -> Result<Option<Subscription>, Error> {
-        self.conn.prepare_cached(&format!(
+        self.conn.find("read the subscription", &format!(
         "{SUBSCRIPTION} WHERE s.task_id = ?1 AND s.platform = ?2 AND s.chat_id = ?3 AND s.thread_id = ?4"
-    ))
-    .and_then(|mut statement| {
-        statement.query_row(params![key.task_id, key.platform, key.chat_id, key.thread_id], read).optional()
-    })
-    .step("read the subscription")
+    ), params![key.task_id, key.platform, key.chat_id, key.thread_id], read)
     }
 
     /// Lists subscriptions to tasks that are not over, those of one task or of one tenant where such is given.
@@ -89,27 +67,20 @@ impl Tx<'_> {
         task: Option<&TaskId>,
         tenant: Option<&Tenant>,
     ) -> Result<Vec<Subscription>, Error> {
-        self.conn
-            .prepare_cached(&format!(
+        self.conn.list(
+            "list subscriptions",
+            &format!(
                 "{SUBSCRIPTION} JOIN tasks t ON t.id = s.task_id \
          WHERE (?1 IS NULL OR s.task_id = ?1) AND (?2 IS NULL OR t.tenant = ?2) \
            AND t.status NOT IN ('done', 'archived') \
          ORDER BY s.created_at, s.task_id, s.platform, s.chat_id, s.thread_id"
-            ))
-            .and_then(|mut statement| {
-                statement.query_map(params![task, tenant.map(Tenant::as_str)], read)?.collect()
-            })
-            .step("list subscriptions")
+            ),
+            params![task, tenant.map(Tenant::as_str)],
+            read,
+        )
     }
 
     pub(crate) fn delete_subscription(&self, key: &SubscriptionKey) -> Result<bool, Error> {
-        self.conn.prepare_cached(
-        "DELETE FROM notify_subs WHERE task_id = ?1 AND platform = ?2 AND chat_id = ?3 AND thread_id = ?4",
-    )
-    .and_then(|mut statement| {
-        statement.execute(params![key.task_id, key.platform, key.chat_id, key.thread_id])
-    })
-    .step("remove the subscription")
-    .map(|rows| rows == 1)
+        self.conn.alter("remove the subscription", "DELETE FROM notify_subs WHERE task_id = ?1 AND platform = ?2 AND chat_id = ?3 AND thread_id = ?4", params![key.task_id, key.platform, key.chat_id, key.thread_id])
     }
 }

@@ -21,105 +21,44 @@ pub(super) const BULK_CACHE: i64 = 512 * 1024;
 
 /// Why a board cannot be opened.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum OpenError {
     /// The board has existed and its file is gone, or it never existed.
     #[error("the board {} is missing", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// The file has no bytes.
     #[error("the board {} is empty: its content is gone", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     /// The file is cut off.
     #[error("the board {} is cut off: {length} bytes are left", path.display())]
-    Truncated {
-        /// The file.
-        path: PathBuf,
-        /// Its length.
-        length: u64,
-    },
+    Truncated { path: PathBuf, length: u64 },
     /// Something else than a file is there.
     #[error("{} is not a board: it is not a regular file", path.display())]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// The file is another program's.
     #[error("{} is not a board: its application id is {application_id:#x}", path.display())]
-    NotABoard {
-        /// The file.
-        path: PathBuf,
-        /// What it says it is.
-        application_id: i32,
-    },
+    NotABoard { path: PathBuf, application_id: i32 },
     /// The file is damaged.
     #[error("the board {} is damaged: {detail}", path.display())]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// What `SQLite` says.
-        detail: String,
-    },
+    Corrupt { path: PathBuf, detail: String },
     /// A newer program has changed the schema.
     #[error("the board {} has schema {found}, this program knows {known}", path.display())]
-    NewerSchema {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-        /// The newest one known.
-        known: i64,
-    },
+    NewerSchema { path: PathBuf, found: i64, known: i64 },
     /// The marker beside the file names another board.
     #[error("the board {} is {found}, but {} names {expected}", path.display(), marker.display())]
-    Mixed {
-        /// The file.
-        path: PathBuf,
-        /// The marker beside it.
-        marker: PathBuf,
-        /// The id in the file.
-        found: String,
-        /// The id in the marker.
-        expected: String,
-    },
+    Mixed { path: PathBuf, marker: PathBuf, found: String, expected: String },
     /// The file may not be read or written.
     #[error("the board {} may not be opened: {source}", path.display())]
-    Permission {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Permission { path: PathBuf, source: io::Error },
     /// The file system failed.
     #[error("failed to {step} {}: {source}", path.display())]
-    Io {
-        /// The step.
-        step: &'static str,
-        /// The path.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { step: &'static str, path: PathBuf, source: io::Error },
     /// The board exists already.
     #[error("the board {} already exists", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// `SQLite` failed.
     #[error("failed to {step} the board {}: {source}", path.display())]
-    Sqlite {
-        /// The step.
-        step: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What `SQLite` said.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    Sqlite { step: &'static str, path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 impl OpenError {

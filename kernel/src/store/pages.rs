@@ -6,7 +6,7 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Rows, params_from_iter};
 use serde_json::Value;
 
-use super::convert::Step as _;
+use super::statement::Statement as _;
 use super::tasks::{COLUMNS, FROM, read};
 use super::tx::Tx;
 use crate::model::error::Error;
@@ -25,13 +25,9 @@ impl Tx<'_> {
         let mut more = false;
         for part in parts(filter) {
             let (sql, values) = query(part, filter, limit + 1)?;
-            let found = self
-                .conn
-                .prepare_cached(&sql)
-                .and_then(|mut statement| {
-                    within(&mut statement.query(params_from_iter(values))?, filter.bytes)
-                })
-                .step("list tasks")?;
+            let found = self.conn.with("list tasks", &sql, |statement| {
+                within(&mut statement.query(params_from_iter(values))?, filter.bytes)
+            })?;
             more |= found.more;
             tasks.push(found);
         }

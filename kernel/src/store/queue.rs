@@ -2,10 +2,11 @@
 //!
 //! `INDEXED BY` names the index that keeps a read flat; without statistics the planner would prefer a wider one.
 
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Row, params};
 
-use super::convert::{Step as _, StoredTenant, text_or_none};
+use super::convert::{StoredTenant, text_or_none};
 use super::delays::PAUSES;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::candidate::{Candidate, Lane, Source};
 use crate::model::clock::Timestamp;
@@ -15,15 +16,13 @@ use crate::model::id::{Profile, TaskId, Tenant};
 impl Tx<'_> {
     /// Returns the lane with ready tasks that follows `after`, or the first one.
     pub(crate) fn next_ready_lane(&self, after: Option<&Lane>) -> Result<Option<Lane>, Error> {
-        self.conn.prepare_cached(
-        "SELECT tenant, assignee FROM tasks INDEXED BY tasks_ready WHERE status = 'ready' AND assignee IS NOT NULL \
-         AND (tenant, assignee) > (?1, ?2) ORDER BY tenant, assignee LIMIT 1",
-    )
-    .and_then(|mut statement| {
-        let (tenant, assignee) = place_of(after);
-        statement.query_row(params![tenant, assignee], |row| lane(row, "assignee")).optional()
-    })
-    .step("look for ready tasks")
+        self.conn.find(
+            "look for ready tasks",
+            "SELECT tenant, assignee FROM tasks INDEXED BY tasks_ready WHERE status = 'ready' AND assignee IS NOT NULL \
+             AND (tenant, assignee) > (?1, ?2) ORDER BY tenant, assignee LIMIT 1",
+            place_of(after),
+            lane,
+        )
     }
 }
 
@@ -33,8 +32,8 @@ fn place_of(after: Option<&Lane>) -> (StoredTenant<'_>, &str) {
     (StoredTenant(tenant), after.map_or("", |lane| lane.profile.as_str()))
 }
 
-fn lane(row: &Row<'_>, profile: &str) -> rusqlite::Result<Lane> {
-    Ok(Lane { tenant: text_or_none(row, "tenant")?, profile: row.get(profile)? })
+fn lane(row: &Row<'_>) -> rusqlite::Result<Lane> {
+    Ok(Lane { tenant: text_or_none(row, 0)?, profile: row.get(1)? })
 }
 
 fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
@@ -78,26 +77,12 @@ impl Tx<'_> {
             }
             let range = range.replace("{p}", priority).replace("{c}", created).replace("{i}", id);
             let sql = format!("{from} AND {range} ORDER BY {priority} DESC, {created}, {id} LIMIT ?7");
-            let rows = self.conn.prepare_cached(&sql).and_then(|mut statement| {
-                let after = (after.map(|a| a.priority), after.map(|a| a.created_at), after.map(|a| &a.task));
-                // Reviews wait until a time; a line has a name.
-                let third: &dyn rusqlite::ToSql = if *source == Source::Reviews { &now } else { &place };
-                statement
-                    .query_map(
-                        params![
-                            StoredTenant(lane.tenant.as_ref()),
-                            lane.profile,
-                            third,
-                            after.0,
-                            after.1,
-                            after.2,
-                            left
-                        ],
-                        candidate,
-                    )?
-                    .collect::<rusqlite::Result<Vec<_>>>()
-            });
-            found.extend(rows.step("list what may start")?);
+            let after = (after.map(|a| a.priority), after.map(|a| a.created_at), after.map(|a| &a.task));
+            // Reviews wait until a time; a line has a name.
+            let third: &dyn rusqlite::ToSql = if *source == Source::Reviews { &now } else { &place };
+            let tenant = StoredTenant(lane.tenant.as_ref());
+            let params = params![tenant, lane.profile, third, after.0, after.1, after.2, left];
+            found.extend(self.conn.list::<_, Vec<_>>("list what may start", &sql, params, candidate)?);
         }
         Ok(found)
     }
@@ -127,55 +112,43 @@ impl Tx<'_> {
         since: Timestamp,
         limit: usize,
     ) -> Result<Vec<(TaskId, Profile, Timestamp)>, Error> {
-        self.conn.prepare_cached(
-        "SELECT id, CASE status WHEN 'ready' THEN assignee ELSE reviewer END AS whose, updated_at \
+        self.conn.list("list tasks that nothing can run", "SELECT id, CASE status WHEN 'ready' THEN assignee ELSE reviewer END AS whose, updated_at \
          FROM tasks INDEXED BY tasks_live_updated WHERE status <> 'archived' AND status IN ('ready', 'review') \
          AND updated_at >= ?1 AND nonspawnable IS NULL AND whose NOT IN (SELECT value FROM json_each(?2)) \
-         ORDER BY updated_at, id LIMIT ?3",
-    )
-    .and_then(|mut statement| {
-        statement
-            .query_map(params![since, known, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+         ORDER BY updated_at, id LIMIT ?3", params![since, known, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })?
-            .collect()
-    })
-    .step("list tasks that nothing can run")
+            })
     }
 
     /// Returns the lane of a reviewer with tasks in review that follows `after`, or the first one.
     pub(crate) fn next_review_lane(&self, after: Option<&Lane>) -> Result<Option<Lane>, Error> {
-        self.conn
-            .prepare_cached(
-                "SELECT tenant, reviewer FROM tasks INDEXED BY tasks_review WHERE status = 'review' \
-         AND reviewer IS NOT NULL AND (tenant, reviewer) > (?1, ?2) ORDER BY tenant, reviewer LIMIT 1",
-            )
-            .and_then(|mut statement| {
-                let (tenant, reviewer) = place_of(after);
-                statement.query_row(params![tenant, reviewer], |row| lane(row, "reviewer")).optional()
-            })
-            .step("look for tasks in review")
+        self.conn.find(
+            "look for tasks in review",
+            "SELECT tenant, reviewer FROM tasks INDEXED BY tasks_review WHERE status = 'review' \
+             AND reviewer IS NOT NULL AND (tenant, reviewer) > (?1, ?2) ORDER BY tenant, reviewer LIMIT 1",
+            place_of(after),
+            lane,
+        )
     }
 
     /// Returns when the next review that waits for a time may be tried again.
     pub(crate) fn next_review_time(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-        self.conn
-            .prepare_cached(
-                "SELECT min(not_before) FROM tasks INDEXED BY tasks_review \
+        self.conn.value(
+            "read the next review",
+            "SELECT min(not_before) FROM tasks INDEXED BY tasks_review \
          WHERE status = 'review' AND reviewer IS NOT NULL AND not_before > ?1",
-            )
-            .and_then(|mut statement| statement.query_row([now], |row| row.get(0)))
-            .step("read the next review")
+            [now],
+        )
     }
 
     /// Counts the open runs of each tenant.
     pub(crate) fn open_runs_by_tenant(&self) -> Result<Vec<(Option<Tenant>, u32)>, Error> {
-        self.conn
-            .prepare_cached("SELECT tenant, count(*) FROM task_runs WHERE ended_at IS NULL GROUP BY tenant")
-            .and_then(|mut statement| {
-                statement.query_map([], |row| Ok((text_or_none(row, "tenant")?, row.get(1)?)))?.collect()
-            })
-            .step("count open runs")
+        self.conn.list(
+            "count open runs",
+            "SELECT tenant, count(*) FROM task_runs WHERE ended_at IS NULL GROUP BY tenant",
+            [],
+            |row| Ok((text_or_none(row, "tenant")?, row.get(1)?)),
+        )
     }
 
     /// Lists scheduled tasks whose moment has come on the real-time clock. Those that pause on the clock of this boot wait
@@ -185,12 +158,7 @@ impl Tx<'_> {
             "SELECT id FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled' AND not_before <= ?1 \
              AND NOT {PAUSES} ORDER BY not_before LIMIT ?3"
         );
-        self.conn
-            .prepare_cached(&sql)
-            .and_then(|mut statement| {
-                statement.query_map(params![now, boot_id, limit], |row| row.get(0))?.collect()
-            })
-            .step("list due tasks")
+        self.conn.list("list due tasks", &sql, params![now, boot_id, limit], |row| row.get(0))
     }
 
     /// Returns the moment of the next of them.
@@ -199,25 +167,22 @@ impl Tx<'_> {
             "SELECT not_before FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled' AND ?1 NOT NULL \
              AND NOT {PAUSES} ORDER BY not_before LIMIT 1"
         );
-        self.conn
-            .prepare_cached(&sql)
-            .and_then(|mut statement| statement.query_row(params![0, boot_id], |row| row.get(0)).optional())
-            .step("read the next due time")
+        self.conn.find("read the next due time", &sql, params![0, boot_id], |row| row.get(0))
     }
 
     pub(crate) fn oldest_ready_of(&self, tenant: &Tenant) -> Result<Option<Timestamp>, Error> {
-        self.conn
-            .prepare_cached("SELECT min(updated_at) FROM tasks WHERE tenant = ?1 AND status = 'ready'")
-            .and_then(|mut statement| statement.query_row([tenant.as_str()], |row| row.get(0)))
-            .step("look for a tenant's oldest ready task")
+        self.conn.value(
+            "look for a tenant's oldest ready task",
+            "SELECT min(updated_at) FROM tasks WHERE tenant = ?1 AND status = 'ready'",
+            [tenant.as_str()],
+        )
     }
 
     pub(crate) fn oldest_ready(&self) -> Result<Option<Timestamp>, Error> {
-        self.conn
-            .prepare_cached(
-                "SELECT min(updated_at) FROM tasks INDEXED BY tasks_ready_age WHERE status = 'ready'",
-            )
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .step("look for the oldest ready task")
+        self.conn.value(
+            "look for the oldest ready task",
+            "SELECT min(updated_at) FROM tasks INDEXED BY tasks_ready_age WHERE status = 'ready'",
+            [],
+        )
     }
 }

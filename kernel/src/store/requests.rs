@@ -1,8 +1,8 @@
 //! Stored replies: a repeated request gets the first one.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
-use super::convert::Step as _;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -15,17 +15,12 @@ impl Tx<'_> {
     /// [`Error::Invalid`] when the caller has used the id for another request of the same verb.
     pub(crate) fn stored_reply(&self, request: &Request) -> Result<Option<String>, Error> {
         let Request { caller, verb, id, body } = request;
-        let found: Option<(String, String)> = self
-            .conn
-            .prepare_cached("SELECT body, reply FROM requests WHERE caller = ?1 AND verb = ?2 AND id = ?3")
-            .and_then(|mut statement| {
-                statement
-                    .query_row(params![caller.as_str(), verb, id.as_str()], |row| {
-                        Ok((row.get("body")?, row.get("reply")?))
-                    })
-                    .optional()
-            })
-            .step("look up the request")?;
+        let found: Option<(String, String)> = self.conn.find(
+            "look up the request",
+            "SELECT body, reply FROM requests WHERE caller = ?1 AND verb = ?2 AND id = ?3",
+            params![caller.as_str(), verb, id.as_str()],
+            |row| Ok((row.get("body")?, row.get("reply")?)),
+        )?;
         match found {
             Some((stored, reply)) if stored == body.as_str() => Ok(Some(reply)),
             Some(_) => Err(Error::invalid(
@@ -44,54 +39,38 @@ const OF_A_RUN: u32 = 1000;
 impl Tx<'_> {
     pub(crate) fn store_reply(&self, request: &Request, reply: &str, now: Timestamp) -> Result<(), Error> {
         let Request { caller, verb, id, body } = request;
-        self.conn.prepare_cached(
-        "INSERT INTO requests (id, caller, verb, body, reply, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )
-    .and_then(|mut statement| {
-        statement.execute(params![id.as_str(), caller.as_str(), verb, body, reply, now])
-    })
-    .step("store the reply")?;
+        self.conn.run("store the reply", "INSERT INTO requests (id, caller, verb, body, reply, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)", params![id.as_str(), caller.as_str(), verb, body, reply, now])?;
         if caller.is_run() { forget_but_the_latest(self.conn, caller) } else { Ok(()) }
     }
 }
 
 fn forget_but_the_latest(conn: &Connection, caller: &Caller) -> Result<(), Error> {
-    conn.prepare_cached(
+    conn.run(
+        "forget old replies of the run",
         "DELETE FROM requests WHERE rowid IN \
            (SELECT rowid FROM requests WHERE caller = ?1 ORDER BY rowid DESC LIMIT -1 OFFSET ?2)",
+        params![caller.as_str(), OF_A_RUN],
     )
-    .and_then(|mut statement| statement.execute(params![caller.as_str(), OF_A_RUN]))
-    .step("forget old replies of the run")
-    .map(|_| ())
 }
 
 impl Tx<'_> {
     pub(crate) fn forget_replies_before(&self, time: Timestamp) -> Result<usize, Error> {
-        self.conn.execute("DELETE FROM requests WHERE created_at < ?1", [time]).step("forget old requests")
+        self.conn.count("forget old requests", "DELETE FROM requests WHERE created_at < ?1", [time])
     }
 
     /// Returns the rows of at most `limit` requests of before a time, and the bytes of their replies.
     pub(crate) fn replies_before(&self, time: Timestamp, limit: u32) -> Result<(Vec<i64>, u64), Error> {
-        let rows: Vec<(i64, i64)> = self
-            .conn
-            .prepare_cached(
-                "SELECT rowid, length(reply) AS bytes FROM requests WHERE created_at < ?1 LIMIT ?2",
-            )
-            .and_then(|mut statement| {
-                statement
-                    .query_map(params![time, limit], |row| Ok((row.get("rowid")?, row.get("bytes")?)))?
-                    .collect()
-            })
-            .step("list old requests")?;
+        let rows: Vec<(i64, i64)> = self.conn.list(
+            "list old requests",
+            "SELECT rowid, length(reply) AS bytes FROM requests WHERE created_at < ?1 LIMIT ?2",
+            params![time, limit],
+            |row| Ok((row.get("rowid")?, row.get("bytes")?)),
+        )?;
         let bytes = rows.iter().map(|(_, bytes)| bytes.unsigned_abs()).sum();
         Ok((rows.into_iter().map(|(row, _)| row).collect(), bytes))
     }
 
     pub(crate) fn forget_reply(&self, row: i64) -> Result<(), Error> {
-        self.conn
-            .prepare_cached("DELETE FROM requests WHERE rowid = ?1")
-            .and_then(|mut statement| statement.execute([row]))
-            .step("forget a request")
-            .map(|_| ())
+        self.conn.run("forget a request", "DELETE FROM requests WHERE rowid = ?1", [row])
     }
 }

@@ -1,9 +1,10 @@
 //! Rows of any table, as exports and imports see them: columns by name, values as they are stored.
 
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, Row, params_from_iter};
 
 use super::convert::Step as _;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use super::{bundled, counts, open, usage};
 use crate::model::cell::Cell;
@@ -72,29 +73,24 @@ impl Tx<'_> {
         &self,
         table: &str,
         columns: &[String],
-        mut each: impl FnMut(Vec<Cell>) -> Result<(), Error>,
+        each: impl FnMut(Vec<Cell>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let list = columns.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-        let mut statement = self
-            .conn
-            .prepare(&format!("SELECT {list} FROM \"{table}\" ORDER BY 1, 2"))
-            .or_else(|_| self.conn.prepare(&format!("SELECT {list} FROM \"{table}\" ORDER BY 1")))
-            .step("export a table")?;
-        let mut rows = statement.query([]).step("export a table")?;
-        while let Some(row) = rows.next().step("export a table")? {
-            let cells = (0..columns.len()).map(|at| row.get_ref(at).map(Cell::from));
-            each(cells.collect::<rusqlite::Result<_>>().step("export a table")?)?;
-        }
-        Ok(())
+        let key = if columns.len() > 1 { "1, 2" } else { "1" };
+        let read = |row: &Row<'_>| (0..columns.len()).map(|at| row.get_ref(at).map(Cell::from)).collect();
+        let sql = format!("SELECT {list} FROM \"{table}\" ORDER BY {key}");
+        self.conn.scan("export a table", &sql, [], read, each)
     }
 
     /// Puts a row into a table.
     pub(crate) fn insert_row(&self, table: &str, columns: &[&str], cells: &[Cell]) -> Result<(), Error> {
         if table == SEQUENCES {
             // The rows that were put in have left theirs.
-            self.conn
-                .execute("DELETE FROM sqlite_sequence WHERE name = ?1", params_from_iter(cells.first()))
-                .step("import a row")?;
+            self.conn.run(
+                "import a row",
+                "DELETE FROM sqlite_sequence WHERE name = ?1",
+                params_from_iter(cells.first()),
+            )?;
         }
         self.put_row("INSERT", table, columns, cells).map(|_| ())
     }
@@ -112,10 +108,11 @@ impl Tx<'_> {
     fn put_row(&self, insert: &str, table: &str, columns: &[&str], cells: &[Cell]) -> Result<usize, Error> {
         let names = columns.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
         let marks = vec!["?"; columns.len()].join(", ");
-        self.conn
-            .prepare_cached(&format!("{insert} INTO \"{table}\" ({names}) VALUES ({marks})"))
-            .and_then(|mut statement| statement.execute(params_from_iter(cells)))
-            .step("import a row")
+        self.conn.count(
+            "import a row",
+            &format!("{insert} INTO \"{table}\" ({names}) VALUES ({marks})"),
+            params_from_iter(cells),
+        )
     }
 
     /// Keeps more pages, for an import of many rows.
@@ -135,20 +132,16 @@ impl Tx<'_> {
 
     /// Returns whether nothing was ever done on the board.
     pub(crate) fn is_empty(&self) -> Result<bool, Error> {
-        self.conn
-            .query_row(
-                "SELECT NOT (EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM task_events))",
-                [],
-                |row| row.get(0),
-            )
-            .step("look at the board")
+        self.conn.value(
+            "look at the board",
+            "SELECT NOT (EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM task_events))",
+            [],
+        )
     }
 
     /// Counts the rows that refer to others which are not there.
     pub(crate) fn count_orphans(&self) -> Result<i64, Error> {
-        self.conn
-            .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
-            .step("check the references")
+        self.conn.value("check the references", "SELECT count(*) FROM pragma_foreign_key_check", [])
     }
 
     /// Forgets what belongs to a host: users that were allocated to workers, and the tokens of runs.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
+use rusqlite::{Connection, ToSql, params};
 use serde_json::Value;
 
 use super::columns::{self, columns};
-use super::convert::{Step as _, StoredTenant, json, micros, to_json, to_json_or_null};
+use super::convert::{StoredTenant, json, micros, to_json, to_json_or_null};
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -61,15 +62,11 @@ columns! {
 }
 
 fn query(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {
-    conn.prepare_cached(&format!("SELECT {COLUMNS} FROM task_runs {rest}"))
-        .and_then(|mut statement| statement.query_map(params, read)?.collect())
-        .step("read runs")
+    conn.list("read runs", &format!("SELECT {COLUMNS} FROM task_runs {rest}"), params, read)
 }
 
 fn one(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Option<Run>, Error> {
-    conn.prepare_cached(&format!("SELECT {COLUMNS} FROM task_runs {rest}"))
-        .and_then(|mut statement| statement.query_row(params, read).optional())
-        .step("read the run")
+    conn.find("read the run", &format!("SELECT {COLUMNS} FROM task_runs {rest}"), params, read)
 }
 
 impl Tx<'_> {
@@ -108,17 +105,16 @@ fn within(
     mut room: Room,
     limit: u32,
 ) -> Result<Excerpt<Run>, Error> {
-    let found: Vec<Run> = conn
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM task_runs WHERE task_id = ?1 {rest}"))
-        .and_then(|mut statement| {
-            let bare = statement.query_map(params, |row| {
-                let run = read(row)?;
-                let size = size_of_texts(&run);
-                Ok(if room.take(size) { run } else { bare(run, size) })
-            })?;
-            bare.collect()
-        })
-        .step("list the runs")?;
+    let found: Vec<Run> = conn.list(
+        "list the runs",
+        &format!("SELECT {COLUMNS} FROM task_runs WHERE task_id = ?1 {rest}"),
+        params,
+        |row| {
+            let run = read(row)?;
+            let size = size_of_texts(&run);
+            Ok(if room.take(size) { run } else { bare(run, size) })
+        },
+    )?;
     Ok(Excerpt::of(found, limit as usize))
 }
 
@@ -145,10 +141,7 @@ fn bare(run: Run, size: usize) -> Run {
 impl Tx<'_> {
     /// Reads every run, for what cannot be read.
     pub(crate) fn read_all_runs(&self) -> Result<(), Error> {
-        self.conn
-            .prepare(&format!("SELECT {COLUMNS} FROM task_runs"))
-            .and_then(|mut statement| statement.query_map([], read)?.try_for_each(|run| run.map(drop)))
-            .step("read all runs")
+        self.conn.scan("read all runs", &format!("SELECT {COLUMNS} FROM task_runs"), [], read, |_| Ok(()))
     }
 
     pub(crate) fn open_runs(&self) -> Result<Vec<Run>, Error> {
@@ -184,15 +177,13 @@ impl Tx<'_> {
     /// Lists the open runs of these tasks that were asked to end.
     pub(crate) fn ending_runs_of(&self, tasks: &[&TaskId]) -> Result<Vec<(TaskId, RunId)>, Error> {
         let tasks = to_json(&tasks)?;
-        self.conn
-            .prepare_cached(
-                "SELECT r.task_id, r.id FROM json_each(?1) j JOIN task_runs r ON r.task_id = j.value \
+        self.conn.list(
+            "read runs",
+            "SELECT r.task_id, r.id FROM json_each(?1) j JOIN task_runs r ON r.task_id = j.value \
          WHERE r.ended_at IS NULL AND r.ending_since IS NOT NULL",
-            )
-            .and_then(|mut statement| {
-                statement.query_map([tasks], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-            })
-            .step("read runs")
+            [tasks],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
     }
 
     /// Lists the external claims that have expired, on the clock of this boot or because of another one.
@@ -206,13 +197,12 @@ impl Tx<'_> {
     }
 
     pub(crate) fn next_claim_expiry(&self) -> Result<Option<Timestamp>, Error> {
-        self.conn
-            .prepare_cached(
-                "SELECT min(claim_expires) FROM task_runs INDEXED BY task_runs_lease \
+        self.conn.value(
+            "read the next expiry",
+            "SELECT min(claim_expires) FROM task_runs INDEXED BY task_runs_lease \
          WHERE ended_at IS NULL AND holder = 'hand'",
-            )
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .step("read the next expiry")
+            [],
+        )
     }
 }
 
@@ -306,26 +296,18 @@ impl Tx<'_> {
         stop: StopReason,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        self.conn
-            .prepare_cached(
-                "UPDATE task_runs SET status = 'ending', verdict = ?2, verdict_by = ?3, stop_reason = ?4, \
-           ending_since = coalesce(ending_since, ?5) WHERE id = ?1 AND ended_at IS NULL",
-            )
-            .step("record the verdict")?
-            .execute(params![id, to_json(verdict)?, by, stop, now])
-            .step("record the verdict")
-            .map(|rows| rows == 1)
+        self.conn.alter(
+            "record the verdict",
+            "UPDATE task_runs SET status = 'ending', verdict = ?2, verdict_by = ?3, stop_reason = ?4, \
+               ending_since = coalesce(ending_since, ?5) WHERE id = ?1 AND ended_at IS NULL",
+            params![id, to_json(verdict)?, by, stop, now],
+        )
     }
 
     /// Records why an open run is to be ended. Returns whether it was open.
     pub(crate) fn record_stop(&self, id: RunId, reason: StopReason, now: Timestamp) -> Result<bool, Error> {
-        self.conn.prepare_cached(
-        "UPDATE task_runs SET status = 'ending', stop_reason = ?2, ending_since = coalesce(ending_since, ?3) \
-         WHERE id = ?1 AND ended_at IS NULL",
-    )
-    .and_then(|mut statement| statement.execute(params![id, reason, now]))
-    .step("record the stop")
-    .map(|rows| rows == 1)
+        self.conn.alter("record the stop", "UPDATE task_runs SET status = 'ending', stop_reason = ?2, ending_since = coalesce(ending_since, ?3) \
+         WHERE id = ?1 AND ended_at IS NULL", params![id, reason, now])
     }
 
     pub(crate) fn set_run_workspace(
@@ -335,22 +317,20 @@ impl Tx<'_> {
         branch: Option<&str>,
         uid: Option<u32>,
     ) -> Result<bool, Error> {
-        self.conn
-            .prepare_cached(
-                "UPDATE task_runs SET workspace_path = ?2, branch_name = ?3, worker_uid = ?4 \
+        self.conn.alter(
+            "record the workspace",
+            "UPDATE task_runs SET workspace_path = ?2, branch_name = ?3, worker_uid = ?4 \
          WHERE id = ?1 AND ended_at IS NULL",
-            )
-            .and_then(|mut statement| statement.execute(params![id, path, branch, uid]))
-            .step("record the workspace")
-            .map(|rows| rows == 1)
+            params![id, path, branch, uid],
+        )
     }
 
     pub(crate) fn set_log_path(&self, id: RunId, path: &str) -> Result<bool, Error> {
-        self.conn
-            .prepare_cached("UPDATE task_runs SET log_path = ?2 WHERE id = ?1 AND ended_at IS NULL")
-            .and_then(|mut statement| statement.execute(params![id, path]))
-            .step("record the log")
-            .map(|rows| rows == 1)
+        self.conn.alter(
+            "record the log",
+            "UPDATE task_runs SET log_path = ?2 WHERE id = ?1 AND ended_at IS NULL",
+            params![id, path],
+        )
     }
 
     pub(crate) fn set_spawned(
@@ -360,14 +340,12 @@ impl Tx<'_> {
         sandbox: &Value,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        self.conn
-            .prepare_cached(
-                "UPDATE task_runs SET worker_pid = ?2, sandbox = ?3, spawned_at = coalesce(spawned_at, ?4) \
+        self.conn.alter(
+            "record the start",
+            "UPDATE task_runs SET worker_pid = ?2, sandbox = ?3, spawned_at = coalesce(spawned_at, ?4) \
          WHERE id = ?1 AND ended_at IS NULL",
-            )
-            .and_then(|mut statement| statement.execute(params![id, pid, sandbox.to_string(), now]))
-            .step("record the start")
-            .map(|rows| rows == 1)
+            params![id, pid, sandbox.to_string(), now],
+        )
     }
 
     /// Renews an open run's lease and notes a sign of life. Returns whether it was open.
@@ -377,14 +355,12 @@ impl Tx<'_> {
         now: Timestamp,
         boottime: Duration,
     ) -> Result<bool, Error> {
-        self.conn
-            .prepare_cached(
-                "UPDATE task_runs SET last_heartbeat_at = ?2, claim_expires = ?2 + claim_ttl_us, \
+        self.conn.alter(
+            "record the heartbeat",
+            "UPDATE task_runs SET last_heartbeat_at = ?2, claim_expires = ?2 + claim_ttl_us, \
            claim_expires_boottime_us = ?3 + claim_ttl_us WHERE id = ?1 AND ended_at IS NULL",
-            )
-            .and_then(|mut statement| statement.execute(params![id, now, micros(boottime)]))
-            .step("record the heartbeat")
-            .map(|rows| rows == 1)
+            params![id, now, micros(boottime)],
+        )
     }
 }
 
@@ -405,61 +381,54 @@ pub(crate) struct Close<'a> {
 impl Tx<'_> {
     /// Closes an open run. Returns whether it was open.
     pub(crate) fn close_run(&self, id: RunId, end: &Close<'_>) -> Result<bool, Error> {
-        self.conn.prepare_cached(
-        "UPDATE task_runs SET status = ?2, outcome = ?3, summary = ?4, error = ?5, metadata = ?6, exit_code = ?7, \
-           signal = ?8, usage = ?9, stderr_tail = ?10, finished = ?11, ended_at = ?12 \
-         WHERE id = ?1 AND ended_at IS NULL",
-    )
-    .step("close the run")?
-    .execute(params![
-        id,
-        RunStatus::from(end.outcome),
-        end.outcome,
-        end.summary,
-        end.error,
-        to_json_or_null(end.metadata),
-        end.exit_code,
-        end.signal,
-        to_json_or_null(end.usage),
-        end.stderr_tail,
-        to_json(end.finished)?,
-        end.ended_at,
-    ])
-    .step("close the run")
-    .map(|rows| rows == 1)
+        self.conn.alter(
+            "close the run",
+            "UPDATE task_runs SET status = ?2, outcome = ?3, summary = ?4, error = ?5, metadata = ?6, exit_code = ?7, \
+               signal = ?8, usage = ?9, stderr_tail = ?10, finished = ?11, ended_at = ?12 \
+             WHERE id = ?1 AND ended_at IS NULL",
+            params![
+                id,
+                RunStatus::from(end.outcome),
+                end.outcome,
+                end.summary,
+                end.error,
+                to_json_or_null(end.metadata),
+                end.exit_code,
+                end.signal,
+                to_json_or_null(end.usage),
+                end.stderr_tail,
+                to_json(end.finished)?,
+                end.ended_at,
+            ],
+        )
     }
 
     pub(crate) fn finished_run(&self, id: RunId) -> Result<Option<Finished>, Error> {
         self.conn
-            .prepare_cached("SELECT finished FROM task_runs WHERE id = ?1")
-            .and_then(|mut statement| statement.query_row([id], |row| json(row, "finished")).optional())
-            .step("read how the run ended")
+            .find("read how the run ended", "SELECT finished FROM task_runs WHERE id = ?1", [id], |row| {
+                json(row, "finished")
+            })
             .map(Option::flatten)
     }
 
     /// Lets a run that came to nothing stand for the one before it too, if that came to nothing as well. Returns the run whose
     /// place it takes.
     pub(crate) fn gather_tries(&self, task: &TaskId, id: RunId) -> Result<Option<RunId>, Error> {
-        let before: Option<(RunId, Option<u32>)> = self
-            .conn
-            .prepare_cached(
-                "SELECT id, tries FROM task_runs WHERE task_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1",
-            )
-            .and_then(|mut statement| {
-                statement.query_row(params![task, id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
-            })
-            .step("read the run before")?;
+        let before: Option<(RunId, Option<u32>)> = self.conn.find(
+            "read the run before",
+            "SELECT id, tries FROM task_runs WHERE task_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1",
+            params![task, id],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         let before = before.and_then(|(run, tries)| Some((run, tries?)));
         let tries = before.map_or(0, |(_, tries)| tries).saturating_add(1);
-        self.conn
-            .prepare_cached("UPDATE task_runs SET tries = ?2 WHERE id = ?1")
-            .and_then(|mut statement| statement.execute(params![id, tries]))
-            .step("count the tries")?;
+        self.conn.run(
+            "count the tries",
+            "UPDATE task_runs SET tries = ?2 WHERE id = ?1",
+            params![id, tries],
+        )?;
         let Some((before, _)) = before else { return Ok(None) };
-        self.conn
-            .prepare_cached("DELETE FROM task_runs WHERE id = ?1")
-            .and_then(|mut statement| statement.execute([before]))
-            .step("forget the run before")?;
+        self.conn.run("forget the run before", "DELETE FROM task_runs WHERE id = ?1", [before])?;
         Ok(Some(before))
     }
 
@@ -470,11 +439,6 @@ impl Tx<'_> {
         summary: Option<&str>,
         metadata: Option<&Value>,
     ) -> Result<(), Error> {
-        self.conn.prepare_cached(
-        "UPDATE task_runs SET summary = coalesce(?2, summary), metadata = coalesce(?3, metadata) WHERE id = ?1",
-    )
-    .and_then(|mut statement| statement.execute(params![id, summary, to_json_or_null(metadata)]))
-    .step("edit the handoff")
-    .map(|_| ())
+        self.conn.run("edit the handoff", "UPDATE task_runs SET summary = coalesce(?2, summary), metadata = coalesce(?3, metadata) WHERE id = ?1", params![id, summary, to_json_or_null(metadata)])
     }
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use super::convert::Step as _;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -16,8 +16,7 @@ impl Tx<'_> {
     /// Lists them: one, or all.
     pub(crate) fn suspects(&self, task: Option<&TaskId>, now: Timestamp) -> Result<Vec<Suspect>, Error> {
         // The last transition says since when; where it was folded, the last change of the row is the best there is.
-        self.conn.prepare_cached(
-        "SELECT t.id, t.title, t.status, t.assignee, t.consecutive_failures, t.last_failure_error, t.block_kind, t.block_reason, \
+        self.conn.list("look for what is wrong", "SELECT t.id, t.title, t.status, t.assignee, t.consecutive_failures, t.last_failure_error, t.block_kind, t.block_reason, \
            t.nonspawnable, t.not_before, \
            t.last_block_kind IS NOT NULL OR t.status IN ('blocked', 'ready', 'triage') AS was_blocked, \
            coalesce((SELECT max(e.created_at) FROM task_events e WHERE e.task_id = t.id AND e.change IS NOT NULL), \
@@ -26,11 +25,7 @@ impl Tx<'_> {
            AND (?1 IS NULL OR t.id = ?1) \
            AND (t.consecutive_failures > 0 OR t.last_block_kind IS NOT NULL OR t.status IN ('blocked', 'ready') \
              OR (t.status = 'scheduled' AND t.not_before <= ?2)) \
-         ORDER BY t.id LIMIT ?3",
-    )
-    .and_then(|mut statement| {
-        statement
-            .query_map(params![task, now, MOST], |row| {
+         ORDER BY t.id LIMIT ?3", params![task, now, MOST], |row| {
                 Ok(Suspect {
                     id: row.get("id")?,
                     title: row.get("title")?,
@@ -45,9 +40,6 @@ impl Tx<'_> {
                     was_blocked: row.get("was_blocked")?,
                     since: row.get("since")?,
                 })
-            })?
-            .collect()
-    })
-    .step("look for what is wrong")
+            })
     }
 }

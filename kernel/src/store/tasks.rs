@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{OptionalExtension as _, Row, ToSql, params};
+use rusqlite::{Row, ToSql, params};
 
 use super::columns::{self, Group, columns};
-use super::convert::{Step as _, StoredTenant, json, text_or_none, to_json};
+use super::convert::{StoredTenant, json, text_or_none, to_json};
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -101,21 +102,16 @@ fn named_directory(workspace: &str) -> Option<String> {
 
 impl Tx<'_> {
     pub(crate) fn find_task(&self, id: &TaskId) -> Result<Option<Task>, Error> {
-        self.conn
-            .prepare_cached(&format!("SELECT {COLUMNS} {FROM} WHERE t.id = ?1"))
-            .and_then(|mut statement| statement.query_row([id], read).optional())
-            .step("read the task")
+        self.conn.find("read the task", &format!("SELECT {COLUMNS} {FROM} WHERE t.id = ?1"), [id], read)
     }
 
     pub(crate) fn find_task_by_key(&self, tenant: Option<&Tenant>, key: &str) -> Result<Option<Task>, Error> {
-        self.conn
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} {FROM} WHERE t.tenant = ?1 AND t.idempotency_key = ?2"
-            ))
-            .and_then(|mut statement| {
-                statement.query_row(params![StoredTenant(tenant), key], read).optional()
-            })
-            .step("look up the idempotency key")
+        self.conn.find(
+            "look up the idempotency key",
+            &format!("SELECT {COLUMNS} {FROM} WHERE t.tenant = ?1 AND t.idempotency_key = ?2"),
+            params![StoredTenant(tenant), key],
+            read,
+        )
     }
 }
 
@@ -133,20 +129,22 @@ pub(crate) struct Standing {
 impl Tx<'_> {
     /// Reads where a task stands.
     pub(crate) fn standing(&self, id: &TaskId) -> Result<Option<Standing>, Error> {
-        self.conn
-            .prepare_cached(&format!("SELECT {STANDING} {FROM} WHERE t.id = ?1"))
-            .and_then(|mut statement| statement.query_row([id], read_standing).optional())
-            .step("read where the task stands")
+        self.conn.find(
+            "read where the task stands",
+            &format!("SELECT {STANDING} {FROM} WHERE t.id = ?1"),
+            [id],
+            read_standing,
+        )
     }
 
     /// Reads a task and where it stands.
     pub(crate) fn find_task_standing(&self, id: &TaskId) -> Result<Option<(Task, Standing)>, Error> {
-        self.conn
-            .prepare_cached(&format!("SELECT {COLUMNS}, {STANDING_BESIDE} {FROM} WHERE t.id = ?1"))
-            .and_then(|mut statement| {
-                statement.query_row([id], |row| Ok((read(row)?, read_standing(row)?))).optional()
-            })
-            .step("read the task")
+        self.conn.find(
+            "read the task",
+            &format!("SELECT {COLUMNS}, {STANDING_BESIDE} {FROM} WHERE t.id = ?1"),
+            [id],
+            |row| Ok((read(row)?, read_standing(row)?)),
+        )
     }
 }
 
@@ -191,10 +189,7 @@ fn state(row: &Row<'_>) -> rusqlite::Result<State> {
 impl Tx<'_> {
     /// Reads every task, for what cannot be read.
     pub(crate) fn read_all_tasks(&self) -> Result<(), Error> {
-        self.conn
-            .prepare(&format!("SELECT {COLUMNS} {FROM}"))
-            .and_then(|mut statement| statement.query_map([], read)?.try_for_each(|task| task.map(drop)))
-            .step("read all tasks")
+        self.conn.scan("read all tasks", &format!("SELECT {COLUMNS} {FROM}"), [], read, |_| Ok(()))
     }
 
     /// Hands every task's state to `each`.
@@ -202,17 +197,11 @@ impl Tx<'_> {
         &self,
         mut each: impl FnMut(TaskId, State) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut statement = self.conn
-        .prepare(
-            "SELECT t.id, t.status, t.not_before, t.completed_at, t.current_run_id, t.block_kind, r.verdict \
-             FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id",
-        )
-        .step("read all states")?;
-        let mut rows = statement.query([]).step("read all states")?;
-        while let Some(row) = rows.next().step("read all states")? {
-            each(row.get("id").step("read all states")?, state(row).step("read all states")?)?;
-        }
-        Ok(())
+        let sql = format!(
+            "SELECT t.id, t.status, t.not_before, t.completed_at, t.current_run_id, t.block_kind, r.verdict {FROM}"
+        );
+        let read = |row: &Row<'_>| Ok((row.get("id")?, state(row)?));
+        self.conn.scan("read all states", &sql, [], read, |(task, state)| each(task, state))
     }
 }
 
@@ -230,18 +219,12 @@ pub(crate) struct Birth<'a> {
 
 impl Tx<'_> {
     pub(crate) fn reserve_task_id(&self, id: &TaskId) -> Result<bool, Error> {
-        self.conn
-            .prepare_cached("INSERT OR IGNORE INTO task_ids (id) VALUES (?1)")
-            .and_then(|mut statement| statement.execute([id]))
-            .step("reserve the id")
-            .map(|rows| rows == 1)
+        self.conn.alter("reserve the id", "INSERT OR IGNORE INTO task_ids (id) VALUES (?1)", [id])
     }
 
     pub(crate) fn is_task_id_reserved(&self, id: &TaskId) -> Result<bool, Error> {
         self.conn
-            .prepare_cached("SELECT 1 FROM task_ids WHERE id = ?1")
-            .and_then(|mut statement| statement.query_row([id], |_| Ok(())).optional())
-            .step("look for the id")
+            .find("look for the id", "SELECT 1 FROM task_ids WHERE id = ?1", [id], |_| Ok(()))
             .map(|found| found.is_some())
     }
 
@@ -294,14 +277,8 @@ impl Tx<'_> {
     /// Puts an imported task where it stands.
     pub(crate) fn place_task(&self, id: &TaskId, place: &Place<'_>) -> Result<(), Error> {
         let (kind, _) = columns_of(place.state);
-        self.conn
-            .execute(
-                "UPDATE tasks SET status = ?2, block_kind = ?3, block_reason = ?4, completed_at = ?5, work_by = ?6 \
-                 WHERE id = ?1",
-                params![id, place.state.status(), kind, place.why, place.completed_at, place.work_by],
-            )
-            .step("place the task")
-            .map(drop)
+        self.conn.run("place the task", "UPDATE tasks SET status = ?2, block_kind = ?3, block_reason = ?4, completed_at = ?5, work_by = ?6 \
+                 WHERE id = ?1", params![id, place.state.status(), kind, place.why, place.completed_at, place.work_by])
     }
 }
 
@@ -333,17 +310,13 @@ impl Tx<'_> {
         let run = |state: State| if let State::Running { run, .. } = state { Some(run) } else { None };
         let blocking = blocking.filter(|_| kind.is_some());
         let question = blocking.and_then(|blocking| blocking.question.as_ref()).map(to_json).transpose()?;
-        self.conn.prepare_cached(
-        "UPDATE tasks SET status = ?3, current_run_id = ?4, block_kind = ?5, block_reason = ?6, question = ?7, \
+        self.conn.alter("move the task", "UPDATE tasks SET status = ?3, current_run_id = ?4, block_kind = ?5, block_reason = ?6, question = ?7, \
            not_before = coalesce(?8, not_before), updated_at = ?9, \
            completed_at = CASE WHEN ?10 THEN coalesce(completed_at, ?9) END, \
            started_at = CASE WHEN ?3 = 'running' AND status <> 'running' THEN ?9 ELSE started_at END, \
            nonspawnable = CASE WHEN ?3 = 'ready' THEN nonspawnable END, \
            work_by = CASE WHEN ?3 IN ('review', 'running', 'blocked') THEN work_by END \
-         WHERE id = ?1 AND status = ?2 AND current_run_id IS ?11",
-    )
-    .and_then(|mut statement| {
-        statement.execute(params![
+         WHERE id = ?1 AND status = ?2 AND current_run_id IS ?11", params![
             id,
             from.status(),
             to.status(),
@@ -356,99 +329,69 @@ impl Tx<'_> {
             to.is_finished(),
             run(from),
         ])
-    })
-    .step("move the task")
-    .map(|rows| rows == 1)
     }
-}
 
-impl Tx<'_> {
     /// Replaces what a person reads on a blocked task.
     pub(crate) fn set_request(&self, id: &TaskId, reason: &str, question: &Question) -> Result<(), Error> {
-        self.conn
-            .prepare_cached("UPDATE tasks SET block_reason = ?2, question = ?3 WHERE id = ?1")
-            .step("store the request")?
-            .execute(params![id, reason, to_json(question)?])
-            .step("store the request")
-            .map(|_| ())
+        let sql = "UPDATE tasks SET block_reason = ?2, question = ?3 WHERE id = ?1";
+        self.conn.run("store the request", sql, params![id, reason, to_json(question)?])
     }
 
     /// Returns whether a task's approval is missing or given; none where it needs none.
     pub(crate) fn approval_of(&self, id: &TaskId) -> Result<Option<ApprovalState>, Error> {
-        self.conn
-            .prepare_cached("SELECT approval FROM tasks WHERE id = ?1")
-            .and_then(|mut statement| statement.query_row([id], |row| row.get(0)))
-            .step("read the task")
+        self.conn.value("read the task", "SELECT approval FROM tasks WHERE id = ?1", [id])
     }
 
     pub(crate) fn nonspawnable(&self, id: &TaskId) -> Result<Option<String>, Error> {
-        self.conn
-            .query_row("SELECT nonspawnable FROM tasks WHERE id = ?1", [id], |row| row.get(0))
-            .step("read the task")
+        self.conn.value("read the task", "SELECT nonspawnable FROM tasks WHERE id = ?1", [id])
     }
 
     /// Returns which of these tasks nothing can spawn, and why.
     pub(crate) fn nonspawnable_of(&self, ids: &[&TaskId]) -> Result<BTreeMap<TaskId, String>, Error> {
-        self.conn
-            .prepare_cached(
-                "SELECT t.id, t.nonspawnable FROM json_each(?1) j JOIN tasks t ON t.id = j.value \
-         WHERE t.nonspawnable IS NOT NULL",
-            )
-            .and_then(|mut statement| {
-                let ids = to_json(&ids).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))?;
-                statement.query_map([ids], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-            })
-            .step("read the tasks")
+        self.conn.list(
+            "read the tasks",
+            "SELECT t.id, t.nonspawnable FROM json_each(?1) j JOIN tasks t ON t.id = j.value \
+             WHERE t.nonspawnable IS NOT NULL",
+            [to_json(&ids)?],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
     }
 
     pub(crate) fn directories_in_use(&self) -> Result<Vec<String>, Error> {
-        self.conn.prepare_cached(
-        "SELECT DISTINCT substr(workspace, 5) FROM tasks WHERE status <> 'archived' AND workspace GLOB 'dir:*'",
-    )
-    .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
-    .step("list the directories in use")
+        self.conn.list("list the directories in use", "SELECT DISTINCT substr(workspace, 5) FROM tasks WHERE status <> 'archived' AND workspace GLOB 'dir:*'", [], |row| row.get(0))
     }
 
     /// Returns each workspace once that tasks which are not archived name, but for scratch: a walk from one value to the next
     /// through their index.
     pub(crate) fn workspaces_in_use(&self) -> Result<Vec<String>, Error> {
-        self.conn
-            .prepare_cached(
-                "WITH RECURSIVE place (name) AS ( \
+        self.conn.list(
+            "list the workspaces in use",
+            "WITH RECURSIVE place (name) AS ( \
            SELECT min(workspace) FROM tasks WHERE workspace <> 'scratch' AND status <> 'archived' \
            UNION ALL \
            SELECT (SELECT min(workspace) FROM tasks \
                    WHERE workspace <> 'scratch' AND status <> 'archived' AND workspace > place.name) \
            FROM place WHERE place.name IS NOT NULL) \
          SELECT name FROM place WHERE name IS NOT NULL",
-            )
-            .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
-            .step("list the workspaces in use")
+            [],
+            |row| row.get(0),
+        )
     }
 
     pub(crate) fn archived_worktrees(&self, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
-        self.conn.prepare_cached(&format!(
+        self.conn.list("list the worktrees of archived tasks", &format!(
         "SELECT {COLUMNS} {FROM} WHERE t.status = 'archived' AND t.workspace GLOB 'worktree:*' AND t.id > ?1 ORDER BY t.id LIMIT ?2"
-    ))
-    .and_then(|mut statement| statement.query_map(params![after, limit], read)?.collect())
-    .step("list the worktrees of archived tasks")
+    ), params![after, limit], read)
     }
 
     pub(crate) fn is_uid_taken(&self, uid: u32) -> Result<bool, Error> {
         self.conn
-            .prepare_cached("SELECT 1 FROM tasks WHERE worker_uid = ?1")
-            .and_then(|mut statement| statement.query_row([uid], |_| Ok(())).optional())
-            .step("look for the uid")
+            .find("look for the uid", "SELECT 1 FROM tasks WHERE worker_uid = ?1", [uid], |_| Ok(()))
             .map(|found| found.is_some())
     }
 
     pub(crate) fn delete_task(&self, id: &TaskId) -> Result<bool, Error> {
-        self.conn
-            .execute("DELETE FROM holds WHERE scope = 'task' AND name = ?1", [id])
-            .step("delete its holds")?;
-        self.conn
-            .execute("DELETE FROM tasks WHERE id = ?1", [id])
-            .step("delete the task")
-            .map(|rows| rows == 1)
+        self.conn.run("delete its holds", "DELETE FROM holds WHERE scope = 'task' AND name = ?1", [id])?;
+        self.conn.alter("delete the task", "DELETE FROM tasks WHERE id = ?1", [id])
     }
 }

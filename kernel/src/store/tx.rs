@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use super::checkpoint;
 use super::convert::Step as _;
 use super::open::{self, OpenError};
+use super::statement::Statement as _;
 use crate::model::error::{COMMIT, Error};
 
 /// An open board. One transaction at a time.
@@ -133,6 +134,6 @@ impl Tx<'_> {
     }
 
     fn run(&self, sql: &str, step: &'static str) -> Result<(), Error> {
-        self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute([])).step(step).map(|_| ())
+        self.conn.run(step, sql, [])
     }
 }

@@ -1,8 +1,9 @@
 //! What runs have written and tenants keep: counters that cost the same however much there is.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, Row, params};
 
-use super::convert::{Step as _, StoredTenant};
+use super::convert::StoredTenant;
+use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::id::{RunId, Tenant};
@@ -20,9 +21,7 @@ const KEPT: &str = "SELECT tenant, sum(entries) AS entries, sum(bytes) AS bytes,
 pub(crate) struct Kept {
     /// Tasks, comments and files.
     pub(crate) entries: u64,
-    /// Their bytes.
     pub(crate) bytes: u64,
-    /// The events of the log.
     pub(crate) events: u64,
 }
 
@@ -30,46 +29,29 @@ impl Tx<'_> {
     /// Adds to what a run has used. Returns how much that is now.
     pub(crate) fn add_usage(&self, run: RunId, bound: Bound, more: u64) -> Result<u64, Error> {
         let more = i64::try_from(more).unwrap_or(i64::MAX);
-        let used: i64 = self
-            .conn
-            .prepare_cached(
-                "INSERT INTO run_counts (run_id, bound, used) VALUES (?1, ?2, ?3) \
+        let used: i64 = self.conn.fetch(
+            "count what the run writes",
+            "INSERT INTO run_counts (run_id, bound, used) VALUES (?1, ?2, ?3) \
              ON CONFLICT DO UPDATE SET used = used + excluded.used RETURNING used",
-            )
-            .and_then(|mut statement| {
-                statement.query_row(params![run, bound.as_str(), more], |row| row.get("used"))
-            })
-            .step("count what the run writes")?;
+            params![run, bound.as_str(), more],
+            |row| row.get("used"),
+        )?;
         Ok(used.unsigned_abs())
     }
 
     /// Forgets what a run has used: it is over.
     pub(crate) fn forget_usage(&self, run: RunId) -> Result<(), Error> {
-        self.conn
-            .prepare_cached("DELETE FROM run_counts WHERE run_id = ?1")
-            .and_then(|mut statement| statement.execute([run]))
-            .step("forget the run's counts")
-            .map(|_| ())
+        self.conn.run("forget the run's counts", "DELETE FROM run_counts WHERE run_id = ?1", [run])
     }
 
     /// Returns what a tenant keeps.
     pub(crate) fn kept_by_tenant(&self, tenant: Option<&Tenant>) -> Result<Kept, Error> {
-        let found = self
-            .conn
-            .prepare_cached("SELECT entries, bytes, events FROM tenant_counts WHERE tenant = ?1")
-            .and_then(|mut statement| {
-                let count = |row: &rusqlite::Row<'_>, name| {
-                    row.get::<_, i64>(name).map(|count| count.max(0).unsigned_abs())
-                };
-                let read = |row: &rusqlite::Row<'_>| {
-                    let (entries, bytes, events) =
-                        (count(row, "entries")?, count(row, "bytes")?, count(row, "events")?);
-                    Ok(Kept { entries, bytes, events })
-                };
-                statement.query_row([StoredTenant(tenant)], read).optional()
-            })
-            .step("read what the tenant keeps")?;
-        Ok(found.unwrap_or_default())
+        let count = |row: &Row<'_>, at| row.get::<_, i64>(at).map(|count: i64| count.max(0).unsigned_abs());
+        let sql = "SELECT entries, bytes, events FROM tenant_counts WHERE tenant = ?1";
+        let kept = self.conn.find("read what the tenant keeps", sql, [StoredTenant(tenant)], |row| {
+            Ok(Kept { entries: count(row, 0)?, bytes: count(row, 1)?, events: count(row, 2)? })
+        });
+        Ok(kept?.unwrap_or_default())
     }
 }
 

@@ -1,0 +1,107 @@
+//! The forms that a statement of the board has. Each is prepared once for a connection, and its failure names the step.
+
+use rusqlite::types::FromSql;
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
+
+use super::convert::Step as _;
+use crate::model::error::Error;
+
+/// Statements by what comes of them.
+pub(super) trait Statement {
+    /// Does something with a prepared statement.
+    fn with<T>(
+        &self,
+        step: &'static str,
+        sql: &str,
+        act: impl FnOnce(&mut CachedStatement<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Error>;
+
+    /// Changes rows. Returns how many.
+    fn count(&self, step: &'static str, sql: &str, params: impl Params) -> Result<usize, Error> {
+        self.with(step, sql, |statement| statement.execute(params))
+    }
+
+    /// Changes whatever rows there are.
+    fn run(&self, step: &'static str, sql: &str, params: impl Params) -> Result<(), Error> {
+        self.count(step, sql, params).map(drop)
+    }
+
+    /// Changes a row. Returns whether there was one.
+    fn alter(&self, step: &'static str, sql: &str, params: impl Params) -> Result<bool, Error> {
+        self.count(step, sql, params).map(|rows| rows == 1)
+    }
+
+    /// Puts a row in. Returns its number.
+    fn insert(&self, step: &'static str, sql: &str, params: impl Params) -> Result<i64, Error> {
+        self.with(step, sql, |statement| statement.insert(params))
+    }
+
+    /// Reads all rows.
+    fn list<T, C: FromIterator<T>>(
+        &self,
+        step: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<C, Error> {
+        self.with(step, sql, |statement| statement.query_map(params, read)?.collect())
+    }
+
+    /// Hands each row to `each`, which may fail in its own way.
+    fn scan<T>(
+        &self,
+        step: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+        mut each: impl FnMut(T) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.with(step, sql, |statement| {
+            let mut rows = statement.query(params)?;
+            while let Some(row) = rows.next()? {
+                if let Err(error) = each(read(row)?) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(()))
+        })?
+    }
+
+    /// Reads the first row, if there is one.
+    fn find<T>(
+        &self,
+        step: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, Error> {
+        self.with(step, sql, |statement| statement.query_row(params, read).optional())
+    }
+
+    /// Reads the first row; it is an error that there is none.
+    fn fetch<T>(
+        &self,
+        step: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        self.with(step, sql, |statement| statement.query_row(params, read))
+    }
+
+    /// Reads the only column of the only row.
+    fn value<T: FromSql>(&self, step: &'static str, sql: &str, params: impl Params) -> Result<T, Error> {
+        self.fetch(step, sql, params, |row| row.get(0))
+    }
+}
+
+impl Statement for Connection {
+    fn with<T>(
+        &self,
+        step: &'static str,
+        sql: &str,
+        act: impl FnOnce(&mut CachedStatement<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        self.prepare_cached(sql).and_then(|mut statement| act(&mut statement)).step(step)
+    }
+}
