@@ -29,6 +29,7 @@ const DRAFT: &str = ".new-";
 
 /// A step on the files of attachments that failed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum BlobError {
     /// There is more than an attachment may have.
     #[error("it has more than {} bytes ({} MiB), the limit of an attachment", limits::ATTACHMENT, limits::ATTACHMENT >> 20)]
@@ -38,14 +39,7 @@ pub enum BlobError {
     Source(#[source] io::Error),
     /// The file system failed.
     #[error("failed to {step} {}: {source}", path.display())]
-    Io {
-        /// The step.
-        step: &'static str,
-        /// The path.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { step: &'static str, path: PathBuf, source: io::Error },
 }
 
 impl From<BlobError> for Error {

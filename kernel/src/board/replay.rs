@@ -11,30 +11,17 @@ use crate::store::events::Logged;
 
 /// Where the log and the board disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum Difference {
     /// The log has a transition that does not exist.
-    Illegal {
-        /// The event.
-        event: EventId,
-        /// The task.
-        task: TaskId,
-        /// What the state machine says.
-        error: IllegalChange,
-    },
+    Illegal { event: EventId, task: TaskId, error: IllegalChange },
     /// The log knows a task that the board does not, and says nothing of its deletion.
-    Missing {
-        /// The task.
-        task: TaskId,
-        /// Where the log leads.
-        replayed: State,
-    },
+    Missing { task: TaskId, replayed: State },
     /// The log leads somewhere else.
     State {
-        /// The task.
         task: TaskId,
         /// Where the log leads; none when it does not know the task.
         replayed: Option<State>,
-        /// Where the board has it.
         live: State,
     },
 }

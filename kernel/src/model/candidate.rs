@@ -27,7 +27,6 @@ pub struct Candidate {
 /// The tasks of one tenant, or of none, for one profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lane {
-    /// The tenant.
     pub(crate) tenant: Option<Tenant>,
     /// The assignee, or the reviewer.
     pub(crate) profile: Profile,

@@ -56,77 +56,36 @@ pub(crate) const COMMIT: &str = "commit";
 /// Why a call was refused or failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[expect(clippy::error_impl_error, reason = "the one error of every call: kernel::Error")]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum Error {
     /// There is no such thing, or the caller may not know of it.
     #[error("no such {what}: {id}")]
-    NotFound {
-        /// What kind of thing.
-        what: &'static str,
-        /// The id that was asked for.
-        id: String,
-    },
+    NotFound { what: &'static str, id: String },
     /// The state of the board does not allow it.
     #[error("{message}")]
-    Conflict {
-        /// What stands in the way.
-        message: String,
-        /// What to do next.
-        hint: Option<String>,
-    },
+    Conflict { message: String, hint: Option<String> },
     /// The state machine has no such transition.
     #[error("cannot {change} {task}: its status is {status}")]
-    Illegal {
-        /// The task.
-        task: TaskId,
-        /// Its status.
-        status: Status,
-        /// What was asked for.
-        change: &'static str,
-        /// What to do next.
-        hint: Option<String>,
-    },
+    Illegal { task: TaskId, status: Status, change: &'static str, hint: Option<String> },
     /// The request is wrong in one field.
     #[error("{field}: {message}")]
-    Invalid {
-        /// The field.
-        field: &'static str,
-        /// What is wrong with it.
-        message: String,
-        /// What to do next.
-        hint: Option<String>,
-    },
+    Invalid { field: &'static str, message: String, hint: Option<String> },
     /// The caller may not do it.
     #[error("{message}")]
-    Forbidden {
-        /// What is not allowed.
-        message: String,
-        /// What to do next.
-        hint: Option<String>,
-    },
+    Forbidden { message: String, hint: Option<String> },
     /// A bound of the caller's run or tenant is reached.
     #[error("{message}")]
     Exhausted {
         /// The bound, the count and the limit.
         message: String,
-        /// What to do next.
         hint: String,
     },
     /// The store failed.
     #[error("the board's store failed to {step}: {source}")]
-    Storage {
-        /// What kind of trouble.
-        kind: StorageKind,
-        /// The step that failed.
-        step: &'static str,
-        /// What the store said.
-        source: Arc<dyn std::error::Error + Send + Sync>,
-    },
+    Storage { kind: StorageKind, step: &'static str, source: Arc<dyn std::error::Error + Send + Sync> },
     /// The writer is gone, or a job of it panicked.
     #[error("the board's writer failed: {message}")]
-    Writer {
-        /// What happened.
-        message: String,
-    },
+    Writer { message: String },
 }
 
 impl Error {

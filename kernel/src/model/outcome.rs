@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{RunId, TaskId};
-use crate::model::status::{Status, Then};
+use crate::model::status::{Status, Then, WasDone};
 use crate::model::words::words;
 
 /// How many counted failures in a row block a task, unless it or its dispatcher says otherwise.
@@ -55,14 +55,14 @@ impl Outcome {
     pub(crate) fn allows(self, then: Then) -> bool {
         match self {
             Outcome::Completed => {
-                matches!(then, Then::Done | Then::Archived(crate::model::status::WasDone::Yes))
+                matches!(then, Then::Done | Then::Archived(WasDone::Yes))
             }
             Outcome::Blocked => matches!(then, Then::Blocked(_) | Then::Triage | Then::Again(_)),
             Outcome::ReviewRequested => matches!(then, Then::Review),
             Outcome::Approved => matches!(then, Then::Done),
             Outcome::ChangesRequested => matches!(then, Then::Again(_)),
             Outcome::Cancelled => {
-                matches!(then, Then::Archived(crate::model::status::WasDone::No) | Then::Blocked(_))
+                matches!(then, Then::Archived(WasDone::No) | Then::Blocked(_))
             }
             Outcome::Reclaimed => matches!(then, Then::Again(_) | Then::Triage | Then::Review),
             Outcome::Preempted | Outcome::RateLimited => matches!(then, Then::Again(_) | Then::Review),
@@ -154,26 +154,19 @@ words! {
 /// What ended a run, as far as the supervisor could prove.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum EndCause {
     /// It exited by itself.
-    Exited {
-        /// Its exit code.
-        code: i32,
-    },
+    Exited { code: i32 },
     /// A signal ended it that was not ours.
-    Signaled {
-        /// The signal.
-        signal: i32,
-    },
+    Signaled { signal: i32 },
     /// Its deadline passed.
     TimedOut,
     /// It was ended on request.
     Stopped(StopReason),
     /// It never ran its command.
     SpawnFailed {
-        /// The step that failed.
         step: String,
-        /// What it said.
         error: String,
         /// Whether the fault lies with the task or with what its runs need.
         fault: Fault,
@@ -187,10 +180,7 @@ pub enum EndCause {
     /// It was claimed and never started.
     NeverStarted,
     /// Its service refused it until a time.
-    RateLimited {
-        /// When to try again.
-        until: Timestamp,
-    },
+    RateLimited { until: Timestamp },
 }
 
 words! {
@@ -275,36 +265,15 @@ pub struct Ending {
 impl EndCause {
     /// Whether the command never ran, for a reason outside of the task.
     pub(crate) fn is_outside(&self) -> bool {
-        match self {
-            EndCause::NeverStarted | EndCause::SpawnFailed { fault: Fault::Environment, .. } => true,
-            EndCause::SpawnFailed { fault: Fault::Task, .. }
-            | EndCause::Exited { .. }
-            | EndCause::Signaled { .. }
-            | EndCause::TimedOut
-            | EndCause::Stopped(_)
-            | EndCause::OutOfMemory
-            | EndCause::LostReboot
-            | EndCause::ShimKilled
-            | EndCause::RateLimited { .. } => false,
-        }
+        matches!(self, EndCause::NeverStarted | EndCause::SpawnFailed { fault: Fault::Environment, .. })
     }
 }
 
 impl Ending {
     /// Makes the ending of a run about which only the cause is known.
     pub fn new(cause: EndCause) -> Self {
-        let (exit_code, signal) = match &cause {
-            EndCause::Exited { code } => (Some(*code), None),
-            EndCause::Signaled { signal } => (None, Some(*signal)),
-            EndCause::TimedOut
-            | EndCause::Stopped(_)
-            | EndCause::SpawnFailed { .. }
-            | EndCause::OutOfMemory
-            | EndCause::LostReboot
-            | EndCause::ShimKilled
-            | EndCause::NeverStarted
-            | EndCause::RateLimited { .. } => (None, None),
-        };
+        let exit_code = if let EndCause::Exited { code } = cause { Some(code) } else { None };
+        let signal = if let EndCause::Signaled { signal } = cause { Some(signal) } else { None };
         Self {
             cause,
             result_policy: OnCleanExit::Unreported,

@@ -36,6 +36,7 @@ words! {
 /// A status with the data that exists in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum State {
     /// See [`Status::Triage`].
     Triage,
@@ -43,7 +44,6 @@ pub enum State {
     Todo,
     /// See [`Status::Scheduled`].
     Scheduled {
-        /// When it becomes ready.
         #[serde(with = "micros")]
         until: Timestamp,
     },
@@ -51,7 +51,6 @@ pub enum State {
     Ready,
     /// See [`Status::Running`].
     Running {
-        /// The open run.
         run: RunId,
         /// What was decided about the run, if anything: it ends.
         verdict: Option<VerdictKind>,
@@ -59,10 +58,7 @@ pub enum State {
     /// See [`Status::Review`].
     Review,
     /// See [`Status::Blocked`].
-    Blocked {
-        /// What it waits for.
-        kind: BlockKind,
-    },
+    Blocked { kind: BlockKind },
     /// See [`Status::Done`].
     Done,
     /// See [`Status::Archived`].
@@ -134,96 +130,50 @@ pub enum Then {
 /// What happens to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the name of a field says what it is")]
 pub enum Change {
     /// It comes to be.
     Created {
-        /// In which state.
         #[serde(rename = "intake")]
         initial: InitialState,
-        /// What it waits for.
         gate: Gate,
     },
     /// Its parents or its time changed.
     // The logs of boards have this word, and are read for ever.
     #[serde(rename = "regated")]
-    Reevaluated {
-        /// What it waits for now.
-        gate: Gate,
-    },
+    Reevaluated { gate: Gate },
     /// A run opens.
-    Started {
-        /// The run.
-        run: RunId,
-    },
+    Started { run: RunId },
     /// The end of the open run was decided.
-    Recorded {
-        /// The run.
-        run: RunId,
-        /// What was decided.
-        verdict: VerdictKind,
-    },
+    Recorded { run: RunId, verdict: VerdictKind },
     /// The open run is over, by proof.
-    Ended {
-        /// The run.
-        run: RunId,
-        /// How it ended.
-        outcome: Outcome,
-        /// Where the task goes.
-        then: Then,
-    },
+    Ended { run: RunId, outcome: Outcome, then: Then },
     /// A person finished a task that nobody runs.
     Completed,
     /// A person did the work of a task that nobody runs, and asks for a review of it.
     ReviewRequested,
     /// The approver lets a task continue.
-    Approved {
-        /// What it still waits for.
-        gate: Gate,
-    },
+    Approved { gate: Gate },
     /// A person blocked a task that nobody runs.
-    Blocked {
-        /// What it waits for.
-        kind: BlockKind,
-    },
+    Blocked { kind: BlockKind },
     /// A person lets a task go on.
-    Unblocked {
-        /// What it still waits for.
-        gate: Gate,
-    },
+    Unblocked { gate: Gate },
     /// A reviewer sends the work back.
-    ChangesRequested {
-        /// What it still waits for.
-        gate: Gate,
-    },
+    ChangesRequested { gate: Gate },
     /// A person lets it leave triage, or go on at once.
-    Promoted {
-        /// What it still waits for.
-        gate: Gate,
-    },
+    Promoted { gate: Gate },
     /// A person gave it another time.
-    Scheduled {
-        /// What it waits for now.
-        gate: Gate,
-    },
+    Scheduled { gate: Gate },
     /// A person moves it back into the queue.
-    Requeued {
-        /// What it waits for.
-        gate: Gate,
-    },
+    Requeued { gate: Gate },
     /// A person moves it to triage.
     SentToTriage,
     /// It goes out of sight.
     Archived,
     /// A person wants what is done to be done again.
-    Reopened {
-        /// What it waits for.
-        gate: Gate,
-    },
+    Reopened { gate: Gate },
     /// A person brings it back from the archive.
-    Unarchived {
-        /// Where it stood, or goes instead.
-        then: Then,
-    },
+    Unarchived { then: Then },
 }
 
 impl Change {

@@ -135,18 +135,7 @@ words! {
 impl VerdictKind {
     /// Returns whether this decision may follow an earlier one about the same run: only archiving may.
     pub(crate) fn may_replace(self, before: Option<VerdictKind>) -> bool {
-        match before {
-            None => true,
-            Some(VerdictKind::Archive) => false,
-            Some(
-                VerdictKind::Complete
-                | VerdictKind::Block
-                | VerdictKind::RequestReview
-                | VerdictKind::Approve
-                | VerdictKind::RequestChanges
-                | VerdictKind::Move,
-            ) => self == VerdictKind::Archive,
-        }
+        before.is_none_or(|before| before != VerdictKind::Archive && self == VerdictKind::Archive)
     }
 }
 
