@@ -26,7 +26,6 @@ pub(crate) struct Offer<'a> {
     pub(crate) running: Vec<(Option<Tenant>, u32)>,
     /// The account of each profile that has one.
     pub(crate) accounts: &'a Accounts,
-    /// The time.
     pub(crate) now: Timestamp,
 }
 

@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use crate::model::error::Error;
 use crate::model::limits;
-use crate::model::verdict::{Handoff, Verdict};
+use crate::model::verdict::{Handoff, ReviewRequest, Verdict};
 
 /// Returns a verdict whose artifacts are paths from the workspace on.
 pub(crate) fn placed(verdict: Verdict, workspace: Option<&str>) -> Result<Verdict, Error> {
@@ -30,10 +30,9 @@ pub(crate) fn placed(verdict: Verdict, workspace: Option<&str>) -> Result<Verdic
     };
     Ok(match verdict {
         Verdict::Complete(handoff) => Verdict::Complete(handed(handoff)?),
-        Verdict::RequestReview(request) => Verdict::RequestReview(crate::model::verdict::ReviewRequest {
-            handoff: handed(request.handoff)?,
-            ..request
-        }),
+        Verdict::RequestReview(request) => {
+            Verdict::RequestReview(ReviewRequest { handoff: handed(request.handoff)?, ..request })
+        }
         other @ (Verdict::Block(_)
         | Verdict::Approve
         | Verdict::RequestChanges { .. }

@@ -53,25 +53,20 @@ const LATEST: usize = 5;
 
 /// What a context is made of.
 pub(crate) struct Material {
-    /// The task.
     pub(crate) task: Task,
     /// What its open run is for.
     pub(crate) purpose: Option<Purpose>,
-    /// Its latest comments, oldest first.
+    /// The latest ones, oldest first.
     pub(crate) comments: Vec<Comment>,
-    /// Its parents.
     pub(crate) parents: Vec<Parent>,
-    /// Its attachments.
     pub(crate) files: Vec<Attachment>,
-    /// Its runs, oldest first.
+    /// Oldest first.
     pub(crate) runs: Vec<Run>,
-    /// The time.
     pub(crate) now: Timestamp,
 }
 
 /// A parent, and what it has handed over.
 pub(crate) struct Parent {
-    /// The task.
     pub(crate) task: Task,
     /// The run that completed it last.
     pub(crate) completed: Option<Run>,

@@ -101,7 +101,6 @@ pub struct Diagnosed {
 
 /// What the board knows of a suspect.
 pub(crate) struct Facts<'a> {
-    /// The task.
     pub(crate) suspect: &'a Suspect,
     /// The last end of a run of it that failed; read where it has failed.
     pub(crate) ending: Option<Event>,
@@ -111,7 +110,6 @@ pub(crate) struct Facts<'a> {
     pub(crate) unblocked: Vec<Event>,
     /// The holds that have not ended.
     pub(crate) holds: &'a [Hold],
-    /// The time.
     pub(crate) now: Timestamp,
 }
 
@@ -151,7 +149,6 @@ impl Facts<'_> {
         let (event, Denied { policy, act, line, text }) = last?;
         let (id, at) = (&suspect.id, event.created_at);
         Some(Diagnostic {
-            kind: "sandbox_denied".to_owned(),
             severity: Severity::Error,
             title: format!("its sandbox denied {act}"),
             detail: text,
@@ -163,7 +160,7 @@ impl Facts<'_> {
             last_seen_at: at,
             count: suspect.failures,
             run_id: event.run_id,
-            data: json!({ "policy": policy, "act": act, "line": line }),
+            ..self.lasting("sandbox_denied", json!({ "policy": policy, "act": act, "line": line }))
         })
     }
 
@@ -183,8 +180,8 @@ impl Facts<'_> {
         if gave_up {
             actions.push(command("try it again", &format!("supervisor unblock {id}")));
         }
+        let data = json!({ "consecutive_failures": suspect.failures, "gave_up": gave_up });
         Some(Diagnostic {
-            kind: "repeated_failures".to_owned(),
             severity: if gave_up { Severity::Critical } else { Severity::Error },
             title: match (gave_up, suspect.failures) {
                 (true, failures) => format!("gave up after {}", Counted(failures, "failure")),
@@ -196,7 +193,7 @@ impl Facts<'_> {
             last_seen_at: last.map_or(suspect.since, |run| ended(run)),
             count: suspect.failures,
             run_id: last.map(|run| run.id),
-            data: json!({ "consecutive_failures": suspect.failures, "gave_up": gave_up }),
+            ..self.lasting("repeated_failures", data)
         })
     }
 
@@ -215,7 +212,6 @@ impl Facts<'_> {
         }
         let id = &suspect.id;
         Some(Diagnostic {
-            kind: "repeated_crashes".to_owned(),
             severity: Severity::Error,
             title: format!("its worker crashed {count} times in a row"),
             detail: last.error.clone().unwrap_or_default(),
@@ -227,7 +223,7 @@ impl Facts<'_> {
             last_seen_at: last.ended_at.unwrap_or(last.started_at),
             count,
             run_id: Some(last.id),
-            data: json!({ "exit_code": last.exit_code, "signal": last.signal }),
+            ..self.lasting("repeated_crashes", json!({ "exit_code": last.exit_code, "signal": last.signal }))
         })
     }
 
@@ -239,7 +235,6 @@ impl Facts<'_> {
         }
         let id = &suspect.id;
         Some(Diagnostic {
-            severity: Severity::Warning,
             title: format!("blocked for {} h", age.as_secs() / 3600),
             detail: suspect.block_reason.clone().unwrap_or_default(),
             actions: suggest(vec![
@@ -259,8 +254,6 @@ impl Facts<'_> {
         }
         let id = &suspect.id;
         Some(Diagnostic {
-            kind: "block_unblock_cycling".to_owned(),
-            severity: Severity::Warning,
             title: format!("unblocked {} times", events.len()),
             detail: "unblocking it does not help; it may need a better description, or another assignee"
                 .to_owned(),
@@ -268,8 +261,7 @@ impl Facts<'_> {
             first_seen_at: first.created_at,
             last_seen_at: last.created_at,
             count: u32::try_from(events.len()).unwrap_or(u32::MAX),
-            run_id: None,
-            data: json!({}),
+            ..self.lasting("block_unblock_cycling", json!({}))
         })
     }
 

@@ -132,14 +132,11 @@ pub(crate) fn may_wait<'a>(
             format!("when it has ended: {take_back}"),
         ));
     }
-    match run.stop_reason {
-        None | Some(StopReason::Reclaimed) => {}
-        Some(reason) => {
-            return Err(Error::conflict(
-                format!("run {} of {child} is being ended ({reason})", run.id),
-                format!("link it when it has ended: `supervisor show {child}`"),
-            ));
-        }
+    if let Some(reason) = run.stop_reason.filter(|reason| *reason != StopReason::Reclaimed) {
+        return Err(Error::conflict(
+            format!("run {} of {child} is being ended ({reason})", run.id),
+            format!("link it when it has ended: `supervisor show {child}`"),
+        ));
     }
     let age = now.since(run.started_at);
     match at_work {

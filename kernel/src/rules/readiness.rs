@@ -11,7 +11,6 @@ pub(crate) struct Waits {
     pub(crate) open_parents: usize,
     /// Whether its approval is missing or given, where it needs one.
     pub(crate) approval: Option<ApprovalState>,
-    /// When it may start.
     pub(crate) not_before: Option<Timestamp>,
 }
 

@@ -18,7 +18,6 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 pub(crate) struct Tally {
     /// Counted failures in a row before this one.
     pub(crate) failures: u32,
-    /// The task's own limit.
     pub(crate) max_retries: Option<u32>,
     /// How often in a row it was blocked for one kind of reason.
     pub(crate) blocks: Recurrence,
@@ -43,7 +42,6 @@ pub(crate) struct Decision {
     pub(crate) review_at: Option<Timestamp>,
     /// What went wrong, if anything did.
     pub(crate) error: Option<String>,
-    /// What the run hands over.
     pub(crate) handoff: Option<Handoff>,
 }
 
@@ -55,15 +53,10 @@ impl Decision {
 
     /// Returns when the task is tried again, if it waits for that.
     pub(crate) fn retry_at(&self) -> Option<Timestamp> {
-        match self.then {
-            Then::Again(Gate::Until(at)) => Some(at),
-            Then::Review => self.review_at,
-            Then::Again(Gate::Open | Gate::Parents | Gate::Review | Gate::Approval)
-            | Then::Done
-            | Then::Blocked(_)
-            | Then::Triage
-            | Then::Archived(_) => None,
+        if let Then::Again(Gate::Until(at)) = self.then {
+            return Some(at);
         }
+        self.review_at.filter(|_| self.then == Then::Review)
     }
 }
 
@@ -125,15 +118,21 @@ fn plain(outcome: Outcome, then: Then, failures: u32) -> Decision {
     Decision { outcome, then, failures, review_at: None, error: None, handoff: None }
 }
 
+/// An end that counts as no failure.
+fn uncounted(outcome: Outcome, then: Then, error: impl Into<String>, tally: Tally) -> Decision {
+    Decision { error: Some(error.into()), ..plain(outcome, then, tally.failures) }
+}
+
+fn handed_over(outcome: Outcome, then: Then, handoff: &Handoff) -> Decision {
+    Decision { handoff: Some(handoff.clone()), ..plain(outcome, then, 0) }
+}
+
 fn by_verdict(verdict: &Verdict, tally: Tally) -> Decision {
     match verdict {
-        Verdict::Complete(handoff) => {
-            Decision { handoff: Some(handoff.clone()), ..plain(Outcome::Completed, Then::Done, 0) }
+        Verdict::Complete(handoff) => handed_over(Outcome::Completed, Then::Done, handoff),
+        Verdict::RequestReview(request) => {
+            handed_over(Outcome::ReviewRequested, Then::Review, &request.handoff)
         }
-        Verdict::RequestReview(request) => Decision {
-            handoff: Some(request.handoff.clone()),
-            ..plain(Outcome::ReviewRequested, Then::Review, 0)
-        },
         Verdict::Approve => plain(Outcome::Approved, Then::Done, 0),
         Verdict::RequestChanges { .. } => plain(Outcome::ChangesRequested, Then::Again(tally.gate), 0),
         Verdict::Block(blocking) => {
@@ -146,10 +145,9 @@ fn by_verdict(verdict: &Verdict, tally: Tally) -> Decision {
             };
             Decision { error: blocking.reason.clone(), ..plain(Outcome::Blocked, then, tally.failures) }
         }
-        Verdict::Archive { handoff: Some(handoff) } => Decision {
-            handoff: Some(handoff.clone()),
-            ..plain(Outcome::Completed, Then::Archived(WasDone::Yes), 0)
-        },
+        Verdict::Archive { handoff: Some(handoff) } => {
+            handed_over(Outcome::Completed, Then::Archived(WasDone::Yes), handoff)
+        }
         Verdict::Archive { handoff: None } => {
             plain(Outcome::Cancelled, Then::Archived(WasDone::No), tally.failures)
         }
@@ -166,61 +164,55 @@ fn again(tally: Tally) -> Then {
 fn by_stop(reason: StopReason, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     match reason {
         StopReason::Reclaimed => plain(Outcome::Reclaimed, again(tally), 0),
-        StopReason::Cancelled => Decision {
-            error: Some("a person cancelled the run".to_owned()),
-            ..plain(Outcome::Cancelled, Then::Blocked(BlockKind::NeedsInput), tally.failures)
-        },
+        StopReason::Cancelled => {
+            let then = Then::Blocked(BlockKind::NeedsInput);
+            uncounted(Outcome::Cancelled, then, "a person cancelled the run", tally)
+        }
         StopReason::Preempted | StopReason::Kill => plain(Outcome::Preempted, again(tally), tally.failures),
         StopReason::Stalled => {
-            failed(Outcome::Stalled, "it showed no progress and was ended".to_owned(), ending, tally, now)
+            failed(Outcome::Stalled, "it showed no progress and was ended", ending, tally, now)
         }
-        StopReason::Verdict => failed(Outcome::Lost, "its verdict is missing".to_owned(), ending, tally, now),
+        StopReason::Verdict => failed(Outcome::Lost, "its verdict is missing", ending, tally, now),
     }
 }
 
 fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
-    let failed = |outcome, error: String| failed(outcome, error, ending, tally, now);
+    let failed = |outcome, error: &str| failed(outcome, error, ending, tally, now);
     match &ending.cause {
         EndCause::Exited { code: 0 } if tally.review => {
-            failed(Outcome::Unreported, "the reviewer exited without approve or request-changes".to_owned())
+            failed(Outcome::Unreported, "the reviewer exited without approve or request-changes")
         }
         EndCause::Exited { code: 0 } => match &ending.result_policy {
             OnCleanExit::Complete { summary } => Decision {
                 handoff: Some(Handoff { summary: summary.clone(), ..Handoff::default() }),
                 ..plain(Outcome::Completed, Then::Done, 0)
             },
-            OnCleanExit::Unreported => failed(
-                Outcome::Unreported,
-                "the worker exited without complete, block or request-review".to_owned(),
-            ),
+            OnCleanExit::Unreported => {
+                failed(Outcome::Unreported, "the worker exited without complete, block or request-review")
+            }
         },
-        EndCause::Exited { code } => failed(Outcome::Crashed, with_tail(format!("exit code {code}"), ending)),
+        EndCause::Exited { code } => {
+            failed(Outcome::Crashed, &with_tail(format!("exit code {code}"), ending))
+        }
         EndCause::Signaled { signal } => {
-            failed(Outcome::Crashed, with_tail(format!("ended by signal {signal}"), ending))
+            failed(Outcome::Crashed, &with_tail(format!("ended by signal {signal}"), ending))
         }
-        EndCause::TimedOut => failed(Outcome::TimedOut, "it ran longer than its limit".to_owned()),
-        EndCause::OutOfMemory => {
-            failed(Outcome::OutOfMemory, "it used more memory than its limit".to_owned())
-        }
+        EndCause::TimedOut => failed(Outcome::TimedOut, "it ran longer than its limit"),
+        EndCause::OutOfMemory => failed(Outcome::OutOfMemory, "it used more memory than its limit"),
         EndCause::SpawnFailed { step, error, fault: Fault::Task } => {
-            failed(Outcome::SpawnFailed, format!("{step}: {error}"))
+            failed(Outcome::SpawnFailed, &format!("{step}: {error}"))
         }
         // Every such run fails like this one, so the environment counts it, and the dispatcher waits for it.
-        EndCause::SpawnFailed { step, error, fault: Fault::Environment } => Decision {
-            error: Some(format!("{step}: {error}")),
-            ..plain(Outcome::SpawnFailed, again(tally), tally.failures)
-        },
-        EndCause::ShimKilled => {
-            failed(Outcome::Lost, "its shim was killed: how the worker ended is not known".to_owned())
+        EndCause::SpawnFailed { step, error, fault: Fault::Environment } => {
+            uncounted(Outcome::SpawnFailed, again(tally), format!("{step}: {error}"), tally)
         }
-        EndCause::LostReboot => Decision {
-            error: Some("the host went down".to_owned()),
-            ..plain(Outcome::Lost, again(tally), tally.failures)
-        },
-        EndCause::NeverStarted => Decision {
-            error: Some("it was claimed and never started".to_owned()),
-            ..plain(Outcome::Reclaimed, again(tally), tally.failures)
-        },
+        EndCause::ShimKilled => {
+            failed(Outcome::Lost, "its shim was killed: how the worker ended is not known")
+        }
+        EndCause::LostReboot => uncounted(Outcome::Lost, again(tally), "the host went down", tally),
+        EndCause::NeverStarted => {
+            uncounted(Outcome::Reclaimed, again(tally), "it was claimed and never started", tally)
+        }
         EndCause::RateLimited { until } => Decision {
             error: Some("its service refused it for a while".to_owned()),
             review_at: Some(*until).filter(|_| tally.review),
@@ -231,14 +223,14 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     }
 }
 
-fn failed(outcome: Outcome, error: String, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
+fn failed(outcome: Outcome, error: &str, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     let failures = tally.failures.saturating_add(1);
     let limit = tally.max_retries.unwrap_or(ending.failure_limit).max(1);
     let at = tally.ended_at.after(pause(failures));
     let then = if failures >= limit { Then::Blocked(BlockKind::GaveUp) } else { later(tally, at, now) };
     let error = match &ending.denied {
         Some(denied) => format!("{error}; {}", denied.text),
-        None => error,
+        None => error.to_owned(),
     };
     let review_at = (then == Then::Review && at > now).then_some(at);
     Decision { error: Some(error), review_at, ..plain(outcome, then, failures) }

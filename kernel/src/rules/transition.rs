@@ -29,30 +29,12 @@ pub fn next(from: Option<State>, change: Change) -> Result<State, IllegalChange>
 
 /// How a task comes to be.
 fn enter(change: Change) -> Option<State> {
-    match change {
-        Change::Created { initial, gate } => Some(match initial {
-            InitialState::Normal => at(gate),
-            InitialState::Triage => State::Triage,
-            InitialState::Blocked => State::Blocked { kind: BlockKind::NeedsInput },
-        }),
-        Change::Reevaluated { .. }
-        | Change::Started { .. }
-        | Change::Recorded { .. }
-        | Change::Ended { .. }
-        | Change::Completed
-        | Change::ReviewRequested
-        | Change::Approved { .. }
-        | Change::Blocked { .. }
-        | Change::Unblocked { .. }
-        | Change::ChangesRequested { .. }
-        | Change::Promoted { .. }
-        | Change::Scheduled { .. }
-        | Change::Requeued { .. }
-        | Change::SentToTriage
-        | Change::Archived
-        | Change::Reopened { .. }
-        | Change::Unarchived { .. } => None,
-    }
+    let Change::Created { initial, gate } = change else { return None };
+    Some(match initial {
+        InitialState::Normal => at(gate),
+        InitialState::Triage => State::Triage,
+        InitialState::Blocked => State::Blocked { kind: BlockKind::NeedsInput },
+    })
 }
 
 fn step(state: State, change: Change) -> Option<State> {
@@ -96,16 +78,7 @@ fn at(gate: Gate) -> State {
 }
 
 fn start(state: State, run: RunId) -> Option<State> {
-    match state {
-        State::Ready | State::Review => Some(State::Running { run, verdict: None }),
-        State::Triage
-        | State::Todo
-        | State::Scheduled { .. }
-        | State::Running { .. }
-        | State::Blocked { .. }
-        | State::Done
-        | State::Archived { .. } => None,
-    }
+    matches!(state, State::Ready | State::Review).then_some(State::Running { run, verdict: None })
 }
 
 fn record(state: State, run: RunId, verdict: VerdictKind) -> Option<State> {
@@ -115,14 +88,19 @@ fn record(state: State, run: RunId, verdict: VerdictKind) -> Option<State> {
 
 fn end(state: State, run: RunId, outcome: Outcome, then: Then) -> Option<State> {
     let (open, _) = running(state)?;
-    (open == run && outcome.allows(then)).then_some(match then {
+    (open == run && outcome.allows(then)).then(|| reached(then))
+}
+
+/// Where a task is that goes there.
+fn reached(then: Then) -> State {
+    match then {
         Then::Done => State::Done,
         Then::Blocked(kind) => State::Blocked { kind },
         Then::Review => State::Review,
         Then::Triage => State::Triage,
         Then::Again(gate) => at(gate),
         Then::Archived(finished) => State::Archived { finished },
-    })
+    }
 }
 
 fn archive(state: State) -> Option<State> {
@@ -136,18 +114,12 @@ fn archive(state: State) -> Option<State> {
 /// What had been done is done again, and nothing else is.
 fn unarchive(state: State, then: Then) -> Option<State> {
     let State::Archived { finished } = state else { return None };
-    match (finished, then) {
-        (WasDone::Yes, Then::Done) => Some(State::Done),
-        (WasDone::No, Then::Blocked(kind)) => Some(State::Blocked { kind }),
-        (WasDone::No, Then::Review) => Some(State::Review),
-        (WasDone::No, Then::Triage) => Some(State::Triage),
-        (WasDone::No, Then::Again(gate)) => Some(at(gate)),
-        (
-            WasDone::Yes,
-            Then::Blocked(_) | Then::Review | Then::Triage | Then::Again(_) | Then::Archived(_),
-        )
-        | (WasDone::No, Then::Done | Then::Archived(_)) => None,
-    }
+    let is_allowed = match then {
+        Then::Done => finished == WasDone::Yes,
+        Then::Blocked(_) | Then::Review | Then::Triage | Then::Again(_) => finished == WasDone::No,
+        Then::Archived(_) => false,
+    };
+    is_allowed.then(|| reached(then))
 }
 
 fn running(state: State) -> Option<(RunId, Option<VerdictKind>)> {
@@ -179,28 +151,12 @@ fn scheduled(state: State) -> bool {
 
 /// Returns whether only parents or time decide where the task stands.
 pub(crate) fn in_queue(state: State) -> bool {
-    match state {
-        State::Todo | State::Scheduled { .. } | State::Ready => true,
-        State::Triage
-        | State::Running { .. }
-        | State::Review
-        | State::Blocked { .. }
-        | State::Done
-        | State::Archived { .. } => false,
-    }
+    matches!(state, State::Todo | State::Scheduled { .. } | State::Ready)
 }
 
 /// Returns whether nobody runs the task and it is not over.
 fn unfinished(state: State) -> bool {
-    match state {
-        State::Triage
-        | State::Todo
-        | State::Scheduled { .. }
-        | State::Ready
-        | State::Review
-        | State::Blocked { .. } => true,
-        State::Running { .. } | State::Done | State::Archived { .. } => false,
-    }
+    in_queue(state) || matches!(state, State::Triage | State::Review | State::Blocked { .. })
 }
 
 #[cfg(test)]

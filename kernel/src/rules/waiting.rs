@@ -63,6 +63,7 @@ impl Known<'_> {
 
 /// Returns what a task waits for; none when it could run or is over.
 pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<Waiting> {
+    let held = || known.hold(task, now).map(|hold| hold.waiting(now));
     match task.status {
         Status::Triage => Some(Waiting::new(
             WaitingCode::Triage,
@@ -80,25 +81,22 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
             Some(hold) if hold.until.is_none() || hold.until >= task.not_before => hold.waiting(now),
             Some(_) | None => scheduled(task, now),
         }),
-        Status::Ready if known.hold(task, now).is_some() => {
-            known.hold(task, now).map(|hold| hold.waiting(now))
-        }
-        Status::Ready => match (&task.assignee, known.nonspawnable.get(&task.id)) {
+        Status::Ready => held().or_else(|| match (&task.assignee, known.nonspawnable.get(&task.id)) {
             (None, _) => Some(Waiting::new(
                 WaitingCode::Unassigned,
                 format!("has no assignee: `supervisor assign {} <assignee>`", task.id),
             )),
             (Some(_), Some(why)) => Some(Waiting::nonspawnable(why)),
             (Some(_), None) => None,
-        },
+        }),
         Status::Running => known
             .ending
             .get(&task.id)
             .map(|run| Waiting::new(WaitingCode::Ending, format!("run {run} is being ended"))),
-        Status::Review if task.reviewer.is_some() && known.hold(task, now).is_some() => {
-            known.hold(task, now).map(|hold| hold.waiting(now))
+        Status::Review => {
+            let held = task.reviewer.as_ref().and_then(|_| held());
+            Some(held.unwrap_or_else(|| in_review(task, known.nonspawnable.get(&task.id), now)))
         }
-        Status::Review => Some(in_review(task, known.nonspawnable.get(&task.id), now)),
         Status::Blocked => Some(blocked(task)),
         Status::Done | Status::Archived => None,
     }
@@ -124,23 +122,16 @@ fn scheduled(task: &Task, now: Timestamp) -> Waiting {
 fn in_review(task: &Task, nonspawnable: Option<&String>, now: Timestamp) -> Waiting {
     let author = task.work_by.as_deref().map_or("", |label| Label::parse(label).name);
     let held = task.not_before.filter(|at| *at > now);
-    match (&task.reviewer, nonspawnable, held) {
-        (Some(reviewer), Some(why), _) => {
-            Waiting::new(WaitingCode::Review, format!("waits for a review by {reviewer}: {why}"))
-        }
+    let text = match (&task.reviewer, nonspawnable, held) {
+        (Some(reviewer), Some(why), _) => format!("waits for a review by {reviewer}: {why}"),
         (Some(reviewer), None, Some(at)) => {
-            let wait = brief(at.since(now).as_secs());
-            let text = format!("{reviewer} tries the review again in {wait}");
-            Waiting::new(WaitingCode::Review, text).until(at)
+            let text = format!("{reviewer} tries the review again in {}", brief(at.since(now).as_secs()));
+            return Waiting::new(WaitingCode::Review, text).until(at);
         }
-        (Some(reviewer), None, None) => {
-            Waiting::new(WaitingCode::Review, format!("waits for a review by {reviewer}"))
-        }
-        (None, _, _) => {
-            let text = format!("waits for a review by a person other than {author}");
-            Waiting::new(WaitingCode::Review, text)
-        }
-    }
+        (Some(reviewer), None, None) => format!("waits for a review by {reviewer}"),
+        (None, _, _) => format!("waits for a review by a person other than {author}"),
+    };
+    Waiting::new(WaitingCode::Review, text)
 }
 
 fn blocked(task: &Task) -> Waiting {

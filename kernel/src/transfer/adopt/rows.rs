@@ -18,7 +18,6 @@ use crate::transfer::peer::PeerRow;
 pub(super) struct Incoming<'a> {
     pub(super) tx: &'a Tx<'a>,
     pub(super) row: &'a PeerRow,
-    /// The tasks that were taken.
     pub(super) known: &'a Known,
     pub(super) now: Timestamp,
     pub(super) notes: &'a mut Notes,
