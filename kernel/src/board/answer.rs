@@ -11,7 +11,6 @@ use crate::model::limits;
 use crate::model::outcome::BlockKind;
 use crate::model::task::Task;
 use crate::model::verdict::Question;
-use crate::rules::authority;
 
 /// An answer that was given.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +24,7 @@ pub struct Answered {
 impl Board<'_> {
     /// Answers the question of a blocked task and lets it go on. The answer is kept as a comment, for its next worker.
     pub fn answer(&mut self, id: &TaskId, reply: &str, actor: &Actor) -> Result<Answered, Error> {
-        authority::person(actor, "answer a question")?;
-        let task = self.admit(id, actor)?;
+        let task = self.for_person(id, actor, "answer a question")?;
         limits::bytes("answer", reply, limits::SUMMARY)?;
         if task.block_kind != Some(BlockKind::NeedsInput) {
             let what = match task.block_kind {
@@ -52,7 +50,7 @@ impl Board<'_> {
         };
         self.comment(id, &text, None, actor)?;
         let payload = json!({ "answer": answer, "choice": number });
-        self.append(&task, None, EventKind::Answered, Some(payload), &actor.label())?;
+        self.append(&task, None, EventKind::Answered, payload, &actor.label())?;
         Ok(Answered { task: self.unblock(id, None, actor)?, answer })
     }
 }

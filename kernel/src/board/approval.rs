@@ -12,7 +12,6 @@ use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::status::{Change, Gate};
 use crate::model::task::{Approval, NewTask, Task};
 use crate::model::verdict::{Finding, Question};
-use crate::rules::authority;
 use crate::store::fields::Field;
 
 /// The most parents that a request describes; `show` names the others.
@@ -33,7 +32,7 @@ impl Board<'_> {
             Question { text: format!("May it go on: {}", task.title), results, ..Question::default() };
         self.tx.set_request(id, &reason(&task), &question)?;
         let payload = json!({ "approver": task.approval.approver, "class": task.approval.class, "parents": self.parents(id)? });
-        self.append(&task, None, EventKind::ApprovalRequested, Some(payload), actor)
+        self.append(&task, None, EventKind::ApprovalRequested, payload, actor)
     }
 
     /// Lets a task go on that waits for an approval.
@@ -55,8 +54,7 @@ impl Board<'_> {
         comment: Option<&str>,
         actor: &Actor,
     ) -> Result<Settled, Error> {
-        authority::person(actor, "override an approver")?;
-        let task = self.admit(id, actor)?;
+        let task = self.for_person(id, actor, "override an approver")?;
         if task.block_kind != Some(BlockKind::Approval) {
             return Err(Error::conflict(
                 format!("{id} does not wait for an approval: its status is {}", task.status),
@@ -89,10 +87,8 @@ impl Board<'_> {
             payload["overridden"] = approver.into();
         }
         let label = actor.label();
-        let record = Record {
-            run: actor.run.as_ref().map(|own| own.run),
-            ..Record::new(EventKind::ApprovalGranted, Some(payload), &label)
-        };
+        let record = Record::new(EventKind::ApprovalGranted, payload, &label)
+            .of(actor.run.as_ref().map(|own| own.run));
         self.shift(id, &from, Change::Approved { gate }, record)?;
         self.set(id, &Field::Failures(0))?;
         self.settled(id, None)
@@ -105,7 +101,7 @@ impl Board<'_> {
             return Err(Error::invalid("reason", "it is empty", "say why not"));
         }
         limits::bytes("reason", reason, limits::SUMMARY)?;
-        let task = self.admit(id, actor)?;
+        let task = self.task_for(id, actor)?;
         if task.block_kind != Some(BlockKind::Approval) {
             return Err(Error::conflict(
                 format!("{id} does not wait for an approval: its status is {}", task.status),
@@ -117,10 +113,8 @@ impl Board<'_> {
         let from = self.standing(id)?;
         let payload = json!({ "class": task.approval.class, "reason": preview(Some(reason)) });
         let label = actor.label();
-        let record = Record {
-            run: actor.run.as_ref().map(|own| own.run),
-            ..Record::new(EventKind::ApprovalDenied, Some(payload), &label)
-        };
+        let record =
+            Record::new(EventKind::ApprovalDenied, payload, &label).of(actor.run.as_ref().map(|own| own.run));
         self.shift(id, &from, Change::SentToTriage, record)?;
         self.settled(id, None)
     }

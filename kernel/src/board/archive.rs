@@ -31,8 +31,7 @@ words! {
 impl Board<'_> {
     /// Archives a task; its open run is ended first.
     pub fn archive(&mut self, id: &TaskId, detach: Detach, actor: &Actor) -> Result<Settled, Error> {
-        authority::person(actor, "archive a task")?;
-        let task = self.admit(id, actor)?;
+        let task = self.for_person(id, actor, "archive a task")?;
         let children = self.tx.open_children(id)?;
         if !task.is_done() && !children.is_empty() {
             match detach {
@@ -82,7 +81,7 @@ impl Board<'_> {
             "attachments": files.iter().map(|file| file.filename.as_str()).collect::<Vec<_>>(),
         });
         let by = actor.label();
-        self.append(&task, None, EventKind::Deleted, Some(payload), &by)?;
+        self.append(&task, None, EventKind::Deleted, payload, &by)?;
         if !self.tx.delete_task(id)? {
             return Err(Error::missing("task", id));
         }

@@ -18,7 +18,7 @@ use crate::store::attachments::Origin;
 impl Board<'_> {
     /// Notes a file on a task. A worker attaches to its own task only.
     pub fn attach(&mut self, id: &TaskId, file: &NewAttachment, actor: &Actor) -> Result<Attachment, Error> {
-        let task = self.admit(id, actor)?;
+        let task = self.task_for(id, actor)?;
         attachable(id, &file.filename, actor)?;
         limits::maybe("content_type", file.content_type.as_deref(), 255)?;
         let by = match actor.kind {
@@ -35,10 +35,10 @@ impl Board<'_> {
     pub fn detach_file(&mut self, number: AttachmentId, actor: &Actor) -> Result<Attachment, Error> {
         authority::person(actor, "remove an attachment")?;
         let file = self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))?;
-        let task = self.admit(&file.task_id, actor)?;
+        let task = self.task_for(&file.task_id, actor)?;
         self.tx.delete_attachment(number)?;
         let payload = json!({ "attachment": number, "filename": file.filename });
-        self.append(&task, None, EventKind::AttachmentRemoved, Some(payload), &actor.label())?;
+        self.append(&task, None, EventKind::AttachmentRemoved, payload, &actor.label())?;
         Ok(file)
     }
 
@@ -63,7 +63,7 @@ impl Board<'_> {
             payload["artifact"] = path.into();
         }
         let run = origin.run.or(task.current_run_id);
-        self.append(task, run, EventKind::Attached, Some(payload), label)?;
+        self.append(task, run, EventKind::Attached, payload, label)?;
         self.attachment(number)?.ok_or_else(|| Error::missing("attachment", number))
     }
 }

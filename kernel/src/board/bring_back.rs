@@ -13,7 +13,6 @@ use crate::model::outcome::BlockKind;
 use crate::model::status::{Change, Gate, State, Status, Then, WasDone};
 use crate::model::task::Task;
 use crate::model::verdict::{Blocking, Question};
-use crate::rules::authority;
 use crate::rules::recurrence::Recurrence;
 use crate::store::fields::Field;
 use crate::store::tasks::Standing;
@@ -43,12 +42,10 @@ impl Board<'_> {
     /// Puts a task that is done back into the queue. Its result, files and attempts stay; children that wait for it wait
     /// again, and those that have begun go on. The reason is kept as a comment, which its next worker reads.
     pub fn reopen(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Reopened, Error> {
-        authority::person(actor, "reopen a task")?;
-        let task = self.admit(id, actor)?;
+        let task = self.for_person(id, actor, "reopen a task")?;
         let from = self.standing(id)?;
         let trial = Change::Reopened { gate: Gate::Open };
-        crate::rules::transition::next(Some(from.state), trial)
-            .map_err(|_| super::illegal(id, from.state, trial))?;
+        super::legal(id, from.state, trial)?;
         let label = actor.label();
         self.leave_archived_parents(&task, &label)?;
         let mut begun = self.children(id)?;
@@ -58,7 +55,7 @@ impl Board<'_> {
         });
         let change = Change::Reopened { gate: self.gate(id, from.not_before)? };
         let payload = json!({ "reason": reason, "begun": begun });
-        self.shift(id, &from, change, Record::new(EventKind::Reopened, Some(payload), &label))?;
+        self.shift(id, &from, change, Record::new(EventKind::Reopened, payload, &label))?;
         self.set(id, &Field::Failures(0))?;
         self.set_blocks(id, Recurrence::default())?;
         self.reevaluate_children(id, &label)?;
@@ -69,8 +66,7 @@ impl Board<'_> {
     /// Brings an archived task back: done where it was, else where it stood. One that was at work waits for another run; one of
     /// which the log does not know any more where it stood waits for a person.
     pub fn unarchive(&mut self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
-        authority::person(actor, "unarchive a task")?;
-        let task = self.admit(id, actor)?;
+        let task = self.for_person(id, actor, "unarchive a task")?;
         let from = self.standing(id)?;
         let label = actor.label();
         self.leave_archived_parents(&task, &label)?;
@@ -81,12 +77,9 @@ impl Board<'_> {
             (Then::Done, None)
         };
         let change = Change::Unarchived { then };
-        let to = crate::rules::transition::next(Some(from.state), change)
-            .map_err(|_| super::illegal(id, from.state, change))?;
-        let record = Record {
-            blocking: blocking.as_ref(),
-            ..Record::new(EventKind::Unarchived, Some(json!({ "status": to.status() })), &label)
-        };
+        let to = super::legal(id, from.state, change)?;
+        let record = Record::new(EventKind::Unarchived, json!({ "status": to.status() }), &label)
+            .blocking(blocking.as_ref());
         // Before the move, which keeps it where it has a meaning.
         if let Some(author) = former.and_then(|former| former.work_by) {
             self.set(id, &Field::WorkBy(&author))?;
@@ -106,9 +99,7 @@ impl Board<'_> {
     pub(super) fn leave_archived_parents(&self, task: &Task, label: &str) -> Result<(), Error> {
         for parent in self.open_parents(&task.id)? {
             if self.expect_task(&parent)?.status == Status::Archived {
-                self.tx.delete_link(&parent, &task.id)?;
-                let payload = json!({ "parent": parent, "child": task.id, "reason": "parent_archived" });
-                self.append(task, None, EventKind::Unlinked, Some(payload), label)?;
+                self.drop_link(&parent, task, "parent_archived", label)?;
             }
         }
         Ok(())
@@ -153,20 +144,17 @@ impl Board<'_> {
             let reason = "it was archived unfinished, and the log no longer tells its state";
             return Ok(blocked(BlockKind::NeedsInput, Some(reason.to_owned()), None));
         };
-        Ok(match former.from {
-            State::Triage => (Then::Triage, None),
-            State::Review if former.work_by.is_some() => (Then::Review, None),
-            State::Blocked { kind } if kind != BlockKind::Approval => {
-                blocked(kind, former.reason.clone(), former.question.clone())
-            }
-            State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Running { .. }
-            | State::Review
-            | State::Blocked { .. }
-            | State::Done
-            | State::Archived { .. } => (Then::Again(self.gate(id, standing.not_before)?), None),
-        })
+        if former.from == State::Triage {
+            return Ok((Then::Triage, None));
+        }
+        if former.from == State::Review && former.work_by.is_some() {
+            return Ok((Then::Review, None));
+        }
+        if let State::Blocked { kind } = former.from
+            && kind != BlockKind::Approval
+        {
+            return Ok(blocked(kind, former.reason.clone(), former.question.clone()));
+        }
+        Ok((Then::Again(self.gate(id, standing.not_before)?), None))
     }
 }

@@ -56,7 +56,7 @@ impl Board<'_> {
         })?;
         let payload = json!({ "lock": lock, "expires": lease.expires, "run_id": run });
         let label = actor.label();
-        let record = Record { run: Some(run), ..Record::new(EventKind::Claimed, Some(payload), &label) };
+        let record = Record::new(EventKind::Claimed, payload, &label).of(run);
         self.shift(id, &from, Change::Started { run }, record)?;
         self.begin_probes(&task, run, probes)?;
         Ok(Claimed { task: self.expect_task(id)?, run: self.expect_run(run)? })

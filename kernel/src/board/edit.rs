@@ -13,7 +13,6 @@ use crate::model::limits;
 use crate::model::outcome::ApprovalState;
 use crate::model::status::Status;
 use crate::model::task::Task;
-use crate::rules::authority;
 use crate::store::fields::Field;
 
 /// What to change; what is none stays.
@@ -61,8 +60,7 @@ impl Board<'_> {
     /// Gives a task to a profile, or to nobody. A running task is taken back first.
     #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn assign(&mut self, id: &TaskId, assignee: Option<Profile>, actor: &Actor) -> Result<Task, Error> {
-        authority::person(actor, "assign a task")?;
-        let task = self.admit(id, actor)?;
+        let task = self.for_person(id, actor, "assign a task")?;
         if task.assignee == assignee {
             return Ok(task);
         }
@@ -89,14 +87,13 @@ impl Board<'_> {
         self.set(id, &Field::Nonspawnable(None))?;
         self.set(id, &Field::Failures(0))?;
         let payload = json!({ "assignee": assignee, "from": task.assignee });
-        self.append(&task, None, EventKind::Assigned, Some(payload), &actor.label())?;
+        self.append(&task, None, EventKind::Assigned, payload, &actor.label())?;
         self.expect_task(id)
     }
 
     /// Changes what a task says.
     pub fn edit(&mut self, id: &TaskId, edit: &Edit, actor: &Actor) -> Result<Task, Error> {
-        authority::person(actor, "edit a task")?;
-        let task = self.admit(id, actor)?;
+        let task = self.for_person(id, actor, "edit a task")?;
         if edit.is_empty() {
             return Err(Error::invalid(
                 "edit",
@@ -146,7 +143,7 @@ impl Board<'_> {
         if !fields.is_empty() {
             let payload =
                 json!({ "fields": fields, "result_len": edit.result.as_ref().map_or(0, String::len) });
-            self.append(&task, None, EventKind::Edited, Some(payload), &actor.label())?;
+            self.append(&task, None, EventKind::Edited, payload, &actor.label())?;
         }
         if let Some(priority) = edit.priority.filter(|priority| *priority != task.priority) {
             self.set(id, &Field::Priority(priority))?;
@@ -182,7 +179,7 @@ impl Board<'_> {
         }
         if let Some(tenant) = &edit.tenant {
             self.may_move(task, tenant)?;
-            self.set(id, &Field::Tenant(tenant))?;
+            self.set(id, &Field::Tenant(tenant.as_str()))?;
             fields.push("tenant");
         }
         if let Some(limit) = edit.max_runtime {

@@ -5,8 +5,7 @@ use serde_json::json;
 
 use super::attach::plain;
 use super::charge::Cost;
-use super::finish::SYSTEM;
-use super::{Board, Record, preview};
+use super::{Board, Record, SYSTEM, preview};
 use crate::model::actor::Actor;
 use crate::model::error::{Error, StorageKind};
 use crate::model::event::EventKind;
@@ -89,7 +88,7 @@ impl Board<'_> {
         }
         for LostArtifact { path, reason } in &lost {
             let payload = json!({ "artifact": preview(Some(path)), "reason": preview(Some(reason)) });
-            self.append(&task, Some(run.id), EventKind::ArtifactLost, Some(payload), &system.label())?;
+            self.append(&task, Some(run.id), EventKind::ArtifactLost, payload, &system.label())?;
         }
         self.comment(&task.id, &told(&lost), None, &system).map(drop)
     }
@@ -110,11 +109,7 @@ impl Board<'_> {
         };
         let payload = json!({ "outcome": decision.outcome, "error": error, "verdict": run.verdict });
         let blocking = Blocking { kind: BlockKind::GaveUp, reason: Some(error), question: None };
-        let record = Record {
-            run: Some(id),
-            blocking: Some(&blocking),
-            ..Record::new(EventKind::Lost, Some(payload), SYSTEM)
-        };
+        let record = Record::new(EventKind::Lost, payload, SYSTEM).of(id).blocking(&blocking);
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let to = self.shift(&run.task_id, &from, change, record)?;
         let bare = Ending {
@@ -122,14 +117,7 @@ impl Board<'_> {
             signal: ending.signal,
             ..Ending::new(EndCause::ShimKilled)
         };
-        let finished = Finished {
-            task: run.task_id.clone(),
-            status: to.status(),
-            outcome: decision.outcome,
-            retry_at: None,
-            already_finished: false,
-            replaces: None,
-        };
+        let finished = Finished::new(&run.task_id, to.status(), decision.outcome);
         self.close(&run, &decision, &bare, &finished, self.now())?;
         self.tx.forget_usage(id)?;
         Ok(finished)

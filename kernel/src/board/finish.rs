@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Board, Record, completed_payload, preview};
+use super::{Board, Record, SYSTEM, completed_payload, preview};
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::error::Error;
@@ -10,7 +10,7 @@ use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
 use crate::model::run::{Purpose, Run};
-use crate::model::status::{Change, Then};
+use crate::model::status::{Change, Then, WasDone};
 use crate::model::verdict::{Blocking, Verdict};
 use crate::rules::recurrence::{Limited, Recurrence};
 use crate::rules::retry::{self, Decision, Tally};
@@ -19,7 +19,6 @@ use crate::store::fields::Field;
 use crate::store::runs::Close;
 use crate::store::tasks::Standing;
 
-pub(super) const SYSTEM: &str = "system:supervisor";
 /// The signal that nothing outlives (signal(7)).
 const SIGKILL: i32 = 9;
 
@@ -51,20 +50,16 @@ impl Board<'_> {
         if decision.outcome == Outcome::Approved {
             payload = self.completed_by_review(&run.task_id)?;
         }
-        let record =
-            Record { run: Some(id), blocking: blocking.as_ref(), ..Record::new(kind, Some(payload), SYSTEM) };
+        let record = Record::new(kind, payload, SYSTEM).of(id).blocking(blocking.as_ref());
         self.prepare(&run, &decision)?;
         let to = self.shift(&run.task_id, &from, change, record)?;
         self.count(&run, &from, &decision)?;
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
         let replaces = if is_outside { self.tx.gather_tries(&run.task_id, id)? } else { None };
         let finished = Finished {
-            task: run.task_id.clone(),
-            status: to.status(),
-            outcome: decision.outcome,
             retry_at: decision.retry_at(),
-            already_finished: false,
             replaces,
+            ..Finished::new(&run.task_id, to.status(), decision.outcome)
         };
         self.close(&run, &decision, &ending, &finished, tally.ended_at)?;
         self.delay(&run, &decision, tally)?;
@@ -72,7 +67,7 @@ impl Board<'_> {
         if let Some(Verdict::Move { .. }) = &run.verdict {
             let task = self.expect_task(&run.task_id)?;
             let payload = json!({ "status": task.status });
-            self.append(&task, Some(id), EventKind::Status, Some(payload), SYSTEM)?;
+            self.append(&task, Some(id), EventKind::Status, payload, SYSTEM)?;
         }
         self.settle_holds(&run, decision.outcome, &ending)?;
         self.tx.forget_usage(id)?;
@@ -137,22 +132,15 @@ impl Board<'_> {
         finished: &Finished,
         ended_at: Timestamp,
     ) -> Result<(), Error> {
-        let handoff = decision.handoff.as_ref();
-        let closed = self.tx.close_run(
-            run.id,
-            &Close {
-                outcome: decision.outcome,
-                summary: handoff.and_then(|handoff| handoff.summary.as_deref().or(handoff.result.as_deref())),
-                error: decision.error.as_deref(),
-                metadata: handoff.and_then(|handoff| handoff.metadata.as_ref()),
-                exit_code: ending.exit_code,
-                signal: ending.signal,
-                usage: ending.usage.as_ref(),
-                stderr_tail: ending.stderr_tail.as_deref(),
-                finished,
-                ended_at,
-            },
-        )?;
+        let (handoff, error) = (decision.handoff.as_ref(), decision.error.as_deref());
+        let end = Close {
+            exit_code: ending.exit_code,
+            signal: ending.signal,
+            usage: ending.usage.as_ref(),
+            stderr_tail: ending.stderr_tail.as_deref(),
+            ..Close::of(finished, handoff, error, ended_at)
+        };
+        let closed = self.tx.close_run(run.id, &end)?;
         if closed {
             Ok(())
         } else {
@@ -183,16 +171,16 @@ impl Board<'_> {
                 "failures": decision.failures, "error": decision.error, "trigger_outcome": decision.outcome,
                 "limit_source": if from.max_retries.is_some() { "task" } else { "dispatcher" },
             });
-            self.append(&task, Some(run.id), EventKind::GaveUp, Some(payload), SYSTEM)?;
+            self.append(&task, Some(run.id), EventKind::GaveUp, payload, SYSTEM)?;
         }
         match decision.then {
             Then::Done => self.reevaluate_children(&run.task_id, SYSTEM),
-            Then::Archived(crate::model::status::WasDone::Yes) => {
+            Then::Archived(WasDone::Yes) => {
                 let task = self.expect_task(&run.task_id)?;
                 self.append(&task, Some(run.id), EventKind::Archived, None, SYSTEM)?;
                 self.reevaluate_children(&run.task_id, SYSTEM)
             }
-            Then::Archived(crate::model::status::WasDone::No) => self.release_children(&run.task_id, SYSTEM),
+            Then::Archived(WasDone::No) => self.release_children(&run.task_id, SYSTEM),
             Then::Blocked(_) | Then::Review | Then::Triage | Then::Again(_) => Ok(()),
         }
     }
@@ -200,10 +188,7 @@ impl Board<'_> {
     /// Unlinks the open children of a task that will never be done.
     pub(super) fn release_children(&self, parent: &TaskId, actor: &str) -> Result<(), Error> {
         for child in self.tx.open_children(parent)? {
-            self.tx.delete_link(parent, &child)?;
-            let task = self.expect_task(&child)?;
-            let payload = json!({ "parent": parent, "child": child, "reason": "parent_archived" });
-            self.append(&task, None, EventKind::Unlinked, Some(payload), actor)?;
+            self.drop_link(parent, &self.expect_task(&child)?, "parent_archived", actor)?;
             self.reevaluate(&child, actor)?;
         }
         Ok(())
@@ -213,27 +198,15 @@ impl Board<'_> {
 /// What a person reads on the task that this end blocks.
 fn blocking(run: &Run, decision: &Decision) -> Option<Blocking> {
     let Then::Blocked(kind) = decision.then else { return None };
-    match &run.verdict {
-        Some(Verdict::Block(blocking)) => Some(blocking.clone()),
-        Some(
-            Verdict::Complete(_)
-            | Verdict::RequestReview(_)
-            | Verdict::Approve
-            | Verdict::RequestChanges { .. }
-            | Verdict::Archive { .. }
-            | Verdict::Move { .. },
-        )
-        | None => {
-            let reason = decision.error.clone();
-            let reason = if kind == BlockKind::GaveUp {
-                let reason = reason.unwrap_or_default();
-                Some(format!("gave up after {}: {reason}", Counted(decision.failures, "failure")))
-            } else {
-                reason
-            };
-            Some(Blocking { kind, reason, question: None })
-        }
+    if let Some(Verdict::Block(blocking)) = &run.verdict {
+        return Some(blocking.clone());
     }
+    let mut reason = decision.error.clone();
+    if kind == BlockKind::GaveUp {
+        let failures = Counted(decision.failures, "failure");
+        reason = Some(format!("gave up after {failures}: {}", reason.unwrap_or_default()));
+    }
+    Some(Blocking { kind, reason, question: None })
 }
 
 /// Names the event of an ending and its details.
@@ -248,8 +221,8 @@ fn record(
         "outcome": decision.outcome, "error": decision.error, "pid": run.worker_pid, "failures": decision.failures,
         "exit_code": ending.exit_code, "signal": ending.signal, "retry_at": decision.retry_at(),
     });
-    if let (Some(denied), Value::Object(payload)) = (&ending.denied, &mut payload) {
-        payload.insert(Denied::KEY.to_owned(), json!(denied));
+    if let Some(denied) = &ending.denied {
+        payload[Denied::KEY] = json!(denied);
     }
     let kind = match decision.outcome {
         Outcome::Completed => {
@@ -279,11 +252,10 @@ fn record(
             EventKind::Completed
         }
         Outcome::ChangesRequested => {
-            let reason = match &run.verdict {
-                Some(Verdict::RequestChanges { reason }) => Some(reason.clone()),
-                Some(_) | None => None,
+            let Some(Verdict::RequestChanges { reason }) = &run.verdict else {
+                return (EventKind::ChangesRequested, json!({ "reason": null }));
             };
-            payload = json!({ "reason": preview(reason.as_deref()) });
+            payload = json!({ "reason": preview(Some(reason)) });
             EventKind::ChangesRequested
         }
         Outcome::Cancelled if matches!(decision.then, Then::Archived(_)) => EventKind::Archived,

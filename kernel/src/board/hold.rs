@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Board;
 use super::charge::Cost;
+use super::{Board, SYSTEM};
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -21,7 +21,6 @@ use crate::rules::authority;
 use crate::store::events::NewEvent;
 use crate::store::holds::By;
 
-const SYSTEM: &str = "system:supervisor";
 /// A run that tries whether a limit is over and is not refused for so long is served.
 const SERVED: Duration = Duration::from_mins(1);
 
@@ -31,7 +30,7 @@ impl Board<'_> {
         authority::person(actor, "hold tasks")?;
         self.check_hold(on, new)?;
         if on.scope == HoldScope::Task {
-            self.admit(&task_of(on)?, actor)?;
+            self.task_for(&task_of(on)?, actor)?;
         }
         let by = By { label: &actor.label(), within: &Within::Board, run: None };
         self.place(on, new, by)
@@ -66,7 +65,7 @@ impl Board<'_> {
     pub fn release(&mut self, on: &HoldOn, reason: Option<&str>, actor: &Actor) -> Result<Vec<Hold>, Error> {
         authority::person(actor, "release what is held")?;
         if on.scope == HoldScope::Task {
-            self.admit(&task_of(on)?, actor)?;
+            self.task_for(&task_of(on)?, actor)?;
         }
         let live: Vec<Hold> = self.holds()?.into_iter().filter(|hold| hold.on() == *on).collect();
         if live.is_empty() {
@@ -124,7 +123,7 @@ impl Board<'_> {
         for hold in probes {
             self.tx.set_probe(hold.id, Some(run), self.now().after(SERVED))?;
             let payload = facts(&hold, json!({}));
-            self.append(task, Some(run), EventKind::HoldProbed, Some(payload), SYSTEM)?;
+            self.append(task, Some(run), EventKind::HoldProbed, payload, SYSTEM)?;
         }
         Ok(())
     }

@@ -9,9 +9,9 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::TaskId;
 use crate::model::limits;
-use crate::model::outcome::{EndCause, Ending, StopReason};
+use crate::model::outcome::StopReason;
 use crate::model::quota::Bound;
-use crate::model::run::{Holder, Run};
+use crate::model::run::Run;
 use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::model::verdict::Destination;
@@ -28,8 +28,8 @@ impl Board<'_> {
         at_work: AtWork,
         actor: &Actor,
     ) -> Result<Settled, Error> {
-        let above = self.admit(parent, actor)?;
-        let below = self.admit(child, actor)?;
+        let above = self.task_for(parent, actor)?;
+        let below = self.task_for(child, actor)?;
         authority::may_link(actor, &below)?;
         if at_work == AtWork::TakeBack {
             authority::person(actor, "take a task back")?;
@@ -49,7 +49,7 @@ impl Board<'_> {
         if self.tx.insert_link(parent, child)? {
             self.charge(actor, Cost::one(Bound::Links))?;
             let payload = json!({ "parent": parent, "child": child });
-            self.append(&below, None, EventKind::Linked, Some(payload), &label)?;
+            self.append(&below, None, EventKind::Linked, payload, &label)?;
             self.reevaluate(child, &label)?;
         }
         if below.status == Status::Done && !above.is_done() {
@@ -63,15 +63,15 @@ impl Board<'_> {
 
     /// Removes a link; a child that waits for nothing else goes on.
     pub fn unlink(&mut self, parent: &TaskId, child: &TaskId, actor: &Actor) -> Result<(), Error> {
-        self.admit(parent, actor)?;
-        let below = self.admit(child, actor)?;
+        self.task_for(parent, actor)?;
+        let below = self.task_for(child, actor)?;
         authority::may_link(actor, &below)?;
         if !self.tx.delete_link(parent, child)? {
             return Err(Error::missing("link", format!("{parent} → {child}")));
         }
         self.charge(actor, Cost::one(Bound::Links))?;
         let payload = json!({ "parent": parent, "child": child });
-        self.append(&below, None, EventKind::Unlinked, Some(payload), &actor.label())?;
+        self.append(&below, None, EventKind::Unlinked, payload, &actor.label())?;
         self.reevaluate(child, &actor.label())
     }
 
@@ -104,15 +104,9 @@ impl Board<'_> {
             }
             let reason = format!("linked behind {parent}");
             let payload = json!({ "stop_reason": StopReason::Reclaimed, "reason": reason, "by": actor.name });
-            self.append(task, Some(run.id), EventKind::StopRequested, Some(payload), &actor.label())?;
+            self.append(task, Some(run.id), EventKind::StopRequested, payload, &actor.label())?;
         }
-        match run.holder {
-            Holder::External => {
-                self.finish_run(run.id, Ending::new(EndCause::Stopped(StopReason::Reclaimed)))?;
-                Ok(Effect::Now)
-            }
-            Holder::Supervisor => Ok(Effect::WhenRunEnds),
-        }
+        self.end_if_external(run, StopReason::Reclaimed)
     }
 }
 

@@ -18,6 +18,7 @@ use crate::model::quota::Quotas;
 use crate::model::status::{Change, State, Status};
 use crate::model::task::Task;
 use crate::model::verdict::Blocking;
+use crate::rules::authority;
 use crate::rules::recurrence::Recurrence;
 use crate::rules::transition::{in_queue, next};
 use crate::store::events::NewEvent;
@@ -89,6 +90,9 @@ impl<'a> Deref for Board<'a> {
     }
 }
 
+/// How events name the supervisor itself.
+const SYSTEM: &str = "system:supervisor";
+
 /// The event of a transition, and what a block says.
 struct Record<'a> {
     kind: EventKind,
@@ -99,8 +103,18 @@ struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn new(kind: EventKind, payload: Option<Value>, actor: &'a str) -> Self {
-        Self { kind, payload, run: None, blocking: None, actor }
+    fn new(kind: EventKind, payload: impl Into<Option<Value>>, actor: &'a str) -> Self {
+        Self { kind, payload: payload.into(), run: None, blocking: None, actor }
+    }
+
+    /// The same as an event of a run.
+    fn of(self, run: impl Into<Option<RunId>>) -> Self {
+        Self { run: run.into(), ..self }
+    }
+
+    /// The same with what a block says.
+    fn blocking(self, blocking: impl Into<Option<&'a Blocking>>) -> Self {
+        Self { blocking: blocking.into(), ..self }
     }
 }
 
@@ -123,8 +137,9 @@ impl<'a> Board<'a> {
         self.tx.find_task_standing(id)?.ok_or_else(|| Error::missing("task", id))
     }
 
-    /// Returns a task that the caller may see; refuses a worker whose run has ended.
-    fn admit(&self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
+    /// Returns a task to a person who may see it; `what` is what a worker may not do.
+    fn for_person(&self, id: &TaskId, actor: &Actor, what: &str) -> Result<Task, Error> {
+        authority::person(actor, what)?;
         self.task_for(id, actor)
     }
 
@@ -136,7 +151,7 @@ impl<'a> Board<'a> {
         change: Change,
         record: Record<'_>,
     ) -> Result<State, Error> {
-        let to = next(Some(from.state), change).map_err(|_| illegal(id, from.state, change))?;
+        let to = legal(id, from.state, change)?;
         let now = self.now();
         if !self.tx.set_task_state(id, from.state, to, record.blocking, now)? {
             return Err(Error::conflict(
@@ -160,16 +175,23 @@ impl<'a> Board<'a> {
         Ok(to)
     }
 
+    /// Removes a link, and says why where nobody asked for that.
+    fn drop_link(&self, parent: &TaskId, child: &Task, reason: &str, label: &str) -> Result<(), Error> {
+        self.tx.delete_link(parent, &child.id)?;
+        let payload = json!({ "parent": parent, "child": child.id, "reason": reason });
+        self.append(child, None, EventKind::Unlinked, payload, label)
+    }
+
     /// Appends an event that tells of something else than a transition.
     fn append(
         &self,
         task: &Task,
         run: Option<RunId>,
         kind: EventKind,
-        payload: Option<Value>,
+        payload: impl Into<Option<Value>>,
         actor: &str,
     ) -> Result<(), Error> {
-        let now = self.now();
+        let (now, payload) = (self.now(), payload.into());
         let tenant = task.tenant.as_ref();
         let event = NewEvent { task: Some(&task.id), run, tenant, kind, payload, change: None, actor, now };
         self.tx.append_event(&event).map(|_| ())
@@ -181,7 +203,7 @@ impl<'a> Board<'a> {
 
     /// Keeps how often a task was blocked in a row.
     fn set_blocks(&self, id: &TaskId, blocks: Recurrence) -> Result<(), Error> {
-        self.set(id, &Field::Recurrence(blocks.kind, blocks.count))
+        self.tx.set_recurrence(id, blocks.kind, blocks.count, self.now())
     }
 
     /// Lets the children of a task continue, or wait again, after it was done or undone.
@@ -199,7 +221,7 @@ impl<'a> Board<'a> {
             return Ok(());
         }
         let change = Change::Reevaluated { gate: self.gate(id, from.not_before)? };
-        let to = next(Some(from.state), change).map_err(|_| illegal(id, from.state, change))?;
+        let to = legal(id, from.state, change)?;
         if to == from.state {
             return Ok(());
         }
@@ -228,6 +250,11 @@ impl Standing {
     fn blocks(&self) -> Recurrence {
         Recurrence { kind: self.last_block_kind, count: self.block_recurrences }
     }
+}
+
+/// Returns where a change takes a task; refuses one that the state machine does not have.
+fn legal(id: &TaskId, from: State, change: Change) -> Result<State, Error> {
+    next(Some(from), change).map_err(|_| illegal(id, from, change))
 }
 
 fn illegal(id: &TaskId, from: State, change: Change) -> Error {

@@ -40,7 +40,7 @@ impl Board<'_> {
         author: Option<&str>,
         actor: &Actor,
     ) -> Result<Comment, Error> {
-        let task = self.admit(id, actor)?;
+        let task = self.task_for(id, actor)?;
         if body.trim().is_empty() {
             return Err(Error::invalid("comment", "it is empty", "say something"));
         }
@@ -63,7 +63,7 @@ impl Board<'_> {
         let now = self.now();
         let comment = self.tx.insert_comment(id, (author, actor.kind), body, run, now)?;
         let payload = json!({ "author": author, "len": body.len(), "comment": comment });
-        self.append(&task, run, EventKind::Commented, Some(payload), &actor.label())?;
+        self.append(&task, run, EventKind::Commented, payload, &actor.label())?;
         Ok(Comment {
             id: comment,
             task_id: id.clone(),
@@ -83,7 +83,7 @@ impl Board<'_> {
         }
         let task = self.expect_task(&run.task_id)?;
         let payload = json!({ "bound": bound });
-        self.append(&task, Some(run.id), EventKind::Throttled, Some(payload), &Actor::system().label())
+        self.append(&task, Some(run.id), EventKind::Throttled, payload, &Actor::system().label())
     }
 
     /// Keeps the reason of a move as a comment, in the words that readers of such threads know.
@@ -102,7 +102,7 @@ impl Board<'_> {
 
     /// Notes a sign of life of the open run; renews an external claim.
     pub fn heartbeat(&mut self, id: &TaskId, note: Option<&str>, actor: &Actor) -> Result<Run, Error> {
-        let task = self.admit(id, actor)?;
+        let task = self.task_for(id, actor)?;
         authority::own_task(actor, id, task.current_run_id)?;
         limits::maybe("note", note, limits::WORD)?;
         let Some(run) = task.current_run_id else {

@@ -35,8 +35,7 @@ impl Board<'_> {
         notifier: Option<&str>,
         actor: &Actor,
     ) -> Result<Subscription, Error> {
-        authority::person(actor, "subscribe a chat to a task")?;
-        let task = self.admit(&key.task_id, actor)?;
+        let task = self.for_person(&key.task_id, actor, "subscribe a chat to a task")?;
         for (field, text) in [("platform", &key.platform), ("chat_id", &key.chat_id)] {
             if text.trim().is_empty() {
                 return Err(Error::invalid(field, "it is empty", "name one"));
@@ -61,8 +60,7 @@ impl Board<'_> {
 
     /// Ends a subscription.
     pub fn unsubscribe(&mut self, key: &SubscriptionKey, actor: &Actor) -> Result<Subscription, Error> {
-        authority::person(actor, "unsubscribe a chat from a task")?;
-        let task = self.admit(&key.task_id, actor)?;
+        let task = self.for_person(&key.task_id, actor, "unsubscribe a chat from a task")?;
         let subscription = self.tx.find_subscription(key)?.ok_or_else(|| unknown(key))?;
         self.tx.delete_subscription(key)?;
         self.append(&task, None, EventKind::Unsubscribed, Some(payload(key)), &actor.label())?;

@@ -9,7 +9,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, EndCause, Ending, StopReason};
-use crate::model::run::{Holder, Purpose};
+use crate::model::run::{Holder, Purpose, Run};
 use crate::model::status::{Change, Gate, State};
 use crate::model::task::Task;
 use crate::model::verdict::{Destination, Verdict};
@@ -34,8 +34,7 @@ impl Board<'_> {
     /// Lets a blocked or scheduled task go on; its failures are forgotten. The reason is kept as a comment, so that the
     /// next worker sees the answer.
     pub fn unblock(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Task, Error> {
-        authority::person(actor, "unblock a task")?;
-        let task = self.admit(id, actor)?;
+        let task = self.for_person(id, actor, "unblock a task")?;
         if task.block_kind == Some(BlockKind::Approval) {
             return self.grant(&task, reason, actor).map(|settled| settled.task);
         }
@@ -61,8 +60,7 @@ impl Board<'_> {
 
     /// Takes a running task back: its run is ended and closes `reclaimed`.
     pub fn reclaim(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Settled, Error> {
-        authority::person(actor, "reclaim a task")?;
-        let task = self.admit(id, actor)?;
+        let task = self.for_person(id, actor, "reclaim a task")?;
         let Some(run) = task.current_run_id else {
             return Err(Error::conflict(
                 format!("{id} has no open run: its status is {}", task.status),
@@ -82,20 +80,25 @@ impl Board<'_> {
     ) -> Result<Settled, Error> {
         authority::person(actor, "end a run")?;
         let run = self.expect_run(id)?;
-        let task = self.admit(&run.task_id, actor)?;
+        let task = self.task_for(&run.task_id, actor)?;
         if !self.tx.record_stop(id, reason, self.now())? {
             return Err(Error::conflict(format!("run {id} has ended"), "nothing was done"));
         }
         let payload = json!({ "stop_reason": reason, "reason": note, "by": actor.name });
-        self.append(&task, Some(id), EventKind::StopRequested, Some(payload), &actor.label())?;
-        let effect = match run.holder {
-            Holder::External => {
-                self.finish_run(id, Ending::new(EndCause::Stopped(reason)))?;
-                Effect::Now
-            }
-            Holder::Supervisor => Effect::WhenRunEnds,
-        };
+        self.append(&task, Some(id), EventKind::StopRequested, payload, &actor.label())?;
+        let effect = self.end_if_external(&run, reason)?;
         Ok(Settled { task: self.expect_task(&run.task_id)?, run: Some(id), effect })
+    }
+
+    /// Ends the run of an external worker at once: there is no process to wait for.
+    pub(super) fn end_if_external(&mut self, run: &Run, reason: StopReason) -> Result<Effect, Error> {
+        match run.holder {
+            Holder::External => {
+                self.finish_run(run.id, Ending::new(EndCause::Stopped(reason)))?;
+                Ok(Effect::Now)
+            }
+            Holder::Supervisor => Ok(Effect::WhenRunEnds),
+        }
     }
 
     /// Lets a task leave triage, or one that waits go on at once. `force` unlinks the parents that are not done, for
@@ -107,12 +110,10 @@ impl Board<'_> {
         force: Force,
         actor: &Actor,
     ) -> Result<Task, Error> {
-        authority::person(actor, "promote a task")?;
-        let task = self.admit(id, actor)?;
+        let task = self.for_person(id, actor, "promote a task")?;
         let from = self.standing(id)?;
         let trial = Change::Promoted { gate: Gate::Open };
-        crate::rules::transition::next(Some(from.state), trial)
-            .map_err(|_| super::illegal(id, from.state, trial))?;
+        super::legal(id, from.state, trial)?;
         let open = self.open_parents(id)?;
         let label = actor.label();
         match force {
@@ -126,9 +127,7 @@ impl Board<'_> {
             Force::No => {}
             Force::Yes => {
                 for parent in &open {
-                    self.tx.delete_link(parent, id)?;
-                    let payload = json!({ "parent": parent, "child": id, "reason": "forced" });
-                    self.append(&task, None, EventKind::Unlinked, Some(payload), &label)?;
+                    self.drop_link(parent, &task, "forced", &label)?;
                 }
             }
         }
@@ -139,7 +138,7 @@ impl Board<'_> {
         };
         let forced = force == Force::Yes && !open.is_empty();
         let payload = json!({ "actor": actor.name, "reason": reason, "forced": forced });
-        let record = Record::new(EventKind::PromotedManual, Some(payload), &label);
+        let record = Record::new(EventKind::PromotedManual, payload, &label);
         self.shift(id, &from, Change::Promoted { gate }, record)?;
         if from.state != State::Triage {
             self.set(id, &Field::NotBefore(None))?;
@@ -157,8 +156,7 @@ impl Board<'_> {
         reason: Option<&str>,
         actor: &Actor,
     ) -> Result<Settled, Error> {
-        authority::person(actor, "schedule a task")?;
-        let task = self.admit(id, actor)?;
+        let task = self.for_person(id, actor, "schedule a task")?;
         self.keep_reason(id, "SCHEDULED", reason, actor)?;
         let from = self.standing(id)?;
         let payload =
@@ -174,11 +172,11 @@ impl Board<'_> {
             }
             // The gate reads the time when the run has ended.
             self.set(id, &Field::NotBefore(Some(at)))?;
-            self.append(&task, Some(run), EventKind::Scheduled, Some(payload), &label)?;
+            self.append(&task, Some(run), EventKind::Scheduled, payload, &label)?;
             return self.decide(id, Verdict::Move { to: Destination::Queue }, Some(run), actor);
         }
         let change = Change::Scheduled { gate: self.gate(id, Some(at))? };
-        self.shift(id, &from, change, Record::new(EventKind::Scheduled, Some(payload), &label))?;
+        self.shift(id, &from, change, Record::new(EventKind::Scheduled, payload, &label))?;
         self.set(id, &Field::NotBefore(Some(at)))?;
         self.settled(id, None)
     }
@@ -203,7 +201,7 @@ impl Board<'_> {
         };
         let status = next(Some(from.state), change).map_or(from.state, |to| to).status();
         let payload = json!({ "status": status });
-        self.shift(id, from, change, Record::new(EventKind::Status, Some(payload), label))?;
+        self.shift(id, from, change, Record::new(EventKind::Status, payload, label))?;
         self.set(id, &Field::Failures(0))?;
         self.reevaluate_children(id, label)
     }

@@ -28,7 +28,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Settled, Error> {
         verdict::validate(&handoff)?;
-        let task = self.admit(id, actor)?;
+        let task = self.task_for(id, actor)?;
         if task.approval.state == Some(ApprovalState::Required) {
             return Err(Error::conflict(
                 format!("{id} may not begin before it is approved, so there is no work to review"),
@@ -57,7 +57,7 @@ impl Board<'_> {
         expected_run: Option<RunId>,
         actor: &Actor,
     ) -> Result<Settled, Error> {
-        let task = self.admit(id, actor)?;
+        let task = self.task_for(id, actor)?;
         if task.block_kind == Some(BlockKind::Approval) {
             expected_run.map_or(Ok(()), |expected| verdict::require_run(&task, expected))?;
             return self.grant(&task, comment, actor);
@@ -152,15 +152,13 @@ impl Board<'_> {
         label: &str,
     ) -> Result<Settled, Error> {
         let change = Change::ReviewRequested;
-        crate::rules::transition::next(Some(standing.state), change)
-            .map_err(|_| super::illegal(&task.id, standing.state, change))?;
+        super::legal(&task.id, standing.state, change)?;
         let handoff = &request.handoff;
         let run = self.zero_length(task, Outcome::ReviewRequested, Status::Review, Some(handoff), None)?;
         self.keep_handoff(&task.id, handoff)?;
         self.keep_review(&task.id, request)?;
         let payload = requested(request);
-        let record =
-            Record { run: Some(run), ..Record::new(EventKind::ReviewRequested, Some(payload), label) };
+        let record = Record::new(EventKind::ReviewRequested, payload, label).of(run);
         self.shift(&task.id, standing, change, record)?;
         self.set(&task.id, &Field::NotBefore(None))?;
         self.settled(&task.id, Some(run))
@@ -177,7 +175,7 @@ impl Board<'_> {
         self.set_blocks(&task.id, Recurrence::default())?;
         let payload = self.completed_by_review(&task.id)?;
         let run = self.last_completed_run(&task.id)?.map(|run| run.id);
-        let record = Record { run, ..Record::new(EventKind::Completed, Some(payload), label) };
+        let record = Record { run, ..Record::new(EventKind::Completed, payload, label) };
         self.shift(&task.id, standing, Change::Completed, record)?;
         self.reevaluate_children(&task.id, label)?;
         self.settled(&task.id, None)

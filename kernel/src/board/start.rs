@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Board, Record};
+use super::{Board, Record, SYSTEM};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::Target;
@@ -13,8 +13,6 @@ use crate::model::run::Run;
 use crate::model::status::{Change, State};
 use crate::store::fields::Field;
 use crate::store::runs::NewRun;
-
-const SYSTEM: &str = "system:supervisor";
 
 /// What a run of the supervisor's starts with.
 #[derive(Clone, Debug)]
@@ -94,7 +92,7 @@ impl Board<'_> {
             other => other?,
         };
         let payload = json!({ "lock": start.claim_lock, "expires": null, "run_id": run });
-        let record = Record { run: Some(run), ..Record::new(EventKind::Claimed, Some(payload), SYSTEM) };
+        let record = Record::new(EventKind::Claimed, payload, SYSTEM).of(run);
         self.shift(id, &from, Change::Started { run }, record)?;
         self.begin_probes(&task, run, probes)?;
         self.expect_run(run)

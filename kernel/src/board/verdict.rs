@@ -8,7 +8,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::limits;
-use crate::model::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
+use crate::model::outcome::{BlockKind, Finished, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose};
 use crate::model::status::{Change, Gate, State, Status};
 use crate::model::task::Task;
@@ -93,25 +93,16 @@ impl Board<'_> {
         expected_run: Option<RunId>,
         actor: &Actor,
     ) -> Result<Settled, Error> {
-        let task = self.admit(id, actor)?;
+        let task = self.task_for(id, actor)?;
         authority::own_task(actor, id, task.current_run_id)?;
         let expected = expected_run.or(actor.run.as_ref().map(|own| own.run));
         expected.map_or(Ok(()), |expected| require_run(&task, expected))?;
         self.fits_purpose(&task, &verdict, actor)?;
         let standing = self.standing(id)?;
-        match standing.state {
-            State::Running { run, verdict: before } => {
-                self.record(&task, &standing, run, before.is_some(), verdict, actor)
-            }
-            State::Triage
-            | State::Todo
-            | State::Scheduled { .. }
-            | State::Ready
-            | State::Review
-            | State::Blocked { .. }
-            | State::Done
-            | State::Archived { .. } => self.decide_unclaimed(&task, &standing, verdict, actor),
+        if let State::Running { run, verdict: before } = standing.state {
+            return self.record(&task, &standing, run, before.is_some(), verdict, actor);
         }
+        self.decide_unclaimed(&task, &standing, verdict, actor)
     }
 
     fn record(
@@ -137,7 +128,7 @@ impl Board<'_> {
         };
         let change = Change::Recorded { run, verdict: verdict.kind() };
         if decided && crate::rules::transition::next(Some(standing.state), change).is_err() {
-            let before = open.verdict.map_or("", |verdict| verdict.kind().as_str());
+            let before = open.verdict.as_ref().map_or("", |verdict| verdict.kind().as_str());
             return Err(Error::conflict(
                 format!("run {run} of {} has its verdict already ({before}) and is ending", task.id),
                 "wait for it to end, then decide again",
@@ -150,18 +141,12 @@ impl Board<'_> {
         };
         let label = actor.label();
         let payload = json!({ "verdict": verdict.kind(), "by": actor.name, "reason": reason(&verdict) });
-        let record = Record { run: Some(run), ..Record::new(EventKind::Verdict, Some(payload), &label) };
+        let record = Record::new(EventKind::Verdict, payload, &label).of(run);
         self.shift(&task.id, standing, change, record)?;
         if !self.tx.record_verdict(run, &verdict, &label, stop, self.now())? {
             return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
         }
-        let effect = match open.holder {
-            Holder::External => {
-                self.finish_run(run, Ending::new(EndCause::Stopped(stop)))?;
-                Effect::Now
-            }
-            Holder::Supervisor => Effect::WhenRunEnds,
-        };
+        let effect = self.end_if_external(&open, stop)?;
         Ok(Settled { task: self.expect_task(&task.id)?, run: Some(run), effect })
     }
 
@@ -181,10 +166,7 @@ impl Board<'_> {
                 self.set(&task.id, &Field::Failures(0))?;
                 self.set_blocks(&task.id, Recurrence::default())?;
                 self.keep_handoff(&task.id, &handoff)?;
-                let record = Record {
-                    run: Some(run),
-                    ..Record::new(EventKind::Completed, Some(completed(&handoff)), &label)
-                };
+                let record = Record::new(EventKind::Completed, completed(&handoff), &label).of(run);
                 self.shift(&task.id, standing, Change::Completed, record)?;
                 self.reevaluate_children(&task.id, &label)?;
                 self.settled(&task.id, Some(run))
@@ -199,7 +181,7 @@ impl Board<'_> {
                     &task.id,
                     standing,
                     change,
-                    Record::new(EventKind::ChangesRequested, Some(payload), &label),
+                    Record::new(EventKind::ChangesRequested, payload, &label),
                 )?;
                 self.set(&task.id, &Field::Failures(0))?;
                 self.settled(&task.id, None)
@@ -230,8 +212,7 @@ impl Board<'_> {
     ) -> Result<Settled, Error> {
         let kind = blocking.kind;
         let change = Change::Blocked { kind };
-        crate::rules::transition::next(Some(standing.state), change)
-            .map_err(|_| super::illegal(&task.id, standing.state, change))?;
+        super::legal(&task.id, standing.state, change)?;
         let blocks = standing.blocks().with(kind);
         let limited = blocks.is_loop() && standing.state != State::Triage;
         let (status, change, event, limited) = if limited {
@@ -247,15 +228,13 @@ impl Board<'_> {
         {
             // It waits already, and goes on by itself when they are done.
             let run = self.zero_length(task, Outcome::Blocked, Status::Todo, None, error)?;
-            let record =
-                Record { run: Some(run), ..Record::new(EventKind::DependencyWait, Some(payload), label) };
+            let record = Record::new(EventKind::DependencyWait, payload, label).of(run);
             self.shift(&task.id, standing, Change::Reevaluated { gate: Gate::Parents }, record)?;
             return self.settled(&task.id, Some(run));
         }
         let run = self.zero_length(task, Outcome::Blocked, status, None, error)?;
         self.set_blocks(&task.id, if limited == Limited::Yes { blocks.in_triage() } else { blocks })?;
-        let record =
-            Record { run: Some(run), blocking: Some(blocking), ..Record::new(event, Some(payload), label) };
+        let record = Record::new(event, payload, label).of(run).blocking(blocking);
         self.shift(&task.id, standing, change, record)?;
         self.settled(&task.id, Some(run))
     }
@@ -275,29 +254,8 @@ impl Board<'_> {
         let now = self.now();
         let boot = self.clock.boot_id();
         let run = self.tx.insert_run(&NewRun::of(task, Purpose::Work, &boot, now))?;
-        let finished = crate::model::outcome::Finished {
-            task: task.id.clone(),
-            status,
-            outcome,
-            retry_at: None,
-            already_finished: false,
-            replaces: None,
-        };
-        self.tx.close_run(
-            run,
-            &Close {
-                outcome,
-                summary: handoff.and_then(|handoff| handoff.summary.as_deref().or(handoff.result.as_deref())),
-                error,
-                metadata: handoff.and_then(|handoff| handoff.metadata.as_ref()),
-                exit_code: None,
-                signal: None,
-                usage: None,
-                stderr_tail: None,
-                finished: &finished,
-                ended_at: now,
-            },
-        )?;
+        let finished = Finished::new(&task.id, status, outcome);
+        self.tx.close_run(run, &Close::of(&finished, handoff, error, now))?;
         Ok(run)
     }
 

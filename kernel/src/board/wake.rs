@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Board, Record};
+use super::{Board, Record, SYSTEM};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -12,7 +12,6 @@ use crate::model::status::{Change, Gate, State, Status};
 use crate::store::delays::Delay;
 use crate::store::fields::Field;
 
-const SYSTEM: &str = "system:supervisor";
 /// The most tasks woken in one transaction; the rest is due again at once.
 const AT_ONCE: u32 = 1000;
 /// How far the real-time clock may go from the clock since boot before pauses follow it: it is slewed all the time.
@@ -41,7 +40,7 @@ impl Board<'_> {
         for run in self.tx.expired_claims(boottime, &boot_id)? {
             let task = self.expect_task(&run.task_id)?;
             let payload = json!({ "stale_lock": run.claim_lock, "claim_expires": run.claim_expires, "now": self.now() });
-            self.append(&task, Some(run.id), EventKind::ClaimExpired, Some(payload), SYSTEM)?;
+            self.append(&task, Some(run.id), EventKind::ClaimExpired, payload, SYSTEM)?;
             self.finish_run(run.id, Ending::new(EndCause::Stopped(StopReason::Reclaimed)))?;
             woken.push(run.task_id);
         }
@@ -61,7 +60,7 @@ impl Board<'_> {
                     "in_seconds": super::seconds_until(self.now(), at),
                 });
                 let change = Change::Reevaluated { gate: Gate::Until(at) };
-                self.shift(&id, &from, change, Record::new(EventKind::Scheduled, Some(payload), SYSTEM))?;
+                self.shift(&id, &from, change, Record::new(EventKind::Scheduled, payload, SYSTEM))?;
             } else {
                 self.set(&id, &Field::NotBefore(Some(at)))?;
             }
@@ -79,7 +78,7 @@ impl Board<'_> {
         self.set(id, &Field::Nonspawnable(Some(why)))?;
         let whose = if task.status == Status::Review { &task.reviewer } else { &task.assignee };
         let payload = json!({ "assignee": whose, "reason": why });
-        self.append(&task, None, EventKind::SkippedNonspawnable, Some(payload), SYSTEM)
+        self.append(&task, None, EventKind::SkippedNonspawnable, payload, SYSTEM)
     }
 
     /// Returns the user id of a task's workers out of `low..=high`: the same for the task as long as it exists, never

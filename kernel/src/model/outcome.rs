@@ -309,6 +309,13 @@ pub struct Finished {
     pub replaces: Option<RunId>,
 }
 
+impl Finished {
+    /// An end after which nothing more is to come.
+    pub(crate) fn new(task: &TaskId, status: Status, outcome: Outcome) -> Self {
+        Self { task: task.clone(), status, outcome, retry_at: None, already_finished: false, replaces: None }
+    }
+}
+
 mod optional_micros {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

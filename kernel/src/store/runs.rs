@@ -14,50 +14,18 @@ use crate::model::error::Error;
 use crate::model::filter::Excerpt;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::limits::{self, Room};
-use crate::model::outcome::{Finished, Outcome, StopReason};
+use crate::model::outcome::{Finished, StopReason};
 use crate::model::run::{Holder, Purpose, Run, RunStatus};
 use crate::model::task::Task;
-use crate::model::verdict::Verdict;
+use crate::model::verdict::{Handoff, Verdict};
 
 columns! {
     COLUMNS, read -> Run from "";
-    id: id,
-    task_id: "" task_id,
-    profile: "" profile,
-    purpose: "" purpose,
-    step_key: "" step_key,
-    status: "" status,
-    outcome: "" outcome,
-    summary: "" summary,
-    error: "" error,
-    metadata: "" metadata as json,
-    worker_pid: "" worker_pid,
-    started_at: "" started_at,
-    spawned_at: "" spawned_at,
-    ended_at: "" ended_at,
-    claim_lock: "" claim_lock,
-    claim_expires: "" claim_expires,
-    last_heartbeat_at: "" last_heartbeat_at,
-    max_runtime_seconds: "" max_runtime_us as seconds,
-    exit_code: "" exit_code,
-    signal: "" signal,
-    log_path: "" log_path,
-    workspace_path: "" workspace_path,
-    sandbox: "" sandbox as json,
-    usage: "" usage as json,
-    verdict: "" verdict as json,
-    ending_since: "" ending_since,
-    stop_reason: "" stop_reason,
-    holder: "" holder,
-    nonce: "" nonce,
-    policy: "" policy,
-    tenant: "" tenant as optional,
-    branch_name: "" branch_name,
-    worker_uid: "" worker_uid,
-    boot_id: "" boot_id,
-    stderr_tail: "" stderr_tail,
-    account: "" account,
-    tries: "" tries,;
+    "": task_id, profile, purpose, step_key, status, outcome, summary, error, metadata as json, worker_pid,
+        started_at, spawned_at, ended_at, claim_lock, claim_expires, last_heartbeat_at,
+        max_runtime_seconds = max_runtime_us as seconds, exit_code, signal, log_path, workspace_path,
+        sandbox as json, usage as json, verdict as json, ending_since, stop_reason, holder, nonce, policy,
+        tenant as optional, branch_name, worker_uid, boot_id, stderr_tail, account, tries;
     ;
 }
 
@@ -366,7 +334,6 @@ impl Tx<'_> {
 
 /// What a run's end leaves on it.
 pub(crate) struct Close<'a> {
-    pub(crate) outcome: Outcome,
     pub(crate) summary: Option<&'a str>,
     pub(crate) error: Option<&'a str>,
     pub(crate) metadata: Option<&'a Value>,
@@ -376,6 +343,28 @@ pub(crate) struct Close<'a> {
     pub(crate) stderr_tail: Option<&'a str>,
     pub(crate) finished: &'a Finished,
     pub(crate) ended_at: Timestamp,
+}
+
+impl<'a> Close<'a> {
+    /// The end of a run of which no process is known.
+    pub(crate) fn of(
+        finished: &'a Finished,
+        handoff: Option<&'a Handoff>,
+        error: Option<&'a str>,
+        ended_at: Timestamp,
+    ) -> Self {
+        Self {
+            summary: handoff.and_then(|handoff| handoff.summary.as_deref().or(handoff.result.as_deref())),
+            error,
+            metadata: handoff.and_then(|handoff| handoff.metadata.as_ref()),
+            exit_code: None,
+            signal: None,
+            usage: None,
+            stderr_tail: None,
+            finished,
+            ended_at,
+        }
+    }
 }
 
 impl Tx<'_> {
@@ -388,8 +377,8 @@ impl Tx<'_> {
              WHERE id = ?1 AND ended_at IS NULL",
             params![
                 id,
-                RunStatus::from(end.outcome),
-                end.outcome,
+                RunStatus::from(end.finished.outcome),
+                end.finished.outcome,
                 end.summary,
                 end.error,
                 to_json_or_null(end.metadata),

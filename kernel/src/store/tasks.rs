@@ -18,70 +18,18 @@ use crate::model::verdict::{Blocking, Question, Verdict};
 
 columns! {
     COLUMNS, read_columns -> Task from "t.";
-    id: id,
-    workspace: "t." workspace,
-    title: "t." title,
-    body: "t." body,
-    assignee: "t." assignee,
-    reviewer: "t." reviewer,
-    work_by: "t." work_by,
-    status: "t." status,
-    priority: "t." priority,
-    tenant: "t." tenant as optional,
-    workspace_path: "t." workspace_path,
-    branch_name: "t." branch_name,
-    created_by: "t." created_by,
-    created_at: "t." created_at,
-    started_at: "t." started_at,
-    completed_at: "t." completed_at,
-    result: "t." result,
-    skills: "t." skills as list,
-    block_kind: "t." block_kind,
-    block_reason: "t." block_reason,
-    question: "t." question as json,
-    consecutive_failures: "t." consecutive_failures,
-    last_failure_error: "t." last_failure_error,
-    current_run_id: "t." current_run_id,
-    claim_lock: "r." claim_lock,
-    claim_expires: "r." claim_expires,
-    worker_pid: "r." worker_pid,
-    last_heartbeat_at: "r." last_heartbeat_at,
-    not_before: "t." not_before,
-    idempotency_key: "t." idempotency_key,
-    updated_at: "t." updated_at,
-    policy: "t." policy,
-    creator_uid: "t." creator_uid,
-    worker_uid: "t." worker_uid,
-    creator_task: "t." creator_task,
-    notes: "t." notes,
-    artifacts: "t." artifacts as list,;
-    limits: Limits {
-        max_runtime: "t." max_runtime_us as duration,
-        max_retries: "t." max_retries,
-        budget_usd_micros: "t." budget_usd_micros,
-    }
-    approval: Approval {
-        state: "t." approval,
-        class: "t." approval_class,
-        approver: "t." approver,
-    }
-    goal: Goal {
-        mode: "t." goal_mode,
-        max_turns: "t." goal_max_turns,
-    }
-    lineage: Lineage {
-        mission: "t." mission,
-        depth: "t." depth,
-    }
-    client: Client {
-        project_id: "t." project_id,
-        session_id: "t." session_id,
-        workflow_template_id: "t." workflow_template_id,
-        current_step_key: "t." current_step_key,
-        model_override: "t." model_override,
-    };
-    workspace_kind: String::new(),
-    why: None,
+    "t.": workspace, title, body, assignee, reviewer, work_by, status, priority, tenant as optional, workspace_path,
+        branch_name, created_by, created_at, started_at, completed_at, result, skills as list, block_kind,
+        block_reason, question as json, consecutive_failures, last_failure_error, current_run_id;
+    "r.": claim_lock, claim_expires, worker_pid, last_heartbeat_at;
+    "t.": not_before, idempotency_key, updated_at, policy, creator_uid, worker_uid, creator_task, notes,
+        artifacts as list;
+    limits: Limits { max_runtime = max_runtime_us as duration, max_retries, budget_usd_micros }
+    approval: Approval { state = approval, class = approval_class, approver }
+    goal: Goal { mode = goal_mode, max_turns = goal_max_turns }
+    lineage: Lineage { mission, depth }
+    client: Client { project_id, session_id, workflow_template_id, current_step_key, model_override };
+    workspace_kind: String::new(), why: None
 }
 
 /// Where the columns come from.
@@ -283,17 +231,9 @@ impl Tx<'_> {
 }
 
 fn columns_of(state: State) -> (Option<BlockKind>, Option<Timestamp>) {
-    match state {
-        State::Blocked { kind } => (Some(kind), None),
-        State::Scheduled { until } => (None, Some(until)),
-        State::Triage
-        | State::Todo
-        | State::Ready
-        | State::Running { .. }
-        | State::Review
-        | State::Done
-        | State::Archived { .. } => (None, None),
-    }
+    let kind = if let State::Blocked { kind } = state { Some(kind) } else { None };
+    let until = if let State::Scheduled { until } = state { Some(until) } else { None };
+    (kind, until)
 }
 
 impl Tx<'_> {
