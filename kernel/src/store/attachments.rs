@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
-use super::convert::Columns;
+use super::columns::columns;
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
@@ -12,8 +12,11 @@ use crate::model::error::Error;
 use crate::model::id::{AttachmentId, Digest, RunId, TaskId};
 use crate::model::note::{Attachment, NewAttachment};
 
-const COLUMNS: &str =
-    "id, task_id, filename, content_type, size, uploaded_by, sha256, created_at, run_id, artifact";
+columns! {
+    COLUMNS, read -> Attachment from "";
+    "": task_id, filename, content_type, size as count, uploaded_by, sha256, created_at, run_id, artifact;
+    ;
+}
 
 /// Where an attachment comes from.
 pub(crate) struct Origin<'a> {
@@ -42,22 +45,6 @@ impl Tx<'_> {
         )?;
         Ok(AttachmentId(number))
     }
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<Attachment> {
-    let columns = Columns::of(row);
-    Ok(Attachment {
-        id: columns.get("id")?,
-        task_id: columns.get("task_id")?,
-        filename: columns.get("filename")?,
-        content_type: columns.get("content_type")?,
-        size: u64::try_from(columns.get::<i64>("size")?).unwrap_or(0),
-        uploaded_by: columns.get("uploaded_by")?,
-        sha256: columns.get("sha256")?,
-        created_at: columns.get("created_at")?,
-        run_id: columns.get("run_id")?,
-        artifact: columns.get("artifact")?,
-    })
 }
 
 impl Tx<'_> {

@@ -7,36 +7,51 @@ use crate::model::error::Error;
 
 /// Declares which columns a noun is read from: a constant with the list, and a function that reads a row which begins with it.
 ///
-/// A column is read as it is, or as `json`, as a `list` in JSON, as `optional` text whose empty form stands for none, as a
-/// `duration` in microseconds, or as whole `seconds` of one. After the first semicolon stand the groups of fields that a new
-/// row has as well: they are a [`Group`] each. What stands after the second one is given and not read.
+/// The fields stand behind the table that has them, each with the name of its column where that is another one. A column is
+/// read as it is, or as `json`, as a `list` in JSON, as `optional` text whose empty form stands for none, as a `count`, as a
+/// `duration` in microseconds, or as whole `seconds` of one. Groups of fields that a new row has as well follow: they are a
+/// [`Group`] each. What stands after the last semicolon is given and not read.
 macro_rules! columns {
     (
         $list:ident, $read:ident -> $noun:ident from $first:literal;
-        id: $id:ident,
-        $($field:ident: $table:literal $column:ident $(as $how:ident)?,)+;
-        $($group:ident: $type:ident { $($part:ident: $from:literal $stored:ident $(as $form:ident)?,)+ })*;
-        $($given:ident: $value:expr,)*
+        $($table:literal: $($field:ident $(= $column:ident)? $(as $how:ident)?),+;)+
+        $($group:ident: $type:ident { $($part:ident $(= $stored:ident)? $(as $form:ident)?),+ })*;
+        $($given:ident: $value:expr),*
     ) => {
         /// The columns in the order in which they are read.
-        pub(super) const $list: &str =
-            concat!($first, stringify!($id) $(, ", ", $table, stringify!($column))+ $($(, ", ", $from, stringify!($stored))+)*);
+        pub(super) const $list: &str = concat!(
+            $first, "id"
+            $($(, ", ", $table, super::columns::name!($field $($column)?))+)+
+            $($(, ", ", $first, super::columns::name!($part $($stored)?))+)*
+        );
 
         fn $read(row: &rusqlite::Row<'_>) -> rusqlite::Result<$noun> {
             let row = super::convert::Columns::of(row);
             Ok($noun {
-                id: row.get(stringify!($id))?,
-                $($field: super::columns::column!(row, $column $(, $how)?),)+
-                $($group: $type { $($part: super::columns::column!(row, $stored $(, $form)?),)+ },)*
+                id: row.get("id")?,
+                $($($field: super::columns::column!(row, super::columns::name!($field $($column)?) $(, $how)?),)+)+
+                $($group: $type {
+                    $($part: super::columns::column!(row, super::columns::name!($part $($stored)?) $(, $form)?),)+
+                },)*
                 $($given: $value,)*
             })
         }
 
         $(impl super::columns::Group for $type {
             fn cells(&self) -> Vec<(&'static str, super::columns::Value<'_>)> {
-                vec![$((stringify!($stored), super::columns::value!(self.$part $(, $form)?)),)+]
+                vec![$((super::columns::name!($part $($stored)?), super::columns::value!(self.$part $(, $form)?)),)+]
             }
         })*
+    };
+}
+
+/// The name of a field's column.
+macro_rules! name {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $column:ident) => {
+        stringify!($column)
     };
 }
 
@@ -73,27 +88,18 @@ macro_rules! value {
 
 /// Reads one column.
 macro_rules! column {
-    ($row:ident, $column:ident) => {
-        $row.get(stringify!($column))?
+    ($row:ident, $name:expr) => {
+        $row.get($name)?
     };
-    ($row:ident, $column:ident, json) => {
-        $row.json(stringify!($column))?
+    ($row:ident, $name:expr, list) => {
+        $row.json($name)?.unwrap_or_default()
     };
-    ($row:ident, $column:ident, list) => {
-        $row.json(stringify!($column))?.unwrap_or_default()
-    };
-    ($row:ident, $column:ident, optional) => {
-        $row.text_or_none(stringify!($column))?
-    };
-    ($row:ident, $column:ident, duration) => {
-        $row.duration(stringify!($column))?
-    };
-    ($row:ident, $column:ident, seconds) => {
-        $row.seconds(stringify!($column))?
+    ($row:ident, $name:expr, $how:ident) => {
+        $row.$how($name)?
     };
 }
 
-pub(super) use {column, columns, value};
+pub(super) use {column, columns, name, value};
 
 /// Puts a row into a table: each column beside its value.
 pub(super) fn insert(

@@ -139,11 +139,16 @@ impl<'r, 's> Columns<'r, 's> {
     }
 
     /// Reads the next column, which has this name, where the empty text stands for none.
-    pub(crate) fn text_or_none<T: std::str::FromStr>(&self, name: &'static str) -> rusqlite::Result<Option<T>>
+    pub(crate) fn optional<T: std::str::FromStr>(&self, name: &'static str) -> rusqlite::Result<Option<T>>
     where
         T::Err: std::error::Error + Send + Sync + 'static,
     {
         text_or_none(self.row, self.advance(name))
+    }
+
+    /// Reads the next column, which has this name, as a number that is not negative.
+    pub(crate) fn count(&self, name: &'static str) -> rusqlite::Result<u64> {
+        Ok(u64::try_from(self.get::<i64>(name)?).unwrap_or(0))
     }
 
     /// Reads the next column, which has this name, as a duration in microseconds.

@@ -4,7 +4,8 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Row, Rows, params, params_from_iter};
 use serde_json::Value;
 
-use super::convert::{StoredTenant, json, text_or_none, to_json};
+use super::columns::columns;
+use super::convert::{StoredTenant, json, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
@@ -52,24 +53,16 @@ impl Tx<'_> {
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
-    Ok(Event {
-        id: row.get("id")?,
-        task_id: row.get("task_id")?,
-        run_id: row.get("run_id")?,
-        tenant: text_or_none(row, "tenant")?,
-        kind: row.get("kind")?,
-        payload: json(row, "payload")?,
-        created_at: row.get("created_at")?,
-        actor: row.get("actor")?,
-    })
+columns! {
+    COLUMNS, read -> Event from "";
+    "": task_id, run_id, tenant as optional, kind, payload as json, actor, created_at;
+    ;
 }
 
 impl Tx<'_> {
     pub(crate) fn list_events(&self, filter: &EventFilter) -> Result<Excerpt<Event>, Error> {
-        let mut sql = String::from(
-            "SELECT id, task_id, run_id, tenant, kind, payload, actor, created_at, \
-           ifnull(octet_length(payload), 0) AS size FROM task_events WHERE id > ?",
+        let mut sql = format!(
+            "SELECT {COLUMNS}, ifnull(octet_length(payload), 0) AS size FROM task_events WHERE id > ?"
         );
         let mut values: Vec<Sql> = vec![filter.since.0.into()];
         if let Some(task) = &filter.task {
