@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{Bench, alice, titled};
-    use crate::{Detach, ErrorCode, Handoff, NewTask, Outcome};
+    use crate::{Detach, EndCause, ErrorCode, Handoff, NewTask, Outcome};
 
     const MOMENTS: AtWork = AtWork::TakeBackWithin(Duration::from_secs(30));
 

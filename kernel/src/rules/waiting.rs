@@ -63,7 +63,7 @@ impl Known<'_> {
 
 /// Returns what a task waits for; none when it could run or is over.
 pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<Waiting> {
-    let held = || known.hold(task, now).map(|hold| hold.waiting(now));
+    let on_hold = || known.hold(task, now).map(|hold| hold.waiting(now));
     match task.status {
         Status::Triage => Some(Waiting::new(
             WaitingCode::Triage,
@@ -81,7 +81,7 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
             Some(hold) if hold.until.is_none() || hold.until >= task.not_before => hold.waiting(now),
             Some(_) | None => scheduled(task, now),
         }),
-        Status::Ready => held().or_else(|| match (&task.assignee, known.nonspawnable.get(&task.id)) {
+        Status::Ready => on_hold().or_else(|| match (&task.assignee, known.nonspawnable.get(&task.id)) {
             (None, _) => Some(Waiting::new(
                 WaitingCode::Unassigned,
                 format!("has no assignee: `supervisor assign {} <assignee>`", task.id),
@@ -94,7 +94,7 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
             .get(&task.id)
             .map(|run| Waiting::new(WaitingCode::Ending, format!("run {run} is being ended"))),
         Status::Review => {
-            let held = task.reviewer.as_ref().and_then(|_| held());
+            let held = task.reviewer.as_ref().and_then(|_| on_hold());
             Some(held.unwrap_or_else(|| in_review(task, known.nonspawnable.get(&task.id), now)))
         }
         Status::Blocked => Some(blocked(task)),
