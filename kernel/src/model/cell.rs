@@ -14,58 +14,27 @@ pub(crate) enum Cell {
     Blob(Vec<u8>),
 }
 
-impl From<i64> for Cell {
-    fn from(number: i64) -> Self {
-        Cell::Integer(number)
-    }
+/// Declares what stands in a column for a value of a type.
+macro_rules! cells {
+    ($($type:ty: $value:ident => $cell:expr;)+) => {$(
+        impl From<$type> for Cell {
+            fn from($value: $type) -> Self {
+                $cell
+            }
+        }
+    )+};
 }
 
-impl From<u32> for Cell {
-    fn from(number: u32) -> Self {
-        Cell::Integer(number.into())
-    }
-}
-
-impl From<bool> for Cell {
-    fn from(truth: bool) -> Self {
-        Cell::Integer(truth.into())
-    }
-}
-
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        Cell::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
-        Cell::Text(text)
-    }
-}
-
-impl From<Timestamp> for Cell {
-    fn from(time: Timestamp) -> Self {
-        Cell::Integer(time.as_micros())
-    }
-}
-
-impl From<&TaskId> for Cell {
-    fn from(id: &TaskId) -> Self {
-        id.as_str().into()
-    }
-}
-
-impl From<AttachmentId> for Cell {
-    fn from(id: AttachmentId) -> Self {
-        Cell::Integer(id.0)
-    }
-}
-
-impl From<Outcome> for Cell {
-    fn from(outcome: Outcome) -> Self {
-        outcome.as_str().into()
-    }
+cells! {
+    i64: number => Cell::Integer(number);
+    u32: number => Cell::Integer(number.into());
+    bool: truth => Cell::Integer(truth.into());
+    &str: text => Cell::Text(text.to_owned());
+    String: text => Cell::Text(text);
+    Timestamp: time => Cell::Integer(time.as_micros());
+    &TaskId: id => id.as_str().into();
+    AttachmentId: id => Cell::Integer(id.0);
+    Outcome: outcome => outcome.as_str().into();
 }
 
 impl<T: Into<Cell>> From<Option<T>> for Cell {

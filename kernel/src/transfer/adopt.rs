@@ -84,6 +84,17 @@ pub(crate) fn adopt(
     Ok(Adopted { taken, changed: told(notes.changed), left: told(notes.left) })
 }
 
+/// The columns of words that mean the same in both programs.
+const WORDS: [&str; 7] = [
+    "branch_name",
+    "project_id",
+    "created_by",
+    "session_id",
+    "workflow_template_id",
+    "current_step_key",
+    "model_override",
+];
+
 fn task(
     tx: &Tx<'_>,
     row: &PeerRow,
@@ -119,37 +130,28 @@ fn task(
     let priority = number(row, "priority").unwrap_or(0);
     tx.reserve_task_id(&id)?;
     // It enters as the newest task that nobody has touched; `enter` moves it to where it stands.
-    let cells: Vec<(&str, Cell)> = vec![
+    let mut cells: Vec<(&str, Cell)> = vec![
         ("id", (&id).into()),
         ("title", title(row, notes).into()),
-        ("body", text(row, "body").into()),
         ("assignee", profile(row, "assignee", notes).into()),
         ("status", "triage".into()),
         ("priority", priority.into()),
         ("tenant", StoredTenant(tenant.as_ref()).into()),
         ("workspace", workspace(row, notes).into()),
-        ("branch_name", word(row, "branch_name").into()),
-        ("project_id", word(row, "project_id").into()),
-        ("created_by", word(row, "created_by").into()),
         ("creator_uid", actor.uid.into()),
         ("created_at", created.into()),
         ("updated_at", updated.into()),
         ("started_at", moment(row, "started_at").into()),
-        ("result", text(row, "result").into()),
         ("skills", json!(words(row, "skills", notes)).to_string().into()),
-        ("max_retries", small(row, "max_retries", notes).into()),
         ("max_runtime_us", rows::runtime(row, notes).into()),
-        ("session_id", word(row, "session_id").into()),
-        ("workflow_template_id", word(row, "workflow_template_id").into()),
-        ("current_step_key", word(row, "current_step_key").into()),
-        ("model_override", word(row, "model_override").into()),
         ("idempotency_key", key.into()),
         ("goal_mode", truth(row, "goal_mode").into()),
-        ("goal_max_turns", small(row, "goal_max_turns", notes).into()),
-        ("block_recurrences", small(row, "block_recurrences", notes).unwrap_or(0).into()),
-        ("consecutive_failures", small(row, "consecutive_failures", notes).unwrap_or(0).into()),
-        ("last_failure_error", text(row, "last_failure_error").into()),
     ];
+    cells.extend(["body", "result", "last_failure_error"].map(|column| (column, text(row, column).into())));
+    cells.extend(WORDS.map(|column| (column, word(row, column).into())));
+    cells.extend(["max_retries", "goal_max_turns"].map(|column| (column, small(row, column, notes).into())));
+    let counts = ["block_recurrences", "consecutive_failures"];
+    cells.extend(counts.map(|column| (column, small(row, column, notes).unwrap_or(0).into())));
     insert(tx, "tasks", cells)?;
     Ok(Some((id, tenant)))
 }

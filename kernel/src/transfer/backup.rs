@@ -10,7 +10,7 @@ use crate::model::clock::Timestamp;
 use crate::model::id::{BoardId, RunId};
 use crate::store::copy::{advance, copy_foreign, name_of, stands_alone};
 use crate::store::create;
-use crate::store::files::{draft_beside, put_aside, sync, sync_dir, with_end};
+use crate::store::files::{draft_beside, put_aside, put_in_place, sync, sync_dir, with_end};
 use crate::store::open::OpenError;
 use crate::store::tx::Database;
 
@@ -108,12 +108,7 @@ pub fn restore_board(
     };
     let replaced = keep_beside(path, board, now)?;
     passed("restore-kept");
-    fs::rename(&draft, path).map_err(|source| OpenError::Io {
-        step: "put the backup in the place of",
-        path: path.to_owned(),
-        source,
-    })?;
-    sync_dir(path)?;
+    put_in_place(&draft, path, "put the backup in the place of")?;
     passed("restore-placed");
     create::write_marker(path, board, Some(&name_of(path)?))?;
     Ok(Restored { board, replaced, details })

@@ -16,75 +16,42 @@ enum Fate {
 const CLAIM: Fate = Fate::Left("a claim of the other program is not valid here");
 const PROCESS: Fate = Fate::Left("a process of the other program is not watched here");
 
+/// The columns that some column here has the values of.
+const TAKEN: [(&str, &str); 7] = [
+    (
+        "tasks",
+        "id title body assignee status priority created_by created_at started_at completed_at workspace_kind \
+         workspace_path branch_name project_id tenant result idempotency_key consecutive_failures \
+         last_failure_error max_runtime_seconds last_heartbeat_at workflow_template_id current_step_key \
+         skills model_override max_retries goal_mode goal_max_turns session_id block_kind block_recurrences",
+    ),
+    (
+        "task_runs",
+        "id task_id profile step_key status max_runtime_seconds last_heartbeat_at started_at ended_at outcome \
+         summary metadata error",
+    ),
+    ("task_links", "parent_id child_id"),
+    ("task_comments", "id task_id author body created_at"),
+    ("task_events", "id task_id run_id kind payload created_at"),
+    ("task_attachments", "id task_id filename stored_path content_type size uploaded_by created_at"),
+    (
+        "kanban_notify_subs",
+        "task_id platform chat_id thread_id user_id notifier_profile created_at last_event_id",
+    ),
+];
+
 /// Returns what becomes of a column.
 fn fate(table: &str, column: &str) -> Fate {
     match (table, column) {
         ("tasks" | "task_runs", "claim_lock" | "claim_expires") => CLAIM,
         ("tasks" | "task_runs", "worker_pid") => PROCESS,
         ("tasks", "current_run_id") => Fate::Left("no run goes on after an import"),
-        (
-            "tasks",
-            "id"
-            | "title"
-            | "body"
-            | "assignee"
-            | "status"
-            | "priority"
-            | "created_by"
-            | "created_at"
-            | "started_at"
-            | "completed_at"
-            | "workspace_kind"
-            | "workspace_path"
-            | "branch_name"
-            | "project_id"
-            | "tenant"
-            | "result"
-            | "idempotency_key"
-            | "consecutive_failures"
-            | "last_failure_error"
-            | "max_runtime_seconds"
-            | "last_heartbeat_at"
-            | "workflow_template_id"
-            | "current_step_key"
-            | "skills"
-            | "model_override"
-            | "max_retries"
-            | "goal_mode"
-            | "goal_max_turns"
-            | "session_id"
-            | "block_kind"
-            | "block_recurrences",
-        )
-        | (
-            "task_runs",
-            "id"
-            | "task_id"
-            | "profile"
-            | "step_key"
-            | "status"
-            | "max_runtime_seconds"
-            | "last_heartbeat_at"
-            | "started_at"
-            | "ended_at"
-            | "outcome"
-            | "summary"
-            | "metadata"
-            | "error",
-        )
-        | ("task_links", "parent_id" | "child_id")
-        | ("task_comments", "id" | "task_id" | "author" | "body" | "created_at")
-        | ("task_events", "id" | "task_id" | "run_id" | "kind" | "payload" | "created_at")
-        | (
-            "task_attachments",
-            "id" | "task_id" | "filename" | "stored_path" | "content_type" | "size" | "uploaded_by"
-            | "created_at",
-        )
-        | (
-            "kanban_notify_subs",
-            "task_id" | "platform" | "chat_id" | "thread_id" | "user_id" | "notifier_profile" | "created_at"
-            | "last_event_id",
-        ) => Fate::Taken,
+        _ if TAKEN
+            .iter()
+            .any(|(name, taken)| *name == table && taken.split(' ').any(|one| one == column)) =>
+        {
+            Fate::Taken
+        }
         _ => Fate::Left("this program does not know the column"),
     }
 }

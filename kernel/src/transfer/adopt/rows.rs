@@ -10,6 +10,7 @@ use crate::model::error::Error;
 use crate::model::id::{AttachmentId, TaskId};
 use crate::model::note::NewAttachment;
 use crate::model::outcome::Outcome;
+use crate::model::run::RunStatus;
 use crate::store::convert::StoredTenant;
 use crate::store::tx::Tx;
 use crate::transfer::peer::PeerRow;
@@ -71,26 +72,26 @@ pub(super) fn heartbeat(tx: &Tx<'_>, task: &TaskId, row: &PeerRow, notes: &mut N
 }
 
 /// How a run ended, in this program's words.
-fn outcome(row: &PeerRow, notes: &mut Notes) -> (&'static str, Outcome, Option<String>) {
+fn outcome(row: &PeerRow, notes: &mut Notes) -> (Outcome, Option<String>) {
     let said = word(row, "outcome").or_else(|| word(row, "status")).unwrap_or_default();
-    let (status, outcome) = match said.as_str() {
-        "completed" | "done" => ("done", Outcome::Completed),
-        "blocked" => ("blocked", Outcome::Blocked),
-        "crashed" | "failed" => ("crashed", Outcome::Crashed),
-        "timed_out" => ("timed_out", Outcome::TimedOut),
-        "spawn_failed" => ("spawn_failed", Outcome::SpawnFailed),
-        "rate_limited" => ("rate_limited", Outcome::RateLimited),
-        "reclaimed" | "released" => ("reclaimed", Outcome::Reclaimed),
-        "cancelled" | "archived" => ("cancelled", Outcome::Cancelled),
+    let outcome = match said.as_str() {
+        "completed" | "done" => Outcome::Completed,
+        "blocked" => Outcome::Blocked,
+        "crashed" | "failed" => Outcome::Crashed,
+        "timed_out" => Outcome::TimedOut,
+        "spawn_failed" => Outcome::SpawnFailed,
+        "rate_limited" => Outcome::RateLimited,
+        "reclaimed" | "released" => Outcome::Reclaimed,
+        "cancelled" | "archived" => Outcome::Cancelled,
         _ => {
             notes.changed(
                 row,
                 "runs ended with an unknown outcome: they are lost, with that outcome as the error",
             );
-            return ("lost", Outcome::Lost, Some(said));
+            return (Outcome::Lost, Some(said));
         }
     };
-    (status, outcome, None)
+    (outcome, None)
 }
 
 pub(super) fn run(mut at: Incoming<'_>) -> Result<bool, Error> {
@@ -98,12 +99,12 @@ pub(super) fn run(mut at: Incoming<'_>) -> Result<bool, Error> {
     let (Some(id), Some(task)) = (number(row, "id"), at.owner("task_id")) else {
         return Ok(at.left("runs belong to no task that was taken"));
     };
-    let (status, outcome, unknown) = if moment(row, "ended_at").is_some() {
+    let (outcome, unknown) = if moment(row, "ended_at").is_some() {
         outcome(row, at.notes)
     } else {
         at.notes
             .changed(row, "runs were open: they are taken back, and their tasks wait to be started again");
-        ("reclaimed", Outcome::Reclaimed, None)
+        (Outcome::Reclaimed, None)
     };
     let started = at.time("started_at");
     let cells = vec![
@@ -112,7 +113,7 @@ pub(super) fn run(mut at: Incoming<'_>) -> Result<bool, Error> {
         ("tenant", at.tenant(&task)),
         ("profile", profile(row, "profile", at.notes).into()),
         ("step_key", word(row, "step_key").into()),
-        ("status", status.into()),
+        ("status", RunStatus::from(outcome).as_str().into()),
         ("outcome", outcome.into()),
         ("holder", "hand".into()),
         ("summary", text(row, "summary").into()),
