@@ -160,11 +160,8 @@ impl Blobs {
         let path = self.path(digest);
         let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC).bits();
         let flags = i32::try_from(flags).unwrap_or_default();
-        OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(|source| BlobError::Io {
-            step: "open",
-            path,
-            source,
-        })
+        let open = OpenOptions::new().read(true).custom_flags(flags).open(&path);
+        open.map_err(|source| BlobError::Io { step: "open", path, source })
     }
 
     /// Returns the directory, made if it is not there: a place for files that nobody else may see.
@@ -175,13 +172,7 @@ impl Blobs {
 
     /// Reads a blob and compares it with its name; none where all is well.
     pub fn examine(&self, digest: &Digest) -> Result<Option<Flaw>, BlobError> {
-        let mut file = match self.open(digest) {
-            Ok(file) => file,
-            Err(BlobError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Ok(Some(Flaw::Missing));
-            }
-            Err(error) => return Err(error),
-        };
+        let Some(mut file) = found(self.open(digest))? else { return Ok(Some(Flaw::Missing)) };
         let mut hash = Sha256::new();
         let mut buffer = vec![0_u8; 64 * 1024];
         loop {
@@ -189,7 +180,7 @@ impl Blobs {
                 Ok(0) => break,
                 Ok(n) => hash.update(buffer.get(..n).unwrap_or_default()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(BlobError::Io { step: "read", path: self.path(digest), source }),
+                Err(source) => return Err(self.unread(digest, source)),
             }
         }
         Ok((Digest::of(hash) != *digest).then_some(Flaw::Altered))
@@ -197,33 +188,18 @@ impl Blobs {
 
     /// Reads a blob whole; what is wrong with it where it is not what its name promises.
     pub fn read(&self, digest: &Digest) -> Result<Result<Vec<u8>, Flaw>, BlobError> {
-        let file = match self.open(digest) {
-            Ok(file) => file,
-            Err(BlobError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Ok(Err(Flaw::Missing));
-            }
-            Err(error) => return Err(error),
-        };
+        let Some(file) = found(self.open(digest))? else { return Ok(Err(Flaw::Missing)) };
         let mut bytes = Vec::new();
         // What is longer is no attachment, whatever became of the file.
-        file.take(limits::ATTACHMENT + 1).read_to_end(&mut bytes).map_err(|source| BlobError::Io {
-            step: "read",
-            path: self.path(digest),
-            source,
-        })?;
-        let found = Digest::of(Sha256::new_with_prefix(&bytes));
-        Ok(if found == *digest { Ok(bytes) } else { Err(Flaw::Altered) })
+        let read = file.take(limits::ATTACHMENT + 1).read_to_end(&mut bytes);
+        read.map_err(|source| self.unread(digest, source))?;
+        let is_whole = Digest::of(Sha256::new_with_prefix(&bytes)) == *digest;
+        Ok(if is_whole { Ok(bytes) } else { Err(Flaw::Altered) })
     }
 
     /// Keeps sweeps away while many blobs are read or stored. Where there is no directory yet, there is nothing to keep.
     pub fn unswept(&self) -> Result<Unswept, BlobError> {
-        match self.share() {
-            Ok(guard) => Ok(Unswept { _guard: Some(guard) }),
-            Err(BlobError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(Unswept { _guard: None })
-            }
-            Err(error) => Err(error),
-        }
+        Ok(Unswept { _guard: found(self.share())? })
     }
 
     /// Finds the blobs that no row names. `named` tells, once nothing is on its way, which ones rows do name.
@@ -250,11 +226,8 @@ impl Blobs {
             // A name of neither kind is not ours.
             let Some(meta) = unwanted.then(|| path.symlink_metadata().ok()).flatten() else { continue };
             if sweep == Sweep::Remove {
-                std::fs::remove_file(&path).map_err(|source| BlobError::Io {
-                    step: "remove",
-                    path: path.clone(),
-                    source,
-                })?;
+                let fail = |source| BlobError::Io { step: "remove", path: path.clone(), source };
+                std::fs::remove_file(&path).map_err(fail)?;
             }
             swept.files.push((path, meta.len()));
         }
@@ -295,8 +268,21 @@ impl Blobs {
         }
     }
 
+    fn unread(&self, digest: &Digest, source: io::Error) -> BlobError {
+        BlobError::Io { step: "read", path: self.path(digest), source }
+    }
+
     fn failed(&self, step: &'static str, source: io::Error) -> BlobError {
         BlobError::Io { step, path: self.dir.clone(), source }
+    }
+}
+
+/// What was opened, if it is there.
+fn found(opened: Result<File, BlobError>) -> Result<Option<File>, BlobError> {
+    match opened {
+        Ok(file) => Ok(Some(file)),
+        Err(BlobError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::attachments;
-use super::copy::unreadable;
-use super::open::{self, OpenError, sqlite};
+use super::open::{self, OpenError, sqlite, unreadable};
 use crate::model::id::Digest;
 use crate::model::note::Attachment;
 

@@ -7,7 +7,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::files::{sync, with_end};
-use super::open::{self, OpenError, sqlite};
+use super::open::{self, OpenError, sqlite, unreadable};
 use super::tx::Database;
 use super::{check, create, meta, migrate};
 use crate::model::id::{BoardId, BoardName, RunId};
@@ -70,11 +70,7 @@ pub(crate) fn stands_alone(path: &Path) -> bool {
 pub(crate) fn advance(draft: &Path, path: &Path, runs: RunId) -> Result<BoardId, OpenError> {
     let fail = |error| sqlite("prepare", draft, error);
     let mut conn = open::foreign_writer(draft)?;
-    migrate::migrations().to_latest(&mut conn).map_err(|source| OpenError::Sqlite {
-        step: "migrate",
-        path: draft.to_owned(),
-        source: Box::new(source),
-    })?;
+    migrate::to_latest(&mut conn, "migrate", draft)?;
     // A board that cannot be read any more has no counters to respect.
     let former = open::foreign(path).ok();
     for table in ["task_runs", "task_events", "task_comments", "task_attachments", "holds"] {
@@ -96,8 +92,4 @@ fn counter(conn: &Connection, table: &str) -> rusqlite::Result<i64> {
     conn.query_row("SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = ?1", [table], |row| {
         row.get(0)
     })
-}
-
-pub(super) fn unreadable(path: &Path, error: &crate::model::error::Error) -> OpenError {
-    OpenError::Corrupt { path: path.to_owned(), detail: error.to_string() }
 }

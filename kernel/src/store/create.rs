@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
-use super::files::replace;
-use super::open::{OpenError, look, prepare, reader, sqlite};
+use super::files::{draft_beside, replace, with_end};
+use super::open::{OpenError, look, prepare, reader, sqlite, unreadable};
 use super::{meta, migrate};
 use crate::model::clock::{Clock, Timestamp};
 use crate::model::entropy::Entropy;
@@ -36,10 +35,8 @@ pub(crate) fn read_marker(marker: &Path) -> Result<Option<BoardId>, OpenError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(OpenError::Io { step: "read", path: marker.to_owned(), source }),
     };
-    serde_json::from_str::<Marker>(&text).map(|marker| Some(marker.board)).map_err(|error| OpenError::Io {
-        step: "understand",
-        path: marker.to_owned(),
-        source: io::Error::new(io::ErrorKind::InvalidData, error),
+    serde_json::from_str::<Marker>(&text).map(|marker| Some(marker.board)).map_err(|error| {
+        OpenError::io("understand", marker)(io::Error::new(io::ErrorKind::InvalidData, error))
     })
 }
 
@@ -62,7 +59,7 @@ pub fn create_board(
     let mut bytes = [0; 16];
     entropy.fill(&mut bytes);
     let id = BoardId(uuid::Builder::from_random_bytes(bytes).into_uuid());
-    let draft = draft_path(path, id.0);
+    let draft = draft_beside(path);
     let made = build(&draft, id, name, clock.now()).and_then(|()| {
         // A link, not a rename: it never replaces a board that somebody else has just made.
         fs::hard_link(&draft, path).map_err(|source| {
@@ -107,10 +104,7 @@ pub fn ensure_board(
 
 fn existing(path: &Path) -> Result<BoardId, OpenError> {
     let conn = reader(path)?;
-    let corrupt = |error: crate::model::error::Error| OpenError::Corrupt {
-        path: path.to_owned(),
-        detail: error.to_string(),
-    };
+    let corrupt = |error| unreadable(path, &error);
     let id = meta::board_id(&conn).map_err(corrupt)?;
     if read_marker(&marker_path(path))?.is_none() {
         let name = meta::board_name(&conn).map_err(corrupt)?;
@@ -122,22 +116,15 @@ fn existing(path: &Path) -> Result<BoardId, OpenError> {
 /// Removes the draft and its companions.
 pub(crate) fn clear(draft: &Path) -> Result<(), OpenError> {
     for end in ["", "-wal", "-shm", "-journal"] {
-        let mut leftover = draft.to_owned().into_os_string();
-        leftover.push(end);
-        let removed = fs::remove_file(&leftover);
-        if let Err(source) = removed
-            && source.kind() != io::ErrorKind::NotFound
-        {
-            return Err(OpenError::Io { step: "remove", path: leftover.into(), source });
+        let leftover = with_end(draft, end);
+        match fs::remove_file(&leftover) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(OpenError::io("remove", &leftover)(error));
+            }
+            Ok(()) | Err(_) => {}
         }
     }
     Ok(())
-}
-
-fn draft_path(path: &Path, mark: Uuid) -> PathBuf {
-    let mut draft = path.to_owned().into_os_string();
-    draft.push(format!(".new-{}", mark.simple()));
-    draft.into()
 }
 
 /// Makes an empty file for a database. The mode is set before `SQLite` opens the file; its companions inherit it.
@@ -159,11 +146,7 @@ pub(super) fn build(draft: &Path, id: BoardId, name: &BoardName, now: Timestamp)
     conn.pragma_update(None, "page_size", 4096).map_err(fail)?;
     conn.pragma_update(None, "application_id", migrate::APPLICATION_ID).map_err(fail)?;
     prepare(&conn).map_err(fail)?;
-    migrate::migrations().to_latest(&mut conn).map_err(|source| OpenError::Sqlite {
-        step: "create",
-        path: draft.to_owned(),
-        source: Box::new(source),
-    })?;
+    migrate::to_latest(&mut conn, "create", draft)?;
     meta::insert(&conn, id, name, now).map_err(fail)?;
     conn.close().map_err(|(_, error)| fail(error))
 }

@@ -26,6 +26,12 @@ pub(crate) fn put_aside(path: &Path, why: &str, now: Timestamp) -> Result<Option
     Ok(moved)
 }
 
+/// Lets a draft take the place of a board's file, and makes that durable.
+pub(crate) fn put_in_place(draft: &Path, path: &Path, step: &'static str) -> Result<(), OpenError> {
+    fs::rename(draft, path).map_err(OpenError::io(step, path))?;
+    sync_dir(path)
+}
+
 /// Makes a file durable. Returns its length.
 pub(crate) fn sync(file: &Path) -> Result<u64, OpenError> {
     File::open(file)
@@ -40,11 +46,7 @@ pub(crate) fn sync_dir(file: &Path) -> Result<(), OpenError> {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         Some(_) | None => Path::new("."),
     };
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(|source| OpenError::Io {
-        step: "write",
-        path: dir.to_owned(),
-        source,
-    })
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(OpenError::io("write", dir))
 }
 
 /// Returns a path with more at its end.

@@ -1,6 +1,11 @@
 //! The schema's history: append-only, numbered by `user_version`.
 
+use std::path::Path;
+
+use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
+
+use super::open::OpenError;
 
 /// Marks the file as a board of this program: `supv` in ASCII.
 pub(crate) const APPLICATION_ID: i32 = 0x7375_7076;
@@ -20,6 +25,12 @@ const STEPS: &[M<'static>] = &[
 /// Returns every migration that there is.
 pub(crate) fn migrations() -> Migrations<'static> {
     Migrations::from_slice(STEPS)
+}
+
+/// Brings the schema of the board at `path` up to date.
+pub(super) fn to_latest(conn: &mut Connection, step: &'static str, path: &Path) -> Result<(), OpenError> {
+    let fail = |source| OpenError::Sqlite { step, path: path.to_owned(), source: Box::new(source) };
+    migrations().to_latest(conn).map_err(fail)
 }
 
 /// The newest schema that this program knows.

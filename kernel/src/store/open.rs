@@ -8,6 +8,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{meta, migrate};
+use crate::model::error::Error;
 
 /// How long a statement waits for another program's lock.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
@@ -62,6 +63,12 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Says which step failed on a path.
+    pub(crate) fn io(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { step, path, source }
+    }
+
     /// Returns the way out.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -121,11 +128,7 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, OpenError> {
     let mut conn = connect(path, flags)?;
     check(&conn, path)?;
     prepare(&conn).map_err(|error| sqlite("prepare", path, error))?;
-    migrate::migrations().to_latest(&mut conn).map_err(|source| OpenError::Sqlite {
-        step: "migrate",
-        path: path.to_owned(),
-        source: Box::new(source),
-    })?;
+    migrate::to_latest(&mut conn, "migrate", path)?;
     identity(&conn, path)?;
     Ok(conn)
 }
@@ -217,11 +220,7 @@ fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
 }
 
 fn identity(conn: &Connection, path: &Path) -> Result<(), OpenError> {
-    let corrupt = |error: crate::model::error::Error| OpenError::Corrupt {
-        path: path.to_owned(),
-        detail: error.to_string(),
-    };
-    let found = meta::board_id(conn).map_err(corrupt)?;
+    let found = meta::board_id(conn).map_err(|error| unreadable(path, &error))?;
     let marker = super::create::marker_path(path);
     match super::create::read_marker(&marker)? {
         Some(expected) if expected != found => Err(OpenError::Mixed {
@@ -232,6 +231,11 @@ fn identity(conn: &Connection, path: &Path) -> Result<(), OpenError> {
         }),
         Some(_) | None => Ok(()),
     }
+}
+
+/// What a board is whose own rows cannot be read.
+pub(super) fn unreadable(path: &Path, error: &Error) -> OpenError {
+    OpenError::Corrupt { path: path.to_owned(), detail: error.to_string() }
 }
 
 pub(crate) fn sqlite(step: &'static str, path: &Path, error: rusqlite::Error) -> OpenError {

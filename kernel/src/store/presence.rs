@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::files::with_end;
 use crate::model::error::{Error, StorageKind};
 
 /// What has become of a board's file.
@@ -72,13 +73,8 @@ struct Written {
 impl Presence {
     /// Notes which files a path names, right after they were opened.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        let named = |end: &str| {
-            let mut file = path.as_os_str().to_owned();
-            file.push(end);
-            PathBuf::from(file)
-        };
         let files = ["", "-wal", "-shm"].map(|end| {
-            let file = named(end);
+            let file = with_end(path, end);
             let identity = std::fs::metadata(&file).ok().map(|meta| identity(&meta));
             (file, identity)
         });

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
-use super::files::{draft_beside, put_aside, sync_dir, with_end};
+use super::files::{draft_beside, put_aside, put_in_place, sync_dir, with_end};
 use super::open::{self, OpenError, sqlite};
 use super::rows::{columns, tables};
 use super::{check, counts, create, migrate, sequence, usage};
@@ -73,12 +73,7 @@ pub fn repair_board(path: &Path, name: &BoardName, now: Timestamp) -> Result<Rep
     };
     // The evidence is a copy; the damaged file goes where a second look can find it too.
     put_aside(path, "rebuilt", now)?;
-    fs::rename(&draft, path).map_err(|source| OpenError::Io {
-        step: "put the rebuilt board in the place of",
-        path: path.to_owned(),
-        source,
-    })?;
-    sync_dir(path)?;
+    put_in_place(&draft, path, "put the rebuilt board in the place of")?;
     for end in ["", "-wal", "-shm"] {
         // The same bytes are in the evidence.
         drop(fs::remove_file(with_end(path, &format!(".rebuilt-{}{end}", now.as_micros()))));
