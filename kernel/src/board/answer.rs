@@ -73,9 +73,7 @@ pub(super) fn validate(question: &Question, kind: BlockKind) -> Result<(), Error
             "use the kind needs_input",
         ));
     }
-    if question.text.trim().is_empty() {
-        return Err(Error::invalid("question", "it is empty", "ask something"));
-    }
+    limits::filled("question", &question.text, "ask something")?;
     limits::bytes("question", &question.text, limits::SUMMARY)?;
     let count = question.choices.len();
     if count > Question::CHOICES {

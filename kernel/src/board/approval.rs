@@ -97,9 +97,7 @@ impl Board<'_> {
     /// Refuses to let a task go on that waits for an approval: it goes to triage, where a person changes it or archives
     /// it. The tasks that wait for it go on waiting.
     pub fn deny(&mut self, id: &TaskId, reason: &str, actor: &Actor) -> Result<Settled, Error> {
-        if reason.trim().is_empty() {
-            return Err(Error::invalid("reason", "it is empty", "say why not"));
-        }
+        limits::filled("reason", reason, "say why not")?;
         limits::bytes("reason", reason, limits::SUMMARY)?;
         let task = self.task_for(id, actor)?;
         if task.block_kind != Some(BlockKind::Approval) {

@@ -101,7 +101,7 @@ impl Board<'_> {
                 "name what to change, such as `--title` or `--body`",
             ));
         }
-        let mut fields: Vec<&str> = Vec::new();
+        let fields: &mut Vec<&'static str> = &mut Vec::new();
         if (edit.title.is_some() || edit.body.is_some() || edit.changes_runs())
             && task.approval.state == Some(ApprovalState::Granted)
             && !matches!(task.status, Status::Done | Status::Archived)
@@ -111,25 +111,21 @@ impl Board<'_> {
                 "create a new task that asks for another approval",
             ));
         }
-        self.edit_run_settings(&task, edit, &mut fields)?;
+        self.edit_run_settings(&task, edit, fields)?;
         if let Some(title) = &edit.title {
             limits::title(title)?;
-            self.set(id, &Field::Title(title))?;
-            fields.push("title");
+            self.change(id, "title", &Field::Title(title), fields)?;
         }
         if let Some(body) = &edit.body {
             limits::bytes("body", body, limits::BODY)?;
-            self.set(id, &Field::Body(Some(body)))?;
-            fields.push("body");
+            self.change(id, "body", &Field::Body(Some(body)), fields)?;
         }
         if let Some(limit) = edit.max_retries {
-            self.set(id, &Field::MaxRetries(Some(limit)))?;
-            fields.push("max_retries");
+            self.change(id, "max_retries", &Field::MaxRetries(Some(limit)), fields)?;
         }
         if let Some(result) = &edit.result {
             limits::bytes("result", result, limits::SUMMARY)?;
-            self.set(id, &Field::Result(Some(result)))?;
-            fields.push("result");
+            self.change(id, "result", &Field::Result(Some(result)), fields)?;
         }
         if edit.summary.is_some() || edit.metadata.is_some() {
             limits::maybe("summary", edit.summary.as_deref(), limits::SUMMARY)?;
@@ -147,19 +143,19 @@ impl Board<'_> {
         }
         if let Some(priority) = edit.priority.filter(|priority| *priority != task.priority) {
             self.set(id, &Field::Priority(priority))?;
-            self.append(
-                &task,
-                None,
-                EventKind::Reprioritized,
-                Some(json!({ "priority": priority })),
-                &actor.label(),
-            )?;
+            let payload = json!({ "priority": priority });
+            self.append(&task, None, EventKind::Reprioritized, payload, &actor.label())?;
         }
         self.expect_task(id)
     }
 
     /// Changes what a run is given: before one begins.
-    fn edit_run_settings(&self, task: &Task, edit: &Edit, fields: &mut Vec<&str>) -> Result<(), Error> {
+    fn edit_run_settings(
+        &self,
+        task: &Task,
+        edit: &Edit,
+        fields: &mut Vec<&'static str>,
+    ) -> Result<(), Error> {
         if !edit.changes_runs() {
             return Ok(());
         }
@@ -179,8 +175,7 @@ impl Board<'_> {
         }
         if let Some(tenant) = &edit.tenant {
             self.may_move(task, tenant)?;
-            self.set(id, &Field::Tenant(tenant.as_str()))?;
-            fields.push("tenant");
+            self.change(id, "tenant", &Field::Tenant(tenant.as_str()), fields)?;
         }
         if let Some(limit) = edit.max_runtime {
             if limit.is_zero() {
@@ -190,25 +185,33 @@ impl Board<'_> {
                     "give a time above zero, such as 30m",
                 ));
             }
-            self.set(id, &Field::MaxRuntime(limit))?;
-            fields.push("max_runtime");
+            self.change(id, "max_runtime", &Field::MaxRuntime(limit), fields)?;
         }
         if let Some(policy) = &edit.policy {
             named("policy", policy)?;
-            self.set(id, &Field::Policy(policy))?;
-            fields.push("policy");
+            self.change(id, "policy", &Field::Policy(policy), fields)?;
         }
         if let Some(workspace) = &edit.workspace {
             named("workspace", workspace)?;
-            self.set(id, &Field::Workspace(workspace))?;
-            fields.push("workspace");
+            self.change(id, "workspace", &Field::Workspace(workspace), fields)?;
         }
         if let Some(skills) = &edit.skills {
             super::create::list("skills", skills)?;
-            self.set(id, &Field::Skills(skills))?;
-            fields.push("skills");
+            self.change(id, "skills", &Field::Skills(skills), fields)?;
         }
         Ok(())
+    }
+
+    /// Sets a field and notes its name for the event.
+    fn change(
+        &self,
+        id: &TaskId,
+        name: &'static str,
+        field: &Field<'_>,
+        fields: &mut Vec<&'static str>,
+    ) -> Result<(), Error> {
+        fields.push(name);
+        self.set(id, field)
     }
 
     /// Refuses another tenant for a task that is tied to its own.

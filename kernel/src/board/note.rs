@@ -41,9 +41,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Comment, Error> {
         let task = self.task_for(id, actor)?;
-        if body.trim().is_empty() {
-            return Err(Error::invalid("comment", "it is empty", "say something"));
-        }
+        limits::filled("comment", body, "say something")?;
         limits::bytes("comment", body, limits::COMMENT)?;
         limits::maybe("author", author, limits::WORD)?;
         if author

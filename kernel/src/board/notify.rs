@@ -37,9 +37,7 @@ impl Board<'_> {
     ) -> Result<Subscription, Error> {
         let task = self.for_person(&key.task_id, actor, "subscribe a chat to a task")?;
         for (field, text) in [("platform", &key.platform), ("chat_id", &key.chat_id)] {
-            if text.trim().is_empty() {
-                return Err(Error::invalid(field, "it is empty", "name one"));
-            }
+            limits::filled(field, text, "name one")?;
         }
         for (field, text) in [
             ("platform", Some(key.platform.as_str())),

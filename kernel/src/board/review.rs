@@ -74,9 +74,7 @@ impl Board<'_> {
         expected_run: Option<RunId>,
         actor: &Actor,
     ) -> Result<Settled, Error> {
-        if reason.trim().is_empty() {
-            return Err(Error::invalid("reason", "it is empty", "say what has to change"));
-        }
+        limits::filled("reason", reason, "say what has to change")?;
         limits::bytes("reason", reason, limits::SUMMARY)?;
         self.remark(id, Some(reason), actor)?;
         self.decide(id, Verdict::RequestChanges { reason: reason.to_owned() }, expected_run, actor)

@@ -22,9 +22,7 @@ impl Board<'_> {
     /// it, the verifier behind them, the synthesizer behind that. A known idempotency key returns the swarm that it names.
     pub fn swarm(&mut self, new: &NewSwarm, actor: &Actor) -> Result<Swarm, Error> {
         authority::person(actor, "start a swarm")?;
-        if new.goal.trim().is_empty() {
-            return Err(Error::invalid("goal", "it is empty", "say what all of it is for"));
-        }
+        limits::filled("goal", &new.goal, "say what all of it is for")?;
         // The blackboard's first entry names the goal, and is a comment.
         limits::bytes("goal", &new.goal, limits::SUMMARY)?;
         if new.workers.is_empty() || new.workers.len() > WORKERS {

@@ -62,6 +62,77 @@ pub struct Assignee {
     pub counts: BTreeMap<String, i64>,
 }
 
+/// Declares reads of which the store knows all: each is named after what it returns, and asks one query.
+macro_rules! reads {
+    ($($(#[$doc:meta])* $read:ident: $query:ident($($given:ident: $type:ty),*) -> $found:ty;)+) => {
+        impl View<'_> {
+            $($(#[$doc])* pub fn $read(&self $(, $given: $type)*) -> Result<$found, Error> {
+                self.tx.$query($($given),*)
+            })+
+        }
+    };
+}
+
+reads! {
+    /// Returns the board's identity.
+    board_id: board_id() -> BoardId;
+    /// Returns the board's name.
+    board_name: board_name() -> BoardName;
+    /// Returns a task, if it exists.
+    task: find_task(id: &TaskId) -> Option<Task>;
+    /// Returns whether a task has this id, or had it before it was deleted.
+    has_had: is_task_id_reserved(id: &TaskId) -> bool;
+    /// Returns the directories that tasks which are not archived name as their workspace.
+    directories_in_use: directories_in_use() -> Vec<String>;
+    /// Returns the workspaces that tasks which are not archived name, each once, but for scratch.
+    workplaces: workspaces_in_use() -> Vec<String>;
+    /// Returns at most `limit` archived tasks with a worktree, in the order of their ids, after one of them.
+    archived_worktrees: archived_worktrees(after: &str, limit: u32) -> Vec<Task>;
+    /// Returns the rows of at most `limit` replies that were stored before a time, and their bytes.
+    old_replies: replies_before(before: Timestamp, limit: u32) -> (Vec<i64>, u64);
+    /// Returns the stored reply to a request, as JSON, where it was answered before.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the caller has used the id for another request.
+    stored_reply: stored_reply(request: &Request) -> Option<String>;
+    /// Returns the parents of a task.
+    parents: parents(id: &TaskId) -> Vec<TaskId>;
+    /// Returns the parents of a task that are not done.
+    open_parents: open_parents(id: &TaskId) -> Vec<TaskId>;
+    /// Returns the children of a task.
+    children: children(id: &TaskId) -> Vec<TaskId>;
+    /// Returns the comments of a task, oldest first.
+    comments: comments_of(id: &TaskId) -> Vec<Comment>;
+    /// Returns the attachments of a task, oldest first.
+    attachments: attachments_of(id: &TaskId) -> Vec<Attachment>;
+    /// Returns an attachment, if it exists.
+    attachment: find_attachment(id: AttachmentId) -> Option<Attachment>;
+    /// Returns every attachment of the board.
+    all_attachments: all_attachments() -> Vec<Attachment>;
+    /// Returns the runs of a task, oldest first.
+    runs: runs_of(id: &TaskId) -> Vec<Run>;
+    /// Returns a run, if it exists.
+    run: find_run(id: RunId) -> Option<Run>;
+    /// Returns the open run whose token has this SHA-256 hash.
+    run_by_token: run_by_token(hash: &[u8; 32]) -> Option<Run>;
+    /// Returns the run whose token has this SHA-256 hash, open or ended: only a stored reply is due to an ended one.
+    run_by_past_token: run_by_past_token(hash: &[u8; 32]) -> Option<Run>;
+    /// Returns every open run, oldest first.
+    open_runs: open_runs() -> Vec<Run>;
+    /// Returns the open runs of the supervisor's that are to be ended.
+    runs_to_stop: runs_to_stop() -> Vec<Run>;
+    /// Returns events, oldest first, and whether there are more than the filter lets through at once.
+    some_events: list_events(filter: &EventFilter) -> Excerpt<Event>;
+    /// Returns the id of the last event; zero when there is none.
+    last_event: last_event() -> EventId;
+    /// Returns how many tasks with an assignee are ready.
+    ready_count: count_ready() -> u64;
+    /// Returns the holds that have not ended, oldest first.
+    holds: live_holds() -> Vec<Hold>;
+    /// Returns the run that completed a task last.
+    last_completed_run: last_completed_run(id: &TaskId) -> Option<Run>;
+}
+
 impl View<'_> {
     /// Writes the whole board as JSON Lines, with what is attached and with `details`, which is for people.
     pub fn export(
@@ -73,21 +144,6 @@ impl View<'_> {
         crate::transfer::export::export(self.tx, blobs, details, out)
     }
 
-    /// Returns the board's identity.
-    pub fn board_id(&self) -> Result<BoardId, Error> {
-        self.tx.board_id()
-    }
-
-    /// Returns the board's name.
-    pub fn board_name(&self) -> Result<BoardName, Error> {
-        self.tx.board_name()
-    }
-
-    /// Returns a task, if it exists.
-    pub fn task(&self, id: &TaskId) -> Result<Option<Task>, Error> {
-        self.tx.find_task(id)
-    }
-
     /// Returns a task.
     ///
     /// # Errors
@@ -96,63 +152,10 @@ impl View<'_> {
         self.task(id)?.ok_or_else(|| Error::missing("task", id))
     }
 
-    /// Returns whether a task has this id, or had it before it was deleted.
-    pub fn has_had(&self, id: &TaskId) -> Result<bool, Error> {
-        self.tx.is_task_id_reserved(id)
-    }
-
-    /// Returns the directories that tasks which are not archived name as their workspace.
-    pub fn directories_in_use(&self) -> Result<Vec<String>, Error> {
-        self.tx.directories_in_use()
-    }
-
-    /// Returns the workspaces that tasks which are not archived name, each once, but for scratch.
-    pub fn workplaces(&self) -> Result<Vec<String>, Error> {
-        self.tx.workspaces_in_use()
-    }
-
-    /// Returns at most `limit` archived tasks with a worktree, in the order of their ids, after one of them.
-    pub fn archived_worktrees(&self, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
-        self.tx.archived_worktrees(after, limit)
-    }
-
-    /// Returns the rows of at most `limit` replies that were stored before a time, and their bytes.
-    pub fn old_replies(&self, before: Timestamp, limit: u32) -> Result<(Vec<i64>, u64), Error> {
-        self.tx.replies_before(before, limit)
-    }
-
-    /// Returns the stored reply to a request, as JSON, where it was answered before.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] when the caller has used the id for another request.
-    pub fn stored_reply(&self, request: &Request) -> Result<Option<String>, Error> {
-        self.tx.stored_reply(request)
-    }
-
     /// Returns one page of tasks.
     pub fn tasks(&self, filter: &Filter) -> Result<Page, Error> {
         let (tasks, next) = self.tx.page_of_tasks(filter)?;
         Ok(Page { tasks, next })
-    }
-
-    /// Returns the parents of a task.
-    pub fn parents(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
-        self.tx.parents(id)
-    }
-
-    /// Returns the parents of a task that are not done.
-    pub fn open_parents(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
-        self.tx.open_parents(id)
-    }
-
-    /// Returns the children of a task.
-    pub fn children(&self, id: &TaskId) -> Result<Vec<TaskId>, Error> {
-        self.tx.children(id)
-    }
-
-    /// Returns the comments of a task, oldest first.
-    pub fn comments(&self, id: &TaskId) -> Result<Vec<Comment>, Error> {
-        self.tx.comments_of(id)
     }
 
     /// Returns the latest comments of a task, or the latest before one of them, oldest first, for somebody who asks: at most
@@ -194,21 +197,6 @@ impl View<'_> {
         Ok(Excerpt::of(self.children(id)?, limits::CHILDREN))
     }
 
-    /// Returns the attachments of a task, oldest first.
-    pub fn attachments(&self, id: &TaskId) -> Result<Vec<Attachment>, Error> {
-        self.tx.attachments_of(id)
-    }
-
-    /// Returns an attachment, if it exists.
-    pub fn attachment(&self, id: AttachmentId) -> Result<Option<Attachment>, Error> {
-        self.tx.find_attachment(id)
-    }
-
-    /// Returns every attachment of the board.
-    pub fn all_attachments(&self) -> Result<Vec<Attachment>, Error> {
-        self.tx.all_attachments()
-    }
-
     /// Returns what attachments of the board contain: of all there is, or of these.
     pub fn attached(&self, extent: &Extent) -> Result<BTreeSet<Digest>, Error> {
         match extent {
@@ -225,16 +213,6 @@ impl View<'_> {
         }
     }
 
-    /// Returns the runs of a task, oldest first.
-    pub fn runs(&self, id: &TaskId) -> Result<Vec<Run>, Error> {
-        self.tx.runs_of(id)
-    }
-
-    /// Returns a run, if it exists.
-    pub fn run(&self, id: RunId) -> Result<Option<Run>, Error> {
-        self.tx.find_run(id)
-    }
-
     /// Returns a run.
     ///
     /// # Errors
@@ -243,44 +221,9 @@ impl View<'_> {
         self.run(id)?.ok_or_else(|| Error::missing("run", id))
     }
 
-    /// Returns the open run whose token has this SHA-256 hash.
-    pub fn run_by_token(&self, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
-        self.tx.run_by_token(hash)
-    }
-
-    /// Returns the run whose token has this SHA-256 hash, open or ended: only a stored reply is due to an ended one.
-    pub fn run_by_past_token(&self, hash: &[u8; 32]) -> Result<Option<Run>, Error> {
-        self.tx.run_by_past_token(hash)
-    }
-
-    /// Returns every open run, oldest first.
-    pub fn open_runs(&self) -> Result<Vec<Run>, Error> {
-        self.tx.open_runs()
-    }
-
-    /// Returns the open runs of the supervisor's that are to be ended.
-    pub fn runs_to_stop(&self) -> Result<Vec<Run>, Error> {
-        self.tx.runs_to_stop()
-    }
-
     /// Returns events, oldest first.
     pub fn events(&self, filter: &EventFilter) -> Result<Vec<Event>, Error> {
         self.some_events(filter).map(|part| part.rows)
-    }
-
-    /// Returns events, oldest first, and whether there are more than the filter lets through at once.
-    pub fn some_events(&self, filter: &EventFilter) -> Result<Excerpt<Event>, Error> {
-        self.tx.list_events(filter)
-    }
-
-    /// Returns the id of the last event; zero when there is none.
-    pub fn last_event(&self) -> Result<EventId, Error> {
-        self.tx.last_event()
-    }
-
-    /// Returns how many tasks with an assignee are ready.
-    pub fn ready_count(&self) -> Result<u64, Error> {
-        self.tx.count_ready()
     }
 
     /// Returns up to `limit` tasks that are ready, or in review, for a profile that is none of `known`, of those that
@@ -373,16 +316,6 @@ impl View<'_> {
         // An earlier attempt may have handed over a file of the same name: the last one counts.
         let kept = |path: &String| files.iter().rfind(|file| file.artifact.as_ref() == Some(path)).cloned();
         Ok(task.artifacts.iter().map(|path| (path.clone(), kept(path))).collect())
-    }
-
-    /// Returns the holds that have not ended, oldest first.
-    pub fn holds(&self) -> Result<Vec<Hold>, Error> {
-        self.tx.live_holds()
-    }
-
-    /// Returns the run that completed a task last.
-    pub fn last_completed_run(&self, id: &TaskId) -> Result<Option<Run>, Error> {
-        self.tx.last_completed_run(id)
     }
 
     /// Returns what a task waits for: its parents, else a missing approval, else its time.

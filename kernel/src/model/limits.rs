@@ -71,11 +71,14 @@ pub(crate) fn left_out(size: usize) -> String {
     format!("[left out: {size} bytes; newer texts fill this reply]")
 }
 
+/// Refuses a text of white space alone. `hint` is what to send instead.
+pub(crate) fn filled(field: &'static str, text: &str, hint: &str) -> Result<(), Error> {
+    if text.trim().is_empty() { Err(Error::invalid(field, "it is empty", hint)) } else { Ok(()) }
+}
+
 pub(crate) fn title(text: &str) -> Result<(), Error> {
     let length = text.chars().count();
-    if text.trim().is_empty() {
-        return Err(Error::invalid("title", "it is empty", "say in one line what is to be done"));
-    }
+    filled("title", text, "say in one line what is to be done")?;
     if length > TITLE {
         return Err(Error::invalid(
             "title",
