@@ -71,12 +71,6 @@ impl From<kernel::Error> for Failure {
     }
 }
 
-impl From<crate::daemon::JobFailure> for Failure {
-    fn from(failure: crate::daemon::JobFailure) -> Self {
-        Failure { code: Code::Failed, message: failure.message, hint: failure.hint }
-    }
-}
-
 impl From<kernel::OpenError> for Failure {
     fn from(error: kernel::OpenError) -> Self {
         use kernel::OpenError as E;

@@ -22,6 +22,7 @@ mod exit;
 mod failpoint;
 mod failure;
 mod gc;
+mod host;
 mod invocation;
 mod lanes;
 mod lock_file;
@@ -29,11 +30,9 @@ mod output;
 mod owner;
 mod paths;
 mod priority;
-mod readiness;
 mod resources;
 mod roster;
 mod rundir;
-mod sample;
 mod service;
 mod settings;
 mod shim;
@@ -44,7 +43,6 @@ mod timestamp;
 mod transfer;
 mod uid_map;
 mod verbs;
-mod wholeness;
 mod why;
 mod written;
 
@@ -54,8 +52,8 @@ fn main() -> ExitCode {
         Some("__shim") => shim::main(arguments),
         Some("__init") => shim::init_main(),
         Some("__confine") => confine::main(arguments),
-        Some("__job") => daemon::job_main(arguments),
-        Some("__handback") => daemon::handback_main(),
+        Some("__job") => host::job::main(arguments),
+        Some("__handback") => host::handback::main(),
         Some("__probe") => demo::probe_main(arguments),
         _ => cli::main(),
     }

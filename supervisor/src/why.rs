@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
 use crate::api::Call;
-use crate::daemon::ask_why;
+use crate::daemon::{OwnerLink, ask_why};
 use crate::failure::Failure;
 use crate::roster::CannotRun;
 use crate::timestamp;
@@ -41,7 +41,7 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
             Some((task.id.clone(), resolved.err()?))
         })
         .collect();
-    let answers = match call.service.daemon() {
+    let answers = match OwnerLink::of(&call.service) {
         Some(daemon) => {
             ask_why(daemon, call.board()?.name(), open, (Arc::clone(&roster), Arc::clone(&config))).await
         }

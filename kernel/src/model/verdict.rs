@@ -182,4 +182,17 @@ impl Verdict {
             Verdict::Move { .. } => VerdictKind::Move,
         }
     }
+
+    /// Returns the files that were declared as parts of the result.
+    pub fn artifacts(&self) -> &[String] {
+        match self {
+            Verdict::Complete(handoff) | Verdict::Archive { handoff: Some(handoff) } => &handoff.artifacts,
+            Verdict::RequestReview(request) => &request.handoff.artifacts,
+            Verdict::Block(_)
+            | Verdict::Approve
+            | Verdict::RequestChanges { .. }
+            | Verdict::Archive { handoff: None }
+            | Verdict::Move { .. } => &[],
+        }
+    }
 }

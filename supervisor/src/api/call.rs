@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use kernel::{
-    Actor, ActorKind, Attachment, Board, BoardName, Caller, Extent, Holder, Request, RequestId, Sweep, Swept,
-    TaskId, View,
+    Actor, ActorKind, Board, BoardName, Caller, Extent, Holder, Request, RequestId, Sweep, Swept, TaskId,
+    View,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::daemon;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
@@ -184,36 +183,6 @@ impl Call {
             Ok(result) => result.map_err(Failure::from),
             Err(panic) => Err(Failure::failed(format!("the read did not finish: {panic}"))),
         }
-    }
-
-    /// Tells where the caller finds a file.
-    pub(crate) fn place_of(&self) -> Result<impl Fn(&Attachment) -> Option<String> + use<>, Failure> {
-        let board = Arc::clone(self.board()?);
-        let own = self.actor.run.as_ref().map(|run| self.service.root().run_files(board.name(), run.run));
-        Ok(move |file: &Attachment| {
-            let path = match &own {
-                Some(own) => Some(daemon::place_of(own, file)).filter(|path| path.exists()),
-                None => Some(board.blobs().path(&file.sha256)),
-            };
-            path.map(|path| path.display().to_string())
-        })
-    }
-
-    /// Gives the caller's run the files that came to its task after it had begun. Does nothing for anybody else.
-    pub(crate) async fn provide_files(&self, task: &TaskId) -> Result<(), Failure> {
-        let Some(own) = self.actor.run.clone().filter(|own| own.task == *task) else { return Ok(()) };
-        let (actor, id) = (self.actor.clone(), task.clone());
-        let files = self
-            .read(move |view| {
-                view.task_for(&id, &actor)?;
-                view.files_of_run(&id)
-            })
-            .await?;
-        let (root, board) = (self.service.root().clone(), Arc::clone(self.board()?));
-        let placed = tokio::task::spawn_blocking(move || {
-            daemon::provide(&root, board.name(), own.run, &files, board.blobs())
-        });
-        placed.await.map_err(|panic| Failure::failed(format!("the files were not placed: {panic}")))?
     }
 
     /// Finds the bytes of attachments that no task has any more.

@@ -9,12 +9,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::host::cgroup::Cgroups;
-use super::host::controllers::Handed;
-use super::host::examine::{detect_pid_namespace, detect_support, hostname, install_binary};
-use super::host::service_link::ServiceLink;
-use super::host::sockets;
-use super::host::spare::Spares;
 use super::owner::board::forget_old_requests;
 use super::owner::dispatcher::Dispatcher;
 use super::owner::event::Event;
@@ -35,11 +29,17 @@ use crate::api::{
 use crate::config::{Config, Tuning};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::cgroup::Cgroups;
+use crate::host::controllers::Handed;
+use crate::host::examine::{detect_pid_namespace, detect_support, hostname, install_binary};
+use crate::host::service_link::ServiceLink;
+use crate::host::sockets;
+use crate::host::spare::Spares;
 use crate::owner::{OwnerLock, Role};
 use crate::paths::Root;
 use crate::priority;
 use crate::roster::Roster;
-use crate::service::{Mode, Service};
+use crate::service::{Listener as _, Mode, Service};
 
 /// How long a start waits for a command that holds the root.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -71,7 +71,7 @@ pub(crate) async fn run(
     let support = support.with_controllers(controllers);
     let (reports, runs) = Reports::queue();
     let (link, inbox) = open_link(runs);
-    let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(link.clone())));
+    let service = Arc::new(Service::new(root.clone(), config, Mode::Daemon(Arc::new(link.clone()))));
     service.use_roster(Roster::load(&root).on(&support));
     let roster = service.roster();
     report_configuration(&service);

@@ -7,30 +7,21 @@
 //!   signals ─┘
 //! ```
 //!
-//! It has three rooms, and each names only those below it (`tests/house.rs`):
+//! It has two rooms, and `owner` names `run` but not the other way round (`tests/house.rs`):
 //!
 //! ```text
 //!   owner   the owner loop, and the rules by which it decides
 //!     ↓
 //!   run     the life of one run, from the claim to the end by proof
-//!     ↓
-//!   host    cgroups, users, processes beside the daemon, sockets, timers
 //! ```
 //!
-//! `lifetime` puts them together. Life is watched with pidfds. A task is claimable again only after `finish_run`, and that is
+//! `lifetime` puts them together; what they need of the host is `crate::host`. Life is watched with pidfds. A task is claimable again only after `finish_run`, and that is
 //! called only with proof that nothing of the run is left (`run/settle.rs`).
 
-mod host;
 mod lifetime;
 mod owner;
 mod run;
 
-pub(crate) use host::cgroup::{of_root as cgroup_of, processes as cgroup_processes};
-pub(crate) use host::examine::examine_host;
-pub(crate) use host::handback::main as handback_main;
-pub(crate) use host::job::{Cause as JobCause, JobFailure, main as job_main, work as work_as};
-pub(crate) use host::remove::remove_forgotten as remove_home;
-pub(crate) use host::uids::{Uids, uids_of};
 pub(crate) use lifetime::run;
 pub(crate) use owner::admission::Claim;
 pub(crate) use owner::backoff::Broken;
@@ -43,11 +34,8 @@ pub(crate) use owner::room::Room;
 pub(crate) use owner::snapshot::{Snapshot, Waiting};
 pub(crate) use owner::stopping::{StopMode, StopPlan};
 pub(crate) use owner::why::ask as ask_why;
-pub(crate) use run::artifacts::declared;
-pub(crate) use run::external::{ExternalLeases, WorkerUids, provide as provide_external};
+pub(crate) use run::external::{WorkerUids, provide as provide_external};
 pub(crate) use run::files::{place_of, provide};
 pub(crate) use run::key::TaskKey;
 pub(crate) use run::live::{LiveRun, Phase};
-pub(crate) use run::place::{require_answer, system_reads};
-pub(crate) use run::recover::remove_ended as remove_ended_run;
 pub(crate) use run::usable::{Presence, check as check_workspace};

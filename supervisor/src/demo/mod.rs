@@ -31,8 +31,9 @@ use self::progress::Progress;
 use self::report::{Check, Further, Report, Story, Verdict};
 use self::repository::Source;
 use self::server::Server;
-use crate::daemon;
 use crate::failure::Failure;
+use crate::host::cgroup;
+use crate::host::examine::examine_host;
 use crate::output::Output;
 use crate::paths::{Root, RootChoice};
 
@@ -130,7 +131,7 @@ const POLICY: &str = "default";
 
 /// Refuses a host that cannot hold the policy of the demo's workers, none of which would ever start.
 async fn refuse_weak_host() -> Result<(), Failure> {
-    let looked = tokio::task::spawn_blocking(|| daemon::examine_host(None));
+    let looked = tokio::task::spawn_blocking(|| examine_host(None));
     let host = looked.await.map_err(|e| Failure::failed(format!("failed to examine the host: {e}")))?;
     let held = policies::Policy::builtin(POLICY).map_or(Ok(()), |policy| policy.check_host(&host.support));
     held.map_err(|why| {
@@ -238,7 +239,7 @@ async fn clean_up(server: Server, board: &Board, root: &Root, report: &mut Repor
         left.kill();
     }
     // Where there are no groups there is nothing to leave behind.
-    if let Ok(group) = daemon::cgroup_of(root.dir()) {
+    if let Ok(group) = cgroup::of_root(root.dir()) {
         let told =
             if group.exists() { format!("{} is left", group.display()) } else { "none left".to_owned() };
         report.equal(WHOLE, "no cgroup is left", "none left", told);

@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::place;
-use super::repository::Clone;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -17,6 +16,18 @@ pub(super) enum Story {
     Theft,
     /// What is left of all this.
     Afterwards,
+}
+
+/// The clone that the demo works in.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Clone {
+    pub(super) path: PathBuf,
+    /// The repository it was made from; none where it is a sample.
+    pub(super) source: Option<PathBuf>,
+    /// The commit it stands at.
+    pub(super) commit: String,
+    /// How many files that commit holds.
+    pub(super) files: usize,
 }
 
 /// A command to go on with.

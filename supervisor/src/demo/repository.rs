@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use policies::Identity;
-use serde::Serialize;
 use workspace::repository::{Committed, Head, Standing};
 use workspace::{Author, Job, Outcome};
 
 use super::place::{self, Owners};
-use super::report::{Report, Story, Verdict};
-use crate::daemon::{self, JobCause};
+use super::report::{Clone, Report, Story, Verdict};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::job::{self, Cause, JobFailure};
 
 #[derive(Clone, Debug)]
 pub(super) enum Source {
@@ -25,17 +24,6 @@ pub(super) enum Source {
     },
     /// None could be used, for this reason: a sample is made.
     Sample(String),
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Clone {
-    pub(super) path: PathBuf,
-    /// The repository it was made from; none where it is a sample.
-    pub(super) source: Option<PathBuf>,
-    /// The commit it stands at.
-    pub(super) commit: String,
-    /// How many files that commit holds.
-    pub(super) files: usize,
 }
 
 /// Chooses the repository: the one named, or else the one around the working directory, if that can be used.
@@ -114,7 +102,7 @@ pub(super) fn provide(source: &Source, to: &Path, owners: Owners) -> Result<Clon
                 Author { name: "supervisor demo".to_owned(), email: "demo@supervisor.invalid".to_owned() };
             let job = Job::MakeRepository { path: to.to_owned(), files: sample(), author };
             // A new directory, in which nobody else has written.
-            (job.run().map_err(|e| refused(daemon::JobFailure::from(&e)))?, None)
+            (job.run().map_err(|e| refused(JobFailure::from(&e)))?, None)
         }
     };
     place::give(to, owners.of_clone())?;
@@ -182,14 +170,14 @@ fn work(
     write: Vec<PathBuf>,
     job: Job,
 ) -> Result<Outcome, Failure> {
-    daemon::work_as(identity, read, write, job).map_err(refused)
+    job::work(identity, read, write, job).map_err(refused)
 }
 
-fn refused(failure: daemon::JobFailure) -> Failure {
+fn refused(failure: JobFailure) -> Failure {
     let code = match failure.cause {
-        JobCause::Workspace(workspace::Code::RepositoryMissing) => Code::NotFound,
-        JobCause::Workspace(workspace::Code::RepositoryForeignOwner) => Code::NotPermitted,
-        JobCause::Workspace(workspace::Code::RepositoryNoCommit) => Code::Conflict,
+        Cause::Workspace(workspace::Code::RepositoryMissing) => Code::NotFound,
+        Cause::Workspace(workspace::Code::RepositoryForeignOwner) => Code::NotPermitted,
+        Cause::Workspace(workspace::Code::RepositoryNoCommit) => Code::Conflict,
         _ => Code::Failed,
     };
     Failure { hint: failure.hint, ..Failure::new(code, failure.message) }

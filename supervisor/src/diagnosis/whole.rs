@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::{Finding, Suggested, remedy};
 use crate::api::Call;
-use crate::daemon::Event;
+use crate::daemon::{Event, OwnerLink};
 use crate::definitions::{Defect, Effect};
 use crate::failure::Failure;
 
 /// Finds it.
 pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let mut found: Vec<Finding> = call.service.defects().iter().map(defective).collect();
-    if let Some(daemon) = call.service.daemon() {
+    if let Some(daemon) = OwnerLink::of(&call.service) {
         found.extend(daemon.ask(Event::Look).await?.paused.as_deref().map(paused));
     }
     Ok(found)

@@ -2,7 +2,7 @@
 
 use super::{Check, Verdict};
 use crate::config::Config;
-use crate::daemon;
+use crate::host::examine::examine_host;
 use crate::owner::OwnerLock;
 use crate::paths::Root;
 use crate::roster::Roster;
@@ -38,7 +38,7 @@ fn unheld(root: &Root, host: &policies::Support) -> Vec<Check> {
 /// What this host enforces for workers, in plain words.
 pub(super) fn host(root: &Root) -> Vec<Check> {
     let daemon = OwnerLock::owner(root).and_then(|owner| owner.pid);
-    let host = daemon::examine_host(daemon);
+    let host = examine_host(daemon);
     let abi = host.support.landlock_abi;
     let landlock = match abi {
         0 => Check::new(

@@ -9,8 +9,8 @@ use kernel::{Holder, RunId, TaskId, Timestamp};
 use workspace::Loss;
 
 use super::{Fate, Item, Kind, Owner, Scratch, Sweep, logs, runs, worktrees};
-use crate::daemon::uids_of;
 use crate::failure::Failure;
+use crate::host::uids::uids_of;
 use crate::paths::Root;
 use crate::service::{BoardHandle, Service};
 

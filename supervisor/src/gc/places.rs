@@ -9,7 +9,7 @@ use policies::Identity;
 use workspace::{Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Place, Sharing, Size};
 
 use super::Fate;
-use crate::daemon::{JobFailure, work_as};
+use crate::host::job::{self, JobFailure};
 
 /// Looks at what should be a directory. Anything else is nothing of ours.
 pub(super) fn directory(path: &Path) -> Result<Metadata, Fate> {
@@ -45,7 +45,7 @@ pub(super) fn lease(leases: &Path, path: &Path, meta: &Metadata, board: &str) ->
 /// Measures `base/name` as a user, its top included.
 pub(super) fn measure(identity: Option<Identity>, base: &Path, name: &Name) -> Result<Size, Fate> {
     let job = Job::Measure { base: base.to_owned(), name: name.clone() };
-    match work_as(identity, Vec::new(), vec![base.join(name.as_str())], job).map_err(stuck)? {
+    match job::work(identity, Vec::new(), vec![base.join(name.as_str())], job).map_err(stuck)? {
         Outcome::Measured(size) => Ok(Size { entries: size.entries + 1, ..size }),
         other => Err(Fate::Stuck(format!("the job process answered another question: {other:?}"))),
     }

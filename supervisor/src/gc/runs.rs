@@ -7,7 +7,7 @@ use kernel::Run;
 use workspace::{Name, Size};
 
 use super::{Fate, Sweep, places};
-use crate::daemon::{remove_ended_run, remove_home};
+use crate::host::{ended, remove};
 use crate::rundir::{LockState, RunDir, RunDirError};
 
 /// The directory of a run that the board knows to be over, or does not know.
@@ -38,7 +38,7 @@ pub(super) fn directory(path: &Path, sweep: Sweep) -> Fate {
             return Err(Fate::Stuck("a process of that run still lives".to_owned()));
         };
         if sweep == Sweep::Remove {
-            remove_ended_run(&dir, guard).map_err(Fate::Stuck)?;
+            ended::remove(&dir, guard).map_err(Fate::Stuck)?;
         }
         Ok(Fate::Gone(size))
     };
@@ -68,7 +68,7 @@ pub(super) fn home(path: &Path, run: Option<&Run>, sweep: Sweep) -> Fate {
             size = Size { bytes: size.bytes + held.bytes, entries: size.entries + held.entries };
         }
         if sweep == Sweep::Remove {
-            remove_home(path).map_err(|stays| Fate::Stuck(stays.to_string()))?;
+            remove::remove_forgotten(path).map_err(|stays| Fate::Stuck(stays.to_string()))?;
         }
         Ok(Fate::Gone(size))
     };

@@ -7,12 +7,12 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Holder, Status, Task, TaskId};
+use kernel::{BoardName, Holder, Status, Task, TaskId, Verdict};
 use workspace::{Job, Name, WorkspaceSpec};
 
 use super::{Fate, Sweep, places};
-use crate::daemon::{declared, work_as};
 use crate::failure::Failure;
+use crate::host::job;
 use crate::paths::Root;
 use crate::service::BoardHandle;
 
@@ -83,7 +83,7 @@ impl Scratch<'_> {
         let size = places::measure(identity, &base, &name)?;
         if sweep == Sweep::Remove {
             let job = Job::RemoveScratch { base, name };
-            work_as(identity, Vec::new(), vec![path.to_owned()], job).map_err(places::stuck)?;
+            job::work(identity, Vec::new(), vec![path.to_owned()], job).map_err(places::stuck)?;
             match std::fs::remove_dir(path) {
                 Err(e) if e.kind() != ErrorKind::NotFound => return Err(Fate::Stuck(e.to_string())),
                 _ => {}
@@ -107,7 +107,8 @@ pub(crate) fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> 
     };
     let path = root.workspaces(board.name()).join(id.as_str());
     let is_kept = |artifact: &String| files.iter().any(|file| file.artifact.as_ref() == Some(artifact));
-    let handed = runs.iter().filter(|run| run.holder == Holder::External).flat_map(declared);
+    let handed = runs.iter().filter(|run| run.holder == Holder::External);
+    let handed = handed.filter_map(|run| run.verdict.as_ref()).flat_map(Verdict::artifacts);
     if let Some(artifact) =
         handed.filter(|artifact| !is_kept(artifact)).find(|name| path.join(name).symlink_metadata().is_ok())
     {

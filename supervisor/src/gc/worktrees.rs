@@ -7,7 +7,7 @@ use kernel::{BoardName, Run, Task};
 use workspace::{Job, Loss, Name, Origin, Size, WorkspaceSpec, Worktree, directory};
 
 use super::{Fate, Sweep, places};
-use crate::daemon::{JobCause, JobFailure, require_answer, system_reads, work_as};
+use crate::host::job::{self, Cause, JobFailure};
 use crate::paths::Root;
 
 /// Returns where the worktree of a task is or was; none for a task with another kind of workspace.
@@ -38,7 +38,7 @@ pub(super) fn collect(
 ) -> Fate {
     let task = worktree.id.clone();
     let take = || {
-        require_answer(&worktree.repository).map_err(places::stuck)?;
+        job::require_answer(&worktree.repository).map_err(places::stuck)?;
         // A tree that is gone may have left its branch.
         let meta = match places::directory(path) {
             Ok(meta) => Some(meta),
@@ -81,7 +81,7 @@ pub(super) fn collect(
             Sweep::Look => Job::JudgeWorktree { worktree, loss },
             Sweep::Remove => Job::RemoveWorktree { worktree, loss },
         };
-        work_as(identity, system_reads(), write, job)
+        job::work(identity, job::system_reads(), write, job)
             .map_err(|failure| places::stuck(with_way_out(failure, board, &task)))?;
         Ok(Fate::Gone(size))
     };
@@ -90,7 +90,7 @@ pub(super) fn collect(
 
 /// The refusal of a worktree that holds work, with the command that gives the work up.
 fn with_way_out(failure: JobFailure, board: &BoardName, task: &Name) -> JobFailure {
-    let JobCause::Workspace(code) = failure.cause else { return failure };
+    let Cause::Workspace(code) = failure.cause else { return failure };
     if code.origin() != Origin::Work {
         return failure;
     }

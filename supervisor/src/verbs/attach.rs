@@ -15,7 +15,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_e
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::attachments::Kept;
+use super::attachments::{self, Kept};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Parcel, Verb};
 use crate::command::Command;
@@ -144,7 +144,7 @@ impl Verb for Attach {
             })
             .await?;
         drop(published);
-        Ok(Kept::of(attached, &call.place_of()?))
+        Ok(Kept::of(attached, &attachments::place_of(&call)?))
     }
 }
 

@@ -1,5 +1,7 @@
 //! `attachments`: the files of a task.
 
+use std::sync::Arc;
+
 use kernel::{Attachment, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
+use crate::daemon;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Cell, Screen};
@@ -59,8 +62,8 @@ impl Verb for Attachments {
                 view.attachments(&id)
             })
             .await?;
-        call.provide_files(&task).await?;
-        let place = call.place_of()?;
+        provide_files(&call, &task).await?;
+        let place = place_of(&call)?;
         Ok(Kept::all(files, &place))
     }
 }
@@ -93,4 +96,34 @@ pub(super) fn table(files: &[Kept], screen: &mut Screen) {
         ]
     });
     screen.table(["ID", "BYTES", "TYPE", "BY", "ADDED", "NAME"], rows);
+}
+
+/// Tells where the caller finds a file.
+pub(super) fn place_of(call: &Call) -> Result<impl Fn(&Attachment) -> Option<String> + use<>, Failure> {
+    let board = Arc::clone(call.board()?);
+    let own = call.actor.run.as_ref().map(|run| call.service.root().run_files(board.name(), run.run));
+    Ok(move |file: &Attachment| {
+        let path = match &own {
+            Some(own) => Some(daemon::place_of(own, file)).filter(|path| path.exists()),
+            None => Some(board.blobs().path(&file.sha256)),
+        };
+        path.map(|path| path.display().to_string())
+    })
+}
+
+/// Gives the caller's run the files that came to its task after it had begun. Does nothing for anybody else.
+pub(super) async fn provide_files(call: &Call, task: &TaskId) -> Result<(), Failure> {
+    let Some(own) = call.actor.run.clone().filter(|own| own.task == *task) else { return Ok(()) };
+    let (actor, id) = (call.actor.clone(), task.clone());
+    let files = call
+        .read(move |view| {
+            view.task_for(&id, &actor)?;
+            view.files_of_run(&id)
+        })
+        .await?;
+    let (root, board) = (call.service.root().clone(), Arc::clone(call.board()?));
+    let placed = tokio::task::spawn_blocking(move || {
+        daemon::provide(&root, board.name(), own.run, &files, board.blobs())
+    });
+    placed.await.map_err(|panic| Failure::failed(format!("the files were not placed: {panic}")))?
 }

@@ -4,6 +4,7 @@ use kernel::{ContextLimits, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::attachments::{place_of, provide_files};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
@@ -41,8 +42,8 @@ impl Verb for Context {
         let id = texts::named(self.task_id)?;
         let actor = call.actor.clone();
         // What was attached since the run began is put where the context says it is.
-        call.provide_files(&id).await?;
-        let place = call.place_of()?;
+        provide_files(&call, &id).await?;
+        let place = place_of(&call)?;
         call.read(move |view| {
             view.task_for(&id, &actor)?;
             let context = view.context(&id, ContextLimits::default(), &place)?;

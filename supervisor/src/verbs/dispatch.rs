@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
-use crate::daemon::{Claim, Event, Room, TaskKey, Waiting, look};
+use crate::daemon::{Claim, Event, OwnerLink, Room, TaskKey, Waiting, look};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Screen, printable};
@@ -106,7 +106,7 @@ impl Verb for Dispatch {
         if self.dry_run {
             return plan(&call, self.max).await;
         }
-        let Some(daemon) = call.service.daemon() else {
+        let Some(daemon) = OwnerLink::of(&call.service) else {
             return Err(Failure::new(Code::Unreachable, "no daemon is running for this root"));
         };
         let live = daemon.ask(Event::Look).await?.live;
@@ -164,7 +164,7 @@ impl Command for Dispatch {
 
 /// What may start now: as the daemon knows it, or beside what runs without one.
 async fn room(call: &Call) -> Result<Room, Failure> {
-    if let Some(daemon) = call.service.daemon() {
+    if let Some(daemon) = OwnerLink::of(&call.service) {
         return daemon.ask(Event::Room).await;
     }
     let board = call.board()?.name().clone();

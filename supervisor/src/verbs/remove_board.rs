@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, OnBoard, Verb};
 use crate::command::Command;
-use crate::daemon::Event;
+use crate::daemon::{Event, OwnerLink};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::{Root, make_dir};
@@ -53,7 +53,7 @@ impl Verb for RemoveBoard {
             .hint("supervisor boards list shows the others");
         let mut withdrawn = service.withdraw(&slug, being);
         // From here on nothing new comes to the board; what has come is known to the daemon's owner loop.
-        let forgotten = match service.daemon() {
+        let forgotten = match OwnerLink::of(&service) {
             None => Ok(()),
             Some(daemon) => daemon.ask(|reply| Event::Forget(slug.clone(), reply)).await.flatten(),
         };

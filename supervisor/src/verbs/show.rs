@@ -86,7 +86,7 @@ impl Verb for Show {
         let actor = call.actor.clone();
         let state = RunState::of(self.state_type, self.state_name)?;
         let before = self.before_comment;
-        let place = call.place_of()?;
+        let place = attachments::place_of(&call)?;
         let mut shown = call
             .read(move |view| {
                 let task = view.task_for(&id, &actor)?;

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::screen::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
-use crate::daemon::{Broken, Event, LiveRun, Phase, Snapshot, Waiting};
+use crate::daemon::{Broken, Event, LiveRun, OwnerLink, Phase, Snapshot, Waiting};
 use crate::definitions::Defect;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::usage::{Sampler, Usage};
 use crate::owner::OwnerLock;
 use crate::rundir::boottime_us;
-use crate::sample::{Sampler, Usage};
 use crate::terminal::Screen;
 
 /// How many waiting tasks are told one by one.
@@ -119,7 +119,7 @@ impl Verb for Status {
     type Reply = StatusReport;
 
     async fn run(self, call: Call) -> Result<StatusReport, Failure> {
-        let snapshot = match call.service.daemon() {
+        let snapshot = match OwnerLink::of(&call.service) {
             Some(daemon) => Some(daemon.ask(Event::Look).await?),
             None => None,
         };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, OnBoard, Verb};
 use crate::command::Command;
-use crate::daemon::{Event, StopMode, StopPlan};
+use crate::daemon::{Event, OwnerLink, StopMode, StopPlan};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
@@ -56,7 +56,7 @@ impl Verb for Stop {
             (false, false, false) => StopMode::Drain,
         };
         let gone = || Failure::new(Code::TryAgain, "the daemon is already stopping");
-        let daemon = call.service.daemon().ok_or_else(gone)?;
+        let daemon = OwnerLink::of(&call.service).ok_or_else(gone)?;
         daemon.ask(|reply| Event::Stop(mode, reply)).await.map_err(|_| gone())
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn localized_workspace(workspace: &str) -> Result<String, Failure> {
     let here = std::env::current_dir()
         .map_err(|e| Failure::failed(format!("failed to find the current directory: {e}")))?;
     let job = workspace::Job::Discover { path: here.clone() };
-    match crate::daemon::work_as(None, Vec::new(), Vec::new(), job)? {
+    match crate::host::job::work(None, Vec::new(), Vec::new(), job)? {
         workspace::Outcome::Discovered(Some(repository)) => Ok(format!("worktree:{}", repository.display())),
         _ => Err(Failure::usage(format!("{} is not in a git repository", here.display()))
             .hint("change to one, or name it: --workspace worktree:/path/to/repository")),

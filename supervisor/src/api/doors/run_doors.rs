@@ -25,8 +25,8 @@ use super::listen::bind_unix;
 use super::runtime::WorkersRuntime;
 use super::serve::{Door, Doorway, Side};
 use crate::failure::Failure;
+use crate::host::readiness::readable;
 use crate::paths::{DOOR, Root, make_dir};
-use crate::readiness::readable;
 
 /// How many connections of a run wait to be received. More of them see that there is no room (`EAGAIN` of connect(2)), or
 /// wait in connect(2).

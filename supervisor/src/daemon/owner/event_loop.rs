@@ -12,12 +12,12 @@ use super::event::Event;
 use super::link::{Inbox, OwnerLink};
 use super::look::read_board;
 use crate::config::Config;
-use crate::daemon::host::service_link::ServiceLink;
-use crate::daemon::host::timer::{Expiry, WallTimer};
 use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::report::Report;
 use crate::daemon::run::run_task::{self, Context, run_task};
 use crate::failure::Failure;
+use crate::host::service_link::ServiceLink;
+use crate::host::timer::{Expiry, WallTimer};
 use crate::roster::Roster;
 use crate::service::Service;
 

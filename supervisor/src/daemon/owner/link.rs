@@ -1,5 +1,6 @@
 //! The ways to the owner loop: a queue for what is asked of it, and the boards that have changed.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,6 +11,7 @@ use super::event::Event;
 use crate::daemon::run::report::ReportsInbox;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::service::{Listener, Service};
 
 /// How many events wait at most. Nearly each is a request that waits for its answer, of which the doors let in a bounded
 /// number, or the answer to a question that the loop asked a board once; a sender that finds the queue full waits for room.
@@ -45,10 +47,21 @@ pub(in crate::daemon) fn open(reports: ReportsInbox) -> (OwnerLink, Inbox) {
     (OwnerLink { events: sender, changed: Arc::clone(&changed) }, Inbox { events, changed, reports })
 }
 
-impl OwnerLink {
-    /// Says that a board has changed. Waits for nothing.
-    pub(crate) fn board_changed(&self, board: &BoardName) {
+impl Listener for OwnerLink {
+    fn board_changed(&self, board: &BoardName) {
         self.changed.add(board);
+    }
+
+    fn board_damaged(&self, board: BoardName, failure: Failure) {
+        self.send_blocking(Event::BoardDamaged(board, failure));
+    }
+}
+
+impl OwnerLink {
+    /// The way to the owner loop of the daemon that serves these boards; none outside of it.
+    pub(crate) fn of(service: &Service) -> Option<&Self> {
+        let daemon: &dyn Any = service.daemon()?.as_ref();
+        daemon.downcast_ref()
     }
 
     /// Sends an event that wants no answer. Where the loop has ended, nobody is left for whom it matters.

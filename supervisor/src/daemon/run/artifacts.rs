@@ -13,7 +13,7 @@ use kernel::{Blobs, Digest, Handed, LostArtifact, NewAttachment, Published, Run,
 use policies::Identity;
 
 use super::launch::Note;
-use crate::daemon::host::job;
+use crate::host::job;
 use crate::rundir::RunDir;
 
 /// What became of the declared files of a run.
@@ -44,22 +44,6 @@ impl Taken {
     }
 }
 
-/// What a run has declared.
-pub(crate) fn declared(run: &Run) -> &[String] {
-    match &run.verdict {
-        Some(Verdict::Complete(handoff) | Verdict::Archive { handoff: Some(handoff) }) => &handoff.artifacts,
-        Some(Verdict::RequestReview(request)) => &request.handoff.artifacts,
-        Some(
-            Verdict::Block(_)
-            | Verdict::Approve
-            | Verdict::RequestChanges { .. }
-            | Verdict::Archive { handoff: None }
-            | Verdict::Move { .. },
-        )
-        | None => &[],
-    }
-}
-
 /// Takes the declared files of a run. Blocking. Fails where the host lacks something for now: then it is tried again.
 pub(in crate::daemon) fn take(run: &Run, run_dir: &Path, blobs: &Blobs) -> Result<Taken, String> {
     let mut taken = Taken::default();
@@ -68,7 +52,7 @@ pub(in crate::daemon) fn take(run: &Run, run_dir: &Path, blobs: &Blobs) -> Resul
     let identity = note.as_ref().and_then(Note::identity);
     let told = dir.and_then(|dir| dir.spec().ok()).map(|spec| spec.cwd);
     let workspace = told.or_else(|| run.workspace_path.as_ref().map(PathBuf::from));
-    for path in declared(run) {
+    for path in run.verdict.iter().flat_map(Verdict::artifacts) {
         let lose = |reason: String| LostArtifact { path: path.clone(), reason };
         let Some(workspace) = workspace.as_deref().filter(|_| note.is_some()) else {
             taken.handed.lost.push(lose("nothing is known of the run's workspace any more".to_owned()));

@@ -10,8 +10,8 @@ use super::files;
 use super::launch::Order;
 use super::run_task::{Context, submit};
 use crate::api::hash_token;
-use crate::daemon::host::uids;
 use crate::failure::Failure;
+use crate::host::uids;
 use crate::roster::{Resolved, Roster};
 use crate::service::BoardHandle;
 

@@ -6,10 +6,10 @@ use policies::{Boundary, Closed, Identity, Policy, Standing};
 use workspace::WorkspaceSpec;
 
 use crate::config::WorkerConfig;
-use crate::daemon::host::home::home_of;
-use crate::daemon::host::neighbours;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::home::home_of;
+use crate::host::neighbours;
 use crate::paths::Root;
 
 /// Returns what stays closed to a run: the places of the supervisor and of others on this host, but for those that are its

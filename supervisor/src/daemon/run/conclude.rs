@@ -12,7 +12,7 @@ use super::remains::Cleared;
 use super::report::Report;
 use super::run_task::{Context, RETRY, tell_started, watch_to_end};
 use super::settle::{self, Known, Proof, Shim};
-use crate::daemon::host::watch::Watched;
+use crate::host::watch::Watched;
 use crate::rundir::{FailedStart, RunDir};
 use crate::service::BoardHandle;
 

@@ -4,9 +4,9 @@ use std::error::Error;
 
 use super::environment::{Environment, Needs};
 use super::stage::Stage;
-use crate::daemon::host::job::{Cause, JobFailure};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::job::{Cause, JobFailure};
 use crate::rundir::{Concern, FailedStart};
 use crate::shortage::{is_shortage, is_shortage_number};
 

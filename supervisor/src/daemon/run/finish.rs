@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Digest, Ending, Extent, Finished, LostArtifact, Run, Sweep};
+use kernel::{Digest, Ending, Extent, Finished, LostArtifact, Run, Sweep, Verdict};
 
 use super::artifacts::{self, Taken};
 use super::conclude::{Next, Trouble};
@@ -14,11 +14,11 @@ use super::live::Phase;
 use super::report::Report;
 use super::run_task::{Context, RETRY, submit};
 use super::seal;
-use crate::daemon::host::cgroup;
-use crate::daemon::host::remove::{self, Stays};
 use crate::exit::Code;
 use crate::failpoint;
 use crate::gc::{self, Fate};
+use crate::host::cgroup;
+use crate::host::remove::{self, Stays};
 use crate::rundir::RunDir;
 use crate::service::BoardHandle;
 use crate::shortage::is_shortage;
@@ -172,11 +172,14 @@ async fn take_artifacts(context: &Context, board: &BoardHandle, key: &TaskKey, r
     loop {
         let mut lost = Vec::new();
         let why = match board.readers().with(|view| view.expect_run(id)) {
-            Ok(run) if run.ended_at.is_some() || artifacts::declared(&run).is_empty() => {
+            Ok(run)
+                if run.ended_at.is_some()
+                    || run.verdict.iter().all(|verdict| verdict.artifacts().is_empty()) =>
+            {
                 return Taken::default();
             }
             Ok(run) => {
-                lost.extend(artifacts::declared(&run).iter().cloned());
+                lost.extend(run.verdict.iter().flat_map(Verdict::artifacts).cloned());
                 let path = context.host.root.run_dir(board.name(), id);
                 let blobs = board.blobs().clone();
                 let taken = tokio::task::spawn_blocking(move || artifacts::take(&run, &path, &blobs));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kernel::{BoardName, Profile, Run, RunId, Task, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::daemon::host::watch::Watched;
+use crate::host::watch::Watched;
 use crate::rundir::RunDir;
 
 /// How far a run has come.

@@ -1,6 +1,6 @@
 //! Where a run works and as whom: the rules of DESIGN sections 7 and 8, applied to one task.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kernel::{BoardName, Task, TaskId, Timestamp};
 use policies::Identity;
@@ -11,7 +11,7 @@ use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec
 use super::environment::Environment;
 use super::fault::{Fault, LaunchError, with_hint};
 use super::stage::Stage;
-use crate::daemon::host::job::{self, Cause, JobFailure};
+use crate::host::job::{self, JobFailure, system_reads};
 use crate::paths::make_dir;
 use crate::shortage::is_shortage;
 
@@ -85,14 +85,6 @@ pub(super) fn ground_of(
         Outcome::Ground(ground) => Ok(ground),
         Outcome::Prepared(prepared) => Ok(Ground { path: prepared.path, owner: prepared.owner }),
         _ => Err(JobFailure::another_answer()),
-    }
-}
-
-/// Refuses a path that does not answer. Whether anything is there is asked later.
-pub(crate) fn require_answer(path: &Path) -> Result<(), JobFailure> {
-    match job::work(None, Vec::new(), Vec::new(), Job::FindGround { path: path.to_owned() }) {
-        Err(failure) if failure.cause == Cause::NoAnswer => Err(failure),
-        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -192,15 +184,6 @@ pub(in crate::daemon) fn worktree(spec: &WorkspaceSpec, task: &TaskId) -> Option
         | WorkspaceSpec::Directory(_)
         | WorkspaceSpec::Worktree { repository: None } => None,
     }
-}
-
-/// What a program of the system reads before it does anything.
-pub(crate) fn system_reads() -> Vec<PathBuf> {
-    ["/usr", "/lib", "/lib64", "/etc", "/proc", "/dev/null", "/dev/urandom"]
-        .map(PathBuf::from)
-        .into_iter()
-        .filter(|path| path.exists())
-        .collect()
 }
 
 /// Wall-clock seconds of a time on `CLOCK_BOOTTIME`: the form in which workers get their deadline.

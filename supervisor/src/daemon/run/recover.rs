@@ -12,9 +12,9 @@ use super::key::TaskKey;
 use super::live::LiveRun;
 use super::run_task::{Context, adopt};
 use super::{remains, survivors};
-use crate::daemon::host::{cgroup, remove};
 use crate::failure::Failure;
-use crate::rundir::{LockGuard, LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
+use crate::host::{ended, remove};
+use crate::rundir::{LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
 use crate::service::BoardHandle;
 
 /// A run that an earlier daemon started, and that this one sees to its end.
@@ -82,12 +82,11 @@ fn take_over(context: &Context, board: &BoardName, run: &Run) {
 fn ask_to_end(dir: &RunDir, request: &StopRequest) -> Result<(), String> {
     dir.request_stop(request).map_err(|e| crate::failure::with_causes(&e))?;
     if let Ok(Some(record)) = dir.pid()
-        && let Ok(Some(shim)) = crate::daemon::host::watch::open(record.shim.pid)
+        && let Ok(Some(shim)) = crate::host::watch::open(record.shim.pid)
         && crate::rundir::ProcessStat::of(record.shim.pid)
             .is_ok_and(|stat| stat.start_ticks == record.shim.start_ticks)
     {
-        crate::daemon::host::watch::signal(&shim, rustix::process::Signal::TERM)
-            .map_err(|e| e.to_string())?;
+        crate::host::watch::signal(&shim, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
     }
     Ok(())
 }
@@ -156,25 +155,6 @@ fn remove_dead(path: &Path) -> Result<(), String> {
             // The next start removes what is left when it has ended.
             ask_to_end(&dir, &request)
         }
-        LockState::Free(guard) => remove_ended(&dir, guard),
+        LockState::Free(guard) => ended::remove(&dir, guard),
     }
-}
-
-/// Removes the directory of a run that is over and whose lock is had, with whatever its cgroup or its pid namespace
-/// still holds.
-pub(crate) fn remove_ended(dir: &RunDir, guard: LockGuard) -> Result<(), String> {
-    let boot = crate::rundir::boot_id().map_err(|e| format!("the boot id cannot be read: {e}"))?;
-    if let Ok(Some(pid)) = dir.pid()
-        && pid.boot_id == boot
-    {
-        remains::end(dir, &pid)?;
-    }
-    if let Some(group) = dir.spec().ok().and_then(|spec| spec.cgroup)
-        && group.exists()
-    {
-        cgroup::kill(&group).map_err(|e| e.to_string())?;
-        cgroup::remove_run(&group);
-    }
-    dir.revoke(guard).map_err(|e| crate::failure::with_causes(&e))?;
-    dir.remove().map_err(|e| crate::failure::with_causes(&e))
 }

@@ -3,19 +3,16 @@
 //! Nothing is ever ended for its user alone: two roots of a host, or a person, could have the same one.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kernel::Run;
-use rustix::process::Signal;
 
 use super::launch::Note;
 use super::survivors::{self, Mark};
-use crate::daemon::host::{cgroup, watch};
-use crate::rundir::{PidRecord, ProcessIdentity, ProcessStat, RunDir};
+use crate::host::ended::{self, LIMIT};
+use crate::rundir::{PidRecord, RunDir};
 
-/// How long a look kills before it says what withstands SIGKILL. The next look goes on.
-const LIMIT: Duration = Duration::from_secs(2);
 /// Between two looks for processes whose end nothing announces.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -33,22 +30,10 @@ pub(super) enum Remains {
     },
 }
 
-/// Ends what a dead shim has left, by what its run directory records. Blocking.
-pub(crate) fn end(dir: &RunDir, pid: &PidRecord) -> Result<(), String> {
-    let group = dir.spec().ok().and_then(|spec| spec.cgroup).filter(|group| group.exists());
-    if let Some(group) = &group {
-        empty_group(group)?;
-    }
-    match &pid.init {
-        Some(init) => end_namespace(init),
-        None => Ok(()),
-    }
-}
-
 /// Ends what a killed shim has left where that can be proved, and else looks for it. Blocking.
 pub(super) fn prove(dir: &RunDir, pid: &PidRecord, mark: &Mark) -> Result<Remains, String> {
     let spec = dir.spec().map_err(|e| crate::failure::with_causes(&e))?;
-    end(dir, pid)?;
+    ended::end(dir, pid)?;
     if spec.cgroup.is_some() || pid.init.is_some() {
         return Ok(Remains::Nothing);
     }
@@ -103,7 +88,7 @@ pub(super) enum Cleared {
 fn kill_marked(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Vec<survivors::Survivor>, String> {
     let until = Instant::now() + LIMIT;
     for group in groups {
-        empty_group(group)?;
+        ended::empty_group(group)?;
     }
     loop {
         let found = mark.kill().map_err(|e| format!("the processes cannot be ended: {e}"))?;
@@ -114,47 +99,4 @@ fn kill_marked(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Vec<survivors:
         // Nothing announces the end of processes that are not children.
         std::thread::sleep(PAUSE);
     }
-}
-
-/// Kills the first process of a pid namespace, and with it all others, and waits until the kernel says that they are gone.
-fn end_namespace(init: &ProcessIdentity) -> Result<(), String> {
-    let fail = |e: std::io::Error| format!("process {} of the run: {e}", init.pid);
-    let Some(handle) = watch::open(init.pid).map_err(fail)? else { return Ok(()) };
-    let is_same = ProcessStat::of(init.pid).is_ok_and(|stat| stat.start_ticks == init.start_ticks)
-        && init
-            .pidfs_inode
-            .is_none_or(|inode| rustix::fs::fstat(&handle).is_ok_and(|now| now.st_ino == inode));
-    if !is_same {
-        return Ok(());
-    }
-    watch::signal(&handle, Signal::KILL).map_err(fail)?;
-    if watch::ends_within(&handle, LIMIT).map_err(fail)? {
-        Ok(())
-    } else {
-        Err(format!("SIGKILL does not end the pid namespace of process {}", init.pid))
-    }
-}
-
-/// Kills a group until the kernel says that it is empty. Both leaves: a worker that was just being made is still beside
-/// the shim.
-fn empty_group(group: &Path) -> Result<(), String> {
-    let fail = |e: std::io::Error| format!("{}: {e}", group.display());
-    let until = Instant::now() + LIMIT;
-    while cgroup::populated(group).map_err(fail)? {
-        if Instant::now() >= until {
-            return Err(format!("SIGKILL does not end {}", described(cgroup::processes(group))));
-        }
-        cgroup::kill(group).map_err(fail)?;
-        cgroup::wait_for_change(group).map_err(fail)?;
-    }
-    Ok(())
-}
-
-/// Processes by pid and name, for a person.
-fn described(pids: Vec<i32>) -> String {
-    let name = |pid: i32| {
-        let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
-        stat.map_or_else(|_| pid.to_string(), |stat| format!("{pid} ({}, state {})", stat.comm, stat.state))
-    };
-    pids.into_iter().map(name).collect::<Vec<_>>().join(", ")
 }

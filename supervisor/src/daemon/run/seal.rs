@@ -4,8 +4,7 @@ use kernel::LostArtifact;
 use policies::Identity;
 use workspace::{Job, Outcome, Worktree};
 
-use super::place::system_reads;
-use crate::daemon::host::job::{self, Cause};
+use crate::host::job::{self, Cause};
 
 /// Takes over what a run committed in its worktree, and makes that safe to look at. Blocking. What was wrong is returned
 /// for its readers; an error is the host's, and to be tried again.
@@ -16,7 +15,7 @@ pub(in crate::daemon) fn seal(
     let branch = worktree.branch();
     let write = vec![worktree.repository.clone()];
     let lost = |path: String, reason: String| LostArtifact { path, reason };
-    match job::work(identity, system_reads(), write, Job::SealWorktree { worktree }) {
+    match job::work(identity, job::system_reads(), write, Job::SealWorktree { worktree }) {
         Ok(Outcome::Sealed(sealed)) => Ok(sealed
             .set_aside
             .into_iter()

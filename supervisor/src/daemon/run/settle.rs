@@ -10,7 +10,7 @@ use kernel::{Clock, EndCause, Ending, Run, Timestamp};
 use super::launch::Note;
 use super::remains::{self, Cleared, Remains};
 use super::survivors;
-use crate::daemon::host::{cgroup, denial};
+use crate::host::{cgroup, job};
 use crate::lanes::{EndingRules, read_ending};
 use crate::rundir::{Cause, ExitRecord, FailedStart, LockState, RunDir, RunDirError};
 
@@ -242,7 +242,7 @@ fn denied(dir: &RunDir, record: &ExitRecord, cause: &EndCause) -> Option<kernel:
         (Cause::Exited, EndCause::Signaled { .. } | EndCause::OutOfMemory) => true,
         (Cause::Exited | Cause::Deadline | Cause::Stopped { .. }, _) => false,
     };
-    if failed { denial::of_run(&dir.spec().ok()?) } else { None }
+    if failed { job::denied(&dir.spec().ok()?) } else { None }
 }
 
 #[cfg(test)]

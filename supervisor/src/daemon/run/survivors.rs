@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use procfs::process::Process;
 use rustix::process::Signal;
 
-use crate::daemon::host::{cgroup, watch};
+use crate::host::{cgroup, watch};
 
 /// What the environment of workers calls the root that they are of.
 pub(super) const ROOT_ID: &str = "SUPERVISOR_ROOT_ID";

@@ -8,11 +8,11 @@ use workspace::directory::Ground;
 use workspace::{Job, WorkspaceSpec};
 
 use super::closed;
-use super::place::{ground_of, other_owner, system_reads};
+use super::place::{ground_of, other_owner};
 use crate::config::WorkerConfig;
-use crate::daemon::host::job::{self, Cause, JobFailure};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::job::{self, Cause, JobFailure};
 use crate::paths::Root;
 
 /// Whether the directory of a workspace is there.
@@ -100,7 +100,7 @@ pub(crate) fn check(
 fn require_usable(spec: &WorkspaceSpec, owner: Option<Identity>) -> Result<(), Failure> {
     let WorkspaceSpec::Worktree { repository: Some(path) } = spec else { return Ok(()) };
     let job = Job::OpenRepository { path: path.clone() };
-    match job::work(owner, system_reads(), vec![path.clone()], job) {
+    match job::work(owner, job::system_reads(), vec![path.clone()], job) {
         Ok(_) => Ok(()),
         Err(failure) => {
             let code = if failure.cause == Cause::Shortage { Code::TryAgain } else { Code::Conflict };

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use policies::Controller;
 
 /// The leaf that systemd has made for the daemon.
-pub(in crate::daemon) const GIVEN_LEAF: &str = "daemon";
+pub(crate) const GIVEN_LEAF: &str = "daemon";
 /// The leaf that the daemon has made for itself.
 const OWN_LEAF: &str = "main";
 /// How a unit says that it hands controllers back between two daemons.
@@ -34,7 +34,7 @@ const WEIGHT: u32 = 1000;
 
 /// The group that the daemon was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::daemon) struct Unit {
+pub(crate) struct Unit {
     dir: PathBuf,
     stands: Stands,
     between: Between,
@@ -62,14 +62,14 @@ enum Stands {
 
 /// The controllers that runs have, and why others are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::daemon) struct Handed {
-    pub(in crate::daemon) controllers: BTreeSet<Controller>,
-    pub(in crate::daemon) gap: Option<String>,
+pub(crate) struct Handed {
+    pub(crate) controllers: BTreeSet<Controller>,
+    pub(crate) gap: Option<String>,
 }
 
 impl Unit {
     /// The group of a process, `group` from `mount` on, which was started with an environment (`proc_pid_environ(5)`).
-    pub(in crate::daemon) fn of(mount: &Path, group: &str, environment: &[u8]) -> Self {
+    pub(crate) fn of(mount: &Path, group: &str, environment: &[u8]) -> Self {
         let own = mount.join(group.trim_start_matches('/'));
         let hands_back = environment.split(|byte| *byte == 0).any(|entry| entry == HANDBACK.as_bytes());
         let between = if hands_back { Between::HandedBack } else { Between::Kept };
@@ -89,7 +89,7 @@ impl Unit {
     }
 
     /// What the runs of another process have, a daemon that may have handed its controllers on.
-    pub(in crate::daemon) fn handed(&self) -> Handed {
+    pub(crate) fn handed(&self) -> Handed {
         match listed(&self.dir.join("cgroup.subtree_control")) {
             Ok(handed) if !handed.is_empty() => Handed { gap: lacking(&handed), controllers: handed },
             Ok(_) => self.look(),
@@ -98,12 +98,12 @@ impl Unit {
     }
 
     /// Its directory.
-    pub(in crate::daemon) fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// What the runs of a daemon that starts in this group will have; changes nothing.
-    pub(in crate::daemon) fn look(&self) -> Handed {
+    pub(crate) fn look(&self) -> Handed {
         let given = match self.given() {
             Ok(given) => given,
             Err(why) => return Handed { gap: Some(why), ..Handed::default() },
@@ -115,7 +115,7 @@ impl Unit {
     }
 
     /// Makes the group hand its controllers on, from a leaf where this process stands within it.
-    pub(in crate::daemon) fn hand_on(&self) -> Handed {
+    pub(crate) fn hand_on(&self) -> Handed {
         let looked = self.look();
         if looked.controllers.is_empty() {
             return looked;
@@ -125,8 +125,7 @@ impl Unit {
             ..Handed::default()
         };
         if self.stands == Stands::Within
-            && let Err(e) =
-                super::cgroup::make(&self.dir.join(OWN_LEAF)).and_then(|()| enter(&self.dir.join(OWN_LEAF)))
+            && let Err(e) = make(&self.dir.join(OWN_LEAF)).and_then(|()| enter(&self.dir.join(OWN_LEAF)))
         {
             return fail("move the daemon into a leaf", &e);
         }
@@ -196,8 +195,16 @@ impl Unit {
     }
 }
 
+/// Makes a group where it is missing.
+pub(crate) fn make(dir: &Path) -> io::Result<()> {
+    match std::fs::create_dir(dir) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
+        _ => Ok(()),
+    }
+}
+
 /// Lets a group hand controllers on to those beneath it.
-pub(in crate::daemon) fn enable(group: &Path, controllers: &BTreeSet<Controller>) -> io::Result<()> {
+pub(crate) fn enable(group: &Path, controllers: &BTreeSet<Controller>) -> io::Result<()> {
     if controllers.is_empty() {
         return Ok(());
     }
@@ -207,7 +214,7 @@ pub(in crate::daemon) fn enable(group: &Path, controllers: &BTreeSet<Controller>
 }
 
 /// The controllers that a file of a group lists.
-pub(in crate::daemon) fn listed(path: &Path) -> Result<BTreeSet<Controller>, String> {
+pub(crate) fn listed(path: &Path) -> Result<BTreeSet<Controller>, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let has = |one: &Controller| text.split_whitespace().any(|word| word == one.as_str());
     Ok(Controller::ALL.into_iter().filter(has).collect())

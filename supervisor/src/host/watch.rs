@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::readiness::readable;
+use super::readiness::readable;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
 
@@ -13,21 +13,21 @@ use tokio::io::unix::AsyncFd;
 /// Its descriptor is closed when its end was seen, even while others refer to this: where descriptors are short, settling the
 /// end of its run needs one.
 #[derive(Debug)]
-pub(in crate::daemon) struct Watched {
+pub(crate) struct Watched {
     handle: Mutex<Option<Arc<AsyncFd<OwnedFd>>>>,
 }
 
 impl Watched {
     /// Watches a process. The caller knows that the pid is the process it means: its own unreaped child, or one whose
     /// start time it compares afterwards.
-    pub(in crate::daemon) fn open(pid: i32) -> std::io::Result<Self> {
+    pub(crate) fn open(pid: i32) -> std::io::Result<Self> {
         let pid = Pid::from_raw(pid).ok_or(std::io::ErrorKind::InvalidInput)?;
         let fd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
         Ok(Watched { handle: Mutex::new(Some(Arc::new(readable(fd)?))) })
     }
 
     /// Waits for its end. Cancel-safe: the end stays readable.
-    pub(in crate::daemon) async fn ended(&self) -> std::io::Result<()> {
+    pub(crate) async fn ended(&self) -> std::io::Result<()> {
         let Some(handle) = self.handle() else { return Ok(()) };
         handle.readable().await?.retain_ready();
         self.locked().take();
@@ -35,13 +35,13 @@ impl Watched {
     }
 
     /// The inode of its pidfd: where the kernel has pidfs, no two processes of one boot share it.
-    pub(in crate::daemon) fn inode(&self) -> std::io::Result<u64> {
+    pub(crate) fn inode(&self) -> std::io::Result<u64> {
         let handle = self.handle().ok_or(rustix::io::Errno::SRCH)?;
         Ok(rustix::fs::fstat(handle.get_ref())?.st_ino)
     }
 
     /// Sends it a signal. That it has ended is no error: it does not need one.
-    pub(in crate::daemon) fn signal(&self, signal: Signal) -> std::io::Result<()> {
+    pub(crate) fn signal(&self, signal: Signal) -> std::io::Result<()> {
         self.handle().map_or(Ok(()), |handle| self::signal(handle.get_ref(), signal))
     }
 
@@ -56,7 +56,7 @@ impl Watched {
 }
 
 /// A handle on a process; none where it has ended.
-pub(in crate::daemon) fn open(pid: i32) -> std::io::Result<Option<OwnedFd>> {
+pub(crate) fn open(pid: i32) -> std::io::Result<Option<OwnedFd>> {
     let Some(pid) = Pid::from_raw(pid) else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(fd) => Ok(Some(fd)),
@@ -66,7 +66,7 @@ pub(in crate::daemon) fn open(pid: i32) -> std::io::Result<Option<OwnedFd>> {
 }
 
 /// Waits for the end of a process; false where it did not come in time. Blocking.
-pub(in crate::daemon) fn ends_within(process: impl AsFd, limit: Duration) -> std::io::Result<bool> {
+pub(crate) fn ends_within(process: impl AsFd, limit: Duration) -> std::io::Result<bool> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
     loop {
@@ -79,7 +79,7 @@ pub(in crate::daemon) fn ends_within(process: impl AsFd, limit: Duration) -> std
 }
 
 /// Sends a signal. A process that has ended is no error: it does not need one.
-pub(in crate::daemon) fn signal(process: impl AsFd, signal: Signal) -> std::io::Result<()> {
+pub(crate) fn signal(process: impl AsFd, signal: Signal) -> std::io::Result<()> {
     match pidfd_send_signal(process, signal) {
         Err(rustix::io::Errno::SRCH) => Ok(()),
         other => Ok(other?),

@@ -14,7 +14,7 @@ use super::cgroup::{self, Cgroups};
 
 /// The waiting shim, if there is one.
 #[derive(Debug)]
-pub(in crate::daemon) struct Spares {
+pub(crate) struct Spares {
     cgroups: Option<Cgroups>,
     shelf: Mutex<Shelf>,
 }
@@ -28,24 +28,24 @@ enum Shelf {
 
 /// A waiting shim. One that is dropped ends, and its group goes.
 #[derive(Debug)]
-pub(in crate::daemon) struct Spare {
+pub(crate) struct Spare {
     child: Option<Child>,
     group: Option<PathBuf>,
 }
 
 impl Spares {
     /// A shelf that `refill` puts a shim on.
-    pub(in crate::daemon) fn kept(cgroups: Option<&Cgroups>) -> Self {
+    pub(crate) fn kept(cgroups: Option<&Cgroups>) -> Self {
         Spares { cgroups: cgroups.cloned(), shelf: Mutex::new(Shelf::Empty) }
     }
 
     /// A shelf that stays empty.
-    pub(in crate::daemon) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Spares { cgroups: None, shelf: Mutex::new(Shelf::Closed) }
     }
 
     /// Starts a shim if none waits.
-    pub(in crate::daemon) fn refill(&self) {
+    pub(crate) fn refill(&self) {
         let mut place = self.lock();
         if matches!(*place, Shelf::Empty) {
             match Spare::start(self.cgroups.as_ref()) {
@@ -57,7 +57,7 @@ impl Spares {
     }
 
     /// Takes the waiting shim.
-    pub(in crate::daemon) fn take(&self) -> Option<Spare> {
+    pub(crate) fn take(&self) -> Option<Spare> {
         let mut place = self.lock();
         if !matches!(*place, Shelf::Waiting(_)) {
             return None;
@@ -69,7 +69,7 @@ impl Spares {
     }
 
     /// Ends the waiting shim, for good.
-    pub(in crate::daemon) fn close(&self) {
+    pub(crate) fn close(&self) {
         *self.lock() = Shelf::Closed;
     }
 
@@ -96,12 +96,12 @@ impl Spare {
     }
 
     /// The cgroup of its run; none on a host without.
-    pub(in crate::daemon) fn group(&self) -> Option<&Path> {
+    pub(crate) fn group(&self) -> Option<&Path> {
         self.group.as_deref()
     }
 
     /// Gives it its run. The group is the run's from now on.
-    pub(in crate::daemon) fn begin(mut self, run_dir: &Path) -> io::Result<Child> {
+    pub(crate) fn begin(mut self, run_dir: &Path) -> io::Result<Child> {
         self.group = None;
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let stdin = self.child.as_mut().and_then(|child| child.stdin.take()).ok_or_else(gone)?;

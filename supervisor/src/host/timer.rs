@@ -6,19 +6,19 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use tokio::io::unix::AsyncFd;
 
-use crate::readiness::readable;
+use super::readiness::readable;
 use kernel::Timestamp;
 
 /// The timer. Without it nothing wakes an idle daemon.
 #[derive(Debug)]
-pub(in crate::daemon) struct WallTimer {
+pub(crate) struct WallTimer {
     timer: TimerFd,
     ready: AsyncFd<OwnedFd>,
 }
 
 /// Why the timer went off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::daemon) enum Expiry {
+pub(crate) enum Expiry {
     /// Its moment has come.
     Due,
     /// Somebody has set the clock.
@@ -27,7 +27,7 @@ pub(in crate::daemon) enum Expiry {
 
 impl WallTimer {
     /// A timer that is not armed.
-    pub(in crate::daemon) fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         let timer =
             TimerFd::new(ClockId::CLOCK_REALTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
         let ready = readable(timer.as_fd().try_clone_to_owned()?)?;
@@ -35,7 +35,7 @@ impl WallTimer {
     }
 
     /// Arms it for a moment, or for none.
-    pub(in crate::daemon) fn set(&self, at: Option<Timestamp>) -> std::io::Result<()> {
+    pub(crate) fn set(&self, at: Option<Timestamp>) -> std::io::Result<()> {
         let Some(at) = at else { return Ok(self.timer.unset()?) };
         let micros = at.as_micros().max(1);
         let moment = TimeSpec::new(micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000) * 1000);
@@ -50,7 +50,7 @@ impl WallTimer {
     }
 
     /// Waits until it goes off. Cancel-safe: an expiry that nobody took stays readable.
-    pub(in crate::daemon) async fn expired(&self) -> std::io::Result<Expiry> {
+    pub(crate) async fn expired(&self) -> std::io::Result<Expiry> {
         let mut ready = self.ready.readable().await?;
         // Not `TimerFd::wait`, which takes a clock that was set for an expiry. A spurious wake-up does no harm.
         let read = rustix::io::read(&self.timer, &mut [0_u8; 8]);

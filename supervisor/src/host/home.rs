@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use policies::Identity;
 
 /// Returns the home of a worker's user, where it has one.
-pub(in crate::daemon) fn home_of(identity: Option<Identity>) -> Option<PathBuf> {
+pub(crate) fn home_of(identity: Option<Identity>) -> Option<PathBuf> {
     let uid = identity.map_or_else(nix::unistd::geteuid, |identity| nix::unistd::Uid::from_raw(identity.uid));
     let user = nix::unistd::User::from_uid(uid).ok().flatten()?;
     Some(user.dir.canonicalize().unwrap_or(user.dir))

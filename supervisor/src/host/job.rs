@@ -12,7 +12,7 @@ mod wait;
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use workspace::{Effort, Irregular, IrregularKind, Job, Outcome};
 
 use self::wait::NoAnswer;
 use super::denial::Failed;
+use crate::rundir::RunSpec;
 use crate::shortage::is_shortage;
 
 pub(crate) use self::failure::{Cause, JobFailure};
@@ -41,7 +42,7 @@ const MEMORY: u64 = 1 << 30;
 
 /// What a job process is asked.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::daemon) enum Task {
+pub(crate) enum Task {
     /// Become a user, see no more than these paths, and do a job.
     Work {
         /// The user.
@@ -118,18 +119,18 @@ impl Task {
 
 /// A file that is to be taken out of a workspace.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::daemon) struct Taking {
+pub(crate) struct Taking {
     /// The workspace.
-    pub(in crate::daemon) workspace: PathBuf,
+    pub(crate) workspace: PathBuf,
     /// The file, from the workspace on.
-    pub(in crate::daemon) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The most bytes that it may have.
-    pub(in crate::daemon) limit: u64,
+    pub(crate) limit: u64,
 }
 
 /// What a job process answers.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::daemon) enum Reply {
+pub(crate) enum Reply {
     /// The job's outcome.
     Done(Box<Outcome>),
     /// The job's failure.
@@ -153,7 +154,7 @@ pub(crate) fn work(
 }
 
 /// Does a job as [`work`] does, unless it is given up before.
-pub(in crate::daemon) fn work_unless(
+pub(crate) fn work_unless(
     cancel: &CancellationToken,
     identity: Option<policies::Identity>,
     read: Vec<PathBuf>,
@@ -171,21 +172,24 @@ pub(in crate::daemon) fn work_unless(
     }
 }
 
-/// Looks for what the sandbox denied a run that failed, as a user.
-pub(in crate::daemon) fn look_at_failure(
-    identity: Option<policies::Identity>,
-    failed: Failed,
-) -> Result<Option<kernel::Denied>, JobFailure> {
-    let task = Task::Deny { identity, failed: Box::new(failed) };
-    match ask(&task, Stdio::null(), &CancellationToken::new())? {
-        Reply::Denied(denied) => Ok(denied),
-        Reply::Failed(failure) => Err(failure),
-        Reply::Done(_) | Reply::Probed | Reply::Taken => Err(JobFailure::another_answer()),
+/// Returns what the sandbox denied a run that did not start its command, or whose command failed. Blocking.
+pub(crate) fn denied(spec: &RunSpec) -> Option<kernel::Denied> {
+    let identity = spec.surroundings.identity;
+    if identity.is_none() && nix::unistd::geteuid().is_root() {
+        return None;
     }
+    let task = Task::Deny { identity, failed: Box::new(Failed::of(spec)) };
+    let failure = match ask(&task, Stdio::null(), &CancellationToken::new()) {
+        Ok(Reply::Denied(denied)) => return denied,
+        Ok(Reply::Failed(failure)) | Err(failure) => failure,
+        Ok(Reply::Done(_) | Reply::Probed | Reply::Taken) => JobFailure::another_answer(),
+    };
+    tracing::warn!(task = %spec.task, run = spec.run, error = %failure.message, "denial_not_found");
+    None
 }
 
 /// Copies a file out of a workspace into `sink`, as a user.
-pub(in crate::daemon) fn take(
+pub(crate) fn take(
     identity: Option<policies::Identity>,
     taking: Taking,
     sink: std::fs::File,
@@ -198,7 +202,7 @@ pub(in crate::daemon) fn take(
 }
 
 /// Whether this host allows a private view of the file system; the reason if not.
-pub(in crate::daemon) fn probe_view() -> Result<(), String> {
+pub(crate) fn probe_view() -> Result<(), String> {
     match ask(&Task::Probe, Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
@@ -207,7 +211,7 @@ pub(in crate::daemon) fn probe_view() -> Result<(), String> {
 }
 
 /// Whether this host allows a pid namespace; the reason if not.
-pub(in crate::daemon) fn probe_pid_namespace(namespace: policies::PidNamespace) -> Result<(), String> {
+pub(crate) fn probe_pid_namespace(namespace: policies::PidNamespace) -> Result<(), String> {
     match ask(&Task::ProbePids(namespace), Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
@@ -346,4 +350,20 @@ fn irregular(task: &Task, repository: &std::path::Path, cancel: &CancellationTok
         },
         Ok(_) | Err(_) => None,
     }
+}
+/// Refuses a path that does not answer. Whether anything is there is asked later.
+pub(crate) fn require_answer(path: &Path) -> Result<(), JobFailure> {
+    match work(None, Vec::new(), Vec::new(), Job::FindGround { path: path.to_owned() }) {
+        Err(failure) if failure.cause == Cause::NoAnswer => Err(failure),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// What a program of the system reads before it does anything.
+pub(crate) fn system_reads() -> Vec<PathBuf> {
+    ["/usr", "/lib", "/lib64", "/etc", "/proc", "/dev/null", "/dev/urandom"]
+        .map(PathBuf::from)
+        .into_iter()
+        .filter(|path| path.exists())
+        .collect()
 }

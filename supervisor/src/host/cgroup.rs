@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use kernel::{BoardName, RunId};
 use nix::errno::Errno;
 use policies::Controller;
+use sha2::{Digest as _, Sha256};
 
-use super::controllers::{self, Handed, Unit};
+use super::controllers::{self, Handed, Unit, make};
 
 /// What the name of a root's directory of groups begins with.
-pub(in crate::daemon) const PREFIX: &str = "supervisor-";
+pub(crate) const PREFIX: &str = "supervisor-";
 /// How long the removal of a group waits for its last process to be reaped.
 const REMOVAL: Duration = Duration::from_secs(1);
 /// The longest wait for one announcement: a change between two looks is not announced again.
@@ -39,7 +40,7 @@ impl Cgroups {
 
     /// The same for a daemon that serves the root: it delegates the controllers of its own group to runs, and moves into a
     /// leaf of that group before.
-    pub(in crate::daemon) fn serve(root: &Path) -> Result<(Self, Handed), String> {
+    pub(crate) fn serve(root: &Path) -> Result<(Self, Handed), String> {
         // Made in the daemon's own group while nothing is handed on yet, so that nothing is left where that fails.
         let found = Cgroups::find(root)?;
         let mut handed = own_unit()?.hand_on();
@@ -86,7 +87,7 @@ impl Cgroups {
     ///
     /// # Errors
     /// Says which limit is not enforced. The run stays frozen.
-    pub(in crate::daemon) fn take_over(&self, group: &Path, policy: &policies::Policy) -> Result<(), String> {
+    pub(crate) fn take_over(&self, group: &Path, policy: &policies::Policy) -> Result<(), String> {
         let enabled = if group.parent() == Some(&self.base) {
             controllers::enable(group, &self.controllers)
         } else {
@@ -128,7 +129,7 @@ impl Cgroups {
 
 /// Where a daemon in this process's own group keeps the groups of a root. Roots on one host do not share.
 pub(crate) fn of_root(root: &Path) -> Result<PathBuf, String> {
-    let digest = crate::api::hash_token(&root.to_string_lossy());
+    let digest = Sha256::digest(root.to_string_lossy().as_bytes());
     let name = format!("{PREFIX}{}", hex::encode(&digest[..6]));
     Ok(own_unit()?.dir().join(name))
 }
@@ -144,13 +145,13 @@ fn unit_of(process: &Path) -> Result<Unit, String> {
 }
 
 /// The group of this process.
-pub(in crate::daemon) fn own() -> Result<PathBuf, String> {
+pub(crate) fn own() -> Result<PathBuf, String> {
     let group = group_of(Path::new("/proc/self/cgroup"))?;
     Ok(mount_point()?.join(group.trim_start_matches('/')))
 }
 
 /// What runs have of a daemon, or would have of one that is started from here.
-pub(in crate::daemon) fn controllers_of(daemon: Option<i32>) -> Result<Handed, String> {
+pub(crate) fn controllers_of(daemon: Option<i32>) -> Result<Handed, String> {
     match daemon {
         Some(pid) => Ok(unit_of(&PathBuf::from(format!("/proc/{pid}")))?.handed()),
         None => Ok(own_unit()?.look()),
@@ -220,7 +221,7 @@ fn remove_tree(group: &Path) {
 
 /// Whether the processes of a group are stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::daemon) enum Freezer {
+pub(crate) enum Freezer {
     /// They are stopped. SIGKILL ends them all the same.
     Frozen,
     /// They run.
@@ -228,7 +229,7 @@ pub(in crate::daemon) enum Freezer {
 }
 
 /// Freezes or thaws the processes of a group. The kernel takes a while to stop all of them.
-pub(in crate::daemon) fn freeze(group: &Path, state: Freezer) -> io::Result<()> {
+pub(crate) fn freeze(group: &Path, state: Freezer) -> io::Result<()> {
     let word = match state {
         Freezer::Frozen => "1",
         Freezer::Thawed => "0",
@@ -240,7 +241,7 @@ pub(in crate::daemon) fn freeze(group: &Path, state: Freezer) -> io::Result<()> 
 }
 
 /// Whether all processes of a group are stopped.
-pub(in crate::daemon) fn is_frozen(group: &Path) -> bool {
+pub(crate) fn is_frozen(group: &Path) -> bool {
     std::fs::read_to_string(group.join("cgroup.events"))
         .is_ok_and(|text| text.lines().any(|line| line == "frozen 1"))
 }
@@ -275,13 +276,6 @@ pub(crate) fn processes(group: &Path) -> Vec<i32> {
         }
     }
     pids
-}
-
-pub(in crate::daemon) fn make(dir: &Path) -> io::Result<()> {
-    match std::fs::create_dir(dir) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
-        _ => Ok(()),
-    }
 }
 
 fn mount_point() -> Result<PathBuf, String> {

@@ -40,7 +40,7 @@ impl Sampler {
     /// Adds up the processes of a run: those of its cgroup, or else the worker and its descendants.
     pub(crate) fn usage(&self, cgroup: Option<&Path>, worker: Option<i32>) -> Option<Usage> {
         let pids = match (cgroup, worker) {
-            (Some(group), _) => crate::daemon::cgroup_processes(&group.join("work")),
+            (Some(group), _) => super::cgroup::processes(&group.join("work")),
             (None, Some(worker)) => self.descendants(worker),
             (None, None) => return None,
         };

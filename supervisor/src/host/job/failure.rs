@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use workspace::{Origin, WorkspaceError};
 
+use crate::exit::Code;
+use crate::failure::Failure;
 use crate::shortage::is_shortage;
 
 /// What is wrong.
@@ -50,12 +52,12 @@ impl Cause {
 
 impl JobFailure {
     /// A failure of the process that was to do it.
-    pub(in crate::daemon) fn process(message: impl Into<String>) -> Self {
+    pub(crate) fn process(message: impl Into<String>) -> Self {
         JobFailure { cause: Cause::Process, message: message.into(), hint: None }
     }
 
     /// The process has answered, but not what it was asked.
-    pub(in crate::daemon) fn another_answer() -> Self {
+    pub(crate) fn another_answer() -> Self {
         Self::process("the job process answered another question")
     }
 }
@@ -65,5 +67,11 @@ impl From<&WorkspaceError> for JobFailure {
         let workspace::Failure { code, message, hint } = error.into();
         let cause = if is_shortage(error) { Cause::Shortage } else { Cause::Workspace(code) };
         JobFailure { cause, message, hint }
+    }
+}
+
+impl From<JobFailure> for Failure {
+    fn from(failure: JobFailure) -> Self {
+        Failure { code: Code::Failed, message: failure.message, hint: failure.hint }
     }
 }

@@ -30,9 +30,9 @@ const MOST: u32 = 1 << 21;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Range {
     /// The first uid.
-    pub(in crate::daemon) first: u32,
+    pub(crate) first: u32,
     /// The last uid.
-    pub(in crate::daemon) last: u32,
+    pub(crate) last: u32,
 }
 
 impl Range {
@@ -58,7 +58,7 @@ pub(crate) fn uids_of(
 }
 
 /// The user of a task's own in the transaction that opens its run: a task that works in a directory of its own has one.
-pub(in crate::daemon) fn own_uid(
+pub(crate) fn own_uid(
     range: Option<Range>,
     board: &mut kernel::Board<'_>,
     (task, workspace): (&kernel::TaskId, &str),
@@ -72,7 +72,7 @@ pub(in crate::daemon) fn own_uid(
 }
 
 /// The roots of this host that have given out uids.
-pub(in crate::daemon) fn roots(config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn roots(config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
     let entries = Ledger::at(&config.uid_ledger).read()?;
     Ok(entries.iter().map(|entry| entry.owner.root().to_owned()).collect())
 }
@@ -99,7 +99,7 @@ impl Uids {
     }
 
     /// The range of a board; a new board gets the next free one, which is durable before it is used.
-    pub(in crate::daemon) fn range(&self, board: BoardId, config: &WorkerConfig) -> Result<Range, Failure> {
+    pub(crate) fn range(&self, board: BoardId, config: &WorkerConfig) -> Result<Range, Failure> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let own = known.ranges.get(&board.to_string()).copied();
         let ledger = Ledger::at(&config.uid_ledger);

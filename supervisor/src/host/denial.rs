@@ -12,7 +12,6 @@ use policies::{Denial, Homes, Mode, Policy, Surroundings, Toolchain, Want};
 use serde::{Deserialize, Serialize};
 
 use super::home::home_of;
-use super::job;
 use crate::rundir::RunSpec;
 
 /// How much of the end of a log is read, in bytes.
@@ -24,25 +23,10 @@ const CONTEXT: usize = 8;
 /// The longest path that is put to a policy: what a worker writes is bounded.
 const LONGEST: usize = 1024;
 
-/// Returns what the sandbox denied a run that did not start its command, or whose command failed. Blocking.
-pub(in crate::daemon) fn of_run(spec: &RunSpec) -> Option<kernel::Denied> {
-    let identity = spec.surroundings.identity;
-    if identity.is_none() && nix::unistd::geteuid().is_root() {
-        return None;
-    }
-    match job::look_at_failure(identity, Failed::of(spec)) {
-        Ok(denied) => denied,
-        Err(failure) => {
-            tracing::warn!(task = %spec.task, run = spec.run, error = %failure.message, "denial_not_found");
-            None
-        }
-    }
-}
-
 /// What is known of a run that failed. The log may name any path, and the answer is the worker's to read: so a process with
 /// the worker's user looks at the paths, and says of none more than that user can find out.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::daemon) struct Failed {
+pub(crate) struct Failed {
     policy: Policy,
     around: Surroundings,
     command: Option<String>,
@@ -55,7 +39,7 @@ pub(in crate::daemon) struct Failed {
 }
 
 impl Failed {
-    fn of(spec: &RunSpec) -> Self {
+    pub(super) fn of(spec: &RunSpec) -> Self {
         let named = spec.policy.filesystem.toolchain_home.clone();
         let own = named.or_else(|| home_of(spec.surroundings.identity));
         Failed {
@@ -70,7 +54,7 @@ impl Failed {
     }
 
     /// Looks at what the run names, as the user of this process.
-    pub(in crate::daemon) fn look(&self) -> Option<kernel::Denied> {
+    pub(crate) fn look(&self) -> Option<kernel::Denied> {
         let look = Look::new(self);
         let command = self.command.as_deref().and_then(|command| look.program(command));
         let denial = command.or_else(|| look.log(&self.tail))?;

@@ -1,11 +1,12 @@
 //! When a daemon makes sure that a board is whole: before it serves it, or beside that.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use kernel::{BoardName, Depth, Left};
 
-use crate::daemon::{Event, OwnerLink};
+use super::Listener;
 use crate::failure::Failure;
 
 /// A board up to this size is looked at before it is served even where its daemon was killed: that takes half a second.
@@ -17,7 +18,7 @@ const QUICK: u64 = 32 * 1024 * 1024;
 ///
 /// # Errors
 /// The first faults, where it is looked at before anything is read from it or written to it.
-pub(crate) fn check(name: &BoardName, path: &Path, link: &OwnerLink) -> Result<(), Failure> {
+pub(crate) fn check(name: &BoardName, path: &Path, daemon: &Arc<dyn Listener>) -> Result<(), Failure> {
     let left = kernel::take_over(path, &boot_id()?);
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let beside = match left {
@@ -28,13 +29,13 @@ pub(crate) fn check(name: &BoardName, path: &Path, link: &OwnerLink) -> Result<(
     if !beside {
         return Ok(kernel::require_whole(path, Depth::Structure)?);
     }
-    let (name, path, link) = (name.clone(), path.to_owned(), link.clone());
+    let (name, path, daemon) = (name.clone(), path.to_owned(), Arc::clone(daemon));
     let check = move || {
         let began = Instant::now();
         match kernel::require_whole(&path, Depth::Structure) {
             Ok(()) => tracing::info!(board = %name, seconds = began.elapsed().as_secs_f64(), "board_whole"),
             // The owner loop may have ended; then the next daemon finds it.
-            Err(error) => link.send_blocking(Event::BoardDamaged(name, error.into())),
+            Err(error) => daemon.board_damaged(name, error.into()),
         }
     };
     let spawned = std::thread::Builder::new().name("board-check".to_owned()).spawn(check);

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::paths::{Root, RootChoice};
 
 /// Returns the places of other roots that are there.
-pub(in crate::daemon) fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
     let own = root.closed();
     let system = RootChoice { system: true, ..RootChoice::default() }.resolve(|_| None).ok();
     let user = RootChoice { user: true, ..RootChoice::default() };

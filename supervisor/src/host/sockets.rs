@@ -10,23 +10,19 @@ use std::time::Duration;
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 use tokio::io::unix::AsyncFd;
 
+use super::readiness::readable;
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::readiness::readable;
 
 /// Between two tries where a socket cannot be put back: nothing announces when it can.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Which file each socket of a root is; none for one that is missing, or that has something else in its place.
-pub(in crate::daemon) type Made = [Option<(u64, u64)>; 2];
+pub(crate) type Made = [Option<(u64, u64)>; 2];
 
 /// Keeps the sockets of a root where commands and shims look for them, for ever. `made` are the files as they were
 /// bound, before anybody could know of them; `open` makes all of them anew.
-pub(in crate::daemon) async fn keep(
-    root: &Root,
-    made: Made,
-    open: impl Fn() -> Result<(), Failure>,
-) -> Infallible {
+pub(crate) async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), Failure>) -> Infallible {
     let mut known = made;
     let mut told = String::new();
     loop {
@@ -60,7 +56,7 @@ fn paths(root: &Root) -> [PathBuf; 2] {
 }
 
 /// Removes the sockets of a root that is served no longer.
-pub(in crate::daemon) fn remove(root: &Root) {
+pub(crate) fn remove(root: &Root) {
     for socket in paths(root) {
         drop(std::fs::remove_file(socket));
     }
@@ -73,7 +69,7 @@ fn is_whole(root: &Root, known: Made) -> bool {
 }
 
 /// Looks which file each socket is now.
-pub(in crate::daemon) fn files(root: &Root) -> Made {
+pub(crate) fn files(root: &Root) -> Made {
     paths(root).map(|path| {
         let meta = std::fs::symlink_metadata(path).ok()?;
         meta.file_type().is_socket().then(|| (meta.dev(), meta.ino()))

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::paths::Root;
 
 /// Puts a copy of this binary where workers can run it: the build directory or a home may be closed to them.
-pub(in crate::daemon) fn install_binary(root: &Root) -> Result<(), Failure> {
+pub(crate) fn install_binary(root: &Root) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt as _;
     let source = Path::new("/proc/self/exe");
     let target = root.bin().join("supervisor");
@@ -30,7 +30,7 @@ pub(in crate::daemon) fn install_binary(root: &Root) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(in crate::daemon) async fn detect_support() -> Result<policies::Support, Failure> {
+pub(crate) async fn detect_support() -> Result<policies::Support, Failure> {
     let probed = tokio::task::spawn_blocking(probed_support);
     probed.await.map_err(|e| Failure::failed(format!("failed to examine the host: {e}")))
 }
@@ -44,7 +44,7 @@ fn probed_support() -> policies::Support {
 }
 
 /// Finds out how runs without a cgroup are tied together on this host.
-pub(in crate::daemon) async fn detect_pid_namespace(
+pub(crate) async fn detect_pid_namespace(
     support: &policies::Support,
 ) -> Result<policies::PidNamespace, String> {
     let namespace = policies::PidNamespace::of(&support.view)
@@ -53,7 +53,7 @@ pub(in crate::daemon) async fn detect_pid_namespace(
     probed.await.map_err(|e| format!("failed to examine the host: {e}"))?.map(|()| namespace)
 }
 
-pub(in crate::daemon) fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     nix::unistd::gethostname()
         .ok()
         .and_then(|name| name.into_string().ok())

@@ -1,6 +1,11 @@
 //! The boards of one root, open: what every verb works on, in the daemon and offline alike.
 
+pub(crate) mod leases;
+mod wholeness;
+
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -11,14 +16,24 @@ use kernel::{
 use tokio::sync::watch;
 use workspace::WorkspaceSpec;
 
+use self::leases::ExternalLeases;
 use crate::config::Config;
-use crate::daemon;
 use crate::definitions::Defect;
 use crate::failpoint;
 use crate::failure::Failure;
+use crate::host::uids::Uids;
 use crate::paths::{Root, make_dir};
 use crate::roster::Roster;
-use crate::wholeness;
+
+/// What a daemon is told about the boards that it serves. Whoever asks a daemon more finds it by its own type
+/// (`daemon::OwnerLink::of`): the boards know none of its questions.
+pub(crate) trait Listener: Any + Debug + Send + Sync {
+    /// A commit has changed a board. Waits for nothing.
+    fn board_changed(&self, board: &BoardName);
+
+    /// The check of a board beside the service has found a fault. Blocking.
+    fn board_damaged(&self, board: BoardName, failure: Failure);
+}
 
 /// Whether a process may write to the boards.
 #[derive(Clone, Debug)]
@@ -28,7 +43,7 @@ pub(crate) enum Mode {
     /// The process holds the root's lock and writes, but runs no worker.
     Offline,
     /// The daemon: writes, and its owner loop hears of each commit.
-    Daemon(daemon::OwnerLink),
+    Daemon(Arc<dyn Listener>),
 }
 
 /// One open board.
@@ -39,7 +54,7 @@ pub(crate) struct BoardHandle {
     writer: Option<Writer>,
     readers: Readers,
     blobs: Blobs,
-    external_leases: daemon::ExternalLeases,
+    external_leases: ExternalLeases,
     changed: watch::Sender<i64>,
     commits: Arc<AtomicU64>,
     closing: AtomicBool,
@@ -79,7 +94,7 @@ impl BoardHandle {
     }
 
     /// The leases of its external claims.
-    pub(crate) fn external_leases(&self) -> &daemon::ExternalLeases {
+    pub(crate) fn external_leases(&self) -> &ExternalLeases {
         &self.external_leases
     }
 
@@ -129,7 +144,7 @@ pub(crate) struct Service {
     settings_defect: Mutex<Option<Defect>>,
     mode: Mode,
     quotas: SharedQuotas,
-    uids: daemon::Uids,
+    uids: Uids,
     boards: Mutex<BTreeMap<BoardName, Arc<BoardHandle>>>,
     /// Held while a board is opened, which may take long: what is open already is had meanwhile.
     opening: Mutex<()>,
@@ -141,7 +156,7 @@ impl Service {
     pub(crate) fn new(root: Root, config: Config, mode: Mode) -> Self {
         let quotas = SharedQuotas::new(config.quotas.quotas());
         Service {
-            uids: daemon::Uids::of(&root),
+            uids: Uids::of(&root),
             root,
             quotas,
             config: Mutex::new(Arc::new(config)),
@@ -160,7 +175,7 @@ impl Service {
     }
 
     /// The users that the tasks of its boards may have.
-    pub(crate) fn worker_uids(&self) -> &daemon::Uids {
+    pub(crate) fn worker_uids(&self) -> &Uids {
         &self.uids
     }
 
@@ -199,10 +214,10 @@ impl Service {
         settings.into_iter().chain(self.roster().defects().cloned()).collect()
     }
 
-    /// The way to the owner loop; none outside the daemon.
-    pub(crate) fn daemon(&self) -> Option<&daemon::OwnerLink> {
+    /// The daemon that serves the boards; none outside of it.
+    pub(crate) fn daemon(&self) -> Option<&Arc<dyn Listener>> {
         match &self.mode {
-            Mode::Daemon(link) => Some(link),
+            Mode::Daemon(daemon) => Some(daemon),
             Mode::Reading | Mode::Offline => None,
         }
     }
@@ -339,8 +354,8 @@ impl Service {
         // Kept open: opening a board anew reads its whole log first.
         let early = Readers::open(&path, clock.clone()).ok();
         let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
-        if let Mode::Daemon(link) = &self.mode {
-            wholeness::check(name, &path, link)?;
+        if let Some(daemon) = self.daemon() {
+            wholeness::check(name, &path, daemon)?;
         }
         let changed = watch::Sender::new(0);
         let commits = Arc::new(AtomicU64::new(0));
@@ -373,7 +388,7 @@ impl Service {
         };
         let blobs = Blobs::beside(&path);
         let (closing, gone) = (AtomicBool::new(false), watch::Sender::new(()));
-        let (name, external_leases) = (name.clone(), daemon::ExternalLeases::default());
+        let (name, external_leases) = (name.clone(), ExternalLeases::default());
         Ok(BoardHandle { id, name, writer, readers, blobs, external_leases, changed, commits, closing, gone })
     }
 }

@@ -4,35 +4,35 @@ use sd_notify::NotifyState;
 
 /// The link to the service manager. Where there is none, nothing is sent.
 #[derive(Debug)]
-pub(in crate::daemon) struct ServiceLink {
+pub(crate) struct ServiceLink {
     listens: bool,
     sent: String,
 }
 
 impl ServiceLink {
     /// The link to the manager that has started this process, if one has and listens.
-    pub(in crate::daemon) fn find() -> Self {
+    pub(crate) fn find() -> Self {
         ServiceLink { listens: std::env::var_os("NOTIFY_SOCKET").is_some(), sent: String::new() }
     }
 
     /// Recovery is over and the doors are open.
-    pub(in crate::daemon) fn ready(&self) {
+    pub(crate) fn ready(&self) {
         self.send(&[NotifyState::Ready]);
     }
 
     /// The configuration is read again; `ready` follows.
-    pub(in crate::daemon) fn reloading(&self) {
+    pub(crate) fn reloading(&self) {
         let now = NotifyState::monotonic_usec_now();
         self.send(&[vec![NotifyState::Reloading], now.into_iter().collect()].concat());
     }
 
     /// The end has begun.
-    pub(in crate::daemon) fn stopping(&self) {
+    pub(crate) fn stopping(&self) {
         self.send(&[NotifyState::Stopping]);
     }
 
     /// What is going on, where that has changed.
-    pub(in crate::daemon) fn status(&mut self, status: impl FnOnce() -> String) {
+    pub(crate) fn status(&mut self, status: impl FnOnce() -> String) {
         if !self.listens {
             return;
         }

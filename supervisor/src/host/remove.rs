@@ -27,7 +27,7 @@ pub(crate) struct Stays {
     /// The cause, in words.
     why: String,
     /// Whether the host lacked what the removal takes: then another try may succeed.
-    pub(in crate::daemon) is_shortage: bool,
+    pub(crate) is_shortage: bool,
 }
 
 impl std::fmt::Display for Stays {
@@ -44,7 +44,7 @@ impl From<RunDirError> for Stays {
 
 impl Stays {
     /// It did not come to a try.
-    pub(in crate::daemon) fn because(why: &dyn std::fmt::Display) -> Self {
+    pub(crate) fn because(why: &dyn std::fmt::Display) -> Self {
         Stays { is_shortage: false, why: why.to_string() }
     }
 
@@ -54,7 +54,7 @@ impl Stays {
 }
 
 /// Removes the private places of a run that is gone.
-pub(in crate::daemon) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), Stays> {
+pub(crate) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), Stays> {
     for name in ["home", "tmp"] {
         let path = dir.join(name);
         // Most workers leave nothing there, and an empty directory can be removed without looking into it.

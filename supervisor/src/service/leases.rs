@@ -1,0 +1,99 @@
+//! The leases of external claims on the directories that they work in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use kernel::{BoardName, Holder, Run, RunId, TaskId, View};
+use workspace::{Job, Lease, LeaseHolder, Outcome, Prepared, Sharing, WorkspaceSpec};
+
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::host::job::{self, JobFailure};
+use crate::paths::Root;
+
+/// The leases of a board's external claims. An external worker has no process here that could own them, so the daemon does: as
+/// long as the claim lasts, and from its start on for claims that were there before. Without a daemon nothing else is
+/// started in their directories either.
+#[derive(Debug, Default)]
+pub(crate) struct ExternalLeases {
+    /// None where nobody has looked yet; a run without a lease works in no directory of its task, or in one that could not
+    /// be leased.
+    owned: Mutex<Option<BTreeMap<RunId, Option<Lease>>>>,
+}
+
+impl ExternalLeases {
+    /// Keeps the lease of a claim.
+    pub(crate) fn keep(&self, run: RunId, lease: Lease) {
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before the first look this is an offline process, or a look is to come that finds the others.
+        if let Some(owned) = owned.as_mut() {
+            owned.insert(run, Some(lease));
+        }
+    }
+
+    /// Whether it has the lease of a claim.
+    pub(crate) fn owns(&self, run: RunId) -> bool {
+        let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        owned.as_ref().and_then(|owned| owned.get(&run)).is_some_and(Option::is_some)
+    }
+
+    /// Gives back the leases of claims that are over, and takes those of claims that nobody has looked at. Blocking.
+    pub(crate) fn follow(
+        &self,
+        root: &Root,
+        board: &BoardName,
+        view: &View<'_>,
+    ) -> Result<(), kernel::Error> {
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        if owned.as_ref().is_some_and(BTreeMap::is_empty) {
+            return Ok(());
+        }
+        let open = view.open_runs()?.into_iter().filter(|run| run.holder != Holder::Supervisor);
+        if let Some(owned) = owned.as_mut() {
+            let open: BTreeSet<RunId> = open.map(|run| run.id).collect();
+            owned.retain(|run, _| open.contains(run));
+            return Ok(());
+        }
+        let leases = open.map(|run| Ok((run.id, taken_over(root, board, view, &run)?)));
+        *owned = Some(leases.collect::<Result<_, kernel::Error>>()?);
+        Ok(())
+    }
+}
+
+/// Takes the lease of a run on its directory; refuses one in which another run works.
+pub(crate) fn lease(
+    root: &Root,
+    board: &BoardName,
+    (task, run): (&TaskId, RunId),
+    prepared: &Prepared,
+) -> Result<Lease, Failure> {
+    let leases = root.leases();
+    crate::paths::make_dir(&leases, 0o700)?;
+    let holder = LeaseHolder::Run { board: board.to_string(), run: run.get(), task: Some(task.to_string()) };
+    Lease::acquire(&leases, &prepared.path, prepared.place, Sharing::Exclusive, &holder).map_err(|e| {
+        let failure = Failure::new(Code::Conflict, crate::failure::with_causes(&e));
+        failure.hint("the task is back in the queue: claim it again when that run has ended")
+    })
+}
+
+/// The lease of a claim that an earlier process, or one without a daemon, has made.
+fn taken_over(
+    root: &Root,
+    board: &BoardName,
+    view: &View<'_>,
+    run: &Run,
+) -> Result<Option<Lease>, kernel::Error> {
+    let spec = view.task(&run.task_id)?.and_then(|task| task.workspace.parse::<WorkspaceSpec>().ok());
+    let Some(WorkspaceSpec::Directory(path)) = spec else { return Ok(None) };
+    let prepared = match job::work(None, Vec::new(), Vec::new(), Job::PrepareDirectory { path }) {
+        Ok(Outcome::Prepared(prepared)) => Ok(prepared),
+        Ok(_) => Err(JobFailure::another_answer().message),
+        Err(failure) => Err(failure.message),
+    };
+    let leased = prepared.and_then(|prepared| {
+        lease(root, board, (&run.task_id, run.id), &prepared).map_err(|failure| failure.message)
+    });
+    Ok(leased
+        .inspect_err(|error| tracing::warn!(task = %run.task_id, %error, "directory_of_claim_not_leased"))
+        .ok())
+}
