@@ -4,55 +4,16 @@
 //! [`Environment`]), and a task alone. Each of the first two is tried by one start at a time, its probe.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use kernel::{BoardName, Timestamp, Waiting, WaitingCode};
 
+use super::wait::{FIRST, Wait, after};
 use crate::daemon::run::attempt::Charge;
 use crate::daemon::run::environment::Environment;
 use crate::daemon::run::key::TaskKey;
 
-/// The first wait.
-const FIRST: Duration = Duration::from_secs(1);
-/// The longest wait.
-const LONGEST: Duration = Duration::from_mins(1);
-/// By how much a wait is shorter at most, so that what broke at once is not tried again at once.
-const JITTER: f64 = 0.2;
-
 /// The most suspects that are remembered. A forgotten one trips its environment again, and is suspected again.
 const SUSPECTS: usize = 4096;
-
-/// One reason to wait.
-#[derive(Clone, Debug)]
-struct Wait {
-    why: String,
-    /// Until when; none once that is over and a new try is due or under way.
-    until: Option<Timestamp>,
-    times: u32,
-}
-
-impl Wait {
-    /// The wait after this many earlier ones. `chance` is from 0 to 1.
-    fn again(why: String, times: u32, now: Timestamp, chance: f64) -> Self {
-        let pause = FIRST.saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX)).min(LONGEST);
-        let pause = pause.mul_f64(1.0 - JITTER * chance);
-        Wait { why, until: Some(after(now, pause)), times: times.saturating_add(1) }
-    }
-
-    /// Ends the wait if its time has come, or if the clock was set so far back that it never would.
-    fn expire(&mut self, now: Timestamp) -> bool {
-        let over = self.until.is_some_and(|until| until <= now || until > after(now, LONGEST));
-        if over {
-            self.until = None;
-        }
-        over
-    }
-}
-
-fn after(now: Timestamp, pause: Duration) -> Timestamp {
-    let pause = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
-    Timestamp::from_micros(now.as_micros().saturating_add(pause))
-}
 
 /// An environment that has failed to start a worker.
 #[derive(Clone, Debug)]

@@ -14,4 +14,5 @@ pub(super) mod pass;
 pub(super) mod room;
 pub(super) mod snapshot;
 pub(super) mod stopping;
+mod wait;
 pub(super) mod why;
