@@ -9,6 +9,7 @@ mod http;
 mod abuse;
 mod answers;
 mod api;
+mod arrows;
 mod attachments;
 mod board;
 mod boards;

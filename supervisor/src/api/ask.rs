@@ -10,6 +10,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
 use http_body_util::{BodyExt as _, Limited};
 use kernel::{Actor, BoardName, Request as Repeatable, RequestId};
 use serde::de::DeserializeOwned;
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::call::{Call, Entry, OnBoard, Verb};
 use super::doors::Pass;
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
-use super::router::Shared;
+use super::router::{Routes, Shared};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::BoardHandle;
@@ -168,6 +169,15 @@ impl<Q> Ask<Q> {
     fn text(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
+}
+
+/// Adds the path of one verb.
+pub(crate) fn mount_verb<V: Verb>(router: Routes) -> Routes {
+    router.route(&format!("/api/v1/verbs/{}", V::NAME), post(handle::<V>))
+}
+
+async fn handle<V: Verb>(ask: Ask, Given(verb): Given<V>) -> Result<Response, Failure> {
+    ask.answer(verb).await
 }
 
 async fn stored_reply(board: Arc<BoardHandle>, request: Repeatable) -> Result<Option<String>, Failure> {

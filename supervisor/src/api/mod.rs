@@ -9,11 +9,11 @@ mod identity;
 mod in_process;
 mod router;
 
-pub(crate) use ask::{Ask, Given, Id, written};
+pub(crate) use ask::{Ask, Given, Id, mount_verb, written};
 pub(crate) use call::{ANSWERED, Audience, Call, Effect, Entry, OnBoard, Parcel, Verb};
 pub(crate) use doors::{
     Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, raise_descriptors,
 };
 pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, person};
 pub(crate) use in_process::answer as in_process;
-pub(crate) use router::{Routes, Surface, front, mount_verb};
+pub(crate) use router::{Routes, Surface, front};

@@ -7,11 +7,9 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
 
-use super::ask::{Ask, Given};
-use super::call::{Entry, Verb};
-use super::doors::{Bound, Busy, Gate, Intake, Outgoing, Pass, REST, Seat};
+use super::call::Entry;
+use super::doors::{Bound, Busy, Front, Gate, Intake, Outgoing, Pass, REST, Seat};
 use super::identity::{OperatorKey, Peer, identify};
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
@@ -37,15 +35,6 @@ pub(crate) struct Surface {
 
 /// The paths of the API, without the service behind them.
 pub(crate) type Routes = Router<Shared>;
-
-/// What the doors lead to.
-#[derive(Clone, Debug)]
-pub(crate) struct Front {
-    /// Answers requests. Each must carry a [`Peer`] extension.
-    pub(super) router: Router,
-    /// What each run may ask for.
-    pub(super) gate: Arc<Gate>,
-}
 
 /// The API over a service.
 pub(crate) fn front(service: Arc<Service>, key: Option<OperatorKey>, surface: Surface) -> Front {
@@ -117,15 +106,6 @@ fn crowded(pass: Option<&Pass>, bound: Bound) -> Failure {
         Some(pass) => pass.crowded(bound),
         None => Failure::new(Code::Throttled, bound.to_string()),
     }
-}
-
-/// Adds the path of one verb.
-pub(crate) fn mount_verb<V: Verb>(router: Routes) -> Routes {
-    router.route(&format!("/api/v1/verbs/{}", V::NAME), post(handle::<V>))
-}
-
-async fn handle<V: Verb>(ask: Ask, Given(verb): Given<V>) -> Result<Response, Failure> {
-    ask.answer(verb).await
 }
 
 impl IntoResponse for Failure {

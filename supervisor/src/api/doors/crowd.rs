@@ -1,6 +1,5 @@
 //! Which connections are open at a door, and which one gives way when another comes.
 
-use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -10,44 +9,8 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
 
-use super::account::{BURST_OF_CONNECTIONS, Bucket, FORGOTTEN};
-
-/// Whose a connection is, as far as the kernel knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Group {
-    /// All of one user: a worker that has a uid of its own.
-    User(u32),
-    /// All of one process: a worker under the daemon's own uid, until it has shown its token.
-    Process(i32),
-    /// All of one run: they came through its door, or have shown its token.
-    Run(BoardId, RunId),
-    /// Those of whom nothing is known yet: they came over loopback.
-    Anyone,
-}
-
-/// How many connections a door has at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
-    /// In all.
-    pub(super) all: usize,
-    /// Of one group.
-    pub(super) each: usize,
-    /// Of one run, once it is known.
-    pub(super) run: usize,
-    /// How many one group may open in a second.
-    pub(super) rate: u32,
-}
-
-/// What a connection does. The order is that in which they give way; the busy ones never do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum State {
-    /// Nobody has said who it is.
-    Unknown,
-    /// It has asked something, and has its answer.
-    Idle,
-    /// A request of a known caller is under way.
-    Busy,
-}
+use super::bounds::{Bound, Bounds, Group};
+use super::members::{Members, State};
 
 /// The open connections of a door.
 #[derive(Debug, Default)]
@@ -58,32 +21,6 @@ pub(super) struct Crowd {
     left: Notify,
 }
 
-#[derive(Debug, Default)]
-struct Members {
-    open: HashMap<u64, Member>,
-    groups: HashMap<Group, Share>,
-    /// Those that were asked to close and have not closed: their descriptors are still open.
-    leaving: HashMap<u64, Group>,
-    rates: HashMap<Group, Bucket>,
-    tidied: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct Member {
-    group: Group,
-    state: State,
-    leave: CancellationToken,
-}
-
-/// The connections of one group.
-#[derive(Debug, Default)]
-struct Share {
-    open: usize,
-    leaving: usize,
-    /// Those that may have to give way, the first of them first.
-    waiting: BTreeSet<(State, u64)>,
-}
-
 /// How a connection was received.
 #[derive(Debug)]
 pub(super) enum Entry {
@@ -91,38 +28,6 @@ pub(super) enum Entry {
     In(Seat, Option<Bound>),
     /// It is not.
     Full(Bound),
-}
-
-/// A bound that was met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Bound {
-    /// That of one group.
-    Each(usize),
-    /// That of the door.
-    All(usize),
-    /// That of one group in a second.
-    Rate(u32),
-}
-
-impl Bound {
-    /// Its name in an event of the run that has met it.
-    pub(super) fn key(self) -> &'static str {
-        match self {
-            Bound::Each(_) => "connections_per_worker",
-            Bound::All(_) => "connections",
-            Bound::Rate(_) => "connections_per_second_per_worker",
-        }
-    }
-}
-
-impl std::fmt::Display for Bound {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Bound::Each(most) => write!(f, "{most} connections are open, the most that one worker may have"),
-            Bound::All(most) => write!(f, "{most} connections are open, the most that there may be"),
-            Bound::Rate(rate) => write!(f, "more than {rate} connections a second were opened for too long"),
-        }
-    }
 }
 
 impl Crowd {
@@ -162,11 +67,7 @@ impl Crowd {
             Some((bound, None)) => return Entry::Full(bound),
         };
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let leave = CancellationToken::new();
-        members.open.insert(id, Member { group, state: State::Unknown, leave: leave.clone() });
-        let share = members.groups.entry(group).or_default();
-        share.open += 1;
-        share.waiting.insert((State::Unknown, id));
+        let leave = members.add(id, group);
         drop(members);
         Entry::In(
             Seat { place: Arc::new(Place { crowd: Arc::clone(self), id, most: bounds.run }), leave },
@@ -176,110 +77,6 @@ impl Crowd {
 
     fn lock(&self) -> MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Members {
-    fn first_of(&self, group: Group) -> Option<u64> {
-        self.groups.get(&group)?.waiting.first().map(|(_, id)| *id)
-    }
-
-    /// The first to give way of the group with the most connections; of several such groups, the oldest.
-    fn first_of_largest(&self) -> Option<u64> {
-        let waiting = self.groups.values().filter_map(|share| {
-            let (state, id) = share.waiting.first()?;
-            Some((std::cmp::Reverse(share.open), *state, *id))
-        });
-        waiting.min().map(|(_, _, id)| id)
-    }
-
-    fn may_open(&mut self, group: Group, rate: u32, now: Instant) -> bool {
-        // The door of a run has a budget of its own. Over loopback callers are not known yet, and all would share one budget.
-        if matches!(group, Group::Run(..) | Group::Anyone) {
-            return true;
-        }
-        if self.tidied.is_none_or(|at| now.duration_since(at) > FORGOTTEN) {
-            self.tidied = Some(now);
-            self.rates.retain(|_, bucket| !bucket.is_forgotten(now));
-        }
-        let bucket = self.rates.entry(group).or_insert_with(|| Bucket::full(rate, BURST_OF_CONNECTIONS, now));
-        let some = bucket.has_some(rate, now);
-        if some {
-            bucket.take();
-        }
-        some
-    }
-
-    fn send_away(&mut self, id: u64) {
-        let Some(member) = self.open.remove(&id) else { return };
-        member.leave.cancel();
-        if let Some(share) = self.groups.get_mut(&member.group) {
-            share.open -= 1;
-            share.leaving += 1;
-            share.waiting.remove(&(member.state, id));
-        }
-        self.leaving.insert(id, member.group);
-    }
-
-    /// Forgets one that has left.
-    fn remove(&mut self, id: u64) {
-        let group = if let Some(member) = self.open.remove(&id) {
-            if let Some(share) = self.groups.get_mut(&member.group) {
-                share.open -= 1;
-                share.waiting.remove(&(member.state, id));
-            }
-            member.group
-        } else if let Some(group) = self.leaving.remove(&id) {
-            if let Some(share) = self.groups.get_mut(&group) {
-                share.leaving -= 1;
-            }
-            group
-        } else {
-            return;
-        };
-        if self.groups.get(&group).is_some_and(|share| share.open + share.leaving == 0) {
-            self.groups.remove(&group);
-        }
-    }
-
-    /// Moves a connection to the group of its run, where another one gives way if they are too many.
-    fn join(&mut self, id: u64, group: Group, most: usize) -> Result<(), Bound> {
-        let Some(member) = self.open.get(&id) else { return Ok(()) };
-        let (former, state) = (member.group, member.state);
-        if former == group || matches!(former, Group::User(_)) {
-            return Ok(());
-        }
-        if self.groups.get(&group).is_some_and(|share| share.open >= most) {
-            let first = self.first_of(group).ok_or(Bound::Each(most))?;
-            self.send_away(first);
-        }
-        if let Some(share) = self.groups.get_mut(&former) {
-            share.open -= 1;
-            share.waiting.remove(&(state, id));
-            if share.open + share.leaving == 0 {
-                self.groups.remove(&former);
-            }
-        }
-        let share = self.groups.entry(group).or_default();
-        share.open += 1;
-        if state != State::Busy {
-            share.waiting.insert((state, id));
-        }
-        if let Some(member) = self.open.get_mut(&id) {
-            member.group = group;
-        }
-        Ok(())
-    }
-
-    fn become_(&mut self, id: u64, state: State) {
-        // One that had to leave is not there any more.
-        let Some(member) = self.open.get_mut(&id) else { return };
-        let Some(share) = self.groups.get_mut(&member.group) else { return };
-        share.waiting.remove(&(member.state, id));
-        member.state = state;
-        if state != State::Busy {
-            share.waiting.insert((state, id));
-        }
     }
 }
 

@@ -1,17 +1,14 @@
-//! Binding the daemon's sockets and ports, and setting the doors up behind them.
+//! The doors that are not one run's: bound, and set up behind their sockets.
 
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener as StdUnixListener;
-use std::path::Path;
 use std::sync::Arc;
 
 use tokio::net::UnixListener;
 use tokio::runtime::Handle;
 
-use super::loopback;
+use super::bind::{bind_loopback, bind_unix};
 use super::run_doors::RunDoors;
 use super::serve::{Door, Doorway, Side};
-use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
 
@@ -37,7 +34,7 @@ impl Listeners {
         let operator = bind_unix(&root.operator_socket(), 0o600)?;
         let loopback = match sockets {
             Sockets::Unix => None,
-            Sockets::Loopback => Some(loopback::bind(root)?),
+            Sockets::Loopback => Some(bind_loopback(root)?),
         };
         Ok(Listeners { operator, loopback })
     }
@@ -56,26 +53,4 @@ impl Listeners {
         shared.tasks.spawn(door.attend(listener, shared.stop.clone()));
         self.loopback.map_or(Ok(()), |loopback| doors.attend_loopback(loopback)).map_err(failed)
     }
-}
-
-/// Binds a socket, in the place of one that is there.
-pub(super) fn bind_unix(path: &Path, mode: u32) -> Result<StdUnixListener, Failure> {
-    match std::fs::symlink_metadata(path) {
-        Ok(meta) if !std::os::unix::fs::FileTypeExt::is_socket(&meta.file_type()) => {
-            return Err(Failure::new(
-                Code::Conflict,
-                format!(
-                    "{} is in the way: the daemon's socket belongs there, and it is not a socket",
-                    path.display()
-                ),
-            )
-            .hint("move that file away and start again"));
-        }
-        Ok(_) => std::fs::remove_file(path).map_err(|e| Failure::file("remove the old socket", path, &e))?,
-        Err(_) => {}
-    }
-    let listener = StdUnixListener::bind(path).map_err(|e| Failure::file("bind the socket", path, &e))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-        .map_err(|e| Failure::file("set the mode of the socket", path, &e))?;
-    Ok(listener)
 }

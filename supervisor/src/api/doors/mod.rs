@@ -12,11 +12,14 @@
 //! Workers are served by a runtime of their own ([`runtime`]), so whatever they do leaves the operator its threads.
 
 mod account;
+mod accounts;
+mod bind;
+mod bounds;
 mod crowd;
 mod gate;
 mod intake;
 mod listen;
-mod loopback;
+mod members;
 mod outgoing;
 mod pace;
 mod run_door;
@@ -27,13 +30,15 @@ mod slow;
 mod stream;
 mod whose;
 
-pub(super) use crowd::{Bound, Busy, Seat};
+pub(super) use accounts::REST;
+pub(super) use bounds::Bound;
+pub(super) use crowd::{Busy, Seat};
+pub(super) use gate::Gate;
 pub(crate) use gate::Pass;
-pub(super) use gate::{Gate, REST};
 pub(super) use intake::Intake;
 pub(crate) use listen::{Listeners, Sockets};
 pub(super) use outgoing::Outgoing;
 pub(crate) use outgoing::Streamed;
 pub(crate) use run_doors::RunDoors;
 pub(crate) use runtime::{WorkersRuntime, raise_descriptors};
-pub(crate) use serve::Doorway;
+pub(crate) use serve::{Doorway, Front};

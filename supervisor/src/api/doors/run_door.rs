@@ -12,7 +12,8 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 
 use super::account::{BURST_OF_CONNECTIONS, Bucket};
-use super::crowd::{Bound, Entry, Group, Seat};
+use super::bounds::{Bound, Group};
+use super::crowd::{Entry, Seat};
 use super::serve::{Door, PAUSE};
 use crate::api::identity::Peer;
 

@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::listen::bind_unix;
+use super::bind::bind_unix;
 use super::runtime::WorkersRuntime;
 use super::serve::{Door, Doorway, Side};
 use crate::failure::Failure;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use axum::body::Body;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -13,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::crowd::{Bound, Bounds, Crowd, Entry, Group, Seat};
+use super::bounds::{Bound, Bounds, Group};
+use super::crowd::{Crowd, Entry, Seat};
+use super::gate::Gate;
 use super::slow::Slow;
 use super::stream::{Listener, Stream};
 use super::whose;
 use crate::api::identity::{Peer, person};
-use crate::api::router::Front;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::service::Service;
@@ -54,6 +56,15 @@ pub(super) struct Door {
     noted: Mutex<HashMap<Group, Instant>>,
     /// What those hear that are refused: written once, because they may come as fast as they can.
     refusals: Mutex<HashMap<Bound, Arc<str>>>,
+}
+
+/// What is behind the doors.
+#[derive(Clone, Debug)]
+pub(crate) struct Front {
+    /// Answers requests. Each must carry a [`Peer`] extension.
+    pub(in crate::api) router: Router,
+    /// What each run may ask for.
+    pub(in crate::api) gate: Arc<Gate>,
 }
 
 /// What all doors share.

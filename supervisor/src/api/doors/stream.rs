@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use rustix::net::SendFlags;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use super::crowd::Group;
+use super::bounds::Group;
 
 /// What a door accepts connections from.
 pub(super) trait Listener: Send + 'static {

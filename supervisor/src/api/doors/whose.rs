@@ -2,7 +2,7 @@
 
 use kernel::Run;
 
-use super::crowd::Group;
+use super::bounds::Group;
 use crate::rundir::ProcessStat;
 
 /// The most parents of a process that are examined.

@@ -1,17 +1,45 @@
-//! The loopback port of a root, the same for each of its daemons: workers that outlive a daemon know no other, and their
-//! sandbox lets them go to no other.
+//! The sockets and the loopback port of a root, bound where callers look for them.
+//!
+//! The port is the same for each of its daemons: workers that outlive a daemon know no other, and their sandbox lets them go
+//! to no other.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
 use crate::rundir::write_json;
 
 const FILE: &str = "worker.port";
 
+/// Binds a socket, in the place of one that is there.
+pub(super) fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, Failure> {
+    match std::fs::symlink_metadata(path) {
+        Ok(meta) if !std::os::unix::fs::FileTypeExt::is_socket(&meta.file_type()) => {
+            return Err(Failure::new(
+                Code::Conflict,
+                format!(
+                    "{} is in the way: the daemon's socket belongs there, and it is not a socket",
+                    path.display()
+                ),
+            )
+            .hint("move that file away and start again"));
+        }
+        Ok(_) => std::fs::remove_file(path).map_err(|e| Failure::file("remove the old socket", path, &e))?,
+        Err(_) => {}
+    }
+    let listener = UnixListener::bind(path).map_err(|e| Failure::file("bind the socket", path, &e))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+        .map_err(|e| Failure::file("set the mode of the socket", path, &e))?;
+    Ok(listener)
+}
+
 /// Binds the port that the last daemon had, or another one where that is taken.
-pub(super) fn bind(root: &Root) -> Result<TcpListener, Failure> {
+pub(super) fn bind_loopback(root: &Root) -> Result<TcpListener, Failure> {
     let failed =
         |e: std::io::Error| Failure::failed(format!("failed to bind a loopback port for workers: {e}"));
     let former = former(root);
@@ -64,16 +92,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let choice = RootChoice { root: Some(dir.path().into()), ..RootChoice::default() };
         let root = choice.resolve(|_| None).unwrap();
-        let first = bind(&root).unwrap();
-        let taken = bind(&root).unwrap();
+        let first = bind_loopback(&root).unwrap();
+        let taken = bind_loopback(&root).unwrap();
         assert_ne!(port(&first), port(&taken));
         // A connection that was open when the last daemon ended is no obstacle.
         let _peer = std::net::TcpStream::connect(taken.local_addr().unwrap()).unwrap();
         let number = port(&taken);
         drop(taken.accept().unwrap());
         drop(taken);
-        assert_eq!(port(&bind(&root).unwrap()), number);
+        assert_eq!(port(&bind_loopback(&root).unwrap()), number);
         std::fs::write(root.dir().join(FILE), "no number").unwrap();
-        bind(&root).unwrap();
+        bind_loopback(&root).unwrap();
     }
 }
