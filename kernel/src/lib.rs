@@ -52,7 +52,7 @@ pub use board::{
     Answered, Board, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact, Placement,
     Reopened, Settled, Start,
 };
-pub use model::actor::{Actor, ActorKind, RunRef};
+pub use model::actor::{Actor, ActorKind, Label, RunRef};
 pub use model::candidate::{Accounts, Answer, Candidate, Reach};
 pub use model::clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use model::counted::Counted;
@@ -87,8 +87,9 @@ pub use model::waiting::{Waiting, WaitingCode};
 pub use readers::Readers;
 pub use rules::authority::DEPTH;
 pub use rules::context::{Context, ContextLimits, PlaceOf};
-pub use rules::diagnose::{Diagnosed, Diagnostic, Remedy, Severity};
+pub use rules::diagnose::{Diagnosed, Diagnostic, Severity};
 pub use rules::links::AtWork;
+pub use rules::remedy::Remedy;
 pub use rules::retry::{counts, pause};
 pub use rules::transition::{IllegalChange, next};
 pub use store::check::{Depth, check_board, require_whole};

@@ -127,12 +127,8 @@ fn is_stranded(diagnostic: &Diagnostic) -> bool {
 /// A run of which nobody knows whether its processes are gone.
 fn survivors(task: &Task, why: &Waiting) -> Finding {
     let actions = vec![
-        remedy("see what runs", "supervisor status", Suggested::No),
-        remedy(
-            "end what was found and free the task",
-            &format!("supervisor reclaim {}", task.id),
-            Suggested::Yes,
-        ),
+        Remedy::command("see what runs", "status"),
+        Remedy::command("end what was found and free the task", format!("reclaim {}", task.id)).suggested(),
     ];
     unended(task, why, "survivors_unknown", "processes of its run may still live", actions)
 }
@@ -140,37 +136,18 @@ fn survivors(task: &Task, why: &Waiting) -> Finding {
 /// A run that is over as far as its processes go, and whose end cannot be proven or recorded.
 fn stuck(task: &Task, why: &Waiting) -> Finding {
     let actions = vec![
-        remedy("check the host and the board", "supervisor doctor", Suggested::No),
-        remedy(
-            "end it without artifacts that cannot be kept",
-            &format!("supervisor reclaim {}", task.id),
-            Suggested::Yes,
-        ),
+        Remedy::command("check the host and the board", "doctor"),
+        Remedy::command("end it without artifacts that cannot be kept", format!("reclaim {}", task.id))
+            .suggested(),
     ];
     unended(task, why, "run_not_ended", "its run cannot be ended yet", actions)
-}
-
-/// Whether an action is the first thing to try.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Suggested {
-    Yes,
-    No,
-}
-
-fn remedy(label: &str, command: &str, suggested: Suggested) -> Remedy {
-    Remedy {
-        kind: "cli_hint".to_owned(),
-        label: label.to_owned(),
-        payload: json!({ "command": command }),
-        suggested: suggested == Suggested::Yes,
-    }
 }
 
 /// What a task needs does not work, which costs it nothing and ends by itself once somebody has mended it.
 fn broken(task: &Task, why: &Waiting) -> Finding {
     let actions = vec![
-        remedy("see what is broken", "supervisor status", Suggested::Yes),
-        remedy("see what this host lacks", "supervisor doctor", Suggested::No),
+        Remedy::command("see what is broken", "status").suggested(),
+        Remedy::command("see what this host lacks", "doctor"),
     ];
     let mut diagnosed = unended(task, why, "environment_broken", "what it needs does not work", actions);
     for diagnostic in &mut diagnosed.diagnostics {

@@ -88,8 +88,8 @@ fn left_open(task: &Task) -> Option<(Task, Option<Profile>)> {
         }
         _ => return None,
     };
-    let by_hand = task.status == Status::Running && task.claim_expires.is_some();
-    (!by_hand).then(|| (task.clone(), profile))
+    let is_external = task.status == Status::Running && task.claim_expires.is_some();
+    (!is_external).then(|| (task.clone(), profile))
 }
 
 fn no_daemon(task: &Task) -> Waiting {

@@ -115,7 +115,7 @@ fn a_task_that_gave_up_is_told_after_however_few_failures_and_one_that_a_person_
         told[0]
             .actions
             .iter()
-            .any(|action| action.payload["command"] == format!("supervisor unblock {task}"))
+            .any(|action| action.payload.command.to_string() == format!("supervisor unblock {task}"))
     );
 
     let other = bench.create(titled("fails once, and waits for a person")).id;

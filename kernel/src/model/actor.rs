@@ -77,22 +77,34 @@ impl Actor {
     }
 
     pub(crate) fn label(&self) -> String {
-        format!("{}:{}", self.kind, self.name)
+        Label { kind: Some(self.kind), name: &self.name }.to_string()
     }
 }
 
 /// What a label says of a caller: `person:alice` has a kind and a name, a bare name has no kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Label<'a> {
-    pub(crate) kind: Option<ActorKind>,
-    pub(crate) name: &'a str,
+pub struct Label<'a> {
+    /// Its kind; none of a bare name.
+    pub kind: Option<ActorKind>,
+    /// Its name.
+    pub name: &'a str,
 }
 
 impl<'a> Label<'a> {
-    pub(crate) fn parse(text: &'a str) -> Self {
+    /// Reads a label.
+    pub fn parse(text: &'a str) -> Self {
         match text.split_once(':') {
             Some((kind, name)) => Self { kind: kind.parse().ok(), name },
             None => Self { kind: None, name: text },
+        }
+    }
+}
+
+impl std::fmt::Display for Label<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.kind {
+            Some(kind) => write!(f, "{kind}:{}", self.name),
+            None => f.write_str(self.name),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::model::run::Run;
 use crate::model::status::Status;
 use crate::model::suspect::Suspect;
 use crate::model::words::words;
+use crate::rules::remedy::Remedy;
 
 /// A ready task that nobody has claimed for so long is stranded; twice that is an error, six times is critical.
 const STRANDED: Duration = Duration::from_mins(30);
@@ -44,19 +45,6 @@ words! {
         /// It has gone on for long.
         Critical => "critical",
     }
-}
-
-/// Something to do about it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Remedy {
-    /// What kind of thing: `cli_hint`, a command.
-    pub kind: String,
-    /// What it does.
-    pub label: String,
-    /// Its details: the `command`, as it is typed.
-    pub payload: Value,
-    /// Whether it is the first thing to try.
-    pub suggested: bool,
 }
 
 /// One thing that is wrong.
@@ -152,10 +140,7 @@ impl Facts<'_> {
             severity: Severity::Error,
             title: format!("its sandbox denied {act}"),
             detail: text,
-            actions: suggest(vec![command(
-                "see the output of its last run",
-                &format!("supervisor log {id}"),
-            )]),
+            actions: suggest(vec![Remedy::command("see the output of its last run", format!("log {id}"))]),
             first_seen_at: at,
             last_seen_at: at,
             count: suspect.failures,
@@ -176,9 +161,9 @@ impl Facts<'_> {
         let (last, first) = (failed.first(), failed.last());
         let id = &suspect.id;
         let gave_up = suspect.gave_up();
-        let mut actions = vec![command("see the output of its last run", &format!("supervisor log {id}"))];
+        let mut actions = vec![Remedy::command("see the output of its last run", format!("log {id}"))];
         if gave_up {
-            actions.push(command("try it again", &format!("supervisor unblock {id}")));
+            actions.push(Remedy::command("try it again", format!("unblock {id}")));
         }
         let data = json!({ "consecutive_failures": suspect.failures, "gave_up": gave_up });
         Some(Diagnostic {
@@ -216,8 +201,8 @@ impl Facts<'_> {
             title: format!("its worker crashed {count} times in a row"),
             detail: last.error.clone().unwrap_or_default(),
             actions: suggest(vec![
-                command("compare its runs", &format!("supervisor runs {id}")),
-                command("see the output of the last one", &format!("supervisor log {id}")),
+                Remedy::command("compare its runs", format!("runs {id}")),
+                Remedy::command("see the output of the last one", format!("log {id}")),
             ]),
             first_seen_at: first.ended_at.unwrap_or(first.started_at),
             last_seen_at: last.ended_at.unwrap_or(last.started_at),
@@ -238,8 +223,8 @@ impl Facts<'_> {
             title: format!("blocked for {} h", age.as_secs() / 3600),
             detail: suspect.block_reason.clone().unwrap_or_default(),
             actions: suggest(vec![
-                command("see what it waits for", &format!("supervisor show {id}")),
-                command("unblock it", &format!("supervisor unblock {id}")),
+                Remedy::command("see what it waits for", format!("show {id}")),
+                Remedy::command("unblock it", format!("unblock {id}")),
             ]),
             ..self.lasting("stuck_in_blocked", json!({ "age_seconds": age.as_secs() }))
         })
@@ -257,7 +242,7 @@ impl Facts<'_> {
             title: format!("unblocked {} times", events.len()),
             detail: "unblocking it does not help; it may need a better description, or another assignee"
                 .to_owned(),
-            actions: suggest(vec![command("read its history", &format!("supervisor show {id}"))]),
+            actions: suggest(vec![Remedy::command("read its history", format!("show {id}"))]),
             first_seen_at: first.created_at,
             last_seen_at: last.created_at,
             count: u32::try_from(events.len()).unwrap_or(u32::MAX),
@@ -286,15 +271,14 @@ impl Facts<'_> {
             age if age >= STRANDED * 2 => Severity::Error,
             _ => Severity::Warning,
         };
-        let mut actions = vec![command("see why", &format!("supervisor show {id}"))];
+        let mut actions = vec![Remedy::command("see why", format!("show {id}"))];
         let detail = match (&suspect.assignee, &suspect.nonspawnable) {
             (None, _) => "it has no assignee".to_owned(),
             (Some(_), Some(why)) => why.clone(),
             (Some(profile), None) => format!("nobody has claimed it for {profile}"),
         };
         if suspect.assignee.is_none() || suspect.nonspawnable.is_some() {
-            actions
-                .insert(0, command("give it to the lane `shell`", &format!("supervisor assign {id} shell")));
+            actions.insert(0, Remedy::command("give it to the lane `shell`", format!("assign {id} shell")));
         }
         Some(Diagnostic {
             severity,
@@ -316,7 +300,7 @@ impl Facts<'_> {
             severity: Severity::Error,
             title: format!("its time came {} min ago", late.as_secs() / 60),
             detail: "a daemon starts due tasks; none does".to_owned(),
-            actions: suggest(vec![command("see whether one runs", "supervisor status")]),
+            actions: suggest(vec![Remedy::command("see whether one runs", "status")]),
             first_seen_at: at,
             ..self.lasting("overdue", json!({ "late_seconds": late.as_secs() }))
         })
@@ -337,15 +321,6 @@ impl Facts<'_> {
             run_id: None,
             data,
         }
-    }
-}
-
-fn command(label: &str, command: &str) -> Remedy {
-    Remedy {
-        kind: "cli_hint".to_owned(),
-        label: label.to_owned(),
-        payload: json!({ "command": command }),
-        suggested: false,
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod diagnose;
 pub(crate) mod links;
 pub(crate) mod readiness;
 pub(crate) mod recurrence;
+pub(crate) mod remedy;
 pub(crate) mod retry;
 pub(crate) mod transition;
 pub(crate) mod waiting;

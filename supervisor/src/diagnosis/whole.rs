@@ -1,10 +1,10 @@
 //! What is wrong with the root as a whole, whether a task waits for it or not: files of the configuration that cannot be
 //! used, and a daemon that starts nothing.
 
-use kernel::{Clock as _, Diagnostic, Severity, SystemClock};
+use kernel::{Clock as _, Diagnostic, Remedy, Severity, SystemClock};
 use serde_json::json;
 
-use super::{Finding, Suggested, remedy};
+use super::Finding;
 use crate::api::Call;
 use crate::daemon::{Event, OwnerLink};
 use crate::definitions::{Defect, Effect};
@@ -35,7 +35,7 @@ fn defective(defect: &Defect) -> Finding {
             severity,
             title: defect.consequence(),
             detail: format!("{defect}; {}", defect.hint()),
-            actions: vec![remedy("check the files again", "supervisor doctor", Suggested::Yes)],
+            actions: vec![Remedy::command("check the files again", "doctor").suggested()],
             first_seen_at: defect.seen_at,
             last_seen_at: SystemClock.now(),
             count: 1,
@@ -58,7 +58,7 @@ fn paused(why: &str) -> Finding {
             severity: Severity::Critical,
             title: "nothing is started".to_owned(),
             detail: why.to_owned(),
-            actions: vec![remedy("check the host and the root", "supervisor doctor", Suggested::Yes)],
+            actions: vec![Remedy::command("check the host and the root", "doctor").suggested()],
             first_seen_at: now,
             last_seen_at: now,
             count: 1,

@@ -5,8 +5,8 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 
 use kernel::{
-    ActorKind, Approval, ApprovalClass, ApprovalState, Client, Goal, InitialState, Limits, NewTask, Profile,
-    Status, Task, TaskId, Tenant,
+    ActorKind, Approval, ApprovalClass, ApprovalState, Client, Goal, InitialState, Label, Limits, NewTask,
+    Profile, Status, Task, TaskId, Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -305,7 +305,10 @@ async fn check(call: &Call, place: &workspace::WorkspaceSpec) -> Result<Presence
 
 /// An approver with its kind: a bare name that a lane has means its workers, another one a person.
 fn typed_approver(approver: String, call: &Call) -> String {
-    if is_lane(&approver, call) { format!("{}:{approver}", ActorKind::Worker) } else { approver }
+    if !is_lane(&approver, call) {
+        return approver;
+    }
+    Label { kind: Some(ActorKind::Worker), name: &approver }.to_string()
 }
 
 fn is_lane(name: &str, call: &Call) -> bool {
@@ -316,10 +319,12 @@ fn is_lane(name: &str, call: &Call) -> bool {
 fn unreachable_approver(approver: Option<&str>, call: &Call) -> Option<String> {
     let approver = approver?;
     let own = person(nix::unistd::geteuid().as_raw()).name;
-    let reachable = match approver.split_once(':') {
-        Some(("worker", profile)) => is_lane(profile, call),
-        Some(("person", name)) => name == own || name == "root",
-        Some(_) | None => approver == own || approver == "root" || is_lane(approver, call),
+    let label = Label::parse(approver);
+    let is_person = |name: &str| name == own || name == "root";
+    let reachable = match label.kind {
+        Some(ActorKind::Worker) => is_lane(label.name, call),
+        Some(ActorKind::Person) => is_person(label.name),
+        Some(ActorKind::System) | None => is_person(approver) || is_lane(approver, call),
     };
     if reachable {
         return None;

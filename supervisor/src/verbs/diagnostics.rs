@@ -1,6 +1,6 @@
 //! `diagnostics`: what is wrong, since when, and what to do about it.
 
-use kernel::{BoardName, Severity, TaskId};
+use kernel::{Severity, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,16 +54,8 @@ impl Verb for Diagnostics {
         let least = self.severity.unwrap_or(Severity::Warning);
         for one in &mut found {
             one.diagnostics.retain(|diagnostic| diagnostic.severity >= least);
-            // A command works as it is pasted, whichever board is the default.
-            if board != BoardName::default() {
-                let actions = one.diagnostics.iter_mut().flat_map(|diagnostic| &mut diagnostic.actions);
-                for action in actions {
-                    if let Some(rest) =
-                        action.payload["command"].as_str().and_then(|text| text.strip_prefix("supervisor "))
-                    {
-                        action.payload["command"] = format!("supervisor --board {board} {rest}").into();
-                    }
-                }
+            for action in one.diagnostics.iter_mut().flat_map(|diagnostic| &mut diagnostic.actions) {
+                action.aim(&board);
             }
         }
         found.retain(|one| !one.diagnostics.is_empty());
@@ -110,8 +102,8 @@ impl Command for Diagnostics {
                         timestamp::local(found.last_seen_at)
                     ));
                     for action in found.actions.iter().filter(|action| action.suggested) {
-                        let command = action.payload["command"].as_str().unwrap_or_default();
-                        screen.line(format!("            {}: {}", action.label, printable(command)));
+                        let command = printable(&action.payload.command.to_string());
+                        screen.line(format!("            {}: {command}", action.label));
                     }
                 }
             }

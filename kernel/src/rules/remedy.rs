@@ -1,0 +1,100 @@
+//! What to do about something that is wrong: a command of this program, as it is typed.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::BoardName;
+
+/// What a command is typed after.
+const PROGRAM: &str = "supervisor ";
+
+/// Something to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Remedy {
+    /// What kind of thing: `cli_hint`, a command.
+    pub kind: String,
+    /// What it does.
+    pub label: String,
+    /// Its details.
+    pub payload: Payload,
+    /// Whether it is the first thing to try.
+    pub suggested: bool,
+}
+
+/// The details of a remedy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Payload {
+    /// The command.
+    pub command: CommandLine,
+}
+
+/// A command of this program. Its text works as it is pasted, whichever board is the default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(into = "String", from = "String")]
+#[schemars(with = "String")]
+pub struct CommandLine {
+    board: Option<BoardName>,
+    arguments: String,
+}
+
+impl Remedy {
+    /// Makes a command out of its arguments: the verb, and what follows it.
+    pub fn command(label: &str, arguments: impl Into<String>) -> Self {
+        let command = CommandLine { board: None, arguments: arguments.into() };
+        let (kind, label) = ("cli_hint".to_owned(), label.to_owned());
+        Remedy { kind, label, payload: Payload { command }, suggested: false }
+    }
+
+    /// Marks it as the first thing to try.
+    #[must_use]
+    pub fn suggested(self) -> Self {
+        Remedy { suggested: true, ..self }
+    }
+
+    /// Says which board it is for. The default one is not named.
+    pub fn aim(&mut self, board: &BoardName) {
+        self.payload.command.board = Some(board.clone()).filter(|board| *board != BoardName::default());
+    }
+}
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.board {
+            Some(board) => write!(f, "{PROGRAM}--board {board} {}", self.arguments),
+            None => write!(f, "{PROGRAM}{}", self.arguments),
+        }
+    }
+}
+
+impl From<CommandLine> for String {
+    fn from(command: CommandLine) -> Self {
+        command.to_string()
+    }
+}
+
+impl From<String> for CommandLine {
+    fn from(text: String) -> Self {
+        let arguments = text.strip_prefix(PROGRAM).unwrap_or(&text).to_owned();
+        CommandLine { board: None, arguments }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_names_the_board_that_it_is_for_and_is_read_back_as_it_was_written() {
+        let mut remedy = Remedy::command("unblock it", "unblock t_0123abcd").suggested();
+        assert_eq!(remedy.payload.command.to_string(), "supervisor unblock t_0123abcd");
+        remedy.aim(&BoardName::default());
+        assert_eq!(remedy.payload.command.to_string(), "supervisor unblock t_0123abcd");
+        remedy.aim(&"docs".parse().unwrap());
+        let json = serde_json::to_value(&remedy).unwrap();
+        assert_eq!(json["payload"]["command"], "supervisor --board docs unblock t_0123abcd");
+        let back: Remedy = serde_json::from_value(json).unwrap();
+        assert_eq!(back.payload.command.to_string(), remedy.payload.command.to_string());
+    }
+}
