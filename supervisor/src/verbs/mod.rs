@@ -137,11 +137,19 @@ macro_rules! of_the_api {
             router
         }
 
-        /// Every verb, in the order of the table.
-        pub(crate) fn entries() -> Vec<Entry> {
-            vec![$($(Entry::of::<$verb>(),)*)* $(Entry::of::<$hidden>(),)*]
+        /// The verbs of each group, in the order of the table, and last those that are no commands.
+        fn groups() -> Vec<(&'static str, Vec<Entry>)> {
+            vec![
+                $(($group, vec![$(Entry::of::<$verb>(),)*]),)*
+                ("Of the API alone", vec![$(Entry::of::<$hidden>(),)*]),
+            ]
         }
     };
 }
 
 table!(of_the_api);
+
+/// Every verb, in the order of the table.
+pub(crate) fn entries() -> Vec<Entry> {
+    groups().into_iter().flat_map(|(_, entries)| entries).collect()
+}

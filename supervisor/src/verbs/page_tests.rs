@@ -1,31 +1,11 @@
 //! The table of verbs in `docs/api.md` is written from the registry. `WRITE_DOCS=1` writes it anew.
 
+use super::groups;
 use crate::api::{Audience, Effect, Entry};
-use crate::table::table;
 
 /// Where the table begins and where it ends in the page.
 const FENCES: (&str, &str) =
     ("<!-- verbs: written from supervisor/src/table.rs -->\n", "<!-- end of verbs -->\n");
-
-macro_rules! by_group {
-    (
-        $($group:literal {
-            commands { $($command:ident($arguments:ty) => $_run:path,)* }
-            verbs { $($verb:ident $(=> $_special:path)?,)* }
-        })*
-        api { $($hidden:ident,)* }
-    ) => {
-        /// The verbs of each group, and last those that are no commands.
-        fn groups() -> Vec<(&'static str, Vec<Entry>)> {
-            vec![
-                $(($group, vec![$(Entry::of::<super::$verb>(),)*]),)*
-                ("Of the API alone", vec![$(Entry::of::<super::$hidden>(),)*]),
-            ]
-        }
-    };
-}
-
-table!(by_group);
 
 fn row(entry: &Entry) -> String {
     let request = (entry.request)();
