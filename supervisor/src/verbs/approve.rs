@@ -4,13 +4,12 @@ use kernel::{RunId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, outcome};
+use super::bulk::{Bulk, outcome, shown};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::terminal::Screen;
 
 /// Approve work in review, or tasks that wait for approval
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -83,11 +82,5 @@ impl Command for Approve {
         Ok(())
     }
 
-    fn show(reply: &Bulk, screen: &mut Screen) {
-        reply.show("Approved", screen);
-    }
-
-    fn verdict(reply: &Bulk) -> u8 {
-        reply.verdict()
-    }
+    shown!("Approved");
 }

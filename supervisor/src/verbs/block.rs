@@ -4,13 +4,12 @@ use kernel::{BlockKind, Blocking, Question, RunId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, outcome};
+use super::bulk::{Bulk, outcome, shown};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::terminal::Screen;
 
 /// Block a task and say why
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -120,13 +119,7 @@ impl Command for Block {
         Ok(())
     }
 
-    fn show(reply: &Bulk, screen: &mut Screen) {
-        reply.show("Blocked", screen);
-    }
-
-    fn verdict(reply: &Bulk) -> u8 {
-        reply.verdict()
-    }
+    shown!("Blocked");
 }
 
 /// What the reader should know of a task that waits for another one, which nobody has named.

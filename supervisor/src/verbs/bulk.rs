@@ -107,6 +107,21 @@ impl Bulk {
     }
 }
 
+/// The parts of a command whose reply is a [`Bulk`]: what it says of each task that it was done with, and the exit code.
+macro_rules! shown {
+    ($done:literal) => {
+        fn show(reply: &Bulk, screen: &mut crate::terminal::Screen) {
+            reply.show($done, screen);
+        }
+
+        fn verdict(reply: &Bulk) -> u8 {
+            reply.verdict()
+        }
+    };
+}
+
+pub(super) use shown;
+
 /// What became of a task whose worker, where it has one, ends first.
 pub(crate) fn outcome(settled: &Settled) -> (kernel::Status, Option<String>) {
     (settled.task.status, pending(settled.effect))

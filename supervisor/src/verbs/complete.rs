@@ -4,13 +4,12 @@ use kernel::{Handoff, RunId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, handed_over};
+use super::bulk::{Bulk, handed_over, shown};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::terminal::Screen;
 
 /// Complete a task with its result
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -82,11 +81,5 @@ impl Command for Complete {
         texts::own_task_if_none(&mut self.task_ids, here)
     }
 
-    fn show(reply: &Bulk, screen: &mut Screen) {
-        reply.show("Completed", screen);
-    }
-
-    fn verdict(reply: &Bulk) -> u8 {
-        reply.verdict()
-    }
+    shown!("Completed");
 }

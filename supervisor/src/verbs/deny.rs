@@ -4,11 +4,10 @@ use kernel::TaskId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, outcome};
+use super::bulk::{Bulk, outcome, shown};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
-use crate::terminal::Screen;
 
 /// Deny tasks that wait for approval
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -48,11 +47,5 @@ impl Verb for Deny {
 }
 
 impl Command for Deny {
-    fn show(reply: &Bulk, screen: &mut Screen) {
-        reply.show("Denied", screen);
-    }
-
-    fn verdict(reply: &Bulk) -> u8 {
-        reply.verdict()
-    }
+    shown!("Denied");
 }

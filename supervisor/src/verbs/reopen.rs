@@ -4,11 +4,10 @@ use kernel::{Reopened, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::Bulk;
+use super::bulk::{Bulk, shown};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
-use crate::terminal::Screen;
 
 /// Return done tasks to the queue
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -48,13 +47,7 @@ impl Verb for Reopen {
 }
 
 impl Command for Reopen {
-    fn show(reply: &Bulk, screen: &mut Screen) {
-        reply.show("Reopened", screen);
-    }
-
-    fn verdict(reply: &Bulk) -> u8 {
-        reply.verdict()
-    }
+    shown!("Reopened");
 }
 
 /// What the reader should know of children that do not wait any more.

@@ -4,13 +4,12 @@ use kernel::{RunId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, outcome};
+use super::bulk::{Bulk, outcome, shown};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::terminal::Screen;
 
 /// Send work in review back for changes
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -67,11 +66,5 @@ impl Command for RequestChanges {
         Ok(())
     }
 
-    fn show(reply: &Bulk, screen: &mut Screen) {
-        reply.show("Sent back", screen);
-    }
-
-    fn verdict(reply: &Bulk) -> u8 {
-        reply.verdict()
-    }
+    shown!("Sent back");
 }

@@ -4,14 +4,13 @@ use kernel::{Handoff, Profile, RunId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, handed_over};
+use super::bulk::{Bulk, handed_over, shown};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::roster::CannotRun;
-use crate::terminal::Screen;
 
 /// Submit the work on a task for review
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -94,11 +93,5 @@ impl Command for RequestReview {
         texts::own_task_if_none(&mut self.task_ids, here)
     }
 
-    fn show(reply: &Bulk, screen: &mut Screen) {
-        reply.show("Review requested of", screen);
-    }
-
-    fn verdict(reply: &Bulk) -> u8 {
-        reply.verdict()
-    }
+    shown!("Review requested of");
 }

@@ -7,11 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
-use super::bulk::Bulk;
+use super::bulk::{Bulk, shown};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
-use crate::terminal::Screen;
 
 /// Bring archived tasks back
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -54,13 +53,7 @@ impl Verb for Unarchive {
 }
 
 impl Command for Unarchive {
-    fn show(reply: &Bulk, screen: &mut Screen) {
-        reply.show("Unarchived", screen);
-    }
-
-    fn verdict(reply: &Bulk) -> u8 {
-        reply.verdict()
-    }
+    shown!("Unarchived");
 }
 
 /// What the reader should know of a scratch workspace that went with the archive.

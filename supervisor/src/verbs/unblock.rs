@@ -4,11 +4,10 @@ use kernel::TaskId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::Bulk;
+use super::bulk::{Bulk, shown};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
-use crate::terminal::Screen;
 
 /// Unblock tasks
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -43,11 +42,5 @@ impl Verb for Unblock {
 }
 
 impl Command for Unblock {
-    fn show(reply: &Bulk, screen: &mut Screen) {
-        reply.show("Unblocked", screen);
-    }
-
-    fn verdict(reply: &Bulk) -> u8 {
-        reply.verdict()
-    }
+    shown!("Unblocked");
 }
