@@ -11,7 +11,6 @@ use kernel::BoardName;
 
 use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process};
 use crate::config::Config;
-use crate::duration::brief;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::invocation::{Address, Invocation, WorkerSelf};
@@ -19,6 +18,7 @@ use crate::owner::{Owner, OwnerLock, Role};
 use crate::paths::Root;
 use crate::resources::surface;
 use crate::service::{Mode, Service};
+use crate::time::duration::brief;
 
 /// How long a worker looks for a daemon that is away (a restart takes less).
 const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);

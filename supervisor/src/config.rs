@@ -9,9 +9,9 @@ use kernel::{Bound, Profile, Quotas, Tenant};
 use serde::Deserialize;
 
 use crate::definitions::{Defect, Subject};
-use crate::duration::WrittenDuration;
 use crate::failure::Failure;
 use crate::paths::Root;
+use crate::time::duration::WrittenDuration;
 use crate::uid_map::{Range, UidMap};
 
 /// The configuration of one root. Everything has a safe default; an absent file is an empty one.

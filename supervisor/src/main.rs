@@ -16,7 +16,6 @@ mod demo;
 mod details;
 mod diagnosis;
 mod doctor;
-mod duration;
 mod environment;
 mod exit;
 mod failpoint;
@@ -39,12 +38,11 @@ mod shim;
 mod shortage;
 mod table;
 mod terminal;
-mod timestamp;
+mod time;
 mod transfer;
 mod uid_map;
 mod verbs;
 mod why;
-mod written;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

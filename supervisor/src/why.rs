@@ -12,7 +12,7 @@ use crate::api::Call;
 use crate::daemon::{OwnerLink, ask_why};
 use crate::failure::Failure;
 use crate::roster::CannotRun;
-use crate::timestamp;
+use crate::time::timestamp;
 
 /// Puts into each of these tasks why it is not running.
 pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {

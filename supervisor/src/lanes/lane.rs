@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::formats::Format;
 use crate::definitions::{Defect, Subject};
-use crate::duration::WrittenDuration;
+use crate::time::duration::WrittenDuration;
 
 /// How a worker is started and how its ending is read.
 #[derive(Clone, Debug, Deserialize)]

@@ -13,7 +13,7 @@ use crate::daemon;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Cell, Screen};
-use crate::timestamp;
+use crate::time::timestamp;
 
 /// List the files of a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::daemon::{WorkerUids, provide_external};
-use crate::duration::WrittenDuration;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
+use crate::time::duration::WrittenDuration;
 
 /// The lease of a claim by hand.
 const LEASE: &str = "900";
@@ -84,7 +84,7 @@ impl Command for Claim {
         if let Some(expires) = reply.run.claim_expires {
             screen.line(format!(
                 "The claim lasts until {}; renew it with: supervisor heartbeat {}",
-                crate::timestamp::local(expires),
+                crate::time::timestamp::local(expires),
                 reply.task.id
             ));
         }

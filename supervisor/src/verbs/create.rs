@@ -16,11 +16,11 @@ use crate::api::{Audience, Call, Effect, Verb, person};
 use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
 use crate::details;
-use crate::duration::WrittenDuration;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Ink, Screen, printable};
-use crate::timestamp::{self, When};
+use crate::time::duration::WrittenDuration;
+use crate::time::timestamp::{self, When};
 
 /// What is kept for the lanes of agents, and changes nothing until there are some.
 const NO_GOALS: &str =

@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::diagnosis::{self, Finding};
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen, printable};
-use crate::timestamp;
+use crate::time::timestamp;
 
 /// Show problems, their age and how to fix them
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::{create, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
-use crate::duration::WrittenDuration;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
+use crate::time::duration::WrittenDuration;
 
 /// Change a task: its text, limits, policy or workspace
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Serialize, Deserialize, JsonSchema)]

@@ -10,7 +10,7 @@ use crate::api::{ANSWERED, Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen, printable};
-use crate::timestamp;
+use crate::time::timestamp;
 
 /// The longest that one call waits.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);

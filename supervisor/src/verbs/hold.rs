@@ -8,7 +8,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
-use crate::timestamp::{self, When};
+use crate::time::timestamp::{self, When};
 
 /// Hold tasks until a time, or until they are released
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

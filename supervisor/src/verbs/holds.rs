@@ -8,7 +8,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Screen};
-use crate::timestamp;
+use crate::time::timestamp;
 
 /// List holds, with reason and end
 #[derive(Clone, Copy, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

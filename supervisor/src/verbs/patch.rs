@@ -10,9 +10,9 @@ use super::Edit;
 use super::edit::Edited;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
-use crate::duration::WrittenDuration;
 use crate::failure::Failure;
 use crate::terminal::Screen;
+use crate::time::duration::WrittenDuration;
 
 /// A change of a task. What is absent stays as it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -10,11 +10,11 @@ use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
-use crate::duration::brief;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Cell, Ink, Screen};
-use crate::timestamp;
+use crate::time::duration::brief;
+use crate::time::timestamp;
 
 /// List the runs of a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

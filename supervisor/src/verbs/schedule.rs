@@ -10,7 +10,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
-use crate::timestamp::{self, When};
+use crate::time::timestamp::{self, When};
 
 /// Delay tasks until a time, or until they are unblocked
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

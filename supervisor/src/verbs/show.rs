@@ -12,7 +12,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Ink, Screen, printable, printable_lines};
-use crate::timestamp;
+use crate::time::timestamp;
 
 const EVENTS: u32 = 50;
 

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
-use crate::duration::brief;
 use crate::failure::Failure;
 use crate::terminal::Screen;
+use crate::time::duration::brief;
 
 /// Count tasks by status and assignee
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

@@ -114,7 +114,7 @@ impl StopPlan {
             _ if *workers == 0 => "ends now: it has no worker that it could wait for".to_owned(),
             StopMode::Leave => format!("ends now and leaves its {counted} to the next daemon"),
             StopMode::Drain => {
-                let until = self.until.map(|at| format!(" until {}", crate::timestamp::soon(at, now)));
+                let until = self.until.map(|at| format!(" until {}", crate::time::timestamp::soon(at, now)));
                 format!(
                     "starts no more workers and waits for its {counted}{}; then it ends them: TERM, KILL after \
                      {grace_seconds}s",

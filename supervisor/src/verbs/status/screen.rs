@@ -6,8 +6,8 @@ use kernel::Timestamp;
 
 use super::{StatusReport, WorkerLine};
 use crate::daemon::{LiveRun, Phase};
-use crate::duration::brief;
 use crate::terminal::{Cell, Ink, Screen, printable};
+use crate::time::duration::brief;
 
 /// Shows the whole report.
 pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
@@ -33,7 +33,7 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
         screen.heading("Broken");
         for broken in &reply.broken {
             let again = broken.until.map_or_else(String::new, |at| {
-                format!(" (tried again at {})", crate::timestamp::soon(at, reply.now))
+                format!(" (tried again at {})", crate::time::timestamp::soon(at, reply.now))
             });
             let text = format!("{}{again}", broken.why);
             screen.hanging(&format!("{}: ", printable(&broken.what)), &printable(&text));

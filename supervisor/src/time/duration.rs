@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::written::Written;
+use super::written::Written;
 
 /// A duration of whole seconds. Written as a number of seconds or with units; serialised as seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]

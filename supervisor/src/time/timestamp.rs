@@ -14,8 +14,8 @@ use kernel::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::duration::WrittenDuration;
-use crate::written::Written;
+use super::duration::WrittenDuration;
+use super::written::Written;
 
 /// Date, time and offset from UTC: `2026-11-21 14:02:07 +01:00`.
 pub(crate) fn local(at: Timestamp) -> String {

@@ -1,0 +1,5 @@
+//! Durations and points in time as people and clients write and read them.
+
+pub(crate) mod duration;
+pub(crate) mod timestamp;
+mod written;
