@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::Finding;
 use crate::api::Call;
+use crate::config::definitions::{Defect, Effect};
 use crate::daemon::{Event, OwnerLink};
-use crate::definitions::{Defect, Effect};
 use crate::failure::Failure;
 
 /// Finds it.

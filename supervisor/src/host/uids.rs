@@ -16,10 +16,10 @@ use workspace::WorkspaceSpec;
 
 use self::ledger::{Entries, Entry, Ledger, LiveUids, Owner, Stamp};
 use crate::config::WorkerConfig;
+use crate::config::uid_map::{self, UidMap};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::uid_map::{self, UidMap};
 
 /// Where a root kept its own ranges before there was a ledger of the host.
 const FORMER: &str = "uids.json";

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::formats::Format;
-use crate::definitions::{Defect, Subject};
+use crate::config::definitions::{Defect, Subject};
 use crate::time::duration::WrittenDuration;
 
 /// How a worker is started and how its ending is read.

@@ -5,7 +5,7 @@ use std::path::Path;
 use kernel::Profile;
 
 use super::Lane;
-use crate::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::paths::Root;
 
 /// The lanes that are shipped.

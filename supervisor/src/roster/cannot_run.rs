@@ -4,7 +4,7 @@ use std::fmt;
 
 use kernel::{Profile, Waiting, WaitingCode};
 
-use crate::definitions::Defect;
+use crate::config::definitions::Defect;
 use crate::exit::Code;
 use crate::failure::Failure;
 

@@ -15,7 +15,7 @@ use policies::Policy;
 pub(crate) use self::cannot_run::CannotRun;
 pub(crate) use self::policy_registry::PolicyRegistry;
 use crate::config::Config;
-use crate::definitions::{Defect, Found};
+use crate::config::definitions::{Defect, Found};
 use crate::lanes::{Lane, Lanes};
 use crate::paths::Root;
 
@@ -153,7 +153,7 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definitions::{Effect, Subject};
+    use crate::config::definitions::{Effect, Subject};
     use crate::failure::Failure;
     use crate::paths::RootChoice;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use policies::{Boundary, Policy, Source, Support};
 
 use super::CannotRun;
-use crate::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::failure::with_causes;
 use crate::paths::Root;
 

@@ -18,7 +18,7 @@ use workspace::WorkspaceSpec;
 
 use self::leases::ExternalLeases;
 use crate::config::Config;
-use crate::definitions::Defect;
+use crate::config::definitions::Defect;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::uids::Uids;

@@ -142,7 +142,7 @@ pub(crate) fn read_all(
             continue;
         };
         let text =
-            crate::settings::read(&path).map_err(|e| Defect::unreadable(subject(stem.to_owned()), &path, &e));
+            super::settings::read(&path).map_err(|e| Defect::unreadable(subject(stem.to_owned()), &path, &e));
         take(stem, &path, text);
     }
     Ok(())

@@ -1,5 +1,9 @@
 //! `supervisor.toml`: limits of admission, worker uids, grace. Unknown keys are errors that name the line.
 
+pub(crate) mod definitions;
+mod settings;
+pub(crate) mod uid_map;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -8,11 +12,11 @@ use std::time::Duration;
 use kernel::{Bound, Profile, Quotas, Tenant};
 use serde::Deserialize;
 
-use crate::definitions::{Defect, Subject};
+use self::definitions::{Defect, Subject};
+use self::uid_map::{Range, UidMap};
 use crate::failure::Failure;
 use crate::paths::Root;
 use crate::time::duration::WrittenDuration;
-use crate::uid_map::{Range, UidMap};
 
 /// The configuration of one root. Everything has a safe default; an absent file is an empty one.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -318,7 +322,7 @@ impl Config {
 
 /// The text of the file, empty where there is none.
 fn text_of(path: &Path) -> std::io::Result<String> {
-    match crate::settings::read(path) {
+    match settings::read(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
         read => read,
     }
