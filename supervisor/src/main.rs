@@ -39,7 +39,6 @@ mod terminal;
 mod time;
 mod transfer;
 mod verbs;
-mod why;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

@@ -157,7 +157,10 @@ impl Command for Dispatch {
             screen.hanging(&format!("{}  ", capped.task_id), &printable(&why));
         }
         for waiting in &reply.waiting {
-            screen.hanging(&format!("{}  ", waiting.task), &printable(&crate::why::line(&waiting.why)));
+            screen.hanging(
+                &format!("{}  ", waiting.task),
+                &printable(&crate::diagnosis::why::line(&waiting.why)),
+            );
         }
     }
 }

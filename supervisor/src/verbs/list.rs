@@ -103,7 +103,7 @@ impl Verb for List {
             ..Filter::default()
         };
         let Page { tasks, next } = call.read(move |view| view.tasks(&filter)).await?;
-        let tasks = if self.why { crate::why::explain(&call, tasks).await? } else { tasks };
+        let tasks = if self.why { crate::diagnosis::why::explain(&call, tasks).await? } else { tasks };
         Ok(wanted.reply(tasks, next.as_deref().map(cursor::sealed)))
     }
 }
@@ -147,7 +147,7 @@ fn show_plain(tasks: &[Task], screen: &mut Screen) {
 /// The tasks with what each waits for: beside it where the terminal is wide enough, else under it.
 fn show_why(tasks: &[Task], screen: &mut Screen) {
     const WIDE: [&str; 5] = ["ID", "STATUS", "ASSIGNEE", "TITLE", "WHY"];
-    let told = |task: &Task| task.why.as_ref().map(|why| printable(&crate::why::line(why)));
+    let told = |task: &Task| task.why.as_ref().map(|why| printable(&crate::diagnosis::why::line(why)));
     let wide: Vec<[Cell; 5]> = tasks
         .iter()
         .map(|task| {

@@ -121,7 +121,7 @@ impl Verb for Show {
                 })
             })
             .await?;
-        let explained = crate::why::explain(&call, vec![shown.task.clone()]).await?;
+        let explained = crate::diagnosis::why::explain(&call, vec![shown.task.clone()]).await?;
         shown.why = explained.into_iter().next().and_then(|task| task.why);
         Ok(shown)
     }
@@ -140,7 +140,7 @@ impl Command for Show {
         let status = screen.paint(super::list::ink(task.status), task.status.as_str());
         field(screen, "status", &status);
         if let Some(why) = &reply.why {
-            field(screen, "why", &printable(&crate::why::line(why)));
+            field(screen, "why", &printable(&crate::diagnosis::why::line(why)));
         }
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         field(screen, "assignee", &or_dash(task.assignee.as_ref().map(ToString::to_string)));

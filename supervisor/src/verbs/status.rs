@@ -145,7 +145,7 @@ impl Verb for Status {
         };
         let daemon = snapshot.as_ref().map(|snapshot| daemon_line(snapshot, slots, commits));
         let mut waiting = Vec::new();
-        let explained = crate::why::explain(&call, told).await;
+        let explained = crate::diagnosis::why::explain(&call, told).await;
         for task in unless_troubled(explained, board_trouble.as_ref())? {
             let Some(why) = task.why else { continue };
             waiting.push(Waiting { board: board.clone(), task: task.id, why });

@@ -42,7 +42,10 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
     if !reply.waiting.is_empty() {
         screen.heading("Waiting");
         for waiting in &reply.waiting {
-            screen.hanging(&format!("{}  ", waiting.task), &printable(&crate::why::line(&waiting.why)));
+            screen.hanging(
+                &format!("{}  ", waiting.task),
+                &printable(&crate::diagnosis::why::line(&waiting.why)),
+            );
         }
         if reply.waiting_more > 0 {
             let of = reply.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}")).unwrap_or_default();

@@ -2,6 +2,7 @@
 //! whether they are over, and what concerns the whole root.
 
 mod whole;
+pub(crate) mod why;
 
 use std::cmp::Reverse;
 
@@ -15,7 +16,6 @@ use serde_json::json;
 
 use crate::api::Call;
 use crate::failure::Failure;
-use crate::why;
 
 /// The most running tasks that are examined.
 const RUNNING: u32 = 10_000;
