@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 
 mod api;
-mod attached;
 mod cli;
 mod client;
 mod command;
@@ -12,7 +11,6 @@ mod config;
 mod confine;
 mod daemon;
 mod demo;
-mod details;
 mod diagnosis;
 mod doctor;
 mod environment;

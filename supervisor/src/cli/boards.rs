@@ -7,10 +7,10 @@ use kernel::BoardName;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
 use crate::client::Client;
-use crate::details::Details;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::paths::Root;
+use crate::service::details::Details;
 use crate::verbs::{
     BoardLine, CreateBoard, EditBoard, ListBoards, RemoveBoard, board_line, require_board as require,
     tell_board,

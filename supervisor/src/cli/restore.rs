@@ -6,15 +6,15 @@ use kernel::{BoardName, Clock as _, RunId, SystemClock};
 use serde::Serialize;
 
 use super::CommandLine;
-use crate::attached;
 use crate::client::Client;
-use crate::details::Details;
 use crate::exit::Code;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::owner::{OwnerLock, Role};
 use crate::paths::{Root, make_dir};
+use crate::service::details::Details;
 use crate::terminal::{complain, printable};
+use crate::transfer::attached;
 
 /// Replace the board with a backup
 #[derive(Clone, Debug, clap::Args)]

@@ -4,13 +4,13 @@ use std::io::{BufWriter, Write as _};
 
 use super::call;
 use super::restore::refuse_worker;
-use crate::attached;
 use crate::client::Client;
 use crate::command::Command as _;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal::complain;
 use crate::transfer;
+use crate::transfer::attached;
 use crate::verbs::{Export, Import};
 
 /// Writes by itself: it reads the board alone, and beside any daemon.

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use kernel::{BoardName, Clock as _, Counted, Difference, Loss, OpenError, Readers, Repair, SystemClock};
 
 use super::{Check, Examination, Troubles, Verdict};
-use crate::attached;
 use crate::failure::Failure;
 use crate::paths::Root;
+use crate::transfer::attached;
 
 /// How many differences between log and board are told.
 const TOLD: usize = 10;

@@ -12,8 +12,8 @@ use kernel::BoardName;
 use tokio_util::io::ReaderStream;
 
 use crate::api::{Ask, Given, Id, Routes, Streamed, written};
-use crate::details::Details;
 use crate::failure::Failure;
+use crate::service::details::Details;
 use crate::transfer;
 use crate::verbs;
 

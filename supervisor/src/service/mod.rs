@@ -1,5 +1,6 @@
 //! The boards of one root, open: what every verb works on, in the daemon and offline alike.
 
+pub(crate) mod details;
 pub(crate) mod leases;
 mod wholeness;
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use kernel::{Blobs, BoardName, Existing, Readers, SystemClock};
 use serde::{Deserialize, Serialize};
 
-use crate::details::Details;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
+use crate::service::details::Details;
 
 /// What was written.
 #[derive(Debug, Serialize, Deserialize)]

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use kernel::{Actor, Adopted, BoardName, Extent, PeerBoard, Sweep};
 use serde::{Deserialize, Serialize};
 
+use super::attached;
 use super::peer_files;
-use crate::attached;
-use crate::details::Details;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::service::details::Details;
 use crate::service::{BoardHandle, Service};
 
 /// Where the other program keeps its boards.

@@ -1,5 +1,6 @@
 //! A board on its way out and in: as JSON Lines, and from elsewhere. Blocking.
 
+pub(crate) mod attached;
 mod export;
 mod import;
 mod peer_files;

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
-use crate::details::Details;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::service::details::Details;
 use crate::terminal::{Screen, printable};
 
 /// The most missing files that a backup names.

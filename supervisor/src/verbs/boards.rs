@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, OnBoard, Verb};
 use crate::command::Command;
-use crate::details::Details;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
+use crate::service::details::Details;
 use crate::terminal::{Cell, Screen};
 
 /// Lists the boards of a root.

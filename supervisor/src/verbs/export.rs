@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb};
-use crate::attached;
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
+use crate::transfer::attached;
 use crate::transfer::{self, Exported};
 
 /// Export the whole board as JSON Lines
