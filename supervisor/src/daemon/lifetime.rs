@@ -17,11 +17,11 @@ use super::owner::extent::Extent;
 use super::owner::link::{OwnerLink, open as open_link};
 use super::owner::pass::{LeftWaiting, left_waiting};
 use super::run::conclude::end_survivors;
+use super::run::context::Context;
 use super::run::launch::Host;
 use super::run::pokes::listen_to_shims;
 use super::run::recover;
 use super::run::report::Reports;
-use super::run::run_task::Context;
 use super::run::starts::Starts;
 use crate::api::{
     Doorway, Listeners, OperatorKey, RunDoors, Sockets, Surface, WorkersRuntime, front, raise_descriptors,

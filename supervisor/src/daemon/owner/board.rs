@@ -7,8 +7,8 @@ use kernel::{BoardName, Clock as _, Timestamp};
 
 use super::event::Event;
 use super::link::OwnerLink;
+use crate::daemon::run::context::{Context, submit};
 use crate::daemon::run::key::TaskKey;
-use crate::daemon::run::run_task::{Context, submit};
 
 /// How long the reply of a request is kept for a repeat; a client gives up after a minute.
 pub(crate) const REPLY_AGE: Duration = Duration::from_hours(24);

@@ -12,7 +12,7 @@ use super::event::Event;
 use super::link::OwnerLink;
 use super::room::Room;
 use crate::config::Config;
-use crate::daemon::run::run_task::Context;
+use crate::daemon::run::context::Context;
 use crate::failure::Failure;
 use crate::roster::Roster;
 

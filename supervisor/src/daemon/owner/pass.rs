@@ -7,8 +7,8 @@ use kernel::{Filter, Status, TaskId, Waiting};
 use super::admission::Claim;
 use super::dispatcher::Dispatcher;
 use super::extent::Extent;
+use crate::daemon::run::context::Context;
 use crate::daemon::run::key::TaskKey;
-use crate::daemon::run::run_task::Context;
 use crate::failure::Failure;
 
 /// The most tasks of a board for which a pass gives reasons.

@@ -12,7 +12,7 @@ use kernel::limits::ATTACHMENT;
 use kernel::{Blobs, Digest, Handed, LostArtifact, NewAttachment, Published, Run, Verdict};
 use policies::Identity;
 
-use super::launch::Note;
+use super::note::Note;
 use crate::host::job;
 use crate::rundir::RunDir;
 

@@ -6,9 +6,9 @@ use kernel::{Candidate, ContextLimits, Run, Task};
 use rand::Rng as _;
 use tokio_util::sync::CancellationToken;
 
+use super::context::{Context, submit};
 use super::files;
 use super::launch::Order;
-use super::run_task::{Context, submit};
 use crate::api::hash_token;
 use crate::failure::Failure;
 use crate::host::uids;

@@ -12,7 +12,7 @@ use kernel::{Attachment, Blobs, BoardName, Counted, RunId};
 use policies::Identity;
 
 use super::fault::LaunchError;
-use super::launch::Note;
+use super::note::Note;
 use super::stage::Stage;
 use crate::failure::Failure;
 use crate::paths::Root;

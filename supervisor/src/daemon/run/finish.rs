@@ -7,12 +7,12 @@ use std::time::Duration;
 use kernel::{Digest, Ending, Extent, Finished, LostArtifact, Run, Sweep, Verdict};
 
 use super::artifacts::{self, Taken};
-use super::conclude::{Next, Trouble};
+use super::context::{Context, RETRY, submit};
 use super::key::TaskKey;
-use super::launch::Note;
 use super::live::Phase;
+use super::note::Note;
+use super::release::{Next, Trouble};
 use super::report::Report;
-use super::run_task::{Context, RETRY, submit};
 use super::seal;
 use crate::exit::Code;
 use crate::failpoint;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use kernel::{Clock as _, Run, Task};
 use policies::{Arrange, Arrangement, BoardAccess, Identity, PidNamespace, Policy, Surroundings};
-use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
-use workspace::{Prepared, Shown, WorkspaceSpec, Worktree};
+use workspace::{Prepared, Shown, WorkspaceSpec};
 
 use super::closed;
 use super::environment::Environment;
 use super::fault::LaunchError;
 use super::files;
+use super::note::Note;
 use super::place;
 use super::private::{self, Private};
 use super::stage::Stage;
@@ -28,7 +28,7 @@ use crate::host::spare::{Spare, Spares};
 use crate::lanes::{EndingRules, Facts, Lane, Places, Start};
 use crate::paths::Root;
 use crate::roster::RunLimits;
-use crate::rundir::{LeaseSpec, RunDir, RunSpec, VERSION, boottime_us, write_json};
+use crate::rundir::{LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
 
 /// What a run needs to know of the daemon that starts it.
 #[derive(Debug)]
@@ -102,37 +102,6 @@ pub(in crate::daemon) struct Order {
     pub(in crate::daemon) cancel: CancellationToken,
 }
 
-/// What the daemon itself keeps in a run directory, for the end of the run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::daemon) struct Note {
-    /// How its lane reads its ending.
-    #[serde(flatten)]
-    pub(in crate::daemon) rules: EndingRules,
-    /// The worker's user, if not the daemon's.
-    pub(in crate::daemon) identity: Option<(u32, u32)>,
-    /// Whether no other run ever has that user.
-    pub(in crate::daemon) exclusive_uid: bool,
-    /// The worktree that the run worked in.
-    #[serde(default)]
-    pub(in crate::daemon) worktree: Option<Worktree>,
-    /// Counted failures in a row until the task is blocked.
-    pub(in crate::daemon) failure_limit: u32,
-}
-
-const NOTE: &str = "daemon.json";
-
-impl Note {
-    /// Reads the note of a run; none where the run never got that far.
-    pub(in crate::daemon) fn read(dir: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(dir.join(NOTE)).ok()?).ok()
-    }
-
-    /// The worker's user.
-    pub(in crate::daemon) fn identity(&self) -> Option<Identity> {
-        self.identity.map(|(uid, gid)| Identity { uid, gid })
-    }
-}
-
 /// A run that is ready to be started.
 #[derive(Debug)]
 pub(in crate::daemon) struct Launch {
@@ -198,7 +167,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         worktree: place::worktree(&workspace, &order.task.id),
         failure_limit: order.limits.failure_limit,
     };
-    write_json(&path, NOTE, &note).map_err(|e| LaunchError::system(STAGE, &e))?;
+    note.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, spare })
 }
 

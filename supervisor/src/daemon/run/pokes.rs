@@ -7,8 +7,9 @@ use tokio::net::UnixDatagram;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::context::Context;
 use super::key::TaskKey;
-use super::run_task::{Context, tell_started};
+use super::shim_watch::tell_started;
 use crate::failure::Failure;
 use crate::paths::Root;
 use crate::rundir::RunDir;

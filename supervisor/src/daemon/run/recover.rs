@@ -7,10 +7,11 @@ use std::sync::Arc;
 use kernel::{BoardName, Holder, Run, RunId};
 
 use super::attempt::{Charge, Terms};
+use super::context::Context;
 use super::environment::Needs;
 use super::key::TaskKey;
 use super::live::LiveRun;
-use super::run_task::{Context, adopt};
+use super::run_task::adopt;
 use super::{remains, survivors};
 use crate::failure::Failure;
 use crate::host::{ended, remove};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use kernel::Run;
 
-use super::launch::Note;
+use super::note::Note;
 use super::survivors::{self, Mark};
 use crate::host::ended::{self, LIMIT};
 use crate::rundir::{PidRecord, RunDir};

@@ -1,62 +1,29 @@
 //! The life of one run, from the claim to the end by proof, as one tracked task.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kernel::Run;
 use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::attempt::{Attempt, Terms};
 use super::claim::claim;
 use super::conclude::{conclude, fail_to_start};
+use super::context::{Context, RETRY, submit};
 use super::fault::LaunchError;
 use super::key::TaskKey;
-use super::launch::{self, Host, Launch};
-use super::live::{LiveRun, Phase, ShimHandle};
-use super::report::{Report, Reports};
+use super::launch::{self, Launch};
+use super::live::{LiveRun, ShimHandle};
+use super::report::Report;
 use super::settle::Shim;
+use super::shim_watch::watch_to_end;
 use super::stage::Stage;
-use super::starts::Starts;
-use crate::config::Tuning;
 use crate::exit::Code;
 use crate::failpoint;
-use crate::failure::Failure;
 use crate::host::watch::Watched;
 use crate::roster::Roster;
-use crate::rundir::{LockState, ProcessStat, RunDir, RunDirError, StopRequest};
-use crate::service::{BoardHandle, Service};
-
-/// How long a settled fact waits for a board that cannot be written, between tries.
-pub(in crate::daemon) const RETRY: Duration = Duration::from_millis(500);
-/// The first pause between two looks for a shim that has its lock and has not said who it is.
-const LOOK: Duration = Duration::from_millis(5);
-
-/// What every run shares.
-#[derive(Debug)]
-pub(in crate::daemon) struct Context {
-    pub(in crate::daemon) service: Arc<Service>,
-    pub(in crate::daemon) host: Host,
-    pub(in crate::daemon) reports: Reports,
-    pub(in crate::daemon) tasks: TaskTracker,
-    pub(in crate::daemon) starts: Starts,
-    /// What the command line says instead of the configuration, however often that is read.
-    pub(in crate::daemon) tuning: Tuning,
-}
-
-impl Context {
-    /// Has a shim wait for the next run.
-    pub(in crate::daemon) fn refill(self: &Arc<Self>) {
-        let context = Arc::clone(self);
-        self.tasks.spawn_blocking(move || context.host.spares.refill());
-    }
-
-    /// Reports to the owner loop, when there is room.
-    pub(in crate::daemon) async fn tell(&self, key: &TaskKey, report: Report) {
-        self.reports.tell(key, report).await;
-    }
-}
+use crate::rundir::{RunDirError, StopRequest};
+use crate::service::BoardHandle;
 
 /// Runs one task. `cancel` gives its start up.
 pub(in crate::daemon) async fn run_task(
@@ -159,76 +126,6 @@ pub(in crate::daemon) async fn adopt(
     conclude(&context, &board, &key, (&run, &terms), Shim::Unseen).await;
 }
 
-/// Watches the shim of a run that is not a child, as long as one holds the run's lock.
-pub(in crate::daemon) async fn watch_to_end(
-    context: &Context,
-    board: &BoardHandle,
-    key: &TaskKey,
-    run: &Run,
-) {
-    let path = context.host.root.run_dir(board.name(), run.id);
-    let mut pause = LOOK;
-    while let Ok(dir) = RunDir::open(&path)
-        && matches!(dir.lock_state(), Ok(LockState::Held))
-    {
-        // The shim holds its lock before it has written who it is; both happen within its first milliseconds.
-        match find_shim(&dir, &context.host.boot_id) {
-            Ok(Some(watched)) => {
-                let watched = Arc::new(watched);
-                announce_adopted(context, key, &dir, &watched).await;
-                tell_started(context, board, key, run, &dir).await;
-                if let Err(error) = watched.ended().await {
-                    tracing::error!(task = %key, %error, "watch_failed");
-                }
-                return;
-            }
-            Ok(None) => {}
-            Err(error) => tracing::warn!(task = %key, %error, "watch_failed"),
-        }
-        if pause == RETRY {
-            let why = "the run's lock is held, and its shim cannot be watched".to_owned();
-            context.tell(key, Report::Delayed(Phase::Settling, why)).await;
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(RETRY);
-    }
-}
-
-/// Watches the shim that holds the lock of a run directory; none where it has not said who it is, or has just ended.
-///
-/// The lock was seen held, so the record is that of a living process, unless that process ended in between: then the
-/// pid may be anybody's, whom the boot, the start time and the inode of the pidfd tell apart.
-fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
-    let Some(record) = dir.pid().map_err(std::io::Error::other)? else { return Ok(None) };
-    if record.boot_id != boot_id {
-        return Ok(None);
-    }
-    let record = record.shim;
-    let watched = match Watched::open(record.pid) {
-        Ok(watched) => watched,
-        Err(e) if e.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => return Ok(None),
-        Err(e) => return Err(e),
-    };
-    let same_start = ProcessStat::of(record.pid).is_ok_and(|stat| stat.start_ticks == record.start_ticks);
-    let same_inode = match record.pidfs_inode {
-        Some(inode) => watched.inode()? == inode,
-        None => true,
-    };
-    Ok((same_start && same_inode).then_some(watched))
-}
-
-async fn announce_adopted(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Arc<Watched>) {
-    let spec = dir.spec().ok();
-    let shim = ShimHandle {
-        dir: dir.clone(),
-        process: Arc::clone(watched),
-        deadline_us: spec.as_ref().and_then(|spec| spec.deadline_us),
-        cgroup: spec.as_ref().and_then(|spec| spec.cgroup.clone()),
-        workspace_path: spec.map(|spec| spec.cwd),
-    };
-    context.tell(key, Report::Launched(shim)).await;
-}
-
 async fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, launch: &Launch) {
     let shim = ShimHandle {
         dir: launch.dir.clone(),
@@ -253,29 +150,6 @@ async fn record_workspace(board: &BoardHandle, run: &Run, launch: &Launch) {
     }
 }
 
-/// Records that the command of a run has been started, and shows it.
-pub(in crate::daemon) async fn tell_started(
-    context: &Context,
-    board: &BoardHandle,
-    key: &TaskKey,
-    run: &Run,
-    dir: &RunDir,
-) {
-    let Ok(Some(record)) = dir.started() else { return };
-    let id = run.id;
-    let pid = record.pid;
-    let report = serde_json::to_value(&record.report).unwrap_or_default();
-    let recorded = submit(board, move |board| board.record_spawned(id, pid, &report)).await;
-    match recorded {
-        Ok(()) => {
-            failpoint::pass("after-started");
-            context.tell(key, Report::Started(Box::new(record))).await;
-        }
-        Err(error) if error.code == Code::Conflict => {}
-        Err(error) => tracing::warn!(task = %key, %error, "start_not_recorded"),
-    }
-}
-
 /// Asks a shim to end its run, and says if that did not work: a full disk has no place for the request.
 pub(in crate::daemon) fn stop(context: &Context, key: TaskKey, shim: &ShimHandle, request: &StopRequest) {
     tracing::info!(task = %key, reason = ?request.reason, "stopping");
@@ -293,17 +167,4 @@ pub(in crate::daemon) fn stop(context: &Context, key: TaskKey, shim: &ShimHandle
         tokio::time::sleep(RETRY).await;
         reports.tell(&key, Report::StopFailed).await;
     });
-}
-
-/// Runs a job in the writer's next transaction.
-pub(in crate::daemon) async fn submit<T: Send + 'static>(
-    board: &BoardHandle,
-    job: impl FnOnce(&mut kernel::Board<'_>) -> Result<T, kernel::Error> + Send + 'static,
-) -> Result<T, Failure> {
-    let (done, reply) = tokio::sync::oneshot::channel();
-    board.writer()?.submit(job, move |result| drop(done.send(result)));
-    reply
-        .await
-        .map_err(|_| Failure::new(Code::TryAgain, "the board's writer has stopped"))?
-        .map_err(Failure::from)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kernel::{Clock, EndCause, Ending, Run, Timestamp};
 
-use super::launch::Note;
+use super::note::Note;
 use super::remains::{self, Cleared, Remains};
 use super::survivors;
 use crate::host::{cgroup, job};

@@ -1,0 +1,55 @@
+//! What every run of a daemon shares, and its way to the writer of a board.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::task::TaskTracker;
+
+use super::key::TaskKey;
+use super::launch::Host;
+use super::report::{Report, Reports};
+use super::starts::Starts;
+use crate::config::Tuning;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::service::{BoardHandle, Service};
+
+/// How long a settled fact waits for a board that cannot be written, between tries.
+pub(in crate::daemon) const RETRY: Duration = Duration::from_millis(500);
+/// What every run shares.
+#[derive(Debug)]
+pub(in crate::daemon) struct Context {
+    pub(in crate::daemon) service: Arc<Service>,
+    pub(in crate::daemon) host: Host,
+    pub(in crate::daemon) reports: Reports,
+    pub(in crate::daemon) tasks: TaskTracker,
+    pub(in crate::daemon) starts: Starts,
+    /// What the command line says instead of the configuration, however often that is read.
+    pub(in crate::daemon) tuning: Tuning,
+}
+
+impl Context {
+    /// Has a shim wait for the next run.
+    pub(in crate::daemon) fn refill(self: &Arc<Self>) {
+        let context = Arc::clone(self);
+        self.tasks.spawn_blocking(move || context.host.spares.refill());
+    }
+
+    /// Reports to the owner loop, when there is room.
+    pub(in crate::daemon) async fn tell(&self, key: &TaskKey, report: Report) {
+        self.reports.tell(key, report).await;
+    }
+}
+
+/// Runs a job in the writer's next transaction.
+pub(in crate::daemon) async fn submit<T: Send + 'static>(
+    board: &BoardHandle,
+    job: impl FnOnce(&mut kernel::Board<'_>) -> Result<T, kernel::Error> + Send + 'static,
+) -> Result<T, Failure> {
+    let (done, reply) = tokio::sync::oneshot::channel();
+    board.writer()?.submit(job, move |result| drop(done.send(result)));
+    reply
+        .await
+        .map_err(|_| Failure::new(Code::TryAgain, "the board's writer has stopped"))?
+        .map_err(Failure::from)
+}

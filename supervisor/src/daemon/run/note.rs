@@ -1,0 +1,46 @@
+//! What the daemon itself keeps in the directory of a run.
+
+use std::path::Path;
+
+use policies::Identity;
+use serde::{Deserialize, Serialize};
+use workspace::Worktree;
+
+use crate::lanes::EndingRules;
+use crate::rundir::write_json;
+
+/// What the daemon itself keeps in a run directory, for the end of the run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::daemon) struct Note {
+    /// How its lane reads its ending.
+    #[serde(flatten)]
+    pub(in crate::daemon) rules: EndingRules,
+    /// The worker's user, if not the daemon's.
+    pub(in crate::daemon) identity: Option<(u32, u32)>,
+    /// Whether no other run ever has that user.
+    pub(in crate::daemon) exclusive_uid: bool,
+    /// The worktree that the run worked in.
+    #[serde(default)]
+    pub(in crate::daemon) worktree: Option<Worktree>,
+    /// Counted failures in a row until the task is blocked.
+    pub(in crate::daemon) failure_limit: u32,
+}
+
+const FILE: &str = "daemon.json";
+
+impl Note {
+    /// Reads the note of a run; none where the run never got that far.
+    pub(in crate::daemon) fn read(dir: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(dir.join(FILE)).ok()?).ok()
+    }
+
+    /// Writes it.
+    pub(super) fn write(&self, dir: &Path) -> std::io::Result<()> {
+        write_json(dir, FILE, self)
+    }
+
+    /// The worker's user.
+    pub(in crate::daemon) fn identity(&self) -> Option<Identity> {
+        self.identity.map(|(uid, gid)| Identity { uid, gid })
+    }
+}

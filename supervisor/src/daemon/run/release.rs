@@ -1,0 +1,121 @@
+//! The wait for a person who decides about a run that cannot be ended as things are.
+
+use kernel::{ActorKind, EndCause, Ending, EventFilter, EventId, EventKind, Run};
+
+use super::context::{Context, RETRY};
+use super::key::TaskKey;
+use super::live::Phase;
+use super::report::Report;
+use crate::host::watch::Watched;
+use crate::service::BoardHandle;
+
+/// What keeps a run whose processes are gone from its end: the host lacks something.
+pub(in crate::daemon) struct Trouble<'a> {
+    context: &'a Context,
+    board: &'a BoardHandle,
+    key: &'a TaskKey,
+    run: &'a Run,
+    /// A request made before it was shown expected only the worker's end.
+    shown_at: Option<EventId>,
+}
+
+/// What to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::daemon) enum Next {
+    /// Try again.
+    Again,
+    /// End the run without what cannot be had: a person has taken the task back.
+    DoWithout,
+}
+
+impl<'a> Trouble<'a> {
+    /// Nothing has been in the way yet.
+    pub(in crate::daemon) fn new(
+        context: &'a Context,
+        board: &'a BoardHandle,
+        key: &'a TaskKey,
+        run: &'a Run,
+    ) -> Self {
+        Trouble { context, board, key, run, shown_at: None }
+    }
+
+    /// Shows what is in the way, and waits for the next try or for a person.
+    pub(in crate::daemon) async fn wait(&mut self, why: &str) -> Next {
+        if self.shown_at.is_none() {
+            self.shown_at = self.board.readers().with(|view| view.last_event()).ok();
+        }
+        self.context.tell(self.key, Report::Delayed(Phase::Settling, why.to_owned())).await;
+        let Some(since) = self.shown_at else {
+            tokio::time::sleep(RETRY).await;
+            return Next::Again;
+        };
+        match tokio::time::timeout(RETRY, wait_for_release(self.board, self.run, since, None)).await {
+            Ok(Release::Freed(_)) => Next::DoWithout,
+            Ok(Release::Look | Release::Closed) => {
+                tokio::time::sleep(RETRY).await;
+                Next::Again
+            }
+            Err(_) => Next::Again,
+        }
+    }
+}
+
+/// What a person has decided about a run after an event.
+pub(super) fn is_decided(board: &BoardHandle, run: &Run, since: EventId) -> Option<kernel::StopReason> {
+    let filter = EventFilter {
+        since,
+        task: Some(run.task_id.clone()),
+        kinds: [EventKind::StopRequested, EventKind::Verdict].map(|kind| kind.to_string()).to_vec(),
+        ..EventFilter::default()
+    };
+    let seen = board.readers().with(|view| Ok((view.events(&filter)?, view.run(run.id)?)));
+    let Ok((events, Some(run))) = seen else { return None };
+    let is_persons = |event: &kernel::Event| event.actor_kind() == Some(ActorKind::Person);
+    run.stop_reason.filter(|_| events.iter().any(is_persons))
+}
+
+/// How the wait for a person came to its end.
+pub(super) enum Release {
+    /// A person takes the task back, or has decided about it.
+    Freed(Box<Ending>),
+    /// One of the processes has ended.
+    Look,
+    /// The board is closed.
+    Closed,
+}
+
+/// Waits until a person takes back, or decides about, a run of which nobody knows whether it lives, or until one of its
+/// processes has ended.
+pub(super) async fn wait_for_release(
+    board: &BoardHandle,
+    run: &Run,
+    since: EventId,
+    watch: Option<i32>,
+) -> Release {
+    let mut changes = board.changes();
+    let watched = match watch.map(Watched::open) {
+        Some(Ok(watched)) => Some(watched),
+        // Out of descriptors; the person's word is waited for all the same.
+        Some(Err(error)) if error.raw_os_error() != Some(nix::errno::Errno::ESRCH as i32) => None,
+        Some(Err(_)) => return Release::Look,
+        None => None,
+    };
+    loop {
+        if let Some(reason) = is_decided(board, run, since) {
+            return Release::Freed(Box::new(Ending::new(EndCause::Stopped(reason))));
+        }
+        let ended = async {
+            match &watched {
+                Some(watched) => watched.ended().await.is_ok(),
+                None => std::future::pending().await,
+            }
+        };
+        // Cancel-safe both: the version of the board and the end of a process stay to be seen.
+        tokio::select! {
+            told = changes.changed() => if told.is_err() {
+                return Release::Closed;
+            },
+            _ = ended => return Release::Look,
+        }
+    }
+}
