@@ -65,12 +65,10 @@ impl Client {
         &self.here
     }
 
-    /// The root.
     pub(crate) fn root(&self) -> &Root {
         self.here.root()
     }
 
-    /// The board.
     pub(crate) fn board(&self) -> &BoardName {
         self.here.board()
     }

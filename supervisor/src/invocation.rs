@@ -21,12 +21,10 @@ impl Invocation {
         Invocation { root, board, worker }
     }
 
-    /// The root.
     pub(crate) fn root(&self) -> &Root {
         &self.root
     }
 
-    /// The board.
     pub(crate) fn board(&self) -> &BoardName {
         &self.board
     }

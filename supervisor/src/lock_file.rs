@@ -34,7 +34,6 @@ impl LockFile {
         }
     }
 
-    /// The file.
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.0
     }

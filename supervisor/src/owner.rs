@@ -13,7 +13,6 @@ use crate::paths::Root;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
-    /// The daemon.
     Daemon,
     /// A daemon that goes on until nothing is left to do.
     Pass,

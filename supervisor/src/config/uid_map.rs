@@ -8,7 +8,6 @@ const USUAL: Range = Range { first: 1_900_000_000, count: 200_000_000 };
 /// User ids one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
-    /// The first.
     pub(crate) first: u32,
     /// How many.
     pub(crate) count: u32,

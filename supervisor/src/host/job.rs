@@ -51,7 +51,6 @@ pub(crate) enum Task {
         read: Vec<PathBuf>,
         /// Paths that may be changed.
         write: Vec<PathBuf>,
-        /// The job.
         job: Box<Job>,
     },
     /// Do a job as the user that the process has. One in a repository sees no more than these paths and that user's
@@ -61,7 +60,6 @@ pub(crate) enum Task {
         read: Vec<PathBuf>,
         /// Paths that may be changed.
         write: Vec<PathBuf>,
-        /// The job.
         job: Box<Job>,
     },
     /// Become a user and copy a file to standard error, which is the asker's.
@@ -120,7 +118,6 @@ impl Task {
 /// A file that is to be taken out of a workspace.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Taking {
-    /// The workspace.
     pub(crate) workspace: PathBuf,
     /// The file, from the workspace on.
     pub(crate) path: PathBuf,

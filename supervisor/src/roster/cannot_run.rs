@@ -13,35 +13,30 @@ use crate::failure::Failure;
 pub(crate) enum CannotRun {
     /// Nothing here has this name. A worker from elsewhere may claim its tasks.
     Unknown {
-        /// The assignee.
         assignee: Profile,
         /// The names that there are.
         known: Vec<String>,
     },
     /// The file of its lane cannot be used.
     LaneDisabled {
-        /// The lane.
         lane: Profile,
         /// What is wrong with the file.
         defect: Box<Defect>,
     },
     /// No policy has this name.
     PolicyUnknown {
-        /// The policy.
         policy: String,
         /// The names that there are.
         known: Vec<String>,
     },
     /// The file of its policy cannot be used.
     PolicyDisabled {
-        /// The policy.
         policy: String,
         /// What is wrong with the file.
         defect: Box<Defect>,
     },
     /// This host cannot hold its policy.
     PolicyUnheld {
-        /// The policy.
         policy: String,
         /// What the host lacks.
         why: String,

@@ -139,7 +139,6 @@ impl Roster {
         self.lanes.accounts()
     }
 
-    /// The policies.
     pub(crate) fn policies(&self) -> &PolicyRegistry {
         &self.policies
     }

@@ -170,7 +170,6 @@ impl Service {
         }
     }
 
-    /// The root.
     pub(crate) fn root(&self) -> &Root {
         &self.root
     }

@@ -17,7 +17,6 @@ pub(super) const BURST_OF_CONNECTIONS: f64 = 2.0;
 /// What one run or tenant has under way.
 #[derive(Debug)]
 pub(super) struct Account {
-    /// Requests.
     pub(super) requests: usize,
     /// Files on their way in.
     pub(super) uploads: usize,

@@ -41,11 +41,9 @@ const NOTED: Duration = Duration::from_mins(1);
 pub(super) enum Side {
     /// The operator's.
     Operator,
-    /// The workers'.
     Worker,
 }
 
-/// A door.
 #[derive(Debug)]
 pub(super) struct Door {
     side: Side,

@@ -15,7 +15,6 @@ pub(crate) struct Defect {
     pub(crate) path: Box<Path>,
     /// The line, counted from 1.
     pub(crate) line: Option<usize>,
-    /// The key.
     pub(crate) key: Option<String>,
     /// What is wrong.
     pub(crate) message: Box<str>,
@@ -29,9 +28,7 @@ pub(crate) struct Defect {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Subject {
-    /// A lane.
     Lane(String),
-    /// A policy.
     Policy(String),
     /// All lanes, or all policies, of a directory that cannot be listed.
     Directory,

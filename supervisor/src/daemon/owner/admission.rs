@@ -17,11 +17,8 @@ const PREPARING: usize = 2;
 /// What a task takes while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// The task.
     pub(in crate::daemon) key: TaskKey,
-    /// Its tenant.
     pub(in crate::daemon) tenant: Option<Tenant>,
-    /// Its profile.
     pub(in crate::daemon) profile: Option<Profile>,
     /// The place that it needs for itself: the directory of a `dir` workspace, as it is named. A name that leads through a
     /// symbolic link is refused at creation and at the start, and a look at the file system could wait for one that does

@@ -32,7 +32,6 @@ pub(in crate::daemon) enum Allowance {
     Everything,
     /// One task, to see whether it works again.
     OneProbe,
-    /// Nothing.
     Nothing,
 }
 
@@ -218,7 +217,6 @@ impl Backoff {
         }
     }
 
-    /// What is broken.
     pub(in crate::daemon) fn broken(&self) -> Vec<Broken> {
         let told = |(environment, breaker): (&Environment, &Breaker)| Broken {
             what: environment.to_string(),

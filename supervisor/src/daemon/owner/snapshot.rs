@@ -9,11 +9,8 @@ use crate::daemon::run::live::LiveRun;
 /// A ready task that was not admitted, and why.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Waiting {
-    /// The board.
     pub(crate) board: BoardName,
-    /// The task.
     pub(crate) task: TaskId,
-    /// What it waits for.
     pub(crate) why: kernel::Waiting,
 }
 

@@ -17,9 +17,7 @@ use crate::roster::Roster;
 pub(crate) enum Environment {
     /// The program of a lane, as a policy and a user see it.
     Program {
-        /// The lane.
         lane: String,
-        /// The policy.
         policy: String,
         /// The directory whose owner the worker is; none where each task has a user of its own, and where all have the
         /// daemon's. It stands for that user: who asks for the owner may wait for a directory that does not answer.
@@ -29,7 +27,6 @@ pub(crate) enum Environment {
     Policy(String),
     /// A directory that tasks work in.
     Directory(PathBuf),
-    /// A repository.
     Repository(PathBuf),
     /// The directory of a board's scratch workspaces.
     Workspaces(BoardName),
@@ -98,7 +95,6 @@ impl Needs {
         self.program.clone()
     }
 
-    /// Its policy.
     pub(in crate::daemon) fn policy(&self) -> Environment {
         self.policy.clone()
     }

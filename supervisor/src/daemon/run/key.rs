@@ -5,9 +5,7 @@ use kernel::{BoardName, TaskId};
 /// A task on a board: at most one run of it is open, so it names a live run as well.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TaskKey {
-    /// The board.
     pub(crate) board: BoardName,
-    /// The task.
     pub(crate) task: TaskId,
 }
 

@@ -25,20 +25,15 @@ pub(crate) enum Phase {
     Unknown,
 }
 
-/// One live run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LiveRun {
-    /// The board.
     pub(crate) board: BoardName,
-    /// The task.
     pub(crate) task: TaskId,
     /// The task's title.
     pub(crate) title: String,
-    /// The run.
     pub(crate) run: RunId,
     /// Who works.
     pub(crate) profile: Option<Profile>,
-    /// For which tenant.
     pub(crate) tenant: Option<Tenant>,
     /// How far it has come.
     pub(crate) phase: Phase,

@@ -21,7 +21,6 @@ use crate::service::BoardHandle;
 /// A run that an earlier daemon started, and that this one sees to its end.
 #[derive(Debug)]
 pub(in crate::daemon) struct Recovered {
-    /// The run.
     pub(in crate::daemon) run: Run,
     /// What is shown of it.
     pub(in crate::daemon) live: LiveRun,

@@ -39,7 +39,6 @@ pub(super) struct Known {
     pub(super) path: PathBuf,
     /// The root, as the environment of its workers names it.
     pub(super) root: String,
-    /// This boot.
     pub(super) boot_id: String,
     /// The run as the board has it.
     pub(super) run: Run,
