@@ -178,18 +178,13 @@ impl Call {
         f: impl FnOnce(&View<'_>) -> Result<T, kernel::Error> + Send + 'static,
     ) -> Result<T, Failure> {
         let board = Arc::clone(self.board()?);
-        let read = tokio::task::spawn_blocking(move || board.readers().with(f));
-        match read.await {
-            Ok(result) => result.map_err(Failure::from),
-            Err(panic) => Err(Failure::failed(format!("the read did not finish: {panic}"))),
-        }
+        blocking("the read did not finish", move || board.readers().with(f)).await?.map_err(Failure::from)
     }
 
     /// Finds the bytes of attachments that no task has any more.
     pub(crate) async fn sweep_blobs(&self, extent: Extent, sweep: Sweep) -> Result<Swept, Failure> {
         let board = Arc::clone(self.board()?);
-        let swept = tokio::task::spawn_blocking(move || board.sweep_blobs(&extent, sweep));
-        swept.await.map_err(|panic| Failure::failed(format!("the sweep did not finish: {panic}")))?
+        blocking("the sweep did not finish", move || board.sweep_blobs(&extent, sweep)).await?
     }
 
     /// Refuses to decide about a task whose worker lives while no daemon is there to end it.
@@ -247,4 +242,13 @@ impl Call {
 
 fn lost(_: tokio::sync::oneshot::error::RecvError) -> Failure {
     Failure::new(Code::TryAgain, "the board's writer has stopped")
+}
+
+/// Does work that blocks off the runtime's threads. `failing` says what has come to nothing where it panics.
+pub(crate) async fn blocking<T: Send + 'static>(
+    failing: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|panic| Failure::failed(format!("{failing}: {panic}")))
 }

@@ -9,6 +9,7 @@ use kernel::{Actor, ActorKind, BoardId, Run, RunId, RunRef, Tenant};
 use rand::Rng as _;
 use sha2::{Digest, Sha256};
 
+use super::call::blocking;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -211,16 +212,15 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
         Peer::Operator(_) | Peer::Worker | Peer::InProcess(_) => None,
     };
     boards.retain(|board| owner.is_none_or(|(own, _)| board.id() == own));
-    let found = tokio::task::spawn_blocking(move || {
+    let found = blocking("the token was not looked up", move || {
         for board in boards {
             if let Some(who) = of_run(&board, &hash)? {
                 return Ok(Some(Caller { who, board: Some(board) }));
             }
         }
         Ok::<_, Failure>(None)
-    });
-    let found =
-        found.await.map_err(|panic| Failure::failed(format!("the token was not looked up: {panic}")))?;
+    })
+    .await?;
     match found? {
         Some(caller) if owner.is_none() || caller.run() == owner => return Ok(caller),
         // Not that there is such a run.

@@ -10,7 +10,7 @@ mod in_process;
 mod router;
 
 pub(crate) use ask::{Ask, Given, Id, mount_verb, written};
-pub(crate) use call::{ANSWERED, Audience, Call, Effect, Entry, OnBoard, Parcel, Verb};
+pub(crate) use call::{ANSWERED, Audience, Call, Effect, Entry, OnBoard, Parcel, Verb, blocking};
 pub(crate) use doors::{
     Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, raise_descriptors,
 };

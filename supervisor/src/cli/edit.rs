@@ -3,6 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::process::Command;
 
+use crate::api::blocking;
 use crate::client::Client;
 use crate::environment;
 use crate::failure::Failure;
@@ -15,8 +16,7 @@ pub(super) async fn run(client: &Client, mut verb: Edit, output: Output) -> Resu
         let task = client.call(&Show { task_id: verb.task_id.clone(), ..Show::default() }).await?.task;
         let before = format!("{}\n\n{}\n", task.title, task.body.as_deref().unwrap_or_default().trim_end());
         let text = before.clone();
-        let edited = tokio::task::spawn_blocking(move || edited(&text)).await;
-        let after = edited.map_err(|e| Failure::failed(format!("failed to wait for the editor: {e}")))??;
+        let after = blocking("failed to wait for the editor", move || edited(&text)).await??;
         if after == before {
             return Err(Failure::usage("nothing was changed").hint("the task is as it was"));
         }

@@ -31,6 +31,7 @@ use self::progress::Progress;
 use self::report::{Check, Further, Report, Story, Verdict};
 use self::repository::Source;
 use self::server::Server;
+use crate::api::blocking;
 use crate::failure::Failure;
 use crate::host::cgroup;
 use crate::host::examine::examine_host;
@@ -131,8 +132,7 @@ const POLICY: &str = "default";
 
 /// Refuses a host that cannot hold the policy of the demo's workers, none of which would ever start.
 async fn refuse_weak_host() -> Result<(), Failure> {
-    let looked = tokio::task::spawn_blocking(|| examine_host(None));
-    let host = looked.await.map_err(|e| Failure::failed(format!("failed to examine the host: {e}")))?;
+    let host = blocking("failed to examine the host", || examine_host(None)).await?;
     let held = policies::Policy::builtin(POLICY).map_or(Ok(()), |policy| policy.check_host(&host.support));
     held.map_err(|why| {
         Failure::failed(format!(

@@ -11,7 +11,7 @@ use axum::routing::{get, patch};
 use kernel::BoardName;
 use tokio_util::io::ReaderStream;
 
-use crate::api::{Ask, Given, Id, Routes, Streamed, written};
+use crate::api::{Ask, Given, Id, Routes, Streamed, blocking, written};
 use crate::failure::Failure;
 use crate::service::details::Details;
 use crate::transfer;
@@ -66,7 +66,7 @@ async fn doctor(ask: Ask<verbs::Doctor>) -> Reply {
 async fn export(ask: Ask) -> Reply {
     let call = ask.admit::<verbs::Export>().await?;
     let board = call.board()?.name().clone();
-    let written = tokio::task::spawn_blocking(move || {
+    let (file, length) = blocking("the export did not finish", move || {
         let root = call.service.root();
         let fail = |e: std::io::Error| Failure::file("write a file in", root.dir(), &e);
         let mut file = tempfile::tempfile_in(root.dir()).map_err(fail)?;
@@ -77,9 +77,8 @@ async fn export(ask: Ask) -> Reply {
         let length = file.stream_position().map_err(fail)?;
         file.rewind().map_err(fail)?;
         Ok::<(File, u64), Failure>((file, length))
-    });
-    let (file, length) =
-        written.await.map_err(|e| Failure::failed(format!("the export did not finish: {e}")))??;
+    })
+    .await??;
     let headers = [
         (header::CONTENT_TYPE, "application/jsonl".to_owned()),
         (header::CONTENT_LENGTH, length.to_string()),

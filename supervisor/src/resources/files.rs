@@ -12,7 +12,7 @@ use kernel::limits::ATTACHMENT;
 use kernel::{Attachment, AttachmentId, BlobError, Draft, Sealed, TaskId};
 use tokio_util::io::ReaderStream;
 
-use crate::api::{Ask, Call, Id, Pass, Routes, Streamed, written};
+use crate::api::{Ask, Call, Id, Pass, Routes, Streamed, blocking, written};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::BoardHandle;
@@ -88,13 +88,10 @@ async fn append(mut draft: Draft, pieces: Vec<Bytes>) -> Result<Draft, Failure> 
 async fn stored<T: Send + 'static>(
     step: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
 ) -> Result<T, Failure> {
-    let done = tokio::task::spawn_blocking(step).await;
-    done.map_err(|panic| Failure::failed(format!("the file was not stored: {panic}")))?.map_err(|error| {
-        match error {
-            BlobError::TooLarge => Failure::new(Code::TooLarge, format!("the file was not taken: {error}"))
-                .hint("compress or split it"),
-            BlobError::Source(_) | BlobError::Io { .. } => Failure::from(kernel::Error::from(error)),
-        }
+    blocking("the file was not stored", step).await?.map_err(|error| match error {
+        BlobError::TooLarge => Failure::new(Code::TooLarge, format!("the file was not taken: {error}"))
+            .hint("compress or split it"),
+        BlobError::Source(_) | BlobError::Io { .. } => Failure::from(kernel::Error::from(error)),
     })
 }
 
@@ -130,12 +127,12 @@ async fn download(ask: Ask, Id(id): Id<AttachmentId>) -> Result<Response, Failur
 async fn open(call: &Call, file: &Attachment) -> Result<tokio::fs::File, Failure> {
     let board = Arc::clone(call.board()?);
     let digest = file.sha256.clone();
-    let opened = tokio::task::spawn_blocking(move || {
+    let opened = blocking("the file was not read", move || {
         let file = board.blobs().open(&digest)?;
         let length = file.metadata().map_or(0, |meta| meta.len());
         Ok::<_, BlobError>((file, length))
-    });
-    let opened = opened.await.map_err(|panic| Failure::failed(format!("the file was not read: {panic}")))?;
+    })
+    .await?;
     let (bytes, length) = opened.map_err(|error| Failure::from(kernel::Error::from(error)))?;
     if length != file.size {
         return Err(Failure::failed(format!(

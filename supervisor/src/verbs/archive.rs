@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use workspace::Loss;
 
 use super::bulk::{Bulk, One, outcome};
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::gc::{self, Fate, Owner, Scratch};
@@ -78,11 +78,10 @@ impl Verb for Archive {
             ids if ids.is_empty() => Vec::new(),
             ids => {
                 let (board, actor) = (Arc::clone(call.board()?), call.actor.clone());
-                let written = tokio::task::spawn_blocking(move || {
+                let bulk = blocking("nothing was archived", move || {
                     Ok::<_, Failure>(board.writer()?.call(move |board| archive(board, &actor, ids, detach))?)
-                });
-                let bulk =
-                    written.await.map_err(|e| Failure::failed(format!("nothing was archived: {e}")))??;
+                })
+                .await??;
                 clear(&call, bulk).await?.results
             }
         };
@@ -163,7 +162,7 @@ fn archive(
 /// reason is found by `gc`. The workspace of a task with a worker goes when that has ended.
 async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
     let (service, board) = (Arc::clone(&call.service), Arc::clone(call.board()?));
-    let cleared = tokio::task::spawn_blocking(move || {
+    blocking("the workspaces were not removed", move || {
         let over = |one: &&mut One| one.ok && one.status == Some(kernel::Status::Archived);
         for one in bulk.results.iter_mut().filter(over) {
             match gc::remove_archived(service.root(), &board, &one.id) {
@@ -175,8 +174,8 @@ async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
             }
         }
         bulk
-    });
-    cleared.await.map_err(|e| Failure::failed(format!("the workspaces were not removed: {e}")))
+    })
+    .await
 }
 
 /// What the attachments of tasks hold. Of an unknown task nothing: the deletion says so.
@@ -218,7 +217,7 @@ async fn remove_workspaces(
         })
         .await?;
     let (service, board) = (Arc::clone(&call.service), call.board()?.name().clone());
-    let collected = tokio::task::spawn_blocking(move || {
+    blocking("the workspaces were not removed", move || {
         let root: &Root = service.root();
         let needed: BTreeSet<PathBuf> = needed.into_iter().map(PathBuf::from).collect();
         tasks
@@ -234,8 +233,8 @@ async fn remove_workspaces(
                 (task.id, fate)
             })
             .collect()
-    });
-    collected.await.map_err(|e| Failure::failed(format!("the workspaces were not removed: {e}")))
+    })
+    .await
 }
 
 /// Removes the logs of tasks that are gone. What fails here is found by `gc` later.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::daemon;
 use crate::failure::Failure;
@@ -122,8 +122,8 @@ pub(super) async fn provide_files(call: &Call, task: &TaskId) -> Result<(), Fail
         })
         .await?;
     let (root, board) = (call.service.root().clone(), Arc::clone(call.board()?));
-    let placed = tokio::task::spawn_blocking(move || {
+    blocking("the files were not placed", move || {
         daemon::provide(&root, board.name(), own.run, &files, board.blobs())
-    });
-    placed.await.map_err(|panic| Failure::failed(format!("the files were not placed: {panic}")))?
+    })
+    .await?
 }

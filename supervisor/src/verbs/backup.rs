@@ -7,7 +7,7 @@ use kernel::{Counted, Existing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -66,7 +66,7 @@ impl Verb for Backup {
         let from = call.service.root().board(&board);
         let boards = call.service.root().boards();
         let Backup { file, force } = self;
-        let copied = tokio::task::spawn_blocking(move || {
+        blocking("the backup did not finish", move || {
             refuse_place(&file, &boards)?;
             let existing = if force { Existing::Replace } else { Existing::Keep };
             let details = Details::read(from.parent().unwrap_or(&boards)).as_text()?;
@@ -77,8 +77,8 @@ impl Verb for Backup {
             })?;
             let missing = made.lacks.iter().map(ToString::to_string).collect();
             Ok(BackedUp { board, file, bytes: made.bytes, files: made.files, missing })
-        });
-        copied.await.map_err(|e| Failure::failed(format!("the backup did not finish: {e}")))?
+        })
+        .await?
     }
 }
 

@@ -8,7 +8,7 @@ use kernel::{BoardName, Readers, SystemClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -181,8 +181,7 @@ pub(crate) fn line(root: &Root, slug: &BoardName, current: &BoardName) -> BoardL
 async fn apart<T: Send + 'static>(
     f: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    let done = tokio::task::spawn_blocking(f).await;
-    done.map_err(|e| Failure::failed(format!("the work on the boards did not finish: {e}")))?
+    blocking("the work on the boards did not finish", f).await?
 }
 
 fn list(root: &Root, current: &BoardName, all: bool) -> Result<Vec<BoardLine>, Failure> {

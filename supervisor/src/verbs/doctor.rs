@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::status;
-use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::command::Command;
 use crate::doctor::{self, Examination, Report, Verdict};
 use crate::exit::Code;
@@ -45,9 +45,10 @@ impl Verb for Doctor {
     async fn run(self, call: Call) -> Result<Report, Failure> {
         let troubles = status::troubles(&call);
         let asked = Examination { replay: self.replay, repair: false };
-        let examined =
-            tokio::task::spawn_blocking(move || doctor::examine(call.service.root(), asked, troubles));
-        examined.await.map_err(|e| Failure::failed(format!("the examination did not finish: {e}")))?
+        blocking("the examination did not finish", move || {
+            doctor::examine(call.service.root(), asked, troubles)
+        })
+        .await?
     }
 }
 

@@ -7,7 +7,7 @@ use kernel::{Counted, Existing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
@@ -59,10 +59,10 @@ impl Verb for Export {
                 .hint("GET /api/v1/export sends the board itself"));
         };
         let board = call.board()?.name().clone();
-        let written = tokio::task::spawn_blocking(move || {
+        blocking("the export did not finish", move || {
             transfer::to_file(call.service.root(), &board, &file, existing)
-        });
-        written.await.map_err(|e| Failure::failed(format!("the export did not finish: {e}")))?
+        })
+        .await?
     }
 }
 

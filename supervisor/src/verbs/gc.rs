@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::status::bytes_brief;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::daemon::REPLY_AGE;
 use crate::failure::Failure;
@@ -107,9 +107,7 @@ impl Verb for Gc {
             },
             until: Instant::now() + SLICE,
         };
-        let collected = tokio::task::spawn_blocking(move || collection.go_on(from)).await;
-        let batch =
-            collected.map_err(|e| Failure::failed(format!("the collection did not finish: {e}")))??;
+        let batch = blocking("the collection did not finish", move || collection.go_on(from)).await??;
         let (removed, kept): (Vec<Item>, Vec<Item>) =
             batch.items.into_iter().partition(|item| item.why.is_none());
         Ok(Collected {

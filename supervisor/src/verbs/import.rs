@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -51,7 +51,7 @@ impl Verb for Import {
                 return Err(Failure::usage(format!("{} is not an absolute path", file.display())));
             }
         }
-        let read = tokio::task::spawn_blocking(move || {
+        blocking("the import did not finish", move || {
             let source = match (&self.from_hermes, &self.file) {
                 (Some(database), None) => Source::peer(database, call.service.root().dir())?,
                 (None, Some(file)) => Source::lines(file)?,
@@ -59,8 +59,8 @@ impl Verb for Import {
             };
             let board = call.service.create_board(call.board_name())?;
             transfer::read(source, &call.service, &board, call.actor)
-        });
-        read.await.map_err(|e| Failure::failed(format!("the import did not finish: {e}")))?
+        })
+        .await?
     }
 }
 

@@ -7,7 +7,7 @@ use kernel::{BoardName, Clock as _, Readers, SystemClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::command::Command;
 use crate::daemon::{Event, OwnerLink};
 use crate::exit::Code;
@@ -69,8 +69,7 @@ impl Verb for RemoveBoard {
         let removed = match closed {
             Ok(()) => {
                 let shared = std::sync::Arc::clone(&service);
-                let taken = tokio::task::spawn_blocking(move || self.take_away(shared.root())).await;
-                taken.map_err(|e| Failure::failed(format!("the board was not removed: {e}"))).flatten()
+                blocking("the board was not removed", move || self.take_away(shared.root())).await.flatten()
             }
             Err(failure) => Err(failure),
         };

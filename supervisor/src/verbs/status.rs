@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::screen::bytes_brief;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::config::definitions::Defect;
 use crate::daemon::{Broken, Event, LiveRun, OwnerLink, Phase, Snapshot, Waiting};
@@ -170,8 +170,7 @@ impl Verb for Status {
         };
         let live =
             live.into_iter().filter(|run| self.tenant.is_none() || run.tenant == self.tenant).collect();
-        let sampled = tokio::task::spawn_blocking(move || measure(live, now));
-        let workers = sampled.await.map_err(|e| Failure::failed(format!("procfs could not be read: {e}")))?;
+        let workers = blocking("procfs could not be read", move || measure(live, now)).await?;
         let root = call.service.root().dir().to_owned();
         let holder = daemon
             .is_none()
