@@ -28,7 +28,7 @@ fn modules(src: &Path) -> BTreeMap<Module, String> {
             continue;
         }
         let mut module: Module = name.split('/').map(str::to_owned).collect();
-        if ["mod", "lib", "main"].contains(&module[module.len() - 1].as_str()) {
+        if module[module.len() - 1] == "mod" || name == "main" {
             module.pop();
         }
         let text = fs::read_to_string(&path).unwrap();

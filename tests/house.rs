@@ -153,7 +153,7 @@ fn require_arrows(dir: &str, prefix: &str, rooms: &[(&str, &[&str])]) {
             strays.push(format!("{path} leaves its room {room} by `super`"));
         }
     }
-    assert!(seen > 50, "no paths were found");
+    assert!(seen > 20, "only {seen} paths were found");
     assert!(strays.is_empty(), "{}", strays.join("\n"));
 }
 
