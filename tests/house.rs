@@ -1,10 +1,21 @@
 //! The house rules that a compiler does not hold: who imports whom, who may speak to which foreign world, how files and decisions look.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The four crates.
-const CRATES: [&str; 4] = ["kernel", "policies", "supervisor", "workspace"];
+/// The crates by their directories, and which others each may depend on.
+const CRATES: [(&str, &[&str]); 5] = [
+    ("kernel", &[]),
+    ("policies", &[]),
+    ("workspace", &[]),
+    ("supervisor/shim", &["policies", "workspace"]),
+    ("supervisor", &["kernel", "policies", "supervisor/shim", "workspace"]),
+];
+/// What belongs into the daemon and the command line alone.
+const RUNTIMES: [&str; 3] = ["anyhow", "clap", "tokio"];
+/// What a process of a run is built without, directly and through others: each run has such processes, so they stay small and start fast.
+const LARGE: [&str; 6] = ["axum", "clap", "hyper", "rusqlite", "tokio", "tracing"];
 /// The most production lines of a file.
 const LINES: usize = 500;
 /// The foreign worlds, and where each may be spoken to.
@@ -54,7 +65,7 @@ fn sources(dir: &str) -> Vec<(String, String)> {
 }
 
 fn production() -> Vec<(String, String)> {
-    CRATES.iter().flat_map(|name| sources(&format!("{name}/src"))).collect()
+    CRATES.iter().flat_map(|(dir, _)| sources(&format!("{dir}/src"))).collect()
 }
 
 /// A file without its tests, which stand at its end.
@@ -62,27 +73,63 @@ fn without_tests(text: &str) -> &str {
     text.split("\n#[cfg(test)]\nmod tests {").next().unwrap()
 }
 
+/// The name of the crate in a directory.
+fn name_of(dir: &str) -> &str {
+    dir.rsplit('/').next().unwrap()
+}
+
 #[test]
 fn imports_point_one_way() {
-    for name in CRATES {
-        let text = fs::read_to_string(house().join(name).join("Cargo.toml")).unwrap();
+    for (dir, below) in CRATES {
+        let text = fs::read_to_string(house().join(dir).join("Cargo.toml")).unwrap();
         let manifest: toml::Table = toml::from_str(&text).unwrap();
+        assert_eq!(manifest["package"]["name"].as_str(), Some(name_of(dir)));
         for section in ["dependencies", "build-dependencies"] {
             let Some(found) = manifest.get(section).and_then(toml::Value::as_table) else { continue };
-            for other in CRATES {
-                assert!(name == "supervisor" || !found.contains_key(other), "{name} depends on {other}");
+            for (other, _) in CRATES {
+                let is_named = found.contains_key(name_of(other));
+                assert!(!is_named || below.contains(&other), "{dir} depends on {other}");
             }
             for (world, homes) in WORLDS {
-                let own = homes.iter().any(|home| home.starts_with(&format!("{name}/")));
+                let own = homes.iter().any(|home| home.starts_with(&format!("{dir}/src")));
                 assert!(
                     own || !found.contains_key(world),
-                    "{name} depends on {world}, which belongs to {homes:?}"
+                    "{dir} depends on {world}, which belongs to {homes:?}"
                 );
             }
-            for runtime in ["tokio", "anyhow"] {
-                assert!(name == "supervisor" || !found.contains_key(runtime), "{name} depends on {runtime}");
+            for runtime in RUNTIMES {
+                assert!(dir == "supervisor" || !found.contains_key(runtime), "{dir} depends on {runtime}");
             }
         }
+    }
+}
+
+/// All packages that a package is built with, by `Cargo.lock`, which has the crates that its tests need too.
+fn built_with(package: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(house().join("Cargo.lock")).unwrap();
+    let lock: toml::Table = toml::from_str(&text).unwrap();
+    let packages = lock["package"].as_array().unwrap();
+    let (mut found, mut open) = (BTreeSet::new(), vec![package.to_owned()]);
+    while let Some(name) = open.pop() {
+        if !found.insert(name.clone()) {
+            continue;
+        }
+        for package in packages.iter().filter(|package| package["name"].as_str() == Some(&name)) {
+            let named = package.get("dependencies").and_then(toml::Value::as_array).into_iter().flatten();
+            // `name`, or `name version` where there are several.
+            open.extend(named.map(|entry| entry.as_str().unwrap().split(' ').next().unwrap().to_owned()));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_processes_of_a_run_are_built_on_nothing_large() {
+    let (shim, whole) = (built_with("shim"), built_with("supervisor"));
+    assert!(shim.contains("policies") && shim.contains("landlock"), "{shim:?}");
+    for large in LARGE {
+        assert!(whole.contains(large), "{large} is in nothing, so its absence proves nothing");
+        assert!(!shim.contains(large), "the shim's crate is built with {large}");
     }
 }
 
@@ -169,7 +216,7 @@ fn the_rooms_of_the_daemon_name_only_those_below_them() {
 
 #[test]
 fn every_file_says_first_what_it_is_for() {
-    let all = CRATES.iter().flat_map(|name| sources(name)).chain(sources("tests"));
+    let all = CRATES.iter().flat_map(|(dir, _)| sources(dir)).chain(sources("tests"));
     let silent: Vec<String> =
         all.filter(|(_, text)| !text.starts_with("//! ")).map(|(path, _)| path).collect();
     assert!(silent.is_empty(), "no `//!` in the first line of {silent:?}");
@@ -190,10 +237,10 @@ fn no_file_is_longer_than_a_reader_can_hold() {
 fn nothing_is_unsafe_and_no_lint_is_silenced_without_a_reason() {
     let manifest = fs::read_to_string(house().join("Cargo.toml")).unwrap();
     assert!(manifest.contains("unsafe_code = \"forbid\""));
-    for name in CRATES {
-        let text = fs::read_to_string(house().join(name).join("Cargo.toml")).unwrap();
-        assert!(text.contains("[lints]\nworkspace = true"), "{name} has lints of its own");
-        for (path, text) in sources(name) {
+    for (dir, _) in CRATES {
+        let text = fs::read_to_string(house().join(dir).join("Cargo.toml")).unwrap();
+        assert!(text.contains("[lints]\nworkspace = true"), "{dir} has lints of its own");
+        for (path, text) in sources(dir) {
             let silenced = text.lines().any(|line| {
                 line.trim_start().starts_with("#[allow(") || line.trim_start().starts_with("#![allow(")
             });

@@ -48,7 +48,7 @@ impl Failure {
     pub(crate) fn file(act: &str, path: &Path, error: &std::io::Error) -> Self {
         let code = match error.kind() {
             std::io::ErrorKind::PermissionDenied => Code::NotPermitted,
-            _ if crate::shortage::is_shortage(error) => Code::TryAgain,
+            _ if shim::shortage::is_shortage(error) => Code::TryAgain,
             _ => Code::Failed,
         };
         let failure = Failure::new(code, format!("failed to {act} {}: {error}", path.display()));

@@ -8,7 +8,6 @@ mod cli;
 mod client;
 mod command;
 mod config;
-mod confine;
 mod daemon;
 mod demo;
 mod diagnosis;
@@ -21,17 +20,12 @@ mod gc;
 mod host;
 mod invocation;
 mod lanes;
-mod lock_file;
 mod output;
 mod owner;
 mod paths;
-mod priority;
 mod resources;
 mod roster;
-mod rundir;
 mod service;
-mod shim;
-mod shortage;
 mod table;
 mod terminal;
 mod time;
@@ -41,9 +35,9 @@ mod verbs;
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(OsStr::to_str) {
-        Some("__shim") => shim::main(arguments),
+        Some("__shim") => shim::shim_main(arguments),
         Some("__init") => shim::init_main(),
-        Some("__confine") => confine::main(arguments),
+        Some("__confine") => shim::confine_main(arguments),
         Some("__job") => host::job::main(arguments),
         Some("__handback") => host::handback::main(),
         Some("__probe") => demo::probe_main(arguments),

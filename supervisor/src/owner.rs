@@ -4,9 +4,9 @@ use std::fmt;
 use std::io::{Read as _, Seek as _, Write as _};
 
 use serde::{Deserialize, Serialize};
+use shim::lock_file::LockFile;
 
 use crate::failure::Failure;
-use crate::lock_file::LockFile;
 use crate::paths::Root;
 
 /// As what a process owns a root.

@@ -37,7 +37,6 @@ use crate::host::sockets;
 use crate::host::spare::Spares;
 use crate::owner::{OwnerLock, Role};
 use crate::paths::Root;
-use crate::priority;
 use crate::roster::Roster;
 use crate::service::{Listener as _, Mode, Service};
 
@@ -163,7 +162,7 @@ pub(crate) async fn run(
 
 /// Without the larger share, the daemon waits for a processor as long as a worker does.
 fn go_first() {
-    if let Err(error) = priority::go_first() {
+    if let Err(error) = shim::priority::go_first() {
         tracing::debug!(%error, "session_share_not_raised");
     }
 }
@@ -230,7 +229,7 @@ async fn make_host(
         port,
         doors,
         hostname: hostname(),
-        boot_id: crate::rundir::boot_id()
+        boot_id: shim::rundir::boot_id()
             .map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))?,
         root_id: root.identity().map_err(|e| Failure::file("look at", root.dir(), &e))?,
     })

@@ -4,11 +4,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use kernel::Run;
+use shim::rundir::{LockState, RunDir, RunDirError};
 use workspace::{Name, Size};
 
 use super::{Fate, Sweep, places};
 use crate::host::{ended, remove};
-use crate::rundir::{LockState, RunDir, RunDirError};
 
 /// The directory of a run that the board knows to be over, or does not know.
 pub(super) fn directory(path: &Path, sweep: Sweep) -> Fate {

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use policies::{Denial, Homes, Mode, Policy, Surroundings, Toolchain, Want};
 use serde::{Deserialize, Serialize};
+use shim::rundir::RunSpec;
 
 use super::home::home_of;
-use crate::rundir::RunSpec;
 
 /// How much of the end of a log is read, in bytes.
 const TAIL: u64 = 16 << 10;

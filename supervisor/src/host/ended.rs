@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use shim::rundir::{LockGuard, PidRecord, ProcessIdentity, ProcessStat, RunDir};
 
 use super::{cgroup, watch};
-use crate::rundir::{LockGuard, PidRecord, ProcessIdentity, ProcessStat, RunDir};
 
 /// How long a look kills before it says what withstands SIGKILL. The next look goes on.
 pub(crate) const LIMIT: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ pub(crate) fn end(dir: &RunDir, pid: &PidRecord) -> Result<(), String> {
 /// Removes the directory of a run that is over and whose lock is had, with whatever its cgroup or its pid namespace
 /// still holds.
 pub(crate) fn remove(dir: &RunDir, guard: LockGuard) -> Result<(), String> {
-    let boot = crate::rundir::boot_id().map_err(|e| format!("the boot id cannot be read: {e}"))?;
+    let boot = shim::rundir::boot_id().map_err(|e| format!("the boot id cannot be read: {e}"))?;
     if let Ok(Some(pid)) = dir.pid()
         && pid.boot_id == boot
     {

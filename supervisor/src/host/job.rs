@@ -17,13 +17,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use shim::rundir::RunSpec;
+use shim::shortage::is_shortage;
 use tokio_util::sync::CancellationToken;
 use workspace::{Effort, Irregular, IrregularKind, Job, Outcome};
 
 use self::wait::NoAnswer;
 use super::denial::Failed;
-use crate::rundir::RunSpec;
-use crate::shortage::is_shortage;
 
 pub(crate) use self::failure::{Cause, JobFailure};
 pub(crate) use self::serve::main;

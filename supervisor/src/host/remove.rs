@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use policies::Identity;
+use shim::rundir::RunDirError;
+use shim::shortage;
 use workspace::{Job, Name};
 
 use super::job;
-use crate::rundir::RunDirError;
-use crate::shortage;
 
 /// Removes the private places of a run that is gone and whose user nobody wrote down: their owner is that user.
 pub(crate) fn remove_forgotten(dir: &Path) -> Result<(), Stays> {

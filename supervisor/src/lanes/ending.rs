@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use kernel::{EndCause, Ending, OnCleanExit, Siblings, Timestamp};
 use serde::{Deserialize, Serialize};
+use shim::rundir::{Cause, ExitRecord, Stdout, StopReason};
 
 use super::formats::{Finish, Format, Said};
 use super::lane::{CleanExit, Lane, RateLimit};
-use crate::rundir::{Cause, ExitRecord, Stdout, StopReason};
 
 /// The exit code of a worker whose service refuses it for a while: `EX_TEMPFAIL` of sysexits.h, which workers of
 /// `hermes kanban` use for it.
@@ -116,7 +116,7 @@ fn stop_reason(reason: StopReason) -> kernel::StopReason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rundir::{Concern, FailedStart, RunDir, Step};
+    use shim::rundir::{Concern, FailedStart, RunDir, Step};
 
     const END: Timestamp = Timestamp::from_secs(1_000);
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use kernel::{BoardName, Run, Task};
 use policies::BoardAccess;
+use shim::rundir::Stdin;
 
 use super::environment;
 use super::lane::{Lane, Prompt};
-use crate::rundir::Stdin;
 
 /// The places that a run has.
 #[derive(Clone, Copy, Debug)]

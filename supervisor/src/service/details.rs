@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use kernel::BoardName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shim::rundir::write_json;
 
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::rundir::write_json;
 
 const FILE: &str = "details.json";
 

@@ -51,5 +51,5 @@ pub(crate) fn leave(name: &BoardName, path: &Path) {
 }
 
 fn boot_id() -> Result<String, Failure> {
-    crate::rundir::boot_id().map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))
+    shim::rundir::boot_id().map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))
 }

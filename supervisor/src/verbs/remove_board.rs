@@ -6,6 +6,7 @@ use std::time::Duration;
 use kernel::{BoardName, Clock as _, Readers, SystemClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shim::rundir::{LockState, RunDir};
 
 use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::command::Command;
@@ -13,7 +14,6 @@ use crate::daemon::{Event, OwnerLink};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::{Root, make_dir};
-use crate::rundir::{LockState, RunDir};
 use crate::terminal::Screen;
 
 /// How long the last readers of a board may take. Watchers leave at once.

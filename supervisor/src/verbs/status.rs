@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use kernel::{Clock as _, Holder, Tenant, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shim::rundir::boottime_us;
 
 pub(super) use self::screen::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb, blocking};
@@ -17,7 +18,6 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::usage::{Sampler, Usage};
 use crate::owner::OwnerLock;
-use crate::rundir::boottime_us;
 use crate::terminal::Screen;
 
 /// How many waiting tasks are told one by one.

@@ -9,10 +9,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use shim::rundir::write_json;
+
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::rundir::write_json;
 
 const FILE: &str = "worker.port";
 

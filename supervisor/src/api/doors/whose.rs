@@ -1,9 +1,9 @@
 //! Which run a group of connections belongs to, as far as that is known before a token is shown.
 
 use kernel::Run;
+use shim::rundir::ProcessStat;
 
 use super::bounds::Group;
-use crate::rundir::ProcessStat;
 
 /// The most parents of a process that are examined.
 const ABOVE: usize = 64;

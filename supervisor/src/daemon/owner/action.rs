@@ -1,6 +1,7 @@
 //! What the owner loop reads of a board, and the actions that it decides on.
 
 use kernel::{BoardName, Candidate, Run, TaskId, Timestamp};
+use shim::rundir::StopRequest;
 
 use super::admission::Claim;
 use super::room::Room;
@@ -8,7 +9,6 @@ use crate::daemon::run::attempt::Attempt;
 use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::live::ShimHandle;
 use crate::failure::Failure;
-use crate::rundir::StopRequest;
 
 /// What a board has to do.
 #[derive(Debug)]

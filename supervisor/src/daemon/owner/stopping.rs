@@ -172,8 +172,8 @@ pub(in crate::daemon) fn urgency(reason: StopReason) -> u8 {
 }
 
 /// The shim's word for a reason. A stalled run is ended like one that is taken back; the board knows the difference.
-pub(in crate::daemon) fn shim_reason(reason: StopReason) -> crate::rundir::StopReason {
-    use crate::rundir::StopReason as Shim;
+pub(in crate::daemon) fn shim_reason(reason: StopReason) -> shim::rundir::StopReason {
+    use shim::rundir::StopReason as Shim;
     match reason {
         StopReason::Verdict => Shim::Verdict,
         StopReason::Reclaimed | StopReason::Stalled => Shim::Reclaimed,

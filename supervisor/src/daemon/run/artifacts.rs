@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use kernel::limits::ATTACHMENT;
 use kernel::{Blobs, Digest, Handed, LostArtifact, NewAttachment, Published, Run, Verdict};
 use policies::Identity;
+use shim::rundir::RunDir;
 
 use super::note::Note;
 use crate::host::job;
-use crate::rundir::RunDir;
 
 /// What became of the declared files of a run.
 #[derive(Debug, Default)]

@@ -63,7 +63,7 @@ pub(super) async fn claim(
     let workplaces = context.service.workplaces();
     let claimed = submit(board, move |board| {
         let limit = board.expect_task(&id)?.limits.max_runtime.unwrap_or(limits.max_runtime);
-        let deadline = Duration::from_micros(crate::rundir::boottime_us()) + limit;
+        let deadline = Duration::from_micros(shim::rundir::boottime_us()) + limit;
         let start = kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
         let run = board.start_run(&id, start)?;
         let own_uid = uids::own_uid(uids, board, (&id, &candidate.workspace))?;

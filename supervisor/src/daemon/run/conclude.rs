@@ -2,6 +2,7 @@
 //! decides, and whose fault a failed start is.
 
 use kernel::{BoardName, EndCause, Ending, EventId, Run, RunId};
+use shim::rundir::{FailedStart, RunDir};
 
 use super::attempt::{Charge, Terms};
 use super::context::{Context, RETRY};
@@ -14,7 +15,6 @@ use super::remains::Cleared;
 use super::report::Report;
 use super::settle::{self, Known, Proof, Shim};
 use super::shim_watch::{tell_started, watch_to_end};
-use crate::rundir::{FailedStart, RunDir};
 use crate::service::BoardHandle;
 
 /// Ends a run whose shim was not started.

@@ -2,13 +2,14 @@
 
 use std::error::Error;
 
+use shim::rundir::{Concern, FailedStart};
+use shim::shortage::{is_shortage, is_shortage_number};
+
 use super::environment::{Environment, Needs};
 use super::stage::Stage;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::job::{Cause, JobFailure};
-use crate::rundir::{Concern, FailedStart};
-use crate::shortage::{is_shortage, is_shortage_number};
 
 /// Where the fault of a failed start lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +121,7 @@ mod tests {
     use nix::errno::Errno;
 
     use super::*;
-    use crate::rundir::Step;
+    use shim::rundir::Step;
 
     fn failed(step: Step, errno: Errno) -> FailedStart {
         FailedStart::new(step, &std::io::Error::from_raw_os_error(errno as i32))

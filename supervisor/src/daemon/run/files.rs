@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use kernel::{Attachment, Blobs, BoardName, Counted, RunId};
 use policies::Identity;
+use shim::shortage::is_shortage;
 
 use super::fault::LaunchError;
 use super::note::Note;
 use super::stage::Stage;
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::shortage::is_shortage;
 
 const STAGE: Stage = Stage::PlaceFiles;
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Digest, Ending, Extent, Finished, LostArtifact, Run, Sweep, Verdict};
+use shim::rundir::RunDir;
+use shim::shortage::is_shortage;
 
 use super::artifacts::{self, Taken};
 use super::context::{Context, RETRY, submit};
@@ -19,9 +21,7 @@ use crate::failpoint;
 use crate::gc::{self, Fate};
 use crate::host::cgroup;
 use crate::host::remove::{self, Stays};
-use crate::rundir::RunDir;
 use crate::service::BoardHandle;
-use crate::shortage::is_shortage;
 
 /// The longest pause between two tries to tell the board.
 const LONGEST: Duration = Duration::from_secs(10);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kernel::{Clock as _, Run, Task};
 use policies::{Arrange, Arrangement, BoardAccess, Identity, PidNamespace, Policy, Surroundings};
+use shim::rundir::{LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
 use tokio_util::sync::CancellationToken;
 use workspace::{Prepared, Shown, WorkspaceSpec};
 
@@ -28,7 +29,6 @@ use crate::host::spare::{Spare, Spares};
 use crate::lanes::{EndingRules, Facts, Lane, Places, Start};
 use crate::paths::Root;
 use crate::roster::RunLimits;
-use crate::rundir::{LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
 
 /// What a run needs to know of the daemon that starts it.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use kernel::{BoardName, Profile, Run, RunId, Task, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
+use shim::rundir::RunDir;
 
 use crate::host::watch::Watched;
-use crate::rundir::RunDir;
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use policies::Identity;
 use serde::{Deserialize, Serialize};
+use shim::rundir::write_json;
 use workspace::Worktree;
 
 use crate::lanes::EndingRules;
-use crate::rundir::write_json;
 
 /// What the daemon itself keeps in a run directory, for the end of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use kernel::{BoardName, Task, TaskId, Timestamp};
 use policies::Identity;
+use shim::shortage::is_shortage;
 use tokio_util::sync::CancellationToken;
 use workspace::directory::Ground;
 use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
@@ -13,7 +14,6 @@ use super::fault::{Fault, LaunchError, with_hint};
 use super::stage::Stage;
 use crate::host::job::{self, JobFailure, system_reads};
 use crate::paths::make_dir;
-use crate::shortage::is_shortage;
 
 /// The user of a worker. None keeps the daemon's, which is then not root.
 ///

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kernel::RunId;
+use shim::rundir::RunDir;
 use tokio::net::UnixDatagram;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -12,7 +13,6 @@ use super::key::TaskKey;
 use super::shim_watch::tell_started;
 use crate::failure::Failure;
 use crate::paths::Root;
-use crate::rundir::RunDir;
 
 /// What a shim says on the daemon's socket. Only a hint: the run directory is what counts.
 #[derive(serde::Deserialize)]

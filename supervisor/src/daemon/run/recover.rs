@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kernel::{BoardName, Holder, Run, RunId};
+use shim::rundir::{LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
 
 use super::attempt::{Charge, Terms};
 use super::context::Context;
@@ -15,7 +16,6 @@ use super::run_task::adopt;
 use super::{remains, survivors};
 use crate::failure::Failure;
 use crate::host::{ended, remove};
-use crate::rundir::{LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
 use crate::service::BoardHandle;
 
 /// A run that an earlier daemon started, and that this one sees to its end.
@@ -83,7 +83,7 @@ fn ask_to_end(dir: &RunDir, request: &StopRequest) -> Result<(), String> {
     dir.request_stop(request).map_err(|e| crate::failure::with_causes(&e))?;
     if let Ok(Some(record)) = dir.pid()
         && let Ok(Some(shim)) = crate::host::watch::open(record.shim.pid)
-        && crate::rundir::ProcessStat::of(record.shim.pid)
+        && shim::rundir::ProcessStat::of(record.shim.pid)
             .is_ok_and(|stat| stat.start_ticks == record.shim.start_ticks)
     {
         crate::host::watch::signal(&shim, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;

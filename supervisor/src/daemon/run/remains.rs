@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kernel::Run;
+use shim::rundir::{PidRecord, RunDir};
 
 use super::note::Note;
 use super::survivors::{self, Mark};
 use crate::host::ended::{self, LIMIT};
-use crate::rundir::{PidRecord, RunDir};
 
 /// Between two looks for processes whose end nothing announces.
 const PAUSE: Duration = Duration::from_millis(5);

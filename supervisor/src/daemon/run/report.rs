@@ -1,13 +1,13 @@
 //! What a run reports to the owner loop, and the queue in which that waits.
 
 use kernel::Finished;
+use shim::rundir::StartedRecord;
 use tokio::sync::mpsc;
 
 use super::environment::Environment;
 use super::key::TaskKey;
 use super::live::{LiveRun, Phase, ShimHandle};
 use crate::failure::Failure;
-use crate::rundir::StartedRecord;
 
 /// How many reports wait at most. A run makes a handful in its whole life and waits for room, and the owner loop takes
 /// one after the other without waiting for a run: the queue only evens out many runs that start or end at once.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kernel::Run;
 use rustix::process::Signal;
+use shim::rundir::{RunDirError, StopRequest};
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::{Attempt, Terms};
@@ -22,7 +23,6 @@ use crate::exit::Code;
 use crate::failpoint;
 use crate::host::watch::Watched;
 use crate::roster::Roster;
-use crate::rundir::{RunDirError, StopRequest};
 use crate::service::BoardHandle;
 
 /// Runs one task. `cancel` gives its start up.

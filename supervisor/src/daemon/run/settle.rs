@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kernel::{Clock, EndCause, Ending, Run, Timestamp};
+use shim::rundir::{Cause, ExitRecord, FailedStart, LockState, RunDir, RunDirError};
 
 use super::note::Note;
 use super::remains::{self, Cleared, Remains};
 use super::survivors;
 use crate::host::{cgroup, job};
 use crate::lanes::{EndingRules, read_ending};
-use crate::rundir::{Cause, ExitRecord, FailedStart, LockState, RunDir, RunDirError};
 
 /// What a run directory says once nobody holds its lock.
 #[derive(Debug)]
@@ -236,7 +236,7 @@ fn rules_of(note: Option<&Note>) -> EndingRules {
 /// What the sandbox denied a run that failed by itself.
 fn denied(dir: &RunDir, record: &ExitRecord, cause: &EndCause) -> Option<kernel::Denied> {
     let failed = match (&record.cause, cause) {
-        (Cause::SpawnFailed(failed), _) => failed.step == crate::rundir::Step::Exec,
+        (Cause::SpawnFailed(failed), _) => failed.step == shim::rundir::Step::Exec,
         (Cause::Exited, EndCause::Exited { code }) => *code != 0,
         (Cause::Exited, EndCause::Signaled { .. } | EndCause::OutOfMemory) => true,
         (Cause::Exited | Cause::Deadline | Cause::Stopped { .. }, _) => false,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::Run;
+use shim::rundir::{LockState, ProcessStat, RunDir};
 
 use super::context::{Context, RETRY, submit};
 use super::key::TaskKey;
@@ -12,7 +13,6 @@ use super::report::Report;
 use crate::exit::Code;
 use crate::failpoint;
 use crate::host::watch::Watched;
-use crate::rundir::{LockState, ProcessStat, RunDir};
 use crate::service::BoardHandle;
 
 /// The first pause between two looks for a shim that has its lock and has not said who it is.

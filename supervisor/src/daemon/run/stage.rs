@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A stage. The steps after it are the shim's and the worker's (`crate::rundir::Step`).
+/// A stage. The steps after it are the shim's and the worker's (`shim::rundir::Step`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Stage {
     /// Preparing it, where nobody knows how far that came.

@@ -1,11 +1,11 @@
 //! Why a job was not done: of the workspace, of the host, or of the process that was to do it.
 
 use serde::{Deserialize, Serialize};
+use shim::shortage::is_shortage;
 use workspace::{Origin, WorkspaceError};
 
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::shortage::is_shortage;
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

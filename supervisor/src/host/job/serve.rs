@@ -9,10 +9,10 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid, setsid};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use shim::shortage::is_shortage;
 use workspace::Job;
 
 use super::{Cause, JobFailure, MEMORY, Reply, Taking, Task};
-use crate::shortage::is_shortage;
 
 /// Runs the job process.
 ///
@@ -62,7 +62,7 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
         Err(e) => return Reply::Failed(JobFailure::process(format!("the task cannot be understood: {e}"))),
     };
     match task {
-        Task::ProbePids(namespace) => match crate::shim::probe_init(namespace) {
+        Task::ProbePids(namespace) => match shim::probe_init(namespace) {
             Ok(()) => Reply::Probed,
             Err(why) => Reply::Failed(JobFailure::process(why)),
         },

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use kernel::BoardId;
 use serde::{Deserialize, Serialize};
+use shim::lock_file::LockFile;
 
 use super::Range;
 use crate::failure::Failure;
-use crate::lock_file::LockFile;
 use crate::paths::{Root, make_dir};
 
 const FILE: &str = "ranges.json";

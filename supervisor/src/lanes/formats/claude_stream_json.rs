@@ -5,9 +5,9 @@
 
 use kernel::Timestamp;
 use serde::Deserialize;
+use shim::rundir::Stdout;
 
 use super::{Finish, Said, final_message};
-use crate::rundir::Stdout;
 
 /// The status of a request that is one too many, and that of a service with too many from everybody.
 const REFUSED: [i64; 2] = [429, 529];
@@ -73,7 +73,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
 mod tests {
     use super::super::Format;
     use super::*;
-    use crate::rundir::{Cause, ExitRecord, RunDir};
+    use shim::rundir::{Cause, ExitRecord, RunDir};
 
     fn said(lines: &[&str]) -> Said {
         let place = tempfile::tempdir().unwrap();

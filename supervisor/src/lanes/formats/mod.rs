@@ -7,8 +7,7 @@ mod claude_stream_json;
 
 use kernel::Timestamp;
 use serde::{Deserialize, Serialize};
-
-use crate::rundir::Stdout;
+use shim::rundir::Stdout;
 
 /// More of a final message is cut off.
 const MESSAGE_BYTES: usize = 4096;

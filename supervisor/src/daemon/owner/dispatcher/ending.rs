@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kernel::{BoardName, RunId, StopReason, Timestamp};
+use shim::rundir::StopRequest;
 
 use super::super::action::Action;
 use super::super::admission::Weight;
@@ -10,7 +11,6 @@ use super::super::extent::Extent;
 use super::super::stopping::{Left, StopMode, StopPlan, shim_reason, urgency};
 use super::{Dispatcher, Look, Slot, TaskKey};
 use crate::daemon::run::live::{LiveRun, Phase};
-use crate::rundir::StopRequest;
 
 impl Dispatcher {
     /// The end of a run is delayed.
@@ -49,7 +49,7 @@ impl Dispatcher {
             if reason == StopReason::Verdict { worker.verdict_grace.duration() } else { Duration::ZERO };
         let grace = if reason == StopReason::Kill { Duration::ZERO } else { worker.grace() };
         let request = StopRequest {
-            version: crate::rundir::VERSION,
+            version: shim::rundir::VERSION,
             reason: shim_reason(reason),
             quiet_ms: u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX),
             grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),

@@ -1,6 +1,7 @@
 //! What runs report: how far they have come, and what kept them from starting.
 
 use kernel::{Finished, StopReason, Timestamp};
+use shim::rundir::StartedRecord;
 
 use super::super::stopping::StopMode;
 use super::{Action, Dispatcher, TaskKey};
@@ -10,7 +11,6 @@ use crate::daemon::run::live::{Phase, ShimHandle};
 use crate::daemon::run::report::Report;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::rundir::StartedRecord;
 
 impl Dispatcher {
     /// Takes in what a run reports.

@@ -5,7 +5,6 @@
 //! bytes were left out, and the rest holds the most recent output. When the rest is full, its newer half moves to its
 //! front: each byte is copied at most once on average, with one small buffer, however long a flood lasts.
 
-use kernel::Counted;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
@@ -18,7 +17,7 @@ const SMALLEST_SPLIT: u64 = 1024;
 const CHUNK: usize = 16 * 1024;
 
 #[derive(Debug)]
-pub(super) struct CappedLog {
+pub(crate) struct CappedLog {
     file: File,
     cap: u64,
     /// Where the next byte goes: the size of the file.
@@ -35,7 +34,7 @@ pub(super) struct CappedLog {
 
 impl CappedLog {
     /// Opens an empty log (0600) and makes the directories above it (0700).
-    pub(super) fn create(path: &Path, cap: u64) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path, cap: u64) -> io::Result<Self> {
         if let Some(parent) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         }
@@ -52,10 +51,11 @@ impl CappedLog {
     }
 
     /// Adds output. What the file does not take is counted and told when it takes some again.
-    pub(super) fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.written += bytes.len() as u64;
         if self.lost > 0 {
-            let line = format!("\n[supervisor: {} could not be written]\n", Counted(self.lost, "byte"));
+            let noun = if self.lost == 1 { "byte" } else { "bytes" };
+            let line = format!("\n[supervisor: {} {noun} could not be written]\n", self.lost);
             if self.append(line.as_bytes()) > 0 {
                 self.lost += bytes.len() as u64;
                 return;
@@ -66,12 +66,12 @@ impl CappedLog {
     }
 
     /// Says what was lost at the very end, as far as that can be written.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.write(b"");
     }
 
     /// Returns how much of the output is in the file. Lines of our own that are cut out count like the worker's.
-    pub(super) fn record(&self) -> StdoutRecord {
+    pub(crate) fn record(&self) -> StdoutRecord {
         let left_out = self.left_out + self.lost + self.told;
         StdoutRecord { written: self.written, left_out: left_out.min(self.written) }
     }

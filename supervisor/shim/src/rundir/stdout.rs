@@ -11,7 +11,7 @@ const LINE_BYTES: u64 = 1024 * 1024;
 
 /// The standard output of one run.
 #[derive(Debug)]
-pub(crate) struct Stdout {
+pub struct Stdout {
     tail: String,
     /// None where a shim of version 1 made none.
     file: Option<File>,
@@ -29,13 +29,13 @@ impl Stdout {
     }
 
     /// The last 4096 bytes, of what version ever.
-    pub(crate) fn tail(&self) -> &str {
+    pub fn tail(&self) -> &str {
         &self.tail
     }
 
     /// Hands over each line of what was kept, without its end. Where the middle was cut out, two torn lines and one of ours
     /// stand in its place; nothing tells them from the worker's, so a reader passes over what it does not understand.
-    pub(crate) fn each_line(&self, mut take: impl FnMut(&[u8])) {
+    pub fn each_line(&self, mut take: impl FnMut(&[u8])) {
         let Some(file) = &self.file else {
             self.tail.lines().for_each(|line| take(line.as_bytes()));
             return;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What the worker reads on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Stdin {
+pub enum Stdin {
     /// Nothing: end of file at once.
     Null,
     /// The content of a file, such as a prompt.
@@ -18,59 +18,65 @@ pub(crate) enum Stdin {
 
 /// One run, complete: `spec.json` in its run directory.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct RunSpec {
-    pub(crate) version: u32,
+pub struct RunSpec {
+    /// The version of the directory that its writer knows.
+    pub version: u32,
     /// The board's UUID.
-    pub(crate) board: String,
-    pub(crate) board_name: String,
-    pub(crate) task: String,
+    pub board: String,
+    /// The name of the board.
+    pub board_name: String,
+    /// The id of the task.
+    pub task: String,
     /// The run's number on its board.
-    pub(crate) run: i64,
+    pub run: i64,
     /// The nonce of the claim that this run belongs to.
-    pub(crate) nonce: String,
+    pub nonce: String,
     /// The command; a first word without a slash is looked up in the `PATH` of `env`.
-    pub(crate) argv: Vec<String>,
-    pub(crate) env: BTreeMap<String, String>,
+    pub argv: Vec<String>,
+    /// The whole environment of the command.
+    pub env: BTreeMap<String, String>,
     /// The directory in which the command starts.
-    pub(crate) cwd: PathBuf,
-    pub(crate) stdin: Stdin,
+    pub cwd: PathBuf,
+    /// What the command reads on its standard input.
+    pub stdin: Stdin,
     /// The file that collects the worker's output.
-    pub(crate) log: PathBuf,
+    pub log: PathBuf,
     /// The size that the log never exceeds, in bytes.
-    pub(crate) log_cap: u64,
+    pub log_cap: u64,
     /// The size that the file `stdout` never exceeds, in bytes.
     #[serde(default)]
-    pub(crate) stdout_cap: u64,
+    pub stdout_cap: u64,
     /// When the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
-    pub(crate) deadline_us: Option<u64>,
+    pub deadline_us: Option<u64>,
     /// The time between TERM and KILL at the deadline, in milliseconds.
-    pub(crate) grace_ms: u64,
+    pub grace_ms: u64,
     /// What the worker may touch.
-    pub(crate) policy: policies::Policy,
+    pub policy: policies::Policy,
     /// The concrete places and ids that the policy's words stand for.
-    pub(crate) surroundings: policies::Surroundings,
+    pub surroundings: policies::Surroundings,
     /// The run's cgroup directory; its leaves `shim` and `work` exist.
-    pub(crate) cgroup: Option<PathBuf>,
+    pub cgroup: Option<PathBuf>,
     /// The daemon's datagram socket.
-    pub(crate) poke: PathBuf,
+    pub poke: PathBuf,
     /// What the host can enforce, as the daemon has found it out; without it confine looks for itself.
     #[serde(default)]
-    pub(crate) host: Option<policies::Support>,
+    pub host: Option<policies::Support>,
     /// The lease on the workspace, which the shim holds as long as it lives.
     #[serde(default)]
-    pub(crate) lease: Option<LeaseSpec>,
+    pub lease: Option<LeaseSpec>,
 }
 
 /// The lease that a shim takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LeaseSpec {
+pub struct LeaseSpec {
     /// The directory of lease files.
-    pub(crate) dir: PathBuf,
+    pub dir: PathBuf,
     /// The workspace, for messages.
-    pub(crate) workspace: PathBuf,
-    pub(crate) place: workspace::Place,
+    pub workspace: PathBuf,
+    /// Which directory it is.
+    pub place: workspace::Place,
     /// Who holds it, for messages.
-    pub(crate) holder: workspace::LeaseHolder,
+    pub holder: workspace::LeaseHolder,
 }
 
 impl fmt::Debug for RunSpec {

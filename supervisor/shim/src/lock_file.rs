@@ -9,11 +9,11 @@ use std::path::Path;
 ///
 /// It is close-on-exec: a worker that inherited the lock would keep it.
 #[derive(Debug)]
-pub(crate) struct LockFile(File);
+pub struct LockFile(File);
 
 impl LockFile {
     /// Locks a file, which is made where it is missing, unless somebody else has locked it.
-    pub(crate) fn try_lock(path: &Path) -> io::Result<Option<Self>> {
+    pub fn try_lock(path: &Path) -> io::Result<Option<Self>> {
         let file = open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self(file))),
@@ -23,7 +23,7 @@ impl LockFile {
     }
 
     /// Locks a file, which is made where it is missing, when nobody else has it locked any more.
-    pub(crate) fn lock(path: &Path) -> io::Result<Self> {
+    pub fn lock(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         loop {
             match file.lock() {
@@ -34,7 +34,8 @@ impl LockFile {
         }
     }
 
-    pub(crate) fn file(&mut self) -> &mut File {
+    /// The file.
+    pub fn file(&mut self) -> &mut File {
         &mut self.0
     }
 }

@@ -28,7 +28,7 @@ pub(crate) enum Word {
 
 /// How the way to the command ended.
 #[derive(Debug)]
-pub(super) enum Start {
+pub(crate) enum Start {
     /// The command was exec'ed.
     Executed(Box<policies::Report>),
     Failed(FailedStart),
@@ -40,19 +40,19 @@ pub(super) enum Start {
 
 /// The shim's end of the pipe.
 #[derive(Debug)]
-pub(super) struct ReportPipe {
+pub(crate) struct ReportPipe {
     pipe: Option<PipeReader>,
     bytes: Vec<u8>,
 }
 
 impl ReportPipe {
     /// Reads from `pipe`, which has to be non-blocking.
-    pub(super) fn new(pipe: PipeReader) -> Self {
+    pub(crate) fn new(pipe: PipeReader) -> Self {
         Self { pipe: Some(pipe), bytes: Vec::new() }
     }
 
     /// Takes what is there; returns how the start ended once the pipe is closed, and none before and after that.
-    pub(super) fn read(&mut self) -> Option<Start> {
+    pub(crate) fn read(&mut self) -> Option<Start> {
         let pipe = self.pipe.as_mut()?;
         let mut buffer = [0; 4096];
         loop {
@@ -72,7 +72,7 @@ impl ReportPipe {
 
 impl ReportPipe {
     /// Returns the descriptor to wait for; none once the pipe is closed.
-    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 }

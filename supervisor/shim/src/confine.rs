@@ -12,8 +12,8 @@ use std::process::{Command, ExitCode};
 
 use policies::Holding;
 
+use crate::report::Word;
 use crate::rundir::{Concern, FailedStart, RunDir, RunDirError, RunSpec, Step, VERSION};
-use crate::shim::report::Word;
 
 /// Not 0, and the shell's code for a command that was not found.
 const NOT_EXECUTED: u8 = 127;
@@ -70,7 +70,7 @@ impl ConfineError {
 }
 
 /// Confines this process and execs the run's command; returns only when that failed.
-pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     // Only for those who read process lists; the command gets its own name.
     nix::sys::prctl::set_name(c"supervisor-conf").ok();
     let (run, descriptor, shim) = match parse(arguments) {

@@ -11,7 +11,7 @@ use serde::Serialize;
 ///
 /// A reader sees the old record or the new one. Nothing is synced: what a power loss takes is of a boot that is
 /// over, and the boot id tells.
-pub(crate) fn write_json<T: Serialize>(directory: &Path, name: &str, value: &T) -> io::Result<()> {
+pub fn write_json<T: Serialize>(directory: &Path, name: &str, value: &T) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(value)?;
     bytes.push(b'\n');
     let beside = directory.join(format!(".{name}.{}", std::process::id()));

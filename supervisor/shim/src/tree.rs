@@ -17,7 +17,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process, pidfd_open, pidfd_send_signal, wait,
 };
 
-use super::init::Init;
+use crate::init::Init;
 use crate::rundir::Straggler;
 
 /// Passes to stop a tree that keeps forking; what is left is met again in the next round.
@@ -27,16 +27,16 @@ const ROUND: Duration = Duration::from_millis(2);
 
 /// What a look at the ended children found.
 #[derive(Debug, Default)]
-pub(super) struct Reaped {
+pub(crate) struct Reaped {
     /// How the worker ended, if it was among them.
-    pub(super) worker: Option<WaitStatus>,
+    pub(crate) worker: Option<WaitStatus>,
     /// Whether the shim has no child left, and so no descendant.
-    pub(super) childless: bool,
+    pub(crate) childless: bool,
 }
 
 /// The descendants of the shim, and the cgroup that they are in where there is one.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     me: i32,
     worker: i32,
     init: Option<Init>,
@@ -55,7 +55,7 @@ struct Member {
 impl Tree {
     /// Describes the tree below the calling process, whose children `worker` and `init` are; `work` is a cgroup
     /// directory.
-    pub(super) fn new(worker: i32, init: Option<Init>, work: Option<PathBuf>) -> Self {
+    pub(crate) fn new(worker: i32, init: Option<Init>, work: Option<PathBuf>) -> Self {
         Self { me: std::process::id().cast_signed(), worker, init, work, killed: BTreeSet::new() }
     }
 
@@ -63,7 +63,7 @@ impl Tree {
     ///
     /// The walk is made twice before the first signal: a list of children that is read while one of them ends may
     /// lack another. What starts after that, perhaps to clean up, is left to end by itself or by KILL.
-    pub(super) fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         let mut members = self.members();
         let found: BTreeSet<_> = members.iter().map(Member::identity).collect();
         members.extend(self.members().into_iter().filter(|member| !found.contains(&member.identity())));
@@ -77,7 +77,7 @@ impl Tree {
     /// They are stopped first, until no pass finds a new one: a stopped process does not fork. Where there is a
     /// cgroup the kernel ends all that is in it at once, beside the walk, which also reaches a worker that has not
     /// joined it yet.
-    pub(super) fn kill(&mut self) -> u32 {
+    pub(crate) fn kill(&mut self) -> u32 {
         let mut found = BTreeSet::new();
         for _ in 0..STOP_PASSES {
             let fresh: Vec<Member> =
@@ -104,7 +104,7 @@ impl Tree {
     }
 
     /// Sends KILL until nothing is left.
-    pub(super) fn end(mut self) {
+    pub(crate) fn end(mut self) {
         while !self.reap().childless {
             self.kill();
             std::thread::sleep(ROUND);
@@ -112,7 +112,7 @@ impl Tree {
     }
 
     /// Reaps all children that have ended.
-    pub(super) fn reap(&mut self) -> Reaped {
+    pub(crate) fn reap(&mut self) -> Reaped {
         let mut reaped = Reaped::default();
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -132,16 +132,16 @@ impl Tree {
     }
 
     /// Whether the run's cgroup has a process. False without one: then the children alone tell.
-    pub(super) fn is_populated(&self) -> bool {
+    pub(crate) fn is_populated(&self) -> bool {
         self.cgroup_value("cgroup.events", "populated").is_some_and(|value| value > 0)
     }
 
     /// Returns how many processes of the run the out-of-memory killer ended; none without a memory controller.
-    pub(super) fn oom_kills(&self) -> Option<u64> {
+    pub(crate) fn oom_kills(&self) -> Option<u64> {
         self.cgroup_value("memory.events", "oom_kill")
     }
 
-    pub(super) fn stragglers(&self) -> Vec<Straggler> {
+    pub(crate) fn stragglers(&self) -> Vec<Straggler> {
         self.members()
             .into_iter()
             .map(|member| Straggler { pid: member.pid, name: member.name, state: member.state })
@@ -233,7 +233,7 @@ impl Children {
     }
 }
 
-pub(super) fn join_cgroup(directory: &Path) -> io::Result<()> {
+pub(crate) fn join_cgroup(directory: &Path) -> io::Result<()> {
     fs::write(directory.join("cgroup.procs"), "0")
 }
 

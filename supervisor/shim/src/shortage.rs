@@ -8,12 +8,12 @@ use std::io;
 use nix::errno::Errno;
 
 /// Whether an error, or what stands behind it, comes from such a lack.
-pub(crate) fn is_shortage(error: &(dyn Error + 'static)) -> bool {
+pub fn is_shortage(error: &(dyn Error + 'static)) -> bool {
     number_of(error).is_some_and(is_shortage_number)
 }
 
 /// Whether the number of an error is that of such a lack.
-pub(crate) fn is_shortage_number(number: i32) -> bool {
+pub fn is_shortage_number(number: i32) -> bool {
     matches!(
         Errno::from_raw(number),
         Errno::ENOSPC

@@ -21,8 +21,6 @@
 //! | 1 | one log of standard output and standard error, and the last 4096 bytes of each in `exit` |
 //! | 2 | `stdout`, and in `exit` how much of it there is |
 
-#![expect(dead_code, reason = "the shim uses its half; the other half is for the daemon")]
-
 mod atomic;
 mod directory;
 mod exit;
@@ -34,19 +32,21 @@ mod spec;
 mod stat;
 mod stdout;
 
-pub(crate) use atomic::write_json;
-pub(crate) use directory::{RunDir, RunDirError};
+pub use atomic::write_json;
+pub use directory::{RunDir, RunDirError};
 pub(crate) use exit::{ExitSlot, StoreError};
-pub(crate) use failed_start::{Concern, FailedStart, Step};
-pub(crate) use host::{ProcessIdentity, boot_id, boottime_us, identity_of, own_identity};
-pub(crate) use lock::{LockGuard, LockState};
-pub(crate) use records::{
-    Cause, ExitRecord, PidRecord, StartedRecord, StdoutRecord, StopReason, StopRequest, Straggler,
-    UnkillableRecord, Usage,
+pub use failed_start::{Concern, FailedStart, Step};
+pub use host::{ProcessIdentity, boot_id, boottime_us};
+pub(crate) use host::{identity_of, own_identity, wall_us};
+pub use lock::{LockGuard, LockState};
+pub use records::{
+    Cause, ExitRecord, PidRecord, StartedRecord, StdoutRecord, StopReason, StopRequest, Usage,
 };
-pub(crate) use spec::{LeaseSpec, RunSpec, ShimSpec, Stdin};
-pub(crate) use stat::ProcessStat;
-pub(crate) use stdout::Stdout;
+pub(crate) use records::{Straggler, UnkillableRecord};
+pub(crate) use spec::ShimSpec;
+pub use spec::{LeaseSpec, RunSpec, Stdin};
+pub use stat::ProcessStat;
+pub use stdout::Stdout;
 
 /// The version that this release writes into every file of a run directory.
-pub(crate) const VERSION: u32 = 2;
+pub const VERSION: u32 = 2;

@@ -15,26 +15,33 @@ const PIDFS_MAGIC: i64 = 0x5049_4446;
 
 /// A process as others can recognise it: by its id alone it would be mistaken for a later one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ProcessIdentity {
-    pub(crate) pid: i32,
+pub struct ProcessIdentity {
+    /// The process id.
+    pub pid: i32,
     /// The start time, in clock ticks since boot.
-    pub(crate) start_ticks: u64,
+    pub start_ticks: u64,
     /// The inode in pidfs, unique for one boot, where the kernel has pidfs (6.9).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) pidfs_inode: Option<u64>,
+    pub pidfs_inode: Option<u64>,
 }
 
 /// Returns the id of this boot.
-pub(crate) fn boot_id() -> io::Result<String> {
+pub fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
 /// Returns the time since boot, suspended time included, in microseconds.
-pub(crate) fn boottime_us() -> u64 {
+pub fn boottime_us() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
     seconds * 1_000_000 + nanoseconds / 1_000
+}
+
+/// Returns the time of the host's clock, in microseconds since the epoch.
+pub(crate) fn wall_us() -> i64 {
+    let now = clock_gettime(ClockId::Realtime);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
 }
 
 /// Describes a process that cannot be reaped meanwhile: the calling one, or an unreaped child.
@@ -43,6 +50,7 @@ pub(crate) fn identity_of(pid: i32) -> io::Result<ProcessIdentity> {
     Ok(ProcessIdentity { pid, start_ticks, pidfs_inode: Pid::from_raw(pid).and_then(pidfs_inode) })
 }
 
+/// Describes the calling process.
 pub(crate) fn own_identity() -> io::Result<ProcessIdentity> {
     identity_of(getpid().as_raw_nonzero().get())
 }

@@ -5,14 +5,14 @@ const KEPT: usize = 4096;
 
 /// Keeps the last 4096 bytes that went by.
 #[derive(Debug, Default)]
-pub(super) struct Tail {
+pub(crate) struct Tail {
     bytes: Vec<u8>,
     cut: bool,
 }
 
 impl Tail {
     /// Takes the next bytes of the stream.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         let from = bytes.len().saturating_sub(KEPT);
         self.cut |= from > 0;
         self.bytes.extend_from_slice(&bytes[from..]);
@@ -23,7 +23,7 @@ impl Tail {
     }
 
     /// Returns the end of the stream as text, beginning with a whole character.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let from = self.bytes.len().saturating_sub(KEPT);
         let mut bytes = &self.bytes[from..];
         if self.cut || from > 0 {

@@ -9,7 +9,7 @@ use signal_hook::low_level::pipe;
 
 /// The signals that the shim acts on.
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(crate) struct Signals {
     terminate: UnixStream,
     child: UnixStream,
     _ignored: UnixStream,
@@ -17,7 +17,7 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Registers the handlers. SIGHUP and SIGINT are caught and dropped: they are not the shim's way to end.
-    pub(super) fn register() -> io::Result<Self> {
+    pub(crate) fn register() -> io::Result<Self> {
         let (ignored, sink) = UnixStream::pair()?;
         pipe::register(SIGHUP, sink.try_clone()?)?;
         pipe::register(SIGINT, sink)?;
@@ -25,17 +25,17 @@ impl Signals {
     }
 
     /// Returns whether SIGTERM came since the last call.
-    pub(super) fn take_terminate(&self) -> bool {
+    pub(crate) fn take_terminate(&self) -> bool {
         drain(&self.terminate)
     }
 
     /// Forgets the SIGCHLDs that came; the caller reaps after this.
-    pub(super) fn clear_child(&self) {
+    pub(crate) fn clear_child(&self) {
         drain(&self.child);
     }
 
     /// Returns what to wait for.
-    pub(super) fn fds(&self) -> [BorrowedFd<'_>; 2] {
+    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
         [self.terminate.as_fd(), self.child.as_fd()]
     }
 }
@@ -48,12 +48,12 @@ fn register(signal: i32) -> io::Result<UnixStream> {
 }
 
 /// Returns a pipe that SIGCHLD makes readable.
-pub(super) fn child_pipe() -> io::Result<UnixStream> {
+pub(crate) fn child_pipe() -> io::Result<UnixStream> {
     register(SIGCHLD)
 }
 
 /// Empties a pipe; returns whether there was anything in it.
-pub(super) fn drain(mut pipe: &UnixStream) -> bool {
+pub(crate) fn drain(mut pipe: &UnixStream) -> bool {
     let mut some = false;
     let mut buffer = [0; 64];
     loop {

@@ -7,9 +7,9 @@
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::log::CappedLog;
-use super::tail::Tail;
+use crate::log::CappedLog;
 use crate::rundir::{RunDir, ShimSpec, StdoutRecord};
+use crate::tail::Tail;
 
 /// How much is copied of one stream before the loop looks at everything else again.
 const COPY_BYTES: usize = 16 * 1024;
@@ -18,7 +18,7 @@ const LAST_BYTES: usize = 1024 * 1024;
 
 /// The files that take it.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(crate) struct Files {
     log: CappedLog,
     stdout: CappedLog,
 }
@@ -32,7 +32,7 @@ struct Stream {
 
 /// Both streams, with the files.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(crate) struct Output {
     stdout: Stream,
     stderr: Stream,
     files: Files,
@@ -41,15 +41,15 @@ pub(super) struct Output {
 
 /// What there was, for the exit record.
 #[derive(Debug)]
-pub(super) struct Written {
-    pub(super) stdout_tail: String,
-    pub(super) stderr_tail: String,
-    pub(super) stdout: StdoutRecord,
+pub(crate) struct Written {
+    pub(crate) stdout_tail: String,
+    pub(crate) stderr_tail: String,
+    pub(crate) stdout: StdoutRecord,
 }
 
 impl Files {
     /// Opens them before there is a worker: output without a place to go would be lost.
-    pub(super) fn create(run: &RunDir, spec: &ShimSpec) -> io::Result<Self> {
+    pub(crate) fn create(run: &RunDir, spec: &ShimSpec) -> io::Result<Self> {
         let log = CappedLog::create(&spec.log, spec.log_cap)?;
         let stdout = CappedLog::create(&run.stdout_path(), spec.stdout_cap)?;
         Ok(Self { log, stdout })
@@ -58,23 +58,23 @@ impl Files {
 
 impl Output {
     /// Reads from two pipes, which have to be non-blocking.
-    pub(super) fn new(stdout: OwnedFd, stderr: OwnedFd, files: Files) -> Self {
+    pub(crate) fn new(stdout: OwnedFd, stderr: OwnedFd, files: Files) -> Self {
         Self { stdout: Stream::new(stdout), stderr: Stream::new(stderr), files, buffer: vec![0; COPY_BYTES] }
     }
 
     /// Copies what is there, up to one buffer of each stream.
-    pub(super) fn copy(&mut self) {
+    pub(crate) fn copy(&mut self) {
         self.copy_stdout();
         self.copy_stderr();
     }
 
     /// Returns the descriptors to wait for: those of the pipes that are open.
-    pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [&self.stdout, &self.stderr].into_iter().filter_map(|stream| stream.pipe.as_ref().map(AsFd::as_fd))
     }
 
     /// Takes what is left when nothing of the run lives, and says what there was.
-    pub(super) fn finish(&mut self) -> Written {
+    pub(crate) fn finish(&mut self) -> Written {
         // Only a process outside of the run can still write here; its flood is not waited for.
         for _ in 0..LAST_BYTES / COPY_BYTES {
             if !self.copy_stdout() {

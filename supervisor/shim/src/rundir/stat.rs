@@ -6,26 +6,27 @@ use std::path::Path;
 
 /// The fields of one `stat` line that matter here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProcessStat {
-    pub(crate) name: String,
+pub struct ProcessStat {
+    /// The name of its program, cut to 15 bytes.
+    pub name: String,
     /// The state: `R`, `S`, `D`, `T`, `Z`, …
-    pub(crate) state: char,
+    pub state: char,
     /// The parent's process id.
-    pub(crate) parent: i32,
+    pub parent: i32,
     /// The start time, in clock ticks since boot.
-    pub(crate) start_ticks: u64,
+    pub start_ticks: u64,
 }
 
 impl ProcessStat {
     /// Reads the line of a live or unreaped process.
-    pub(crate) fn of(pid: i32) -> io::Result<Self> {
+    pub fn of(pid: i32) -> io::Result<Self> {
         Self::read(&Path::new("/proc").join(pid.to_string()).join("stat"))
     }
 
     /// Parses one line; none when it is not one.
     ///
     /// The name is in parentheses and may itself hold spaces and parentheses, so fields count from the last `)`.
-    pub(crate) fn parse(line: &str) -> Option<Self> {
+    pub fn parse(line: &str) -> Option<Self> {
         let (head, rest) = line.rsplit_once(')')?;
         let (_, name) = head.split_once('(')?;
         let mut fields = rest.split_ascii_whitespace();

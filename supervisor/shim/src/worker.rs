@@ -17,7 +17,7 @@ const OWN_BINARY: &str = "/proc/self/exe";
 
 /// Why there is no worker.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SpawnError {
+pub(crate) enum SpawnError {
     /// What the worker was to read is not there.
     #[error("open the standard input {path}")]
     Stdin {
@@ -40,14 +40,14 @@ pub(super) enum SpawnError {
 
 /// The worker and the shim's ends of its pipes, all non-blocking.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(crate) struct Worker {
     /// Its process id, first `confine`'s and after exec the command's.
-    pub(super) pid: i32,
+    pub(crate) pid: i32,
     /// Its start time, in clock ticks since boot.
-    pub(super) start_ticks: u64,
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
-    pub(super) report: PipeReader,
+    pub(crate) start_ticks: u64,
+    pub(crate) stdout: ChildStdout,
+    pub(crate) stderr: ChildStderr,
+    pub(crate) report: PipeReader,
 }
 
 impl Worker {
@@ -56,7 +56,7 @@ impl Worker {
     /// There is no `pre_exec`, so the standard library uses `posix_spawn`; it also resets the signal mask and
     /// SIGPIPE for the child. The process is single-threaded: nobody else can spawn while the report pipe is
     /// inheritable.
-    pub(super) fn spawn(run: &RunDir, spec: &ShimSpec) -> Result<Self, SpawnError> {
+    pub(crate) fn spawn(run: &RunDir, spec: &ShimSpec) -> Result<Self, SpawnError> {
         let stdin = match &spec.stdin {
             Stdin::Null => Stdio::null(),
             Stdin::File(path) => {

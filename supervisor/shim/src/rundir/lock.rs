@@ -9,13 +9,13 @@ use crate::lock_file::LockFile;
 ///
 /// The file is close-on-exec: a lock that a worker inherited would make its run look alive for ever.
 #[derive(Debug)]
-pub(crate) struct LockGuard {
+pub struct LockGuard {
     _held: LockFile,
 }
 
 /// What an attempt to take the lock found.
 #[derive(Debug)]
-pub(crate) enum LockState {
+pub enum LockState {
     /// Somebody has it: the shim lives.
     Held,
     /// Nobody had it; now the caller does.

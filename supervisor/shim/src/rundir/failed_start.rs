@@ -14,22 +14,23 @@ const ERROR_BYTES: usize = 2048;
 
 /// A step on the way to the command that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FailedStart {
-    pub(crate) step: Step,
+pub struct FailedStart {
+    /// The step.
+    pub step: Step,
     /// What went wrong, with its causes.
-    pub(crate) error: String,
+    pub error: String,
     /// The system's number for it, where a system call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) errno: Option<i32>,
+    pub errno: Option<i32>,
     /// Which runs fail like this one.
     #[serde(default)]
-    pub(crate) concern: Concern,
+    pub concern: Concern,
 }
 
 /// The steps from the shim's first instruction to the worker's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Step {
+pub enum Step {
     /// The shim's own setup.
     Shim,
     /// Reading what is to run.
@@ -40,18 +41,25 @@ pub(crate) enum Step {
     Namespace,
     /// Writing who the shim is.
     Pid,
+    /// Taking the lease on the workspace.
     Lease,
+    /// Opening the files that take the output.
     Log,
     /// Making the timer of the deadline.
     Timer,
+    /// Starting `confine`.
     Spawn,
     /// The start of `confine`, or its end without a word.
     Confine,
+    /// Making the policy concrete for this run.
     Plan,
+    /// Applying it.
     Apply,
+    /// Entering the directory in which the command starts.
     Cwd,
     /// Reporting what is enforced.
     Report,
+    /// Executing the command.
     Exec,
     /// A step that another release has.
     #[serde(other)]
@@ -61,7 +69,7 @@ pub(crate) enum Step {
 /// Which runs fail like one that did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Concern {
+pub enum Concern {
     /// This one alone.
     #[default]
     Run,
@@ -84,7 +92,7 @@ pub(crate) enum Concern {
 
 impl FailedStart {
     /// Describes `error` with all its causes.
-    pub(crate) fn new(step: Step, error: &(dyn Error + 'static)) -> Self {
+    pub fn new(step: Step, error: &(dyn Error + 'static)) -> Self {
         let mut text = error.to_string();
         let mut cause = error.source();
         while let Some(inner) = cause {
@@ -101,7 +109,8 @@ impl FailedStart {
     }
 
     /// The same, for other runs than those of its step.
-    pub(crate) fn concerning(self, concern: Concern) -> Self {
+    #[must_use]
+    pub fn concerning(self, concern: Concern) -> Self {
         Self { concern, ..self }
     }
 }
@@ -127,7 +136,7 @@ impl Step {
     }
 
     /// The word that people read.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Shim => "shim",
             Self::Spec => "spec",

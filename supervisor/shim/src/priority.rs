@@ -19,7 +19,7 @@ const NICE: &str = "-10";
 ///
 /// # Errors
 /// When the process may not raise a priority, or the kernel does not divide processors between sessions.
-pub(crate) fn go_first() -> io::Result<()> {
+pub fn go_first() -> io::Result<()> {
     if getsid(None) != Ok(getpid()) {
         return Ok(());
     }

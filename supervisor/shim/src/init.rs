@@ -16,12 +16,12 @@ use policies::PidNamespace;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, WaitOptions, wait};
 
-use super::signals::{child_pipe, drain};
 use crate::rundir::{FailedStart, ProcessIdentity, Step, identity_of};
+use crate::signals::{child_pipe, drain};
 
 /// Why a run has no pid namespace.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum InitError {
+pub(crate) enum InitError {
     /// This host does not permit one, or has no more of them.
     #[error(transparent)]
     Namespace(#[from] policies::NamespaceError),
@@ -35,14 +35,14 @@ pub(super) enum InitError {
 
 /// The first process of the namespace that the caller's next children are born in. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Init {
-    pub(super) identity: ProcessIdentity,
+pub(crate) struct Init {
+    pub(crate) identity: ProcessIdentity,
     _life: Option<ChildStdin>,
 }
 
 impl Init {
     /// Makes a namespace and starts its first process. For a single-threaded caller.
-    pub(super) fn start(namespace: PidNamespace, run: &Path) -> Result<Self, InitError> {
+    pub(crate) fn start(namespace: PidNamespace, run: &Path) -> Result<Self, InitError> {
         namespace.enter()?;
         let mut child = Command::new("/proc/self/exe")
             .arg0("supervisor-init")
@@ -61,13 +61,13 @@ impl Init {
         Ok(Self { identity, _life: life })
     }
 
-    pub(super) fn pid(&self) -> Option<Pid> {
+    pub(crate) fn pid(&self) -> Option<Pid> {
         Pid::from_raw(self.identity.pid)
     }
 }
 
 /// Reaps until the shim has ended.
-pub(crate) fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     match reap_until_alone() {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -101,7 +101,7 @@ fn reap_until_alone() -> io::Result<()> {
 }
 
 /// Tries whether this host permits a pid namespace. For a single-threaded process that then exits.
-pub(crate) fn probe(namespace: PidNamespace) -> Result<(), String> {
+pub fn probe(namespace: PidNamespace) -> Result<(), String> {
     let described = |error: InitError| FailedStart::new(Step::Namespace, &error).error;
     Init::start(namespace, Path::new("/")).map(drop).map_err(described)
 }

@@ -26,7 +26,7 @@ const PLACE: &str = "place";
 
 /// Why a run directory could not be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RunDirError {
+pub enum RunDirError {
     /// The directory could not be made.
     #[error("create the run directory {path}")]
     Create {
@@ -135,8 +135,9 @@ impl Place {
     }
 }
 
+/// The directory of one run, which is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RunDir {
+pub struct RunDir {
     path: PathBuf,
 }
 
@@ -144,7 +145,7 @@ impl RunDir {
     /// Makes the directory (0700) and its spec (0600); the directory above it has to be there.
     ///
     /// Fails when the directory exists: each run has its own.
-    pub(crate) fn create(path: &Path, spec: &RunSpec) -> Result<Self, RunDirError> {
+    pub fn create(path: &Path, spec: &RunSpec) -> Result<Self, RunDirError> {
         DirBuilder::new()
             .mode(0o700)
             .create(path)
@@ -157,7 +158,7 @@ impl RunDir {
     }
 
     /// Opens the directory of a run that was made before, where it is that one and no copy of it.
-    pub(crate) fn open(path: &Path) -> Result<Self, RunDirError> {
+    pub fn open(path: &Path) -> Result<Self, RunDirError> {
         let failed = |source| RunDirError::Open { path: path.to_owned(), source };
         if !fs::metadata(path).map_err(failed)?.is_dir() {
             return Err(failed(io::ErrorKind::NotADirectory.into()));
@@ -172,7 +173,7 @@ impl RunDir {
     ///
     /// Its name goes first, at once: a shim that comes late finds no directory, never one that has lost its `revoked`
     /// and still has its spec.
-    pub(crate) fn remove(&self) -> Result<(), RunDirError> {
+    pub fn remove(&self) -> Result<(), RunDirError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let gone = self.path.with_file_name(format!(".{name}.gone"));
         let renamed = match fs::rename(&self.path, &gone) {
@@ -184,11 +185,13 @@ impl RunDir {
         removed.map_err(|source| RunDirError::Remove { path: self.path.clone(), source })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn spec(&self) -> Result<RunSpec, RunDirError> {
+    /// Reads what is to run.
+    pub fn spec(&self) -> Result<RunSpec, RunDirError> {
         self.read_present(SPEC)
     }
 
@@ -198,7 +201,7 @@ impl RunDir {
     }
 
     /// Reads which process the shim is or was; none when no shim has begun.
-    pub(crate) fn pid(&self) -> Result<Option<PidRecord>, RunDirError> {
+    pub fn pid(&self) -> Result<Option<PidRecord>, RunDirError> {
         self.read(PID)
     }
 
@@ -208,7 +211,7 @@ impl RunDir {
     }
 
     /// Reads what was exec'ed under which restrictions; none when it was not, or not yet.
-    pub(crate) fn started(&self) -> Result<Option<StartedRecord>, RunDirError> {
+    pub fn started(&self) -> Result<Option<StartedRecord>, RunDirError> {
         self.read(STARTED)
     }
 
@@ -220,7 +223,7 @@ impl RunDir {
     /// Reads how the run ended; none when there is no record, or not a whole one.
     ///
     /// A record says nothing about now as long as the lock is held.
-    pub(crate) fn exit(&self) -> Option<ExitRecord> {
+    pub fn exit(&self) -> Option<ExitRecord> {
         exit::decode(&fs::read(self.path.join(EXIT)).ok()?)
     }
 
@@ -231,19 +234,19 @@ impl RunDir {
     }
 
     /// Takes the lock if it is free: held means that the shim lives.
-    pub(crate) fn lock_state(&self) -> Result<LockState, RunDirError> {
+    pub fn lock_state(&self) -> Result<LockState, RunDirError> {
         let path = self.path.join(LOCK);
         lock::try_lock(&path).map_err(|source| RunDirError::Lock { path, source })
     }
 
     /// Takes the lock, waiting until it is free.
-    pub(crate) fn lock(&self) -> Result<LockGuard, RunDirError> {
+    pub fn lock(&self) -> Result<LockGuard, RunDirError> {
         let path = self.path.join(LOCK);
         lock::lock(&path).map_err(|source| RunDirError::Lock { path, source })
     }
 
     /// Makes sure that no shim will ever run this directory, then frees the lock.
-    pub(crate) fn revoke(&self, guard: LockGuard) -> Result<(), RunDirError> {
+    pub fn revoke(&self, guard: LockGuard) -> Result<(), RunDirError> {
         let written = self.write(REVOKED, &VERSION);
         drop(guard);
         written
@@ -256,7 +259,7 @@ impl RunDir {
     }
 
     /// Says how the run is to be ended. The shim reads it when it gets SIGTERM, which is for the caller to send.
-    pub(crate) fn request_stop(&self, request: &StopRequest) -> Result<(), RunDirError> {
+    pub fn request_stop(&self, request: &StopRequest) -> Result<(), RunDirError> {
         self.write(STOP, request)
     }
 
@@ -271,14 +274,9 @@ impl RunDir {
     }
 
     /// Opens the standard output of a run that has ended with this record.
-    pub(crate) fn stdout(&self, record: &ExitRecord) -> Result<Stdout, RunDirError> {
+    pub fn stdout(&self, record: &ExitRecord) -> Result<Stdout, RunDirError> {
         let path = self.stdout_path();
         Stdout::open(&path, record).map_err(|source| RunDirError::Read { path, source })
-    }
-
-    /// Reads what outlives SIGKILL; none when nothing does.
-    pub(crate) fn unkillable(&self) -> Result<Option<UnkillableRecord>, RunDirError> {
-        self.read(UNKILLABLE)
     }
 
     /// Records what outlives SIGKILL.

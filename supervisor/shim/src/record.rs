@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
 
-use super::init::Init;
+use crate::init::Init;
 use crate::rundir::{
     ExitRecord, ExitSlot, PidRecord, RunDir, RunDirError, ShimSpec, StoreError, Usage, VERSION, boot_id,
     own_identity,
@@ -21,7 +21,7 @@ const POKE: Duration = Duration::from_millis(200);
 
 /// Why the `pid` record is not there.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PidError {
+pub(crate) enum PidError {
     /// The kernel did not say which boot this is.
     #[error("read the boot id")]
     BootId(#[source] io::Error),
@@ -41,7 +41,7 @@ struct Poke<'a> {
 }
 
 /// Records that the calling process is the run's shim, and what its namespace depends on.
-pub(super) fn write_pid(run: &RunDir, spec: &ShimSpec, init: Option<&Init>) -> Result<(), PidError> {
+pub(crate) fn write_pid(run: &RunDir, spec: &ShimSpec, init: Option<&Init>) -> Result<(), PidError> {
     let record = PidRecord {
         version: VERSION,
         boot_id: boot_id().map_err(PidError::BootId)?,
@@ -54,7 +54,7 @@ pub(super) fn write_pid(run: &RunDir, spec: &ShimSpec, init: Option<&Init>) -> R
 }
 
 /// Tells the daemon that a record of this run is new. A daemon that is not there finds the record later.
-pub(super) fn poke(spec: &ShimSpec, what: &str) {
+pub(crate) fn poke(spec: &ShimSpec, what: &str) {
     let send = || -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
         // The queue of a socket is short (net.unix.max_dgram_qlen), and many runs may start at once.
@@ -68,7 +68,7 @@ pub(super) fn poke(spec: &ShimSpec, what: &str) {
 
 /// Makes the exit record durable. On a full disk it tries until there is space: the record is all that tells how
 /// the run ended, and the lock that the shim still holds keeps the claim meanwhile.
-pub(super) fn store(slot: &ExitSlot, record: &ExitRecord) -> Result<(), StoreError> {
+pub(crate) fn store(slot: &ExitSlot, record: &ExitRecord) -> Result<(), StoreError> {
     loop {
         match slot.store(record) {
             Err(StoreError::Write(error) | StoreError::Sync(error)) if is_full(&error) => {
@@ -80,7 +80,7 @@ pub(super) fn store(slot: &ExitSlot, record: &ExitRecord) -> Result<(), StoreErr
 }
 
 /// Returns what all children that were waited for used, with their own.
-pub(super) fn usage() -> Usage {
+pub(crate) fn usage() -> Usage {
     let micros = |time: nix::sys::time::TimeVal| {
         u64::try_from(time.tv_sec()).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec()).unwrap_or(0)
     };

@@ -9,24 +9,23 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use kernel::Clock as _;
 use nix::sys::prctl;
 use nix::unistd::setsid;
 
-use super::init::Init;
-use super::output::Files;
-use super::record;
-use super::signals::Signals;
-use super::timer::Alarm;
-use super::tree::{Tree, join_cgroup};
-use super::watch::Watch;
-use super::worker::Worker;
+use crate::init::Init;
+use crate::output::Files;
+use crate::record;
+use crate::signals::Signals;
+use crate::timer::Alarm;
+use crate::tree::{Tree, join_cgroup};
+use crate::watch::Watch;
+use crate::worker::Worker;
 use workspace::{Lease, LeaseError, Sharing};
 
 use crate::priority;
 use crate::rundir::{
     Cause, Concern, ExitRecord, ExitSlot, FailedStart, LeaseSpec, LockGuard, LockState, RunDir, RunDirError,
-    ShimSpec, Step, StoreError, VERSION, boottime_us,
+    ShimSpec, Step, StoreError, VERSION, boottime_us, wall_us,
 };
 
 /// Why a shim ended without an exit record. Each has its own exit code, from `sysexits.h` where it has one.
@@ -69,7 +68,7 @@ impl ShimError {
 }
 
 /// Runs `__shim <run dir>`.
-pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match shim(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -188,7 +187,7 @@ fn take_lease(lease: &LeaseSpec) -> Result<Lease, LeaseError> {
 }
 
 fn not_begun(failure: FailedStart) -> ExitRecord {
-    let ended_at_wall_us = Some(kernel::SystemClock.now().as_micros());
+    let ended_at_wall_us = Some(wall_us());
     ExitRecord { ended_at_wall_us, ..ExitRecord::of(Cause::SpawnFailed(failure), boottime_us()) }
 }
 

@@ -1,6 +1,7 @@
-//! The shim: one small process per run, which is the worker's parent and sees it to its end.
+//! The shim: one small process per run, which is the worker's parent and sees it to its end; `confine`, which it starts and which
+//! becomes the worker; and the run directory, by which the daemon knows both.
 //!
-//! It depends on nothing but its run directory, so the daemon may die, be upgraded or come back at any time.
+//! The shim depends on nothing but its run directory, so the daemon may die, be upgraded or come back at any time.
 //! In order:
 //!
 //! 1. own session, child subreaper: every descendant that loses its parent becomes the shim's child;
@@ -15,14 +16,22 @@
 //! A shim never gives up step 6: as long as anything of the run lives, the lock is held. It does not survive its
 //! own SIGKILL; then the worker is killed with it (PDEATHSIG), and the rest with the first process of the run's pid
 //! namespace, where it has one instead of a cgroup; else it is for the daemon to find.
+//!
+//! Both are the `supervisor` binary under other first arguments, and neither has a thread. The daemon and the lanes use
+//! [`rundir`], and three modules for what they and the processes of a run do alike: [`lock_file`], [`priority`] and [`shortage`].
 
+mod confine;
 mod deadline;
 mod init;
+mod life;
+pub mod lock_file;
 mod log;
-mod main;
 mod output;
+pub mod priority;
 mod record;
-pub(crate) mod report;
+mod report;
+pub mod rundir;
+pub mod shortage;
 mod signals;
 mod tail;
 mod timer;
@@ -30,5 +39,6 @@ mod tree;
 mod watch;
 mod worker;
 
-pub(crate) use init::{main as init_main, probe as probe_init};
-pub(crate) use main::main;
+pub use confine::main as confine_main;
+pub use init::{main as init_main, probe as probe_init};
+pub use life::main as shim_main;

@@ -9,20 +9,20 @@ use rustix::time::{
 
 /// A timer that becomes readable at its time.
 #[derive(Debug)]
-pub(super) struct Alarm {
+pub(crate) struct Alarm {
     timer: OwnedFd,
     set_to: Option<u64>,
 }
 
 impl Alarm {
     /// Makes a timer that is not set.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         Ok(Self { timer: timerfd_create(TimerfdClockId::Boottime, flags)?, set_to: None })
     }
 
     /// Sets the timer to a time, in microseconds, or to none.
-    pub(super) fn set(&mut self, at_us: Option<u64>) -> io::Result<()> {
+    pub(crate) fn set(&mut self, at_us: Option<u64>) -> io::Result<()> {
         if self.set_to == at_us {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl Alarm {
     }
 
     /// Takes note that it rang.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         let mut count = [0; 8];
         if rustix::io::read(&self.timer, &mut count).is_ok() {
             self.set_to = None;

@@ -2,23 +2,22 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use kernel::Clock as _;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::WaitStatus;
 
-use super::deadline::{Ending, Escalation};
-use super::init::Init;
-use super::output::{Files, Output, Written};
-use super::record;
-use super::report::{ReportPipe, Start};
-use super::signals::Signals;
-use super::timer::Alarm;
-use super::tree::Tree;
-use super::worker::Worker;
+use crate::deadline::{Ending, Escalation};
+use crate::init::Init;
+use crate::output::{Files, Output, Written};
+use crate::record;
+use crate::report::{ReportPipe, Start};
 use crate::rundir::{
     self, Cause, Concern, ExitRecord, FailedStart, RunDir, ShimSpec, StartedRecord, StopReason, StopRequest,
-    UnkillableRecord, VERSION, boottime_us,
+    UnkillableRecord, VERSION, boottime_us, wall_us,
 };
+use crate::signals::Signals;
+use crate::timer::Alarm;
+use crate::tree::Tree;
+use crate::worker::Worker;
 
 /// Between two KILL rounds, from the first time to the longest. A process that a round missed makes no event.
 const ROUND_US: (u64, u64) = (2_000, 1_000_000);
@@ -35,7 +34,7 @@ struct KillRounds {
 
 /// The state of a run that has begun.
 #[derive(Debug)]
-pub(super) struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     run: &'a RunDir,
     spec: &'a ShimSpec,
     signals: Signals,
@@ -57,7 +56,7 @@ pub(super) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Takes over a worker that was just spawned.
-    pub(super) fn new(
+    pub(crate) fn new(
         run: &'a RunDir,
         spec: &'a ShimSpec,
         worker: Worker,
@@ -88,7 +87,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Sees the run to its end: returns when none of its processes is left.
-    pub(super) fn until_nothing_is_left(mut self) -> ExitRecord {
+    pub(crate) fn until_nothing_is_left(mut self) -> ExitRecord {
         // A request from before the handler was there came without a signal that could be seen.
         if self.run.stop_request().is_ok_and(|request| request.is_some()) {
             self.take_stop_request();
@@ -224,7 +223,7 @@ impl<'a> Watch<'a> {
             usage: record::usage(),
             started_at_us: self.started_at,
             ended_at_us: boottime_us(),
-            ended_at_wall_us: Some(kernel::SystemClock.now().as_micros()),
+            ended_at_wall_us: Some(wall_us()),
             survivors: 0,
             lingered: self.lingered,
         }

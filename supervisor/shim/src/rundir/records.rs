@@ -6,38 +6,42 @@ use super::{FailedStart, ProcessIdentity, VERSION};
 
 /// `pid`: the run has begun, and this process is its shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PidRecord {
-    pub(crate) version: u32,
+pub struct PidRecord {
+    /// The version of the directory that its writer knows.
+    pub version: u32,
     /// The boot in which the numbers below mean anything.
-    pub(crate) boot_id: String,
+    pub boot_id: String,
     /// The board's UUID.
-    pub(crate) board: String,
+    pub board: String,
     /// The nonce of the claim.
-    pub(crate) nonce: String,
+    pub nonce: String,
+    /// The shim itself.
     #[serde(flatten)]
-    pub(crate) shim: ProcessIdentity,
+    pub shim: ProcessIdentity,
     /// The first process of the run's pid namespace, where it has one: when it is gone, so is the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) init: Option<ProcessIdentity>,
+    pub init: Option<ProcessIdentity>,
 }
 
 /// `started`: the policy was applied and the command exec'ed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct StartedRecord {
-    pub(crate) version: u32,
-    pub(crate) pid: i32,
+pub struct StartedRecord {
+    /// The version of the directory that its writer knows.
+    pub version: u32,
+    /// The worker's process id.
+    pub pid: i32,
     /// The worker's start time, in clock ticks since boot.
-    pub(crate) start_ticks: u64,
+    pub start_ticks: u64,
     /// When the command was exec'ed, in microseconds of `CLOCK_BOOTTIME`.
-    pub(crate) started_at_us: u64,
+    pub started_at_us: u64,
     /// What is enforced and what is not.
-    pub(crate) report: policies::Report,
+    pub report: policies::Report,
 }
 
 /// Why the daemon ends a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum StopReason {
+pub enum StopReason {
     /// The worker has given its verdict.
     Verdict,
     /// The claim was taken back.
@@ -52,90 +56,96 @@ pub(crate) enum StopReason {
 
 /// `stop`: how a run is to be ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StopRequest {
-    pub(crate) version: u32,
-    pub(crate) reason: StopReason,
+pub struct StopRequest {
+    /// The version of the directory that its writer knows.
+    pub version: u32,
+    /// Why.
+    pub reason: StopReason,
     /// How long the worker may still end by itself before it gets TERM, in milliseconds.
-    pub(crate) quiet_ms: u64,
+    pub quiet_ms: u64,
     /// The time between TERM and KILL, in milliseconds.
-    pub(crate) grace_ms: u64,
+    pub grace_ms: u64,
 }
 
 /// How a run came to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Cause {
+pub enum Cause {
     /// The worker ended by itself, or by a signal that was not the shim's.
     Exited,
     /// The shim ended it at its deadline.
     Deadline,
     /// The shim ended it on request.
-    Stopped { reason: StopReason },
+    Stopped {
+        /// Why.
+        reason: StopReason,
+    },
     /// The command was never exec'ed.
     SpawnFailed(FailedStart),
 }
 
 /// What the run's processes used, all that were waited for together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// Processor time in user mode, in microseconds.
-    pub(crate) user_us: u64,
+    pub user_us: u64,
     /// Processor time in the kernel, in microseconds.
-    pub(crate) system_us: u64,
+    pub system_us: u64,
     /// The largest resident set of any one process, in KiB.
-    pub(crate) max_rss_kib: u64,
+    pub max_rss_kib: u64,
 }
 
 /// How much of the standard output the file `stdout` has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StdoutRecord {
+pub struct StdoutRecord {
     /// The bytes that the worker wrote.
-    pub(crate) written: u64,
+    pub written: u64,
     /// Those that are not in the file: the middle where it met its cap, and what a full disk did not take.
-    pub(crate) left_out: u64,
+    pub left_out: u64,
 }
 
 /// `exit`: how the run ended. It is there only when nothing of the run is left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ExitRecord {
-    pub(crate) version: u32,
+pub struct ExitRecord {
+    /// The version of the directory that its writer knows.
+    pub version: u32,
     /// How the run came to its end.
-    pub(crate) cause: Cause,
+    pub cause: Cause,
     /// The worker's exit code, when it exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) code: Option<i32>,
+    pub code: Option<i32>,
     /// The signal that ended the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) signal: Option<i32>,
+    pub signal: Option<i32>,
     /// Whether the kernel's out-of-memory killer ended the worker; none when the host cannot tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) oom: Option<bool>,
+    pub oom: Option<bool>,
     /// The last 4096 bytes of standard output.
-    pub(crate) stdout_tail: String,
+    pub stdout_tail: String,
     /// The last 4096 bytes of standard error.
-    pub(crate) stderr_tail: String,
+    pub stderr_tail: String,
     /// How much of the standard output the file `stdout` has; none where the command was never executed, and in version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) stdout: Option<StdoutRecord>,
+    pub stdout: Option<StdoutRecord>,
     /// What the run used.
-    pub(crate) usage: Usage,
+    pub usage: Usage,
     /// When the command was exec'ed, in microseconds of `CLOCK_BOOTTIME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) started_at_us: Option<u64>,
+    pub started_at_us: Option<u64>,
     /// When nothing of the run was left, in microseconds of `CLOCK_BOOTTIME`.
-    pub(crate) ended_at_us: u64,
+    pub ended_at_us: u64,
     /// The same moment in microseconds since the epoch, as the clock of the host had it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) ended_at_wall_us: Option<i64>,
+    pub ended_at_wall_us: Option<i64>,
     /// Processes that are still there. A shim writes no record before this is 0.
-    pub(crate) survivors: u32,
+    pub survivors: u32,
     /// Descendants that outlived the worker and had to be ended.
-    pub(crate) lingered: u32,
+    pub lingered: u32,
 }
 
 impl ExitRecord {
     /// The end of a run of which nothing else is known.
-    pub(crate) fn of(cause: Cause, ended_at_us: u64) -> Self {
+    pub fn of(cause: Cause, ended_at_us: u64) -> Self {
         ExitRecord {
             version: VERSION,
             cause,

@@ -4,7 +4,7 @@ use crate::rundir::{Cause, StopRequest};
 
 /// What is due for the worker now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Escalation {
+pub(crate) enum Escalation {
     /// TERM, then CONT, to the whole tree.
     Terminate,
     /// KILL to the whole tree, until it is gone.
@@ -27,14 +27,14 @@ enum Done {
 
 /// The way a run is to be ended; times are microseconds of `CLOCK_BOOTTIME`.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(crate) struct Ending {
     schedule: Option<Schedule>,
     done: Done,
 }
 
 impl Ending {
     /// Starts with the deadline, if there is one.
-    pub(super) fn new(deadline_us: Option<u64>, grace_ms: u64) -> Self {
+    pub(crate) fn new(deadline_us: Option<u64>, grace_ms: u64) -> Self {
         let schedule = deadline_us.map(|at| Schedule {
             cause: Cause::Deadline,
             terminate_at: at,
@@ -46,7 +46,7 @@ impl Ending {
     /// Takes a request to stop that is read at `now`.
     ///
     /// Each step happens at the earliest time that anyone asked for: a later request can only be more urgent.
-    pub(super) fn request(&mut self, now: u64, request: &StopRequest) {
+    pub(crate) fn request(&mut self, now: u64, request: &StopRequest) {
         let terminate_at = now.saturating_add(micros(request.quiet_ms));
         let kill_at = terminate_at.saturating_add(micros(request.grace_ms));
         let cause = Cause::Stopped { reason: request.reason };
@@ -63,7 +63,7 @@ impl Ending {
     }
 
     /// Returns when [`Ending::due`] has to be asked next; none when nothing is ever due.
-    pub(super) fn next_at(&self) -> Option<u64> {
+    pub(crate) fn next_at(&self) -> Option<u64> {
         let schedule = self.schedule.as_ref()?;
         match self.done {
             Done::Nothing => Some(schedule.terminate_at),
@@ -73,7 +73,7 @@ impl Ending {
     }
 
     /// Returns the step that is due at `now` and takes it as done.
-    pub(super) fn due(&mut self, now: u64) -> Option<Escalation> {
+    pub(crate) fn due(&mut self, now: u64) -> Option<Escalation> {
         if self.next_at()? > now {
             return None;
         }
@@ -86,7 +86,7 @@ impl Ending {
     }
 
     /// Returns why the worker was told to end; none when it was not: then its end is its own.
-    pub(super) fn cause(&self) -> Option<&Cause> {
+    pub(crate) fn cause(&self) -> Option<&Cause> {
         (self.done > Done::Nothing).then_some(self.schedule.as_ref()?).map(|schedule| &schedule.cause)
     }
 }
