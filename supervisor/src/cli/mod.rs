@@ -20,10 +20,12 @@ mod serve;
 mod stop;
 mod transfer;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use arguments::{Cli, Global, Word};
-use clap::FromArgMatches as _;
+use clap::error::ErrorKind;
+use clap::{ArgMatches, FromArgMatches as _};
 
 use crate::client::Client;
 use crate::command::Command;
@@ -37,7 +39,7 @@ use crate::paths::Root;
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {
     let words = compat::translated(std::env::args_os());
-    let parsed = command().try_get_matches_from(&words).and_then(|matches| {
+    let parsed = matches(&words).and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;
         Ok((cli, inert::warnings(&matches)))
     });
@@ -69,6 +71,23 @@ pub(crate) fn main() -> ExitCode {
             output.fail(&failure);
             ExitCode::from(failure.code.exit())
         }
+    }
+}
+
+/// Parses a command line. What is refused, explained or not known is decided by the whole command line, which takes a while to
+/// make; what is asked for by its name needs that word alone.
+fn matches(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    let word = words.get(compat::first_verb(words));
+    let alone = match word.map(|word| word.to_str()) {
+        Some(Some(word)) => arguments::alone(Some(word)),
+        Some(None) => None,
+        None => arguments::alone(None),
+    };
+    let parsed = alone.map(|program| prepared(program).try_get_matches_from(words));
+    match parsed {
+        Some(Ok(matches)) => Ok(matches),
+        Some(Err(error)) if error.kind() == ErrorKind::DisplayVersion => Err(error),
+        Some(Err(_)) | None => command().try_get_matches_from(words),
     }
 }
 
@@ -104,23 +123,24 @@ async fn call<V: Command>(client: &Client, mut verb: V, output: Output) -> Resul
     output.reply::<V>(&reply)
 }
 
-/// What the command line understands. A number may be negative wherever a value is taken, and an environment variable
-/// that is empty is not set.
+/// What the command line understands.
 pub(crate) fn command() -> clap::Command {
-    fn prepared(command: clap::Command) -> clap::Command {
-        let command = command.mut_args(|argument| {
-            let unset = argument
-                .get_env()
-                .is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
-            let argument = if unset { argument.env(clap::builder::Resettable::Reset) } else { argument };
-            let values = argument.get_action().takes_values();
-            if values { argument.allow_negative_numbers(true) } else { argument }
-        });
-        let after = command.get_after_help().map(|text| flowing(&text.to_string()));
-        let command = if let Some(after) = after { command.after_help(after) } else { command };
-        command.mut_subcommands(prepared)
-    }
     grouped::helped(prepared(<Cli as clap::CommandFactory>::command()))
+}
+
+/// A command in which a number may be negative wherever a value is taken, and an environment variable that is empty is not set.
+fn prepared(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| {
+        let unset = argument
+            .get_env()
+            .is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
+        let argument = if unset { argument.env(clap::builder::Resettable::Reset) } else { argument };
+        let values = argument.get_action().takes_values();
+        if values { argument.allow_negative_numbers(true) } else { argument }
+    });
+    let after = command.get_after_help().map(|text| flowing(&text.to_string()));
+    let command = if let Some(after) = after { command.after_help(after) } else { command };
+    command.mut_subcommands(prepared)
 }
 
 /// Joins the lines of each paragraph, so that the parser breaks it at the width of the terminal. Examples stay as they are.
@@ -140,6 +160,51 @@ mod tests {
     fn paragraphs_are_joined_and_examples_are_not() {
         let text = "One\nparagraph.\n\nExamples:\n  supervisor a\n  supervisor b";
         assert_eq!(flowing(text), "One paragraph.\n\nExamples:\n  supervisor a\n  supervisor b");
+    }
+
+    #[test]
+    fn a_word_alone_has_all_that_it_has_in_the_whole_command_line() {
+        let mut whole = command();
+        whole.build();
+        for word in whole.get_subcommands().filter(|word| word.get_name() != "help") {
+            let name = word.get_name();
+            let mut program = prepared(arguments::alone(Some(name)).unwrap());
+            program.build();
+            let alone = program.find_subcommand(name).unwrap();
+            let shown = |word: &clap::Command| word.clone().render_long_help().to_string();
+            assert_eq!(shown(alone), shown(word), "{name}");
+            let understood = |word: &clap::Command| {
+                let understood = word.get_arguments().map(|argument| format!("{argument:?}"));
+                understood.collect::<Vec<_>>()
+            };
+            assert_eq!(understood(alone), understood(word), "{name}");
+        }
+        assert!(arguments::alone(Some("nonsense")).is_none());
+    }
+
+    #[test]
+    fn what_is_asked_for_by_its_name_is_parsed_as_by_the_whole_command_line() {
+        for line in [
+            "list --limit 3",
+            "--board b ls",
+            "--json boards list --all",
+            "attach-rm t_0123abcd 1",
+            "--version",
+            "list --version",
+            "list --nope",
+            "help list",
+            "create --help",
+            "nonsense",
+            "",
+        ] {
+            let words = ["supervisor"].into_iter().chain(line.split_whitespace()).map(OsString::from);
+            let words: Vec<OsString> = words.collect();
+            let said = |parsed: Result<ArgMatches, clap::Error>| match parsed {
+                Ok(matches) => format!("{:?}", Cli::from_arg_matches(&matches).unwrap()),
+                Err(error) => format!("{:?} {error}", error.kind()),
+            };
+            assert_eq!(said(matches(&words)), said(command().try_get_matches_from(&words)), "{line}");
+        }
     }
 
     #[test]
