@@ -26,6 +26,8 @@ use crate::service::BoardHandle;
 
 /// The largest body of a request. Texts have tighter limits of their own, which name the field.
 const BODY_LIMIT: usize = 4 << 20;
+/// A reply up to this length is written where it was made.
+const SHORT: usize = 16 << 10;
 /// How long a worker's request may take to be answered.
 const ANSWER: Duration = Duration::from_mins(1);
 
@@ -135,10 +137,16 @@ impl<Q> Ask<Q> {
     /// The board of this name, as the verb needs it.
     async fn operators_board<V: Verb>(&self, name: BoardName) -> Result<Arc<BoardHandle>, Failure> {
         let service = Arc::clone(&self.shared.service);
-        let opened = tokio::task::spawn_blocking(move || {
-            if V::ON == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
-        });
-        let opened = opened.await.map_err(|e| Failure::failed(format!("the board was not opened: {e}")))?;
+        let opened = match service.opened(&name) {
+            Ok(Some(board)) => Ok(board),
+            Err(failure) => Err(failure),
+            // To open one may take long.
+            Ok(None) => tokio::task::spawn_blocking(move || {
+                if V::ON == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
+            })
+            .await
+            .map_err(|e| Failure::failed(format!("the board was not opened: {e}")))?,
+        };
         match opened {
             Err(failure) if V::ON == OnBoard::Any => self.shared.service.any_served().ok_or(failure),
             opened => opened,
@@ -186,17 +194,42 @@ async fn stored_reply(board: Arc<BoardHandle>, request: Repeatable) -> Result<Op
     read.map_err(Failure::from)
 }
 
-/// A reply as JSON. It is written on a thread that may be busy for long: a reply of megabytes would hold up all that the
-/// thread of the connections has to do.
+/// A reply as JSON. A long one is written on a thread that may be busy: a reply of megabytes would hold up all that the
+/// thread of the connections has to do. A short one takes less time than to hand it to another thread.
 pub(crate) async fn written<T: Serialize + Send + 'static>(
     status: StatusCode,
     reply: T,
 ) -> Result<Response, Failure> {
-    let bytes = tokio::task::spawn_blocking(move || serde_json::to_vec(&reply)).await;
     let failed =
         |error: &dyn std::fmt::Display| Failure::failed(format!("the reply was not written: {error}"));
-    let bytes = bytes.map_err(|panic| failed(&panic))?.map_err(|error| failed(&error))?;
+    let mut short = Short::default();
+    let bytes = match serde_json::to_writer(&mut short, &reply) {
+        Ok(()) => short.0,
+        Err(error) if error.is_io() => {
+            let bytes = tokio::task::spawn_blocking(move || serde_json::to_vec(&reply)).await;
+            bytes.map_err(|panic| failed(&panic))?.map_err(|error| failed(&error))?
+        }
+        Err(error) => return Err(failed(&error)),
+    };
     Ok((status, [(header::CONTENT_TYPE, "application/json")], bytes).into_response())
+}
+
+/// Takes text up to [`SHORT`], and refuses what is longer.
+#[derive(Debug, Default)]
+struct Short(Vec<u8>);
+
+impl std::io::Write for Short {
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + piece.len() > SHORT {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The id in a path.
@@ -296,4 +329,19 @@ fn is_json(headers: &HeaderMap) -> bool {
     let essence =
         told.and_then(|told| told.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reply_is_the_same_whether_it_is_short_or_long() {
+        for length in [0, SHORT - 2, SHORT - 1, SHORT, 10 * SHORT] {
+            let reply = "x".repeat(length);
+            let body = written(StatusCode::OK, reply.clone()).await.unwrap().into_body();
+            let bytes = body.collect().await.unwrap().to_bytes();
+            assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), reply);
+        }
+    }
 }

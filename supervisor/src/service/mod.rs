@@ -315,7 +315,7 @@ impl Service {
     }
 
     /// The board as far as it is open; why not, where it is not served.
-    fn opened(&self, name: &BoardName) -> Result<Option<Arc<BoardHandle>>, Failure> {
+    pub(crate) fn opened(&self, name: &BoardName) -> Result<Option<Arc<BoardHandle>>, Failure> {
         let boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(board) = boards.get(name) {
             return Ok(Some(Arc::clone(board)));

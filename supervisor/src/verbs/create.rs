@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::str::FromStr as _;
-use std::sync::Arc;
 
 use kernel::{
     ActorKind, Approval, ApprovalClass, ApprovalState, Client, Goal, InitialState, Label, Limits, NewTask,
@@ -222,7 +221,9 @@ impl Verb for Create {
         // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
         let presence = match call.actor.kind {
             ActorKind::Worker => Presence::There,
-            ActorKind::Person | ActorKind::System => check(&call, &place).await?,
+            ActorKind::Person | ActorKind::System => {
+                check_workspace(&call.service, &place, call.actor.uid).await?
+            }
         };
         if let Some(policy) = &self.policy {
             call.service.roster().policies().find(policy)?;
@@ -291,16 +292,8 @@ pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
     let text = details::workspace(call.service.root(), call.board()?.name(), said);
     let create = Create { workspace: Some(text.unwrap_or_else(|| said.to_owned())), ..Create::default() };
     let place = create.place()?;
-    check(call, &place).await?;
+    check_workspace(&call.service, &place, call.actor.uid).await?;
     Ok(place.to_string())
-}
-
-async fn check(call: &Call, place: &workspace::WorkspaceSpec) -> Result<Presence, Failure> {
-    let (service, place, caller) = (Arc::clone(&call.service), place.clone(), call.actor.uid);
-    let looked = tokio::task::spawn_blocking(move || {
-        check_workspace((service.root(), &service.config().worker), &place, caller)
-    });
-    looked.await.map_err(|panic| Failure::failed(format!("the workspace was not looked at: {panic}")))?
 }
 
 /// An approver with its kind: a bare name that a lane has means its workers, another one a person.

@@ -1,6 +1,7 @@
 //! Whether a workspace can be used, asked when a task is created: by the rules of its start.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use policies::Identity;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +15,7 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::job::{self, Cause, JobFailure};
 use crate::paths::Root;
+use crate::service::Service;
 
 /// Whether the directory of a workspace is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +28,13 @@ pub(crate) enum Presence {
 
 /// Refuses a workspace that no run could use as things are: a directory that is closed to workers, that is missing and
 /// cannot be made, or whose user no worker may be. What changes between now and the start is found again by the start.
-pub(crate) fn check(
-    (root, config): (&Root, &WorkerConfig),
+pub(crate) async fn check(
+    service: &Arc<Service>,
     spec: &WorkspaceSpec,
     caller: Option<u32>,
 ) -> Result<Presence, Failure> {
-    let (path, what) = match spec {
+    let (path, what) = match spec.clone() {
+        // Nothing is looked at, so no thread is asked for that could wait for it.
         WorkspaceSpec::Scratch => return Ok(Presence::There),
         WorkspaceSpec::Directory(path) => (path, "directory"),
         WorkspaceSpec::Worktree { repository: Some(path) } => (path, "repository"),
@@ -40,6 +43,19 @@ pub(crate) fn check(
                 .hint("use worktree:/path/to/repository, or create the task from inside a repository"));
         }
     };
+    let (service, spec) = (Arc::clone(service), spec.clone());
+    let looked = tokio::task::spawn_blocking(move || {
+        look((service.root(), &service.config().worker), &spec, (&path, what), caller)
+    });
+    looked.await.map_err(|panic| Failure::failed(format!("the workspace was not looked at: {panic}")))?
+}
+
+fn look(
+    (root, config): (&Root, &WorkerConfig),
+    spec: &WorkspaceSpec,
+    (path, what): (&Path, &str),
+    caller: Option<u32>,
+) -> Result<Presence, Failure> {
     let refused = |code, failure: JobFailure| Failure { code, message: failure.message, hint: failure.hint };
     let ground = match ground_of(spec, path, &CancellationToken::new()) {
         Err(failure) if matches!(failure.cause, Cause::NoAnswer | Cause::Shortage) => {
@@ -52,7 +68,7 @@ pub(crate) fn check(
     let ground = ground
         .map_err(|failure| refused(if path.exists() { Code::Usage } else { Code::NotFound }, failure))?;
     let owner = ground.owner;
-    let presence = if ground.path == *path { Presence::There } else { Presence::ToBeMade };
+    let presence = if ground.path == path { Presence::There } else { Presence::ToBeMade };
     if matches!(spec, WorkspaceSpec::Worktree { .. })
         && !path.join(".git").exists()
         && !path.join("HEAD").exists()
