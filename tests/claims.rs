@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::harness::{Fleet, Repository, User};
+use crate::http::Http;
 
 /// A user of no host, as whom root's workers can work.
 const OWNER: u32 = 64_322;
@@ -62,6 +63,42 @@ fn a_claim_by_hand_makes_the_scratch_workspace_and_tells_its_path() {
             assert!(!path.exists(), "it goes as that of a run does");
         }
     }
+}
+
+#[test]
+fn a_claim_that_makes_a_scratch_workspace_is_one_commit() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let tasks: Vec<Value> = (0..10).map(|_| fleet.json(["create", "outside"])).collect();
+        let commits = || fleet.json(["status"])["daemon"]["commits"].as_u64().unwrap();
+        let before = commits();
+
+        for task in &tasks {
+            fleet.cli(["claim", id(task)]).ok();
+        }
+
+        let made = commits() - before;
+        assert!((10..20).contains(&made), "{made} commits for 10 claims");
+    }
+}
+
+#[test]
+fn a_repeated_claim_gets_its_reply_and_the_workspace_that_was_not_made_yet() {
+    let fleet = Fleet::boot();
+    let created = task(&fleet, &[]);
+    let key = fs::read_to_string(fleet.root().join("operator.key")).unwrap();
+    let api = Http::at(fleet.root().join("run/supervisor.sock")).with("x-supervisor-key", &key);
+    let api = api.with("x-request-id", "the-claim");
+    let claim = || api.post("/api/v1/verbs/claim", &json!({ "task_id": id(&created) })).json(200);
+    let first = claim();
+    // As where the daemon dies right after the commit.
+    let path = first["task"]["workspace_path"].as_str().unwrap();
+    fs::remove_dir(path).unwrap();
+
+    assert_eq!(claim(), first);
+
+    assert!(Path::new(path).is_dir());
+    assert_eq!(fleet.show(id(&created))["runs"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -99,6 +99,11 @@ impl ScratchError {
     }
 }
 
+/// Returns where the directory of this name is made.
+pub fn path(base: &Path, name: &Name) -> PathBuf {
+    base.join(name.as_str())
+}
+
 /// Makes the directory `base/name`, mode 0700, or takes the one that is there.
 ///
 /// Without `owner` the directory is this process's own. One that is there is taken only if it is a real directory with the
@@ -107,7 +112,7 @@ impl ScratchError {
 /// it touches is the open directory itself, never something in it.
 pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepared, ScratchError> {
     let parent = open::trusted(base).map_err(ScratchError::OpenBase)?;
-    let path = base.join(name.as_str());
+    let path = path(base, name);
     let me = Owner::current();
     let owner = owner.unwrap_or(me);
     let made = match mkdirat(&parent.fd, name.as_str(), Mode::RWXU) {

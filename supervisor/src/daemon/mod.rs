@@ -34,7 +34,7 @@ pub(crate) use owner::room::Room;
 pub(crate) use owner::snapshot::{Snapshot, Waiting};
 pub(crate) use owner::stopping::{StopMode, StopPlan};
 pub(crate) use owner::why::ask as ask_why;
-pub(crate) use run::external::{WorkerUids, provide as provide_external};
+pub(crate) use run::external::{Provision, provide as provide_external};
 pub(crate) use run::files::{place_of, provide};
 pub(crate) use run::key::TaskKey;
 pub(crate) use run::live::{LiveRun, Phase};

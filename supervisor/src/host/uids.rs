@@ -5,7 +5,7 @@
 
 mod ledger;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -87,9 +87,17 @@ pub(crate) struct Uids {
 /// What this process has given out.
 #[derive(Debug, Default)]
 struct Known {
-    ranges: BTreeMap<String, Range>,
+    ranges: HashMap<BoardId, Range>,
     /// The ledger that has them.
     ledger: Option<Stamp>,
+}
+
+impl Known {
+    /// The range of a board as the ledger has it, which is as it was when that was asked.
+    fn as_of(&self, board: BoardId, ledger: Option<Stamp>) -> Option<Range> {
+        let is_same = ledger.is_some() && ledger == self.ledger;
+        self.ranges.get(&board).copied().filter(|_| is_same)
+    }
 }
 
 impl Uids {
@@ -98,15 +106,20 @@ impl Uids {
         Uids { root: root.clone(), known: Mutex::default() }
     }
 
+    /// The range that a board has, where this process has given it out and the ledger has not changed since. Waits for nobody.
+    pub(crate) fn known(&self, board: BoardId, config: &WorkerConfig) -> Option<Range> {
+        let known = self.known.try_lock().ok()?;
+        known.as_of(board, Ledger::at(&config.uid_ledger).stamp())
+    }
+
     /// The range of a board; a new board gets the next free one, which is durable before it is used.
     pub(crate) fn range(&self, board: BoardId, config: &WorkerConfig) -> Result<Range, Failure> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = known.ranges.get(&board.to_string()).copied();
         let ledger = Ledger::at(&config.uid_ledger);
-        let stamp = ledger.stamp();
-        if let Some(range) = own.filter(|_| stamp.is_some() && stamp == known.ledger) {
+        if let Some(range) = known.as_of(board, ledger.stamp()) {
             return Ok(range);
         }
+        let own = known.ranges.get(&board).copied();
         let given = self.enter(board, own, &ledger, config);
         // Another root has changed the ledger, or somebody has spoilt it: what was given out stays this board's.
         let range = match (given, own) {
@@ -118,7 +131,7 @@ impl Uids {
             (Err(failure), None) => return Err(failure),
         };
         known.ledger = ledger.stamp();
-        known.ranges.insert(board.to_string(), range);
+        known.ranges.insert(board, range);
         Ok(range)
     }
 
@@ -257,8 +270,11 @@ mod tests {
         let one = uids.range(board(1), &config).unwrap();
         let two = uids.range(board(2), &config).unwrap();
         assert_eq!((one.first, one.last, two.first, two.last), (5000, 5009, 5010, 5019));
+        assert_eq!(uids.known(board(2), &config), Some(two));
         let again = Uids::of(&root);
+        assert_eq!(again.known(board(1), &config), None, "it was not asked for yet");
         assert_eq!(again.range(board(1), &config).unwrap(), one);
+        assert_eq!(uids.known(board(1), &config), Some(one));
         let wider = WorkerConfig { uid_count: 1600, ..config.clone() };
         assert_eq!(again.range(board(3), &wider).unwrap().first, 5020);
         assert_eq!(uids_of(&root, board(2), &config).unwrap(), Some(5010..=5019));
@@ -327,6 +343,7 @@ mod tests {
         let [one, other] = ["a", "b"].map(|name| Uids::of(&root(&dir.path().join(name))));
         let range = one.range(board(1), &config).unwrap();
         std::fs::remove_file(config.uid_ledger.join("ranges.json")).unwrap();
+        assert_eq!(one.known(board(1), &config), None, "the ledger has to be written anew first");
         assert_eq!(one.range(board(1), &config).unwrap(), range);
         assert!(!other.range(board(1), &config).unwrap().meets(range));
         std::fs::write(config.uid_ledger.join("ranges.json"), "{").unwrap();

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Actor, Board, Run, StopReason, Task, TaskId};
+use kernel::{Actor, Board, Placement, Run, StopReason, Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
-use crate::daemon::{WorkerUids, provide_external};
+use crate::daemon::{Provision, provide_external};
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 use crate::time::duration::WrittenDuration;
@@ -57,13 +57,16 @@ impl Verb for Claim {
     type Reply = Claimed;
 
     async fn run(self, call: Call) -> Result<Claimed, Failure> {
-        let (service, handle) = (Arc::clone(&call.service), Arc::clone(call.board()?));
-        let uids = blocking(move || WorkerUids::of(&service, &handle)).await?;
+        let provision = Provision::of(&call.service, call.board()?).await?;
         let claimed = call
             .write(move |board, actor| {
                 let claimed = board.claim(&self.task_id, self.ttl.duration(), actor)?;
-                uids.give(board, &claimed.task)?;
-                Ok(Claimed { task: board.expect_task(&self.task_id)?, run: claimed.run })
+                let run = claimed.run.id;
+                // Recorded with the claim where it is known: a second commit would take as long again.
+                if let Some(placement) = provision.give(board, &claimed.task)? {
+                    board.record_workspace(run, &placement)?;
+                }
+                Ok(Claimed { task: board.expect_task(&self.task_id)?, run: board.expect_run(run)? })
             })
             .await?;
         provide(&call, claimed).await
@@ -91,13 +94,15 @@ impl Command for Claim {
     }
 }
 
-/// Makes the workspace of a task that was just claimed; where that fails, the claim is given back.
+/// Makes the workspace of a task that was just claimed, and records its place where the claim does not name it yet; where that
+/// fails, the claim is given back.
 async fn provide(call: &Call, claimed: Claimed) -> Result<Claimed, Failure> {
-    let Claimed { task, run } = claimed;
-    let (service, handle) = (Arc::clone(&call.service), Arc::clone(call.board()?));
-    let made = blocking(move || provide_external(&service, &handle, &task)).await;
-    let run = run.id;
-    let placement = match made {
+    let (service, handle, task) =
+        (Arc::clone(&call.service), Arc::clone(call.board()?), claimed.task.clone());
+    let made =
+        blocking("the workspace was not made", move || provide_external(&service, &handle, &task)).await;
+    let run = claimed.run.id;
+    let placement = match made.flatten() {
         Ok(placement) => placement,
         Err(failure) => {
             let reason = format!("its workspace was not made: {}", failure.message);
@@ -108,9 +113,12 @@ async fn provide(call: &Call, claimed: Claimed) -> Result<Claimed, Failure> {
             return Err(failure);
         }
     };
+    if works_at(&claimed.run, &placement) {
+        return Ok(claimed);
+    }
     call.write_further(move |board, _| {
         // A repeat of the request finds it recorded, and gets the same reply.
-        if board.expect_run(run)?.workspace_path.as_ref() != Some(&placement.path) {
+        if !works_at(&board.expect_run(run)?, &placement) {
             board.record_workspace(run, &placement)?;
         }
         let run = board.expect_run(run)?;
@@ -119,9 +127,7 @@ async fn provide(call: &Call, claimed: Claimed) -> Result<Claimed, Failure> {
     .await
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|panic| Failure::failed(format!("the workspace was not made: {panic}")))?
+/// Whether it is recorded where a run works.
+fn works_at(run: &Run, placement: &Placement) -> bool {
+    run.workspace_path.as_ref() == Some(&placement.path)
 }
