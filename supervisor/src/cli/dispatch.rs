@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use kernel::{Event, EventId, Holder, WaitingCode};
+use kernel::{Event, EventId, EventKind, Holder, WaitingCode};
 
 use super::pages;
 use crate::client::Client;
@@ -91,8 +91,9 @@ async fn newest(client: &Client) -> Result<EventId, Failure> {
 
 /// What happened after an event, as far as a pass tells of it.
 async fn since(client: &Client, before: EventId) -> Result<Vec<Event>, Failure> {
-    let kinds = ["claimed", "reclaimed", "crashed", "timed_out", "stalled", "gave_up", "promoted"];
-    let kinds = kinds.map(str::to_owned).to_vec();
+    use EventKind as E;
+    let kinds = [E::Claimed, E::Reclaimed, E::Crashed, E::TimedOut, E::Stalled, E::GaveUp, E::Promoted];
+    let kinds = kinds.map(|kind| kind.to_string()).to_vec();
     let mut events = Events { since: before, limit: 10_000, kinds, ..Events::default() };
     let mut found = Vec::new();
     loop {
@@ -109,14 +110,14 @@ async fn since(client: &Client, before: EventId) -> Result<Vec<Event>, Failure> 
 impl Dispatched {
     /// Counts what an event of a pass tells.
     fn count(&mut self, event: &Event) {
-        let tasks = match event.kind.as_str() {
-            "reclaimed" => return self.reclaimed += 1,
-            "promoted" => return self.promoted += 1,
-            "crashed" => &mut self.crashed,
-            "timed_out" => &mut self.timed_out,
-            "stalled" => &mut self.stale,
-            "gave_up" => &mut self.auto_blocked,
-            _ => return,
+        let tasks = match event.kind.parse() {
+            Ok(EventKind::Reclaimed) => return self.reclaimed += 1,
+            Ok(EventKind::Promoted) => return self.promoted += 1,
+            Ok(EventKind::Crashed) => &mut self.crashed,
+            Ok(EventKind::TimedOut) => &mut self.timed_out,
+            Ok(EventKind::Stalled) => &mut self.stale,
+            Ok(EventKind::GaveUp) => &mut self.auto_blocked,
+            Ok(_) | Err(_) => return,
         };
         tasks.extend(event.task_id.clone().filter(|task| !tasks.contains(task)));
     }
@@ -133,7 +134,8 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
     let mut dispatched = Dispatched::default();
     for event in since(client, before).await? {
         dispatched.count(&event);
-        let (Some(run_id), Some(task_id), "claimed") = (event.run_id, event.task_id, event.kind.as_str())
+        let kind = event.kind.parse();
+        let (Some(run_id), Some(task_id), Ok(EventKind::Claimed)) = (event.run_id, event.task_id, kind)
         else {
             continue;
         };

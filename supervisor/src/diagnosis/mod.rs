@@ -44,6 +44,11 @@ impl Finding {
         Finding { task_id: Some(task.id.clone()), title, status: Some(task.status), assignee, diagnostics }
     }
 
+    /// Something that is wrong about the whole root.
+    fn of_root(title: String, diagnostic: Diagnostic) -> Self {
+        Finding { task_id: None, title, status: None, assignee: None, diagnostics: vec![diagnostic] }
+    }
+
     /// What stands before its lines: the task, or `root`.
     pub(crate) fn label(&self) -> String {
         self.task_id.as_ref().map_or_else(|| format!("{:<12}", "root"), |task| format!("{task}  "))
@@ -159,16 +164,22 @@ fn broken(task: &Task, why: &Waiting) -> Finding {
 
 fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Remedy>) -> Finding {
     let diagnostic = Diagnostic {
-        kind: kind.to_owned(),
-        severity: Severity::Critical,
-        title: title.to_owned(),
-        detail: why.text.clone(),
-        actions,
         first_seen_at: task.updated_at,
-        last_seen_at: SystemClock.now(),
-        count: 1,
         run_id: task.current_run_id,
-        data: json!({}),
+        ..now(kind, Severity::Critical, (title.to_owned(), why.text.clone()), actions)
     };
     Finding::of_task(task, vec![diagnostic])
+}
+
+/// Something that is wrong now, and of which nothing earlier is known.
+fn now(
+    kind: &str,
+    severity: Severity,
+    (title, detail): (String, String),
+    actions: Vec<Remedy>,
+) -> Diagnostic {
+    let now = SystemClock.now();
+    let (first_seen_at, last_seen_at, kind) = (now, now, kind.to_owned());
+    let (count, run_id, data) = (1, None, json!({}));
+    Diagnostic { kind, severity, title, detail, actions, first_seen_at, last_seen_at, count, run_id, data }
 }

@@ -1,10 +1,10 @@
 //! What is wrong with the root as a whole, whether a task waits for it or not: files of the configuration that cannot be
 //! used, and a daemon that starts nothing.
 
-use kernel::{Clock as _, Diagnostic, Remedy, Severity, SystemClock};
+use kernel::{Diagnostic, Remedy, Severity};
 use serde_json::json;
 
-use super::Finding;
+use super::{Finding, now};
 use crate::api::Call;
 use crate::config::definitions::{Defect, Effect};
 use crate::daemon::{Event, OwnerLink};
@@ -25,45 +25,19 @@ fn defective(defect: &Defect) -> Finding {
         Effect::Disabled => Severity::Error,
         Effect::KeptLast => Severity::Warning,
     };
-    Finding {
-        task_id: None,
-        title: defect.subject.to_string(),
-        status: None,
-        assignee: None,
-        diagnostics: vec![Diagnostic {
-            kind: "configuration_defect".to_owned(),
-            severity,
-            title: defect.consequence(),
-            detail: format!("{defect}; {}", defect.hint()),
-            actions: vec![Remedy::command("check the files again", "doctor").suggested()],
-            first_seen_at: defect.seen_at,
-            last_seen_at: SystemClock.now(),
-            count: 1,
-            run_id: None,
-            data: json!({ "path": defect.path, "line": defect.line, "key": defect.key }),
-        }],
-    }
+    let told = (defect.consequence(), format!("{defect}; {}", defect.hint()));
+    let actions = vec![Remedy::command("check the files again", "doctor").suggested()];
+    let diagnostic = Diagnostic {
+        first_seen_at: defect.seen_at,
+        data: json!({ "path": defect.path, "line": defect.line, "key": defect.key }),
+        ..now("configuration_defect", severity, told, actions)
+    };
+    Finding::of_root(defect.subject.to_string(), diagnostic)
 }
 
 /// A daemon that starts nothing, and the reason that it gives.
 fn paused(why: &str) -> Finding {
-    let now = SystemClock.now();
-    Finding {
-        task_id: None,
-        title: "the daemon".to_owned(),
-        status: None,
-        assignee: None,
-        diagnostics: vec![Diagnostic {
-            kind: "dispatch_paused".to_owned(),
-            severity: Severity::Critical,
-            title: "nothing is started".to_owned(),
-            detail: why.to_owned(),
-            actions: vec![Remedy::command("check the host and the root", "doctor").suggested()],
-            first_seen_at: now,
-            last_seen_at: now,
-            count: 1,
-            run_id: None,
-            data: json!({}),
-        }],
-    }
+    let told = ("nothing is started".to_owned(), why.to_owned());
+    let actions = vec![Remedy::command("check the host and the root", "doctor").suggested()];
+    Finding::of_root("the daemon".to_owned(), now("dispatch_paused", Severity::Critical, told, actions))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Event, EventFilter, EventId, Horizon, Profile, TaskId, Tenant};
+use kernel::{Event, EventFilter, EventId, EventKind, Horizon, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -163,11 +163,14 @@ pub(crate) fn starts_later(horizon: &Horizon) -> String {
 }
 
 pub(crate) fn line(event: &Event, screen: &mut Screen) {
-    let ink = match event.kind.as_str() {
-        "completed" => Ink::Green,
-        "blocked" | "crashed" | "timed_out" | "spawn_failed" | "gave_up" | "protocol_violation" => Ink::Red,
-        "created" | "promoted" | "unblocked" => Ink::Yellow,
-        _ => Ink::Cyan,
+    use EventKind as E;
+    let ink = match event.kind.parse() {
+        Ok(E::Completed) => Ink::Green,
+        Ok(E::Blocked | E::Crashed | E::TimedOut | E::SpawnFailed | E::GaveUp | E::ProtocolViolation) => {
+            Ink::Red
+        }
+        Ok(E::Created | E::Promoted | E::Unblocked) => Ink::Yellow,
+        Ok(_) | Err(_) => Ink::Cyan,
     };
     let kind = screen.paint(ink, &format!("{:<12}", event.kind));
     let time = screen.paint(Ink::Dim, &timestamp::clock(event.created_at));
