@@ -8,7 +8,7 @@ use std::time::Instant;
 use kernel::{Holder, RunId, TaskId, Timestamp};
 use workspace::Loss;
 
-use super::{Fate, Item, Kind, Owner, Scratch, Sweep, logs, runs, worktrees};
+use super::{Fate, Item, Kind, Owner, Scratch, Sweep, has_scratch, logs, runs, worktrees};
 use crate::failure::Failure;
 use crate::host::uids::uids_of;
 use crate::paths::Root;
@@ -156,7 +156,7 @@ impl Collection {
                 self.board.readers().with(|view| Ok((view.task(&id)?, view.has_had(&id)?)))?;
             let owner = match task {
                 Some(task) if task.status != kernel::Status::Archived => return Ok(()),
-                Some(task) if task.workspace != "scratch" => {
+                Some(task) if !has_scratch(&task) => {
                     items.extend(foreign(Kind::Workspace, path, Some(&id), "its task worked elsewhere"));
                     return Ok(());
                 }

@@ -16,5 +16,5 @@ pub(crate) use collection::{Ages, Collection, Cursor};
 pub(crate) use item::{Fate, Item, Kind};
 pub(crate) use kernel::Sweep;
 pub(crate) use logs::remove_all as remove_logs;
-pub(crate) use scratch::{Owner, Scratch, remove_archived};
+pub(crate) use scratch::{Owner, Scratch, has_scratch, remove_archived};
 pub(crate) use worktrees::remove as remove_worktree;

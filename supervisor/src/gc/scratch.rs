@@ -101,8 +101,7 @@ pub(crate) fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> 
     let (task, runs, files, needed) = board.readers().with(|view| {
         Ok((view.task(id)?, view.runs(id)?, view.attachments(id)?, view.directories_in_use()?))
     })?;
-    let is_scratch = |task: &Task| matches!(task.workspace.parse(), Ok(WorkspaceSpec::Scratch));
-    let Some(task) = task.filter(|task| task.status == Status::Archived && is_scratch(task)) else {
+    let Some(task) = task.filter(|task| task.status == Status::Archived && has_scratch(task)) else {
         return Ok(Fate::Absent);
     };
     let path = root.workspaces(board.name()).join(id.as_str());
@@ -121,6 +120,11 @@ pub(crate) fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> 
     let owner = Owner::of(task.worker_uid);
     let scratch = Scratch { root, board: board.name(), task: id, owner, needed: &needed };
     Ok(scratch.collect(Sweep::Remove))
+}
+
+/// Whether a task works in a scratch workspace.
+pub(crate) fn has_scratch(task: &Task) -> bool {
+    matches!(task.workspace.parse(), Ok(WorkspaceSpec::Scratch))
 }
 
 fn is_empty(path: &Path) -> bool {

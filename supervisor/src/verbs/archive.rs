@@ -223,7 +223,7 @@ async fn remove_workspaces(
         tasks
             .into_iter()
             .map(|(task, runs)| {
-                if task.workspace != "scratch" {
+                if !gc::has_scratch(&task) {
                     let fate = gc::remove_worktree(root, &board, &task, &runs, loss);
                     return (task.id, fate);
                 }

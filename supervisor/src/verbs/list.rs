@@ -8,6 +8,7 @@ use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
+use crate::diagnosis::why;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Ink, Screen, printable};
 
@@ -103,7 +104,7 @@ impl Verb for List {
             ..Filter::default()
         };
         let Page { tasks, next } = call.read(move |view| view.tasks(&filter)).await?;
-        let tasks = if self.why { crate::diagnosis::why::explain(&call, tasks).await? } else { tasks };
+        let tasks = if self.why { why::explain(&call, tasks).await? } else { tasks };
         Ok(wanted.reply(tasks, next.as_deref().map(cursor::sealed)))
     }
 }
@@ -126,47 +127,43 @@ impl Command for List {
     }
 }
 
+/// What is shown of each task.
+const SHOWN: [&str; 4] = ["ID", "STATUS", "ASSIGNEE", "TITLE"];
+
+fn cells(task: &Task) -> [Cell; 4] {
+    [
+        Cell::from(task.id.to_string()),
+        Cell::inked(ink(task.status), task.status.as_str()),
+        Cell::or_dash(task.assignee.as_ref()),
+        Cell::from(task.title.clone()),
+    ]
+}
+
 fn show_plain(tasks: &[Task], screen: &mut Screen) {
-    let rows = tasks.iter().map(|task| {
-        [
-            Cell::from(task.id.to_string()),
-            Cell::inked(ink(task.status), task.status.as_str()),
-            Cell::or_dash(task.assignee.as_ref()),
-            Cell::or_dash(task.tenant.as_ref()),
-            Cell::from(task.title.clone()),
-        ]
-    });
-    if tasks.iter().any(|task| task.tenant.is_some()) {
-        screen.list(["ID", "STATUS", "ASSIGNEE", "TENANT", "TITLE"], rows);
-    } else {
-        let rows = rows.map(|[id, status, assignee, _, title]| [id, status, assignee, title]);
-        screen.list(["ID", "STATUS", "ASSIGNEE", "TITLE"], rows);
+    if tasks.iter().all(|task| task.tenant.is_none()) {
+        return screen.list(SHOWN, tasks.iter().map(cells));
     }
+    let rows = tasks.iter().map(|task| {
+        let [id, status, assignee, title] = cells(task);
+        [id, status, assignee, Cell::or_dash(task.tenant.as_ref()), title]
+    });
+    screen.list(["ID", "STATUS", "ASSIGNEE", "TENANT", "TITLE"], rows);
 }
 
 /// The tasks with what each waits for: beside it where the terminal is wide enough, else under it.
 fn show_why(tasks: &[Task], screen: &mut Screen) {
     const WIDE: [&str; 5] = ["ID", "STATUS", "ASSIGNEE", "TITLE", "WHY"];
-    let told = |task: &Task| task.why.as_ref().map(|why| printable(&crate::diagnosis::why::line(why)));
-    let wide: Vec<[Cell; 5]> = tasks
-        .iter()
-        .map(|task| {
-            [
-                Cell::from(task.id.to_string()),
-                Cell::inked(ink(task.status), task.status.as_str()),
-                Cell::or_dash(task.assignee.as_ref()),
-                Cell::from(task.title.clone()),
-                Cell::or_dash(told(task)),
-            ]
-        })
-        .collect();
+    let told = |task: &Task| task.why.as_ref().map(|why| printable(&why::line(why)));
+    let wide = tasks.iter().map(|task| {
+        let [id, status, assignee, title] = cells(task);
+        [id, status, assignee, title, Cell::or_dash(told(task))]
+    });
+    let wide: Vec<[Cell; 5]> = wide.collect();
     if screen.fits(&WIDE, &wide) {
         return screen.list(WIDE, wide);
     }
-    let rows = wide.into_iter().zip(tasks).map(|([id, status, assignee, title, _], task)| {
-        ([id, status, assignee, title], told(task).into_iter().collect())
-    });
-    screen.list_with_details(["ID", "STATUS", "ASSIGNEE", "TITLE"], rows.collect());
+    let rows = tasks.iter().map(|task| (cells(task), told(task).into_iter().collect()));
+    screen.list_with_details(SHOWN, rows.collect());
 }
 
 pub(super) fn ink(status: Status) -> Ink {
