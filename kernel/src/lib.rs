@@ -70,8 +70,8 @@ pub use model::log::{Folded, Horizon};
 pub use model::note::{Attachment, Comment, Event, NewAttachment};
 pub use model::outcome::DEFAULT_FAILURE_LIMIT;
 pub use model::outcome::{
-    ApprovalClass, ApprovalState, BlockKind, Denied, EndCause, Ending, Fault, Finished, OnCleanExit, Outcome,
-    Siblings, StopReason,
+    ApprovalClass, ApprovalState, BlockKind, Denied, Egress, EndCause, Ending, Fault, Finished, OnCleanExit,
+    Outcome, Siblings, StopReason,
 };
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};

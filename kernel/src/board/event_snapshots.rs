@@ -12,6 +12,7 @@ use crate::{
 
 mod chats;
 mod edits;
+mod egress;
 mod files;
 mod moves;
 mod returns;

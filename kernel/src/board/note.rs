@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Board;
 use super::charge::Cost;
@@ -12,6 +12,7 @@ use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::limits;
 use crate::model::note::Comment;
+use crate::model::outcome::{Denied, Egress};
 use crate::model::quota::Bound;
 use crate::model::run::Run;
 use crate::rules::authority;
@@ -75,13 +76,29 @@ impl Board<'_> {
 
     /// Notes that the worker of an open run met a bound of the API. Does nothing for a run that has ended.
     pub fn note_throttled(&mut self, run: RunId, bound: &str) -> Result<(), Error> {
+        self.note_of_run(run, EventKind::Throttled, json!({ "bound": bound }))
+    }
+
+    /// Notes a host that the proxy of an open run refused to its worker. Does nothing for a run that has ended.
+    pub fn note_egress_denied(&mut self, run: RunId, denied: &Denied, host: &str) -> Result<(), Error> {
+        let Denied { policy, line, text, .. } = denied;
+        let payload = json!({ "host": host, "policy": policy, "line": line, "text": text });
+        self.note_of_run(run, EventKind::EgressDenied, payload)
+    }
+
+    /// Notes what went through the proxy of an open run. Does nothing for a run that has ended.
+    pub fn note_egress(&mut self, run: RunId, egress: &Egress) -> Result<(), Error> {
+        self.note_of_run(run, EventKind::Egress, json!(egress))
+    }
+
+    /// Appends an event of an open run that the supervisor itself has seen.
+    fn note_of_run(&mut self, run: RunId, kind: EventKind, payload: Value) -> Result<(), Error> {
         let run = self.expect_run(run)?;
         if run.ended_at.is_some() {
             return Ok(());
         }
         let task = self.expect_task(&run.task_id)?;
-        let payload = json!({ "bound": bound });
-        self.append(&task, Some(run.id), EventKind::Throttled, payload, &Actor::system().label())
+        self.append(&task, Some(run.id), kind, payload, &Actor::system().label())
     }
 
     /// Keeps the reason of a move as a comment, in the words that readers of such threads know.

@@ -52,6 +52,10 @@ words! {
         DependencyWait => "dependency_wait",
         /// Its fields have changed.
         Edited => "edited",
+        /// What its run sent and received through its proxy.
+        Egress => "egress",
+        /// The proxy of its run refused a host.
+        EgressDenied => "egress_denied",
         /// It has failed too often in a row.
         GaveUp => "gave_up",
         /// Its worker shows that it goes on.

@@ -1,5 +1,6 @@
 //! How a run ends, and what a task that waits for a person waits for.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -235,6 +236,19 @@ pub struct Denied {
 impl Denied {
     /// Where it stands in the event of the run's end.
     pub(crate) const KEY: &'static str = "denied";
+}
+
+/// What went through the proxy of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Egress {
+    /// Requests that were let through: tunnels, and requests in the clear.
+    pub requests: u64,
+    /// Requests that were refused.
+    pub denied: u64,
+    /// Bytes that the worker has sent.
+    pub sent_bytes: u64,
+    /// Bytes that it has received.
+    pub received_bytes: u64,
 }
 
 /// Everything that is known about the end of a run.
