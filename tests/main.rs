@@ -48,6 +48,7 @@ mod pages;
 mod parity;
 mod plants;
 mod processes;
+mod proxy;
 mod regressions;
 mod repeats;
 mod review;

@@ -16,6 +16,7 @@ use crate::privileges::{self, Closed, PrivilegeError};
 use crate::report::{Layer, LayerReport, Report};
 use crate::ruleset::{RulesetError, grant_path};
 use crate::session;
+use crate::way_out::WayOutError;
 
 /// A step of applying a plan that failed. The process is partly restricted and must end.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +48,9 @@ pub enum ApplyError {
     /// The loopback interface could not be made.
     #[error(transparent)]
     Loopback(#[from] LoopbackError),
+    /// The listening socket of the proxy could not be made or handed over.
+    #[error(transparent)]
+    WayOut(#[from] WayOutError),
     /// The workspace could not be entered.
     #[error("enter the workspace {}: {source}", .path.display())]
     Workspace {
@@ -85,6 +89,7 @@ impl ApplyError {
                 | Self::Signals(_)
                 | Self::View(_)
                 | Self::Loopback(_)
+                | Self::WayOut(_)
                 | Self::Limit { .. }
         );
         if is_before { Holding::Group } else { Holding::All }
@@ -125,6 +130,9 @@ impl Plan {
         // With the privileges that made the view.
         if self.loopback {
             loopback::enter()?;
+        }
+        if let Some(way_out) = self.way_out {
+            way_out.hand_over()?;
         }
         if self.own_processes == OwnProcesses::Mounted {
             // Nothing is kept apart by it: where it cannot be had, the numbers in `/proc` are the host's.

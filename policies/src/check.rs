@@ -16,7 +16,7 @@ impl PlanError {
     /// these are.
     pub fn is_general(&self, around: &Surroundings) -> bool {
         match self {
-            Self::Root | Self::Foreign { .. } => false,
+            Self::Root | Self::Foreign { .. } | Self::WayOut(_) => false,
             Self::Path(error) => !around.has(error.path()),
             Self::Closed { path, .. } | Self::Around { path, .. } | Self::Uncovered { path, .. } => {
                 !around.has(path)
@@ -29,6 +29,7 @@ impl PlanError {
             | Self::Files { .. }
             | Self::Network { .. }
             | Self::Loopback { .. }
+            | Self::NoProxy { .. }
             | Self::Toolchain { .. }
             | Self::Limit { .. }
             | Self::Cgroup { .. }
@@ -64,6 +65,9 @@ impl Policy {
             && !self.accepts(Accepted::Network)
         {
             return Err(PlanError::Network { policy: self.name.clone(), why });
+        }
+        if self.is_confined() && self.network.is_own() {
+            self.check_own_network(&board, host, no_view.is_none())?;
         }
         let gap = |controller: &Controller| !host.controllers.contains(controller);
         match self.limits.controllers().find(gap) {

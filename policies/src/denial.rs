@@ -6,10 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::explain::{Answer, Want, leads_to};
 use crate::files::Device;
+use crate::hosts::Target;
 use crate::policy::Policy;
 use crate::presets;
 use crate::surroundings::Surroundings;
 use crate::toolchains::Toolchain;
+
+/// How many of the hosts that a policy has are repeated in a line that adds one.
+const REPEATED: usize = 8;
 
 /// Something that a policy denies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +48,17 @@ impl Policy {
         };
         let line = self.line_for(path, want, around, homes);
         Some(Denial { act: format!("{act} {}", path.display()), line })
+    }
+
+    /// Returns that the policy denies connecting to a target. `named` is what it would have to name: the target, or the address
+    /// that it has turned out to have.
+    pub fn host_denial(&self, target: &Target, named: &Target) -> Denial {
+        let own = self.network.hosts.iter().map(ToString::to_string);
+        let hosts: Vec<String> = own.take(REPEATED).chain([named.to_string()]).collect();
+        let more = if self.network.hosts.len() > REPEATED { " and the others" } else { "" };
+        let resolved = if target == named { String::new() } else { format!(", which is {}", named.host) };
+        let act = format!("connecting to {target}{resolved}");
+        Denial { act, line: Some(format!("[network] hosts = {hosts:?}{more}")) }
     }
 
     fn line_for(&self, path: &Path, want: Want, around: &Surroundings, homes: &Homes) -> Option<String> {
@@ -102,6 +117,22 @@ fn above(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_for_a_host_adds_it_to_those_that_are_there() {
+        let text = "version = 1\n[network]\nmode = 'proxy'\nhosts = ['a.example:443']";
+        let policy = Policy::from_toml(text, Path::new("agent.toml")).unwrap();
+        let target = |text| Target::parse(text, None).unwrap();
+        let denial = policy.host_denial(&target("b.example:443"), &target("b.example:443"));
+        assert_eq!(
+            policy.tell(&denial),
+            "the sandbox denied connecting to b.example:443: the policy agent does not allow it; [network] hosts = \
+             [\"a.example:443\", \"b.example:443\"] in the policy agent does"
+        );
+        let denial = policy.host_denial(&target("b.example:443"), &target("10.0.0.1:443"));
+        assert_eq!(denial.act, "connecting to b.example:443, which is 10.0.0.1");
+        assert_eq!(denial.line.unwrap(), r#"[network] hosts = ["a.example:443", "10.0.0.1:443"]"#);
+    }
 
     fn line(path: &str, want: Want, preset: &str) -> Option<String> {
         let around = Surroundings {

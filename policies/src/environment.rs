@@ -8,8 +8,10 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::network::Mode;
 use crate::policy::Policy;
 use crate::surroundings::Surroundings;
+use crate::way_out::PROXY_PORT;
 
 /// The `PATH` of a run whose policy says nothing about it.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -66,9 +68,21 @@ impl AsRef<String> for Name {
     }
 }
 
+/// What tells programs of their proxy. Some read the small letters alone, some the capitals (curl(1), "ENVIRONMENT").
+const PROXY: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+/// What tells programs whom they reach without their proxy.
+const NO_PROXY: &str = "NO_PROXY";
+/// What a run with a proxy reaches without it: its own loopback interface.
+const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
 /// Whether a variable is the supervisor's: set for each run, so that a policy's word on it would mean nothing.
-pub(crate) fn is_reserved(name: &str) -> bool {
-    matches!(name, "HOME" | "TMPDIR") || name.starts_with("SUPERVISOR_") || name.starts_with("HERMES_")
+pub(crate) fn is_reserved(name: &str, mode: Mode) -> bool {
+    let of_proxy = || PROXY.into_iter().chain([NO_PROXY]).any(|own| name.eq_ignore_ascii_case(own));
+    let of_run = matches!(name, "HOME" | "TMPDIR");
+    of_run
+        || name.starts_with("SUPERVISOR_")
+        || name.starts_with("HERMES_")
+        || (mode == Mode::Proxy && of_proxy())
 }
 
 impl From<Name> for String {
@@ -109,6 +123,7 @@ impl Policy {
         }
         let own = self.env.set.clone().into_iter().chain(set);
         all.extend(own.map(|(name, value)| (name, OsString::from(value))));
+        all.extend(self.proxy_environment());
         let mut path = programs.as_os_str().to_owned();
         for part in tools.path.iter().map(|tool| tool.as_os_str()) {
             path.push(":");
@@ -118,6 +133,20 @@ impl Policy {
         path.push(all.remove("PATH").unwrap_or_else(|| USUAL_PATH.into()));
         all.insert("PATH".to_owned(), path);
         all
+    }
+
+    /// Returns the variables that lead programs to the run's proxy; none where it has none.
+    fn proxy_environment(&self) -> BTreeMap<String, OsString> {
+        if !self.has_proxy() {
+            return BTreeMap::new();
+        }
+        let own: Vec<&str> = OWN.into_iter().filter(|own| !self.network.names(own)).collect();
+        let url = format!("http://127.0.0.1:{PROXY_PORT}");
+        let all = PROXY.into_iter().map(|name| (name, url.clone())).chain([(NO_PROXY, own.join(","))]);
+        all.flat_map(|(name, value)| {
+            [name.to_owned(), name.to_ascii_lowercase()].map(|name| (name, OsString::from(&value)))
+        })
+        .collect()
     }
 }
 
@@ -160,6 +189,29 @@ mod tests {
             path("[filesystem]\ntoolchains = ['cargo']\n[env]\nset = { PATH = '/mine' }"),
             "/sv/bin:/home/ann/.cargo/bin:/mine"
         );
+    }
+
+    #[test]
+    fn a_run_with_a_proxy_has_the_variables_of_both_cases_and_reaches_its_own_loopback_without_it() {
+        let around = crate::surroundings::bare(Path::new("/ws"));
+        let env = |text: &str| {
+            let policy = Policy::from_toml(&format!("version = 1\n{text}"), Path::new("p.toml")).unwrap();
+            policy.environment(caller, &around, Path::new("/sv/bin"), &BTreeMap::new(), BTreeMap::new())
+        };
+        let own = env("[network]\nmode = 'proxy'");
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+            for name in [name.to_owned(), name.to_lowercase()] {
+                assert_eq!(own[&name], "http://127.0.0.1:3128", "{name}");
+            }
+        }
+        assert_eq!(
+            (&own["NO_PROXY"], &own["no_proxy"]),
+            (&"localhost,127.0.0.1,::1".into(), &own["NO_PROXY"])
+        );
+        // The host's loopback interface, where the policy names it.
+        let hosts = env("[network]\nmode = 'proxy'\nhosts = ['127.0.0.1:8080', 'localhost:9']");
+        assert_eq!(hosts["NO_PROXY"], "::1");
+        assert!(!env("[network]\nmode = 'host'").contains_key("HTTP_PROXY"));
     }
 
     #[test]

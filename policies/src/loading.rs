@@ -105,8 +105,9 @@ impl Policy {
                 return Err(PolicyError::Everything { origin, line, key });
             }
         }
-        let names = self.env.set.keys().chain(self.env.pass.iter().map(AsRef::as_ref));
-        if let Some(name) = names.into_iter().find(|name| is_reserved(name)) {
+        let names =
+            self.env.set.keys().chain(self.env.pass.iter().map(AsRef::as_ref));
+        if let Some(name) = names.into_iter().find(|name| is_reserved(name, self.network.mode)) {
             return Err(PolicyError::Variable {
                 origin: source.origin.clone(),
                 line: line_of_key(&source.text, name),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::hosts::{self, HostRule, Target};
 use crate::report::{Layer, LayerReport};
 use crate::surroundings::BoardAccess;
 
@@ -20,7 +21,15 @@ pub struct Network {
     pub bind_tcp: BTreeSet<u16>,
     /// Whether UDP may be used, to any host and port (modes `ports` and `host`).
     pub udp: bool,
+    /// Hosts that the proxy connects to (mode `proxy`); without a port, their ports 80 and 443. An address that is not the
+    /// internet's is connected to only where it is named as an address, also by a name that resolves to it.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub hosts: BTreeSet<HostRule>,
 }
+
+/// What leads out of a network namespace (vsock(7)).
+const OTHER_SOCKETS: &str =
+    "without the system call filter sockets between virtual machines lead out of the run's network";
 
 /// How much of the network is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +42,8 @@ pub enum Mode {
     Loopback,
     /// The listed TCP ports.
     Ports,
+    /// The listed hosts, through a proxy of the supervisor's: nothing else can be reached.
+    Proxy,
     /// All that the host reaches.
     Host,
 }
@@ -63,12 +74,28 @@ impl Reach {
 }
 
 impl Network {
+    /// Whether the run has a network of its own, with a loopback interface alone.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self.mode, Mode::Loopback | Mode::Proxy)
+    }
+
+    /// Whether the policy names a host, whatever the port.
+    pub(crate) fn names(&self, host: &str) -> bool {
+        host.parse().is_ok_and(|host| hosts::name(&self.hosts, &host))
+    }
+
+    /// Returns whether the proxy of a run may connect to a host that its worker names, or to an address that is not the
+    /// internet's.
+    pub fn permits(&self, target: &Target) -> bool {
+        self.mode == Mode::Proxy && hosts::permit(&self.hosts, target)
+    }
+
     /// Returns what the kernel is asked to allow, the board's port included.
     pub(crate) fn reach(&self, board: &BoardAccess) -> Reach {
         let mut ports = match self.mode {
             Mode::None => Ports::default(),
             Mode::Ports => Ports { connect: self.connect_tcp.clone(), bind: self.bind_tcp.clone() },
-            Mode::Loopback => return Reach::everything(),
+            Mode::Loopback | Mode::Proxy => return Reach::everything(),
             Mode::Host => return Reach { tcp: None, stream: true, datagram: self.udp },
         };
         if let BoardAccess::Port(port) = board {
@@ -88,6 +115,7 @@ impl Network {
             Filtered::Yes if is_closed && reach.stream && abi < 4 => {
                 Some("below Landlock ABI 4 every TCP port of every host is open")
             }
+            Filtered::No if self.mode == Mode::Proxy => Some(OTHER_SOCKETS),
             Filtered::Yes | Filtered::No => None,
         }
     }
@@ -99,6 +127,17 @@ impl Network {
             Mode::Host => return LayerReport::absent(layer, "the policy opens the host's network"),
             Mode::Loopback => {
                 return LayerReport::enforced_by(layer, "a network namespace with a loopback alone");
+            }
+            Mode::Proxy => {
+                let count = self.hosts.len();
+                let hosts = if count == 1 { "host" } else { "hosts" };
+                let why = format!(
+                    "a network namespace with a loopback alone; its only way out is a proxy to {count} {hosts}"
+                );
+                return match filtered {
+                    Filtered::Yes => LayerReport::enforced_by(layer, why),
+                    Filtered::No => LayerReport::partial(layer, OTHER_SOCKETS),
+                };
             }
             Mode::None | Mode::Ports => {}
         }
@@ -166,6 +205,10 @@ mod tests {
         assert!(unheld(&socket, 9, Filtered::No).unwrap().contains("UDP"));
         let host = Network { mode: Mode::Host, ..Network::default() };
         assert_eq!(host.unheld(&host.reach(&port), 0, Filtered::No), None, "the policy opens it");
+        let proxy = Network { mode: Mode::Proxy, ..Network::default() };
+        let unheld = |filtered| proxy.unheld(&proxy.reach(&socket), 0, filtered);
+        assert_eq!((unheld(Filtered::Yes), unheld(Filtered::No)), (None, Some(OTHER_SOCKETS)));
+        assert_eq!(proxy.report(&proxy.reach(&socket), 0, Filtered::No).state, State::Partial);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::files::{Access, Device, Granted, Proc, Shm};
 use crate::layers::{set_ids_report, uid_report, unix_report};
 use crate::limits::{Counting, Limits};
 use crate::mounts::{self, Extras};
-use crate::network::{Filtered, Mode, Reach};
+use crate::network::{Filtered, Reach};
 use crate::paths::Opened;
 use crate::policy::{Accepted, Policy};
 use crate::process::{MountNamespace, Seccomp};
@@ -21,6 +21,7 @@ use crate::support::{Support, View};
 use crate::surroundings::{BoardAccess, Identity, Surroundings};
 use crate::syscalls::{self, UnixSockets};
 use crate::user_names;
+use crate::way_out::WayOut;
 
 /// A policy made ready for one run: it only remains to apply it.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub struct Plan {
     pub(crate) view: Option<mounts::Plan>,
     pub(crate) own_processes: OwnProcesses,
     pub(crate) loopback: bool,
+    pub(crate) way_out: Option<WayOut>,
     pub(crate) workspace: Opened,
     pub(crate) limits: Limits,
     pub(crate) counting: Counting,
@@ -88,10 +90,11 @@ impl Policy {
         if let (UnixSockets::PairsOnly, BoardAccess::Socket(path)) = (unix, &around.board) {
             return Err(PlanError::BoardSocket { path: path.clone() });
         }
-        let loopback = confined && self.network.mode == Mode::Loopback;
+        let loopback = confined && self.network.is_own();
         if loopback {
-            check_loopback(around, host, view.is_some())?;
+            self.check_own_network(&around.board, host, view.is_some())?;
         }
+        let way_out = self.way_out(around)?;
         let reach = if confined { self.network.reach(&around.board) } else { Reach::everything() };
         if confined
             && let Some(why) = self.network.unheld(&reach, abi, filtered)
@@ -147,6 +150,7 @@ impl Policy {
             view,
             own_processes,
             loopback,
+            way_out,
             workspace,
             limits: self.limits.clone(),
             counting,
@@ -253,6 +257,36 @@ impl Policy {
         Ok((plan, report))
     }
 
+    /// Refuses a network of the run's own where it cannot be made, or the board could not be reached from it.
+    pub(crate) fn check_own_network(
+        &self,
+        board: &BoardAccess,
+        host: &Support,
+        view: bool,
+    ) -> Result<(), PlanError> {
+        let why = match board {
+            BoardAccess::Port(_) => {
+                "the board is served on a port of the host's loopback interface, which it would hide"
+            }
+            BoardAccess::Socket(_) | BoardAccess::None if !view && host.uid != 0 => {
+                "that needs root or a user namespace, and this host permits neither"
+            }
+            BoardAccess::Socket(_) | BoardAccess::None => return Ok(()),
+        };
+        Err(PlanError::Loopback { policy: self.name.clone(), why })
+    }
+
+    /// Opens the way on which the listening socket of the run's proxy goes out of its network.
+    fn way_out(&self, around: &Surroundings) -> Result<Option<WayOut>, PlanError> {
+        if !self.has_proxy() {
+            return Ok(None);
+        }
+        let Some(keeper) = &around.proxy else {
+            return Err(PlanError::NoProxy { policy: self.name.clone() });
+        };
+        Ok(Some(WayOut::to(keeper)?))
+    }
+
     /// Refuses a run whose files nothing would hold, unless the policy accepts that.
     pub(crate) fn check_files(&self, abi: u32, view: bool) -> Result<(), PlanError> {
         let (why, hint) = match self.leads_out(abi) {
@@ -280,20 +314,6 @@ impl Policy {
         late.extend(view.replaced().map(|path| (path.to_owned(), Access::Read)));
         late
     }
-}
-
-/// Refuses a loopback interface of the run's own where it cannot be made, or the board could not be reached from it.
-fn check_loopback(around: &Surroundings, host: &Support, view: bool) -> Result<(), PlanError> {
-    let why = match around.board {
-        BoardAccess::Port(_) => {
-            "the board is served on a port of the host's loopback interface, which it would hide"
-        }
-        BoardAccess::Socket(_) | BoardAccess::None if !view && host.uid != 0 => {
-            "that needs root or a user namespace, and this host permits neither"
-        }
-        BoardAccess::Socket(_) | BoardAccess::None => return Ok(()),
-    };
-    Err(PlanError::Loopback { why })
 }
 
 fn check_user(around: &Surroundings, host: &Support) -> Result<(), PlanError> {

@@ -130,6 +130,34 @@ fn a_loopback_of_the_runs_own_hides_a_board_on_the_hosts() {
 }
 
 #[test]
+fn a_run_with_a_proxy_needs_a_network_of_its_own_and_somebody_who_keeps_its_socket() {
+    let bench = bench();
+    let proxied = policy("[network]\nmode = 'proxy'\nhosts = ['example.org', '*.example.net:8443']");
+    assert!(matches!(proxied.plan(&bench.around, &bench.host), Err(PlanError::NoProxy { .. })));
+    let path = bench.dir.path().join("keeper");
+    let around = Surroundings { proxy: Some(path.clone()), ..bench.around.clone() };
+    assert!(matches!(proxied.plan(&around, &bench.host), Err(PlanError::WayOut(_))));
+    let _keeper = crate::Keeper::bind(&path).unwrap();
+    let plan = proxied.plan(&around, &bench.host).unwrap();
+    assert!(plan.loopback && plan.way_out.is_some());
+    assert!(layer(&plan, Layer::Network).why.as_deref().unwrap().contains("a proxy to 2 hosts"));
+
+    let none = bench.host.clone().without_view("no");
+    for compatibility in ["hard_requirement", "best_effort"] {
+        let text = format!(
+            "compatibility = '{compatibility}'\naccept = ['network', 'files']\n[network]\nmode = 'proxy'"
+        );
+        let refused = policy(&text);
+        assert!(
+            matches!(refused.plan(&around, &none), Err(PlanError::Loopback { .. })),
+            "nothing else closes it"
+        );
+        assert!(matches!(refused.check_host(&none), Err(PlanError::Loopback { .. })));
+    }
+    assert!(proxied.check_host(&bench.host).is_ok());
+}
+
+#[test]
 fn toolchains_need_a_home_and_grant_their_places_alone() {
     let bench = bench();
     let text = "[filesystem]\ntoolchains = ['cargo']";

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::environment::Environment;
 use crate::files::Files;
 use crate::limits::Limits;
-use crate::network::Network;
+use crate::network::{Mode, Network};
 use crate::presets;
 use crate::process::Process;
 
@@ -118,6 +118,11 @@ impl Policy {
         self.confinement == Confinement::Full
     }
 
+    /// Returns whether a run reaches the network through a proxy, and in no other way.
+    pub fn has_proxy(&self) -> bool {
+        self.is_confined() && self.network.mode == Mode::Proxy
+    }
+
     pub(crate) fn is_hard(&self) -> bool {
         self.compatibility == Compatibility::HardRequirement
     }
@@ -210,6 +215,6 @@ mod tests {
         let policy = Policy::from_toml("version = 1", Path::new("none.toml")).unwrap();
         assert_eq!(policy.filesystem, Files::default());
         assert!(policy.is_hard() && policy.is_confined());
-        assert_eq!(policy.network.mode, crate::Mode::None);
+        assert_eq!(policy.network.mode, Mode::None);
     }
 }

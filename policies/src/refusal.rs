@@ -6,6 +6,7 @@ use crate::cgroup::Controller;
 use crate::paths::PathError;
 use crate::ruleset::RulesetError;
 use crate::syscalls::FilterError;
+use crate::way_out::WayOutError;
 
 /// Why a policy cannot be applied to a run on this host.
 #[derive(Debug, thiserror::Error)]
@@ -124,11 +125,22 @@ pub enum PlanError {
         why: &'static str,
     },
     /// A loopback interface of the run's own cannot be had.
-    #[error("make a loopback interface for the run: {why}")]
+    #[error("make a loopback interface for the run, as the policy {policy} asks for: {why}")]
     Loopback {
+        /// The policy.
+        policy: String,
         /// Why not.
         why: &'static str,
     },
+    /// There is no proxy.
+    #[error("reach the proxy that the policy {policy} leaves open: only a run of the daemon has one")]
+    NoProxy {
+        /// The policy.
+        policy: String,
+    },
+    /// The listening socket of the proxy could not be handed to anybody.
+    #[error(transparent)]
+    WayOut(#[from] WayOutError),
     /// The policy grants toolchains of nobody.
     #[error(
         "grant the toolchain {name}: the worker's user has no home directory; name one with toolchain_home in \

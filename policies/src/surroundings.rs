@@ -49,6 +49,9 @@ pub struct Surroundings {
     /// The home directory of the person whose toolchains the policy may grant.
     #[serde(default)]
     pub toolchain_home: Option<PathBuf>,
+    /// The socket of who keeps the listening socket of the run's proxy.
+    #[serde(default)]
+    pub proxy: Option<PathBuf>,
     /// The process that must still be the parent once the death signal is set.
     pub parent: i32,
 }
@@ -115,6 +118,7 @@ pub(crate) fn bare(dir: &std::path::Path) -> Surroundings {
         board: BoardAccess::None,
         closed: Closed::default(),
         toolchain_home: None,
+        proxy: None,
         parent: 1,
     }
 }

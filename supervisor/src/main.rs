@@ -23,6 +23,7 @@ mod lanes;
 mod output;
 mod owner;
 mod paths;
+mod proxy;
 mod resources;
 mod roster;
 mod service;

@@ -142,6 +142,11 @@ impl Root {
         self.runs(board).join(run.to_string())
     }
 
+    /// Where the shim of a run keeps the listening socket of its proxy.
+    pub(crate) fn keeper(&self, board: &BoardName, run: RunId) -> PathBuf {
+        self.run_dir(board, run).join("keeper")
+    }
+
     /// All run directories of a board.
     pub(crate) fn runs(&self, board: &BoardName) -> PathBuf {
         self.state.join("runs").join(board.as_str())

@@ -138,6 +138,7 @@ impl Lab {
             board: BoardAccess::None,
             closed: Closed::default(),
             toolchain_home: None,
+            proxy: None,
             parent: std::process::id().cast_signed(),
         }
     }

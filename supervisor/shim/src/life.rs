@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use nix::sys::prctl;
 use nix::unistd::setsid;
+use policies::Keeper;
 
 use crate::init::Init;
 use crate::output::Files;
@@ -171,6 +172,9 @@ fn begin<'a>(
         .map_err(|error| FailedStart::new(Step::Lease, &error))?;
     let files = Files::create(run, spec).map_err(|error| FailedStart::new(Step::Log, &error))?;
     let alarm = Alarm::new().map_err(|error| FailedStart::new(Step::Timer, &error))?;
+    // Before the worker, which hands the socket over.
+    let keeper = spec.surroundings.proxy.as_deref().map(Keeper::bind).transpose();
+    let keeper = keeper.map_err(|error| FailedStart::new(Step::Spawn, &error))?;
     let worker = Worker::spawn(run, spec).map_err(|error| FailedStart::new(Step::Spawn, &error))?;
     if let Some(leaf) = leaf.as_ref().filter(|_| is_placed) {
         // Takes its time, and the worker does not wait for it.
@@ -179,7 +183,7 @@ fn begin<'a>(
             FailedStart::new(Step::Cgroup, &error)
         })?;
     }
-    Ok((Watch::new(run, spec, worker, init, signals, alarm, files), lease))
+    Ok((Watch::new(run, spec, worker, init, signals, alarm, files).keeping(keeper), lease))
 }
 
 fn take_lease(lease: &LeaseSpec) -> Result<Lease, LeaseError> {

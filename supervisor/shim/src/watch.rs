@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+use policies::Keeper;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::WaitStatus;
 
@@ -52,6 +53,8 @@ pub(crate) struct Watch<'a> {
     started_at: Option<u64>,
     ended: Option<WaitStatus>,
     lingered: u32,
+    /// Has the listening socket of the run's proxy.
+    keeper: Option<Keeper>,
 }
 
 impl<'a> Watch<'a> {
@@ -83,7 +86,13 @@ impl<'a> Watch<'a> {
             started_at: None,
             ended: None,
             lingered: 0,
+            keeper: None,
         }
+    }
+
+    /// Keeps the listening socket of the run's proxy too, where it has one.
+    pub(crate) fn keeping(self, keeper: Option<Keeper>) -> Self {
+        Self { keeper, ..self }
     }
 
     /// Sees the run to its end: returns when none of its processes is left.
@@ -95,6 +104,9 @@ impl<'a> Watch<'a> {
         loop {
             self.take_report();
             self.output.copy();
+            if let Some(keeper) = &mut self.keeper {
+                keeper.attend();
+            }
             if self.signals.take_terminate() {
                 self.take_stop_request();
             }
@@ -193,8 +205,13 @@ impl<'a> Watch<'a> {
         let timeout = if self.alarm.set(next).is_ok() { None } else { Some(ONE_SECOND) };
         let fds = self.signals.fds();
         let output = self.output.fds();
-        let all: Vec<BorrowedFd<'_>> =
-            fds.into_iter().chain([self.alarm.as_fd()]).chain(output).chain(self.report.fd()).collect();
+        let all: Vec<BorrowedFd<'_>> = fds
+            .into_iter()
+            .chain([self.alarm.as_fd()])
+            .chain(output)
+            .chain(self.report.fd())
+            .chain(self.keeper.as_ref().map(|keeper| keeper.as_fd()))
+            .collect();
         let mut polled: Vec<PollFd<'_>> =
             all.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
         // EINTR is a signal, whose handler has written to its pipe.

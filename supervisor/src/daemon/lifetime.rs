@@ -37,6 +37,7 @@ use crate::host::sockets;
 use crate::host::spare::Spares;
 use crate::owner::{OwnerLock, Role};
 use crate::paths::Root;
+use crate::proxy::WaysOut;
 use crate::roster::Roster;
 use crate::service::{Listener as _, Mode, Service};
 
@@ -86,7 +87,7 @@ pub(crate) async fn run(
     let listeners = Listeners::bind(&root, sockets)?;
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
     let spares = spares_of(extent, cgroups.as_ref().ok());
-    let ways = (listeners.port(), Arc::clone(&doors));
+    let ways = (listeners.port(), Arc::clone(&doors), WaysOut::new(descriptors));
     let host = make_host(&root, support, cgroups, spares, ways).await?;
     if let Some(why) = handed_gap {
         tracing::info!(%why, "limits_not_held");
@@ -138,10 +139,7 @@ pub(crate) async fn run(
     served.close();
     // Watchers may hang on to their connections; they see them closed when the process ends.
     drop(tokio::time::timeout(FAREWELL, served.wait()).await);
-    context.host.spares.close();
-    if let Ok(cgroups) = &context.host.cgroups {
-        cgroups.remove();
-    }
+    context.host.leave();
     sockets::remove(&root);
     let closing = Arc::clone(&service);
     // It says itself what it could not do.
@@ -211,7 +209,7 @@ async fn make_host(
     support: policies::Support,
     cgroups: Result<Cgroups, String>,
     spares: Spares,
-    (port, doors): (Option<u16>, Arc<RunDoors>),
+    (port, doors, ways): (Option<u16>, Arc<RunDoors>, WaysOut),
 ) -> Result<Host, Failure> {
     let pid_namespace = match &cgroups {
         Ok(_) => Err("runs have cgroups".to_owned()),
@@ -228,6 +226,7 @@ async fn make_host(
         pid_namespace,
         port,
         doors,
+        ways,
         hostname: hostname(),
         boot_id: shim::rundir::boot_id()
             .map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))?,

@@ -218,7 +218,8 @@ impl<'a> Look<'a> {
                 ("a connection to the network", "[network] mode = \"ports\", connect_tcp = [443], udp = true")
             }
             (Mode::Ports, false) => ("a connection to a port", "[network] connect_tcp = [PORT]"),
-            (Mode::Loopback, true) | (Mode::Host, _) => return None,
+            // What the proxy refuses it says itself, with the host.
+            (Mode::Loopback, true) | (Mode::Host | Mode::Proxy, _) => return None,
         };
         Some(Denial { act: act.to_owned(), line: Some(line.to_owned()) })
     }

@@ -1,6 +1,8 @@
 //! `show`: everything about one task.
 
-use kernel::{Comment, CommentId, Event, EventFilter, Run, Task, TaskId, Waiting};
+use kernel::{
+    Comment, CommentId, Counted, Egress, Event, EventFilter, EventKind, Run, Task, TaskId, Waiting,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +73,10 @@ pub(crate) struct Shown {
     pub(crate) events: Vec<Event>,
     /// The latest attempts, oldest first.
     pub(crate) runs: Vec<Run>,
+    /// The latest events of the proxies of its runs, oldest first: hosts that were refused, and what went through when a run
+    /// had ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) egress: Vec<Event>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) more: Vec<More>,
 }
@@ -99,6 +105,8 @@ impl Verb for Show {
                 let (parents, children) = (view.some_parents(&id)?, view.some_children(&id)?);
                 let comments = view.thread(&id, before, &actor)?;
                 let events = view.some_events(&filter)?;
+                let kinds = [EventKind::Egress, EventKind::EgressDenied].map(|kind| kind.as_str().to_owned());
+                let egress = view.some_events(&EventFilter { kinds: kinds.to_vec(), ..filter })?;
                 let runs = view.history(&id, &actor)?;
                 let more = [
                     (More::Parents, parents.more),
@@ -115,6 +123,7 @@ impl Verb for Show {
                     comments: comments.rows,
                     attachments: Kept::all(view.attachments(&id)?, &place),
                     events: events.rows,
+                    egress: egress.rows,
                     runs: RunState::among(state.as_ref(), runs.rows),
                     more: more.into_iter().filter_map(|(what, more)| more.then_some(what)).collect(),
                     task,
@@ -211,6 +220,7 @@ impl Command for Show {
         if let Some((run, report)) = reply.runs.iter().rev().find_map(confinement) {
             show_confinement(run, &report, screen);
         }
+        show_egress(&reply.egress, screen);
         if !reply.attachments.is_empty() {
             screen.heading("Attachments");
             attachments::table(&reply.attachments, screen);
@@ -256,6 +266,28 @@ fn show_confinement(run: kernel::RunId, report: &policies::Report, screen: &mut 
     for entry in other {
         let why = entry.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
         field(screen, &entry.state.to_string(), &printable(&format!("{}{why}", entry.layer)));
+    }
+}
+
+/// What the proxies of its runs have passed on, and what they have refused.
+fn show_egress(egress: &[Event], screen: &mut Screen) {
+    if egress.is_empty() {
+        return;
+    }
+    screen.heading("Way out");
+    for event in egress {
+        let Some(payload) = event.payload.clone() else { continue };
+        let of_run = event.run_id.map(|run| format!("run {run}")).unwrap_or_default();
+        if event.kind == EventKind::EgressDenied.as_str() {
+            let text = payload["text"].as_str().unwrap_or_default();
+            field(screen, &of_run, &printable(text));
+        } else if let Ok(figures) = serde_json::from_value::<Egress>(payload) {
+            let Egress { requests, denied, sent_bytes, received_bytes } = figures;
+            let requests = Counted(requests, "request");
+            let figures =
+                format!("{requests}, {denied} denied, {sent_bytes} bytes sent, {received_bytes} received");
+            field(screen, &of_run, &figures);
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 //! | `started` | shim | the command was exec'ed, with the report of what is enforced |
 //! | `stop` | daemon | how the run is to be ended, read at each SIGTERM |
 //! | `stdout` | shim | what the worker wrote to its standard output alone; its beginning and its end where it met its cap |
+//! | `keeper` | shim | a socket: who asks there gets the listening socket of the run's proxy |
 //! | `unkillable` | shim | what outlives SIGKILL; there only while it lasts |
 //! | `exit` | shim | how the run ended; length and checksum tell a whole record from a torn one |
 //!

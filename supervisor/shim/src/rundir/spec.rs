@@ -136,6 +136,9 @@ pub(crate) struct ShimSurroundings {
     /// The pid namespace that the worker is born in; none where it shares the host's.
     #[serde(default)]
     pub(crate) pid_namespace: Option<policies::PidNamespace>,
+    /// Where the shim keeps the listening socket of the run's proxy; none where it has none.
+    #[serde(default)]
+    pub(crate) proxy: Option<PathBuf>,
 }
 
 #[cfg(test)]

@@ -137,6 +137,8 @@ pub(super) async fn conclude(
     if let Ok(dir) = RunDir::open(&path) {
         tell_started(context, board, key, run, &dir).await;
     }
+    let denied = ending.denied.or_else(|| context.host.ways.last_denied((board.id(), run.id)));
+    let ending = Ending { denied, ..ending };
     finish(context, board, key, run, ending).await;
 }
 

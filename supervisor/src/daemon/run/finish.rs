@@ -36,6 +36,7 @@ pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey
     taken.join(take_artifacts(context, board, key, run).await);
     let taken = Arc::new(taken);
     failpoint::pass("after-artifacts");
+    context.host.ways.close((board.id(), run.id));
     clean_places(context, board, run.id).await;
     failpoint::pass("before-finish");
     let path = context.host.root.run_dir(board.name(), run.id);

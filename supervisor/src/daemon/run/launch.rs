@@ -28,6 +28,7 @@ use crate::host::cgroup::Cgroups;
 use crate::host::spare::{Spare, Spares};
 use crate::lanes::{EndingRules, Facts, Lane, Places, Start};
 use crate::paths::Root;
+use crate::proxy::WaysOut;
 use crate::roster::RunLimits;
 
 /// What a run needs to know of the daemon that starts it.
@@ -41,6 +42,7 @@ pub(in crate::daemon) struct Host {
     pub(in crate::daemon) spares: Spares,
     pub(in crate::daemon) port: Option<u16>,
     pub(in crate::daemon) doors: Arc<RunDoors>,
+    pub(in crate::daemon) ways: WaysOut,
     pub(in crate::daemon) hostname: String,
     pub(in crate::daemon) boot_id: String,
     /// Which directory the root is.
@@ -55,6 +57,15 @@ impl Host {
             PidNamespace::Privileged => true,
             PidNamespace::UserNamespace => policy.has_view(&self.support),
         })
+    }
+
+    /// Gives back what the daemon has of the host, beside runs that go on.
+    pub(in crate::daemon) fn leave(&self) {
+        self.ways.note_figures();
+        self.spares.close();
+        if let Ok(cgroups) = &self.cgroups {
+            cgroups.remove();
+        }
     }
 
     /// Makes the way of a run to the board.
@@ -110,6 +121,7 @@ pub(in crate::daemon) struct Launch {
     pub(in crate::daemon) identity: Option<Identity>,
     pub(in crate::daemon) deadline_us: Option<u64>,
     pub(in crate::daemon) cgroup: Option<PathBuf>,
+    pub(in crate::daemon) policy: Policy,
     spare: Option<Spare>,
 }
 
@@ -168,7 +180,8 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         failure_limit: order.limits.failure_limit,
     };
     note.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
-    Ok(Launch { dir, prepared, identity, deadline_us, cgroup, spare })
+    let policy = order.policy.clone();
+    Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, spare })
 }
 
 /// What stays closed to a run. Of the supervisor's places its home and its files are its own, the programs, the socket,
@@ -212,6 +225,7 @@ fn surroundings(
         board,
         closed,
         toolchain_home: closed::toolchain_home(&order.policy, identity),
+        proxy: order.policy.has_proxy().then(|| host.root.keeper(&order.board, order.run.id)),
         // The shim's pid is known to confine alone, which fills it in.
         parent: 0,
     }

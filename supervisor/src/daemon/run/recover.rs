@@ -49,6 +49,7 @@ pub(in crate::daemon) fn recover(
         let terms = Terms { needs: needs.clone(), charge: Charge::Environment };
         tracing::info!(task = %key, run = %run.id, "recovering");
         take_over(context, board.name(), run);
+        reopen_proxy(context, board, run);
         if context.host.port.is_none()
             && let Err(error) = context.host.doors.reopen((board.id(), run.id))
         {
@@ -75,6 +76,16 @@ fn take_over(context: &Context, board: &BoardName, run: &Run) {
     let request = StopRequest { version: VERSION, reason: StopReason::Preempted, quiet_ms: 0, grace_ms: 0 };
     if let Err(error) = ask_to_end(&dir, &request) {
         tracing::error!(run = %run.id, %error, "run_not_ended");
+    }
+}
+
+/// Serves the proxy of a run that goes on: its shim has kept the listening socket.
+fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run) {
+    let Ok(dir) = RunDir::open(&context.host.root.run_dir(board.name(), run.id)) else { return };
+    let Ok(spec) = dir.spec() else { return };
+    let Some(keeper) = spec.surroundings.proxy else { return };
+    if let Err(error) = context.host.ways.open(board, run.id, &spec.policy, keeper) {
+        tracing::error!(run = %run.id, %error, "proxy_not_served");
     }
 }
 

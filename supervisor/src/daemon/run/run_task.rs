@@ -70,6 +70,10 @@ pub(in crate::daemon) async fn run_task(
         }
     };
     tracing::info!(task = %key, run = %run.id, shim = child.id(), "launched");
+    let keeper = context.host.root.keeper(board.name(), run.id);
+    if let Err(error) = context.host.ways.open(&board, run.id, &launch.policy, keeper) {
+        tracing::error!(task = %key, run = %run.id, %error, "proxy_not_served");
+    }
     record_workspace(&board, &run, &launch).await;
     let status = loop {
         // Not reaped before this loop ends, so the pid is the child's.

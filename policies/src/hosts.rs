@@ -1,0 +1,356 @@
+//! The hosts that a policy names for its proxy, in one normal form for the policy and for what a worker asks for.
+//!
+//! Names are compared as the WHATWG URL standard normalizes them: lower case, IDNA as punycode, no trailing dot, and what
+//! it reads as an IPv4 address (`0x7f.1`, `2130706433`) is that address and never a name.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The ports of a host that is named without one.
+const USUAL_PORTS: [u16; 2] = [80, 443];
+/// The longest name of the domain name system, in bytes (RFC 1035).
+const LONGEST: usize = 253;
+
+/// A host that a policy names: `api.example.org:443`, `*.example.org`, `10.0.0.0/8:8080`, `[::1]:8080`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct HostRule {
+    what: Named,
+    port: Option<u16>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
+    /// This name alone.
+    Name(String),
+    /// Every name that ends with a dot and this one.
+    Beneath(String),
+    /// The addresses that begin like this one, up to a number of bits.
+    Block(IpAddr, u8),
+}
+
+/// What a worker asks its proxy for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Target {
+    /// Which host.
+    pub host: Host,
+    /// Which of its ports.
+    pub port: u16,
+}
+
+/// A host by its name or by its address.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Host {
+    /// A name, normalized.
+    Name(String),
+    /// An address; one of IPv4 that is written as one of IPv6 is the one of IPv4.
+    Address(IpAddr),
+}
+
+/// Why a text names no host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// There is nothing.
+    #[error("it names no host")]
+    Empty,
+    /// The name system has no such name.
+    #[error("it is not the name or the address of a host")]
+    Name,
+    /// There is no such port.
+    #[error("its port is not a number from 1 to 65535")]
+    Port,
+    /// A wildcard stands elsewhere than in front.
+    #[error("`*` stands only in front of a name, as in `*.example.org`; mode = \"host\" opens every host")]
+    Wildcard,
+    /// There are no such bits.
+    #[error("the number behind `/` is not a number of bits of the address")]
+    Bits,
+}
+
+impl FromStr for Host {
+    type Err = HostError;
+
+    /// Reads a name, or an address with or without brackets.
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        if text.is_empty() {
+            return Err(HostError::Empty);
+        }
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return Ok(Self::Address(address.to_canonical()));
+        }
+        if text.contains('*') {
+            return Err(HostError::Wildcard);
+        }
+        match url::Host::parse(text) {
+            Ok(url::Host::Ipv4(address)) => Ok(Self::Address(address.into())),
+            Ok(url::Host::Ipv6(address)) => Ok(Self::Address(IpAddr::from(address).to_canonical())),
+            Ok(url::Host::Domain(name)) => {
+                let name = name.strip_suffix('.').unwrap_or(&name);
+                let is_name =
+                    name.len() <= LONGEST && name.split('.').all(|part| (1..=63).contains(&part.len()));
+                if is_name { Ok(Self::Name(name.to_owned())) } else { Err(HostError::Name) }
+            }
+            Err(_) => Err(HostError::Name),
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(IpAddr::V4(address)) => address.fmt(f),
+            Self::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+        }
+    }
+}
+
+/// As a policy names it.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl Target {
+    /// Reads `host:port`; without a port it is `usual`, or refused where there is none.
+    ///
+    /// # Errors
+    /// Says what of it names nothing.
+    pub fn parse(text: &str, usual: Option<u16>) -> Result<Self, HostError> {
+        let (host, port) = split(text)?;
+        let port = port.or(usual).ok_or(HostError::Port)?;
+        Ok(Self { host: host.parse()?, port })
+    }
+}
+
+/// Splits a port from a host. What is in brackets, and an address of IPv6 without any, has its colons to itself.
+fn split(text: &str) -> Result<(&str, Option<u16>), HostError> {
+    let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+        let (_, after) = rest.split_once(']').ok_or(HostError::Name)?;
+        let host = text.strip_suffix(after).unwrap_or(text);
+        match after.strip_prefix(':') {
+            Some(port) => (host, Some(port)),
+            None if after.is_empty() => (host, None),
+            None => return Err(HostError::Name),
+        }
+    } else if text.matches(':').count() > 1 {
+        (text, None)
+    } else {
+        text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)))
+    };
+    // Digits alone: a number of Rust may have a sign.
+    let number = |port: &str| {
+        let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+        port.parse::<u16>().ok().filter(|port| digits && *port > 0).ok_or(HostError::Port)
+    };
+    Ok((host, port.map(number).transpose()?))
+}
+
+impl FromStr for HostRule {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        let (host, port) = split(text)?;
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let what = if let Some((address, bits)) = bare.split_once('/') {
+            let address = address.parse::<IpAddr>().map_err(|_| HostError::Name)?.to_canonical();
+            let bits = bits.parse::<u8>().map_err(|_| HostError::Bits)?;
+            if bits > width(address) {
+                return Err(HostError::Bits);
+            }
+            Named::Block(address, bits)
+        } else if let Some(parent) = host.strip_prefix("*.") {
+            match parent.parse()? {
+                Host::Name(name) => Named::Beneath(name),
+                Host::Address(_) => return Err(HostError::Wildcard),
+            }
+        } else {
+            match host.parse()? {
+                Host::Name(name) => Named::Name(name),
+                Host::Address(address) => Named::Block(address, width(address)),
+            }
+        };
+        Ok(Self { what, port })
+    }
+}
+
+impl TryFrom<String> for HostRule {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map_err(|error: HostError| format!("`{text}` is no host of a policy: {error}"))
+    }
+}
+
+impl From<HostRule> for String {
+    fn from(rule: HostRule) -> Self {
+        rule.to_string()
+    }
+}
+
+impl fmt::Display for HostRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            Named::Name(name) => f.write_str(name)?,
+            Named::Beneath(name) => write!(f, "*.{name}")?,
+            Named::Block(address, bits) if *bits == width(*address) => Host::Address(*address).fmt(f)?,
+            Named::Block(IpAddr::V4(address), bits) => write!(f, "{address}/{bits}")?,
+            Named::Block(IpAddr::V6(address), bits) => write!(f, "[{address}/{bits}]")?,
+        }
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+impl HostRule {
+    /// Whether a worker may ask for this.
+    fn permits(&self, target: &Target) -> bool {
+        self.names(&target.host)
+            && self.port.map_or(USUAL_PORTS.contains(&target.port), |port| port == target.port)
+    }
+
+    fn names(&self, host: &Host) -> bool {
+        match (&self.what, host) {
+            (Named::Name(own), Host::Name(name)) => own == name,
+            (Named::Beneath(parent), Host::Name(name)) => name
+                .strip_suffix(parent.as_str())
+                .is_some_and(|front| front.len() > 1 && front.ends_with('.')),
+            (Named::Block(first, bits), Host::Address(address)) => begins_like(*address, *first, *bits),
+            (Named::Name(_) | Named::Beneath(_), Host::Address(_)) | (Named::Block(..), Host::Name(_)) => {
+                false
+            }
+        }
+    }
+}
+
+/// Whether a policy that names these hosts lets a worker ask for one: a name as itself or by a wildcard, an address as itself
+/// or by its block. What a name resolves to is another question.
+pub(crate) fn permit<'a>(rules: impl IntoIterator<Item = &'a HostRule>, target: &Target) -> bool {
+    rules.into_iter().any(|rule| rule.permits(target))
+}
+
+/// Whether a policy that names these hosts names one, on whatever port.
+pub(crate) fn name<'a>(rules: impl IntoIterator<Item = &'a HostRule>, host: &Host) -> bool {
+    rules.into_iter().any(|rule| rule.names(host))
+}
+
+fn width(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+fn begins_like(address: IpAddr, first: IpAddr, bits: u8) -> bool {
+    let bits_of = |address: IpAddr| match address {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()) << 96,
+        IpAddr::V6(v6) => Ipv6Addr::to_bits(v6),
+    };
+    let differ = bits_of(address) ^ bits_of(first);
+    address.is_ipv4() == first.is_ipv4() && (bits == 0 || differ >> (128 - u32::from(bits)) == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(text: &str) -> HostRule {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn a_host_is_permitted_by_its_name_its_wildcard_or_its_address_and_by_its_port() {
+        let policy = [
+            "api.anthropic.com:443",
+            "*.Example.ORG.",
+            "bücher.example",
+            "10.0.0.0/8:8080",
+            "[fd00::/8]:8080",
+            "127.0.0.1:9000",
+            "[::1]:9000",
+            "plain",
+        ]
+        .map(rule);
+        for (target, is_permitted) in [
+            ("api.anthropic.com:443", true),
+            ("API.Anthropic.COM.:443", true),
+            ("api.anthropic.com:80", false),
+            ("api.anthropic.com.evil.test:443", false),
+            ("xapi.anthropic.com:443", false),
+            ("a.example.org:443", true),
+            ("a.b.example.org:80", true),
+            ("a.example.org:8443", false),
+            ("example.org:443", false),
+            (".example.org:443", false),
+            ("badexample.org:443", false),
+            ("xn--bcher-kva.example:443", true),
+            ("BÜCHER.example:443", true),
+            ("b\u{fc}cher\u{3002}example:443", true),
+            ("10.1.2.3:8080", true),
+            ("0x0a.1.2.3:8080", true),
+            ("[::ffff:10.1.2.3]:8080", true),
+            ("10.1.2.3:443", false),
+            ("11.1.2.3:8080", false),
+            ("[fd12::1]:8080", true),
+            ("[fe80::1]:8080", false),
+            ("127.0.0.1:9000", true),
+            ("2130706433:9000", true),
+            ("127.0.0.2:9000", false),
+            ("localhost:9000", false),
+            ("[::1]:9000", true),
+            ("plain:80", true),
+        ] {
+            let permitted = Target::parse(target, None).is_ok_and(|target| permit(&policy, &target));
+            assert_eq!(permitted, is_permitted, "{target}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused_with_the_reason() {
+        for (text, error) in [
+            ("", HostError::Empty),
+            (":443", HostError::Empty),
+            ("*", HostError::Wildcard),
+            ("*.", HostError::Empty),
+            ("a.*.org", HostError::Wildcard),
+            ("*example.org", HostError::Wildcard),
+            ("*.127.0.0.1", HostError::Wildcard),
+            ("host:0", HostError::Port),
+            ("host:+80", HostError::Port),
+            ("host:65536", HostError::Port),
+            ("host:", HostError::Port),
+            ("10.0.0.0/33", HostError::Bits),
+            ("10.0.0.0/x", HostError::Bits),
+            ("example.org/8", HostError::Name),
+            ("http://example.org", HostError::Port),
+            ("a b", HostError::Name),
+            ("user@example.org", HostError::Name),
+            ("a..b", HostError::Name),
+            ("1.2.3.256", HostError::Name),
+            ("[::1", HostError::Name),
+            ("[::1]x", HostError::Name),
+        ] {
+            assert_eq!(text.parse::<HostRule>(), Err(error), "{text}");
+        }
+        assert_eq!(format!("{}.org", "a".repeat(300)).parse::<HostRule>(), Err(HostError::Name));
+    }
+
+    #[test]
+    fn a_rule_is_written_as_it_is_read() {
+        for text in
+            ["api.example.org:443", "*.example.org", "10.0.0.0/8:1", "[fd00::/8]", "[::1]:8080", "1.2.3.4"]
+        {
+            assert_eq!(rule(text).to_string(), text);
+            assert_eq!(rule(&rule(text).to_string()), rule(text));
+        }
+    }
+
+    #[test]
+    fn a_target_has_a_port_or_gets_the_usual_one() {
+        assert_eq!(Target::parse("example.org", None), Err(HostError::Port));
+        assert_eq!(Target::parse("example.org", Some(80)).unwrap().to_string(), "example.org:80");
+        assert_eq!(Target::parse("[::1]:9", Some(80)).unwrap().to_string(), "[::1]:9");
+    }
+}

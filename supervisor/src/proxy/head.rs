@@ -1,0 +1,232 @@
+//! The head of a request to the proxy: read within bounds, and turned into what the server is to see.
+
+use std::io;
+use std::time::Duration;
+
+use policies::{HostError, Target};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// The longest head, in bytes.
+const LONGEST: usize = 16 << 10;
+/// The most headers.
+const HEADERS: usize = 100;
+/// How long a head may take to come in.
+const TIME: Duration = Duration::from_secs(10);
+/// Headers between a client and its proxy alone (RFC 9110, section 7.6.1), and the one that is made anew.
+const OWN: [&str; 7] =
+    ["connection", "keep-alive", "te", "upgrade", "host", "proxy-connection", "proxy-authorization"];
+
+/// A request to the proxy.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    /// To whom.
+    pub(super) target: Target,
+    pub(super) kind: Kind,
+    /// What came behind the head.
+    pub(super) rest: Vec<u8>,
+}
+
+/// What is asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A tunnel.
+    Tunnel,
+    /// One request in the clear: its head, as the server is to see it.
+    Clear(Vec<u8>),
+}
+
+/// Why there is no request.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HeadError {
+    /// The client has gone.
+    #[error("the client has gone")]
+    Gone(#[from] io::Error),
+    /// It took too long.
+    #[error("the head of the request did not come within {} seconds", TIME.as_secs())]
+    Slow,
+    /// It is too long.
+    #[error("the head of the request is longer than {LONGEST} bytes, or has more than {HEADERS} headers")]
+    Long,
+    /// It is no request.
+    #[error("the request is malformed")]
+    Malformed,
+    /// It is a request to a server.
+    #[error("this is a proxy: it takes CONNECT host:port and requests for http://host/path")]
+    NoProxyRequest,
+    /// It names no host.
+    #[error("the request names no host: {0}")]
+    Host(#[from] HostError),
+    /// Where its body ends can be read in two ways.
+    #[error("the request has a length and a transfer encoding")]
+    Framing,
+}
+
+impl HeadError {
+    /// The status of the answer.
+    pub(super) fn status(&self) -> &'static str {
+        match self {
+            Self::Slow => "408 Request Timeout",
+            Self::Long => "431 Request Header Fields Too Large",
+            Self::Gone(_) | Self::Malformed | Self::NoProxyRequest | Self::Host(_) | Self::Framing => {
+                "400 Bad Request"
+            }
+        }
+    }
+}
+
+/// Reads a request.
+pub(super) async fn read(client: &mut (impl AsyncRead + Unpin)) -> Result<Request, HeadError> {
+    let read = async {
+        let mut bytes = Vec::with_capacity(1024);
+        loop {
+            if client.read_buf(&mut bytes).await? == 0 {
+                return Err(HeadError::Gone(io::ErrorKind::UnexpectedEof.into()));
+            }
+            if let Some(request) = parse(&bytes)? {
+                return Ok(request);
+            }
+            if bytes.len() >= LONGEST {
+                return Err(HeadError::Long);
+            }
+        }
+    };
+    tokio::time::timeout(TIME, read).await.unwrap_or(Err(HeadError::Slow))
+}
+
+/// Parses a head; none where it is not whole yet.
+fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut head = httparse::Request::new(&mut headers);
+    let length = match head.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(HeadError::Long),
+        Err(_) => return Err(HeadError::Malformed),
+    };
+    if length > LONGEST {
+        return Err(HeadError::Long);
+    }
+    let (Some(method), Some(path)) = (head.method, head.path) else { return Err(HeadError::Malformed) };
+    let rest = bytes.get(length..).unwrap_or_default().to_vec();
+    if method == "CONNECT" {
+        return Ok(Some(Request { target: Target::parse(path, None)?, kind: Kind::Tunnel, rest }));
+    }
+    let (target, path) = absolute(path)?;
+    let kind = Kind::Clear(for_server(method, &target, &path, head.headers)?);
+    Ok(Some(Request { target, kind, rest }))
+}
+
+/// Splits `http://host:port/path`.
+fn absolute(uri: &str) -> Result<(Target, String), HeadError> {
+    let scheme = uri.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
+    let rest = scheme.and_then(|scheme| uri.get(scheme.len()..)).ok_or(HeadError::NoProxyRequest)?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let target = Target::parse(authority, Some(80))?;
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    Ok((target, path))
+}
+
+/// Writes the head for the server: for one request, without what was for the proxy.
+fn for_server(
+    method: &str,
+    target: &Target,
+    path: &str,
+    headers: &[httparse::Header<'_>],
+) -> Result<Vec<u8>, HeadError> {
+    let is = |header: &httparse::Header<'_>, name: &str| header.name.eq_ignore_ascii_case(name);
+    let counted = headers.iter().filter(|header| is(header, "content-length")).count();
+    let encoded = headers.iter().any(|header| is(header, "transfer-encoding"));
+    if counted > 1 || (counted > 0 && encoded) {
+        return Err(HeadError::Framing);
+    }
+    // What `Connection` names is for the proxy too.
+    let named: Vec<String> = headers
+        .iter()
+        .filter(|header| is(header, "connection"))
+        .flat_map(|header| {
+            let names = String::from_utf8_lossy(header.value);
+            names.split(',').map(|name| name.trim().to_ascii_lowercase()).collect::<Vec<_>>()
+        })
+        .filter(|name| !matches!(name.as_str(), "content-length" | "transfer-encoding"))
+        .collect();
+    let host = if target.port == 80 { target.host.to_string() } else { target.to_string() };
+    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n").into_bytes();
+    for header in headers {
+        let is_own = OWN.iter().any(|own| is(header, own)) || named.iter().any(|name| is(header, name));
+        if !is_own {
+            head.extend_from_slice(header.name.as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(header.value);
+            head.extend_from_slice(b"\r\n");
+        }
+    }
+    head.extend_from_slice(b"\r\n");
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Option<(String, Option<String>, String)>, String> {
+        let request = parse(text.as_bytes()).map_err(|error| error.to_string())?;
+        Ok(request.map(|request| {
+            let clear = match request.kind {
+                Kind::Tunnel => None,
+                Kind::Clear(head) => Some(String::from_utf8(head).unwrap()),
+            };
+            (request.target.to_string(), clear, String::from_utf8(request.rest).unwrap())
+        }))
+    }
+
+    #[test]
+    fn a_tunnel_has_a_target_and_what_was_sent_ahead() {
+        let text = "CONNECT Api.Example:443 HTTP/1.1\r\nHost: other\r\n\r\n\x16hello";
+        assert_eq!(parsed(text), Ok(Some(("api.example:443".into(), None, "\x16hello".into()))));
+        assert_eq!(parsed("CONNECT api.example:443 HTTP/1.1\r\nHo"), Ok(None));
+    }
+
+    #[test]
+    fn a_request_in_the_clear_reaches_the_server_without_what_was_for_the_proxy() {
+        let text = "POST HTTP://Api.Example:8080/a?b=c HTTP/1.1\r\nHost: internal\r\nProxy-Authorization: Basic x\r\n\
+                    Connection: keep-alive, X-Hop\r\nX-Hop: 1\r\nX-Kept: 2\r\nContent-Length: 2\r\n\r\nhi";
+        let head = "POST /a?b=c HTTP/1.1\r\nHost: api.example:8080\r\nConnection: close\r\nX-Kept: 2\r\n\
+                    Content-Length: 2\r\n\r\n";
+        assert_eq!(parsed(text), Ok(Some(("api.example:8080".into(), Some(head.into()), "hi".into()))));
+        let (target, head, _) = parsed("GET http://[::1]?q HTTP/1.1\r\n\r\n").unwrap().unwrap();
+        assert_eq!(target, "[::1]:80");
+        assert!(head.unwrap().starts_with("GET /?q HTTP/1.1\r\nHost: [::1]\r\n"));
+    }
+
+    #[test]
+    fn what_is_no_request_to_a_proxy_is_refused() {
+        for (text, error) in [
+            ("GET / HTTP/1.1\r\n\r\n", "this is a proxy"),
+            ("GET https://api.example/ HTTP/1.1\r\n\r\n", "this is a proxy"),
+            ("CONNECT api.example HTTP/1.1\r\n\r\n", "its port"),
+            ("CONNECT :443 HTTP/1.1\r\n\r\n", "no host"),
+            ("GET http://user@api.example/ HTTP/1.1\r\n\r\n", "no host"),
+            (
+                "GET http://a/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                "a length and",
+            ),
+            ("GET http://a/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "a length and"),
+            ("\x16\x03\x01\x02\r\n\r\n", "malformed"),
+        ] {
+            let refused = parsed(text).expect_err(text);
+            assert!(refused.contains(error), "{text}: {refused}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_is_bounded_in_bytes_and_in_time() {
+        let long = format!("GET http://a/ HTTP/1.1\r\nX: {}", "x".repeat(LONGEST));
+        assert!(matches!(read(&mut long.as_bytes()).await, Err(HeadError::Long)));
+        let many = format!("GET http://a/ HTTP/1.1\r\n{}\r\n", "X: 1\r\n".repeat(HEADERS + 1));
+        assert!(matches!(read(&mut many.as_bytes()).await, Err(HeadError::Long)));
+        let (mut client, _server) = tokio::io::duplex(64);
+        assert!(matches!(read(&mut client).await, Err(HeadError::Slow)));
+        assert!(matches!(read(&mut &b"GET"[..]).await, Err(HeadError::Gone(_))));
+    }
+}

@@ -1,0 +1,27 @@
+//! The way out: the proxy that is all a run under a policy with `[network] mode = "proxy"` can reach.
+//!
+//! ```text
+//! worker ──► 127.0.0.1:3128 of its own network ══listening socket══► this proxy ──► the hosts that its policy names
+//! ```
+//!
+//! Who calls is known by construction: the socket was made in the network of one run (`policies::Keeper`). What a worker
+//! sends is hostile:
+//!
+//! 1. [`ways`]: each run has a share of connections, and what is too much waits in its own queue, in the kernel.
+//! 2. [`head`]: the head of a request is bounded in bytes and in time.
+//! 3. [`verdict`]: the policy names the host, and where a name leads to an address that is not the internet's, the address
+//!    too. The proxy resolves the name and connects to the very address that was looked at.
+//! 4. [`relay`]: what is idle for long ends. Bytes are counted.
+//! 5. [`tally`]: what is refused is an event of the run, up to a number of hosts.
+//!
+//! It does not look into what it passes on: the worker may send whatever it has to a host that is named.
+
+mod addresses;
+mod connection;
+mod head;
+mod relay;
+mod tally;
+mod verdict;
+mod ways;
+
+pub(crate) use ways::WaysOut;

@@ -1,0 +1,110 @@
+//! Whether a worker may reach what it asks for: the one place that decides, for names and for the addresses behind them.
+
+use std::net::{IpAddr, SocketAddr};
+
+use policies::{Host, Policy, Target};
+
+use super::addresses::is_public;
+
+/// A target that a worker may not reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// What it asked for.
+    pub(super) target: Target,
+    /// What the policy would have to name.
+    pub(super) named: Target,
+}
+
+/// Refuses what the policy does not name.
+pub(super) fn of_target(policy: &Policy, target: &Target) -> Result<(), Refusal> {
+    if policy.network.permits(target) {
+        return Ok(());
+    }
+    Err(Refusal { target: target.clone(), named: target.clone() })
+}
+
+/// Returns which of the addresses of a permitted target may be connected to; refuses a target that has only others.
+pub(super) fn of_addresses(
+    policy: &Policy,
+    target: &Target,
+    found: impl IntoIterator<Item = IpAddr>,
+) -> Result<Vec<SocketAddr>, Refusal> {
+    let (mut permitted, mut refused) = (Vec::new(), None);
+    for address in found.into_iter().map(|address| address.to_canonical()) {
+        let named = Target { host: Host::Address(address), port: target.port };
+        if is_public(address) || policy.network.permits(&named) {
+            permitted.push(SocketAddr::new(address, target.port));
+        } else {
+            refused.get_or_insert(named);
+        }
+    }
+    match refused {
+        Some(named) if permitted.is_empty() => Err(Refusal { target: target.clone(), named }),
+        Some(_) | None => Ok(permitted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn policy() -> Policy {
+        let text = "version = 1\n[network]\nmode = 'proxy'\n\
+                    hosts = ['api.example:443', '*.rebound.example', '10.0.0.0/8:443', '127.0.0.1:9000']";
+        Policy::from_toml(text, Path::new("p.toml")).unwrap()
+    }
+
+    fn addresses(list: &[&str]) -> Vec<IpAddr> {
+        list.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn target(text: &str) -> Target {
+        Target::parse(text, None).unwrap()
+    }
+
+    #[test]
+    fn a_target_is_what_the_policy_names_and_nothing_else() {
+        for (asked, is_permitted) in [
+            ("api.example:443", true),
+            ("api.example:80", false),
+            ("x.rebound.example:80", true),
+            ("127.0.0.1:9000", true),
+            ("127.0.0.1:9001", false),
+            ("8.8.8.8:443", false),
+        ] {
+            assert_eq!(of_target(&policy(), &target(asked)).is_ok(), is_permitted, "{asked}");
+        }
+        let none = Policy::from_toml("version = 1\n[network]\nmode = 'proxy'", Path::new("p.toml")).unwrap();
+        assert!(of_target(&none, &target("api.example:443")).is_err(), "no hosts are not all hosts");
+    }
+
+    #[test]
+    fn an_address_that_is_not_the_internets_is_connected_to_where_it_is_named() {
+        for (asked, found, connected) in [
+            ("api.example:443", &["1.1.1.1"][..], &["1.1.1.1:443"][..]),
+            ("api.example:443", &["10.2.3.4", "192.168.0.1"], &["10.2.3.4:443"]),
+            ("api.example:443", &["::ffff:10.2.3.4"], &["10.2.3.4:443"]),
+            ("x.rebound.example:80", &["127.0.0.1", "1.1.1.1"], &["1.1.1.1:80"]),
+            ("127.0.0.1:9000", &["127.0.0.1"], &["127.0.0.1:9000"]),
+            ("api.example:443", &[], &[]),
+        ] {
+            let connected: Vec<SocketAddr> = connected.iter().map(|text| text.parse().unwrap()).collect();
+            assert_eq!(of_addresses(&policy(), &target(asked), addresses(found)), Ok(connected), "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_leads_only_to_addresses_that_are_not_named_is_refused_with_the_first() {
+        for (asked, found, named) in [
+            ("x.rebound.example:443", &["169.254.169.254", "127.0.0.1"][..], "169.254.169.254:443"),
+            ("x.rebound.example:80", &["10.0.0.1"], "10.0.0.1:80"),
+            ("x.rebound.example:80", &["::ffff:127.0.0.1"], "127.0.0.1:80"),
+            ("x.rebound.example:80", &["::1"], "[::1]:80"),
+        ] {
+            let refusal = Refusal { target: target(asked), named: target(named) };
+            assert_eq!(of_addresses(&policy(), &target(asked), addresses(found)), Err(refusal), "{asked}");
+        }
+    }
+}

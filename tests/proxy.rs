@@ -1,0 +1,212 @@
+//! The way out: a worker under `[network] mode = "proxy"` reaches the hosts that its policy names, and nothing else.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::harness::{Fleet, User, skip};
+
+/// A server on the host's loopback interface, which answers each request with its head and a word.
+struct Server {
+    port: u16,
+    answered: Arc<AtomicUsize>,
+    ready: Arc<AtomicBool>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (answered, ready) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (count, word) = (Arc::clone(&answered), Arc::clone(&ready));
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let (mut head, mut byte) = (Vec::new(), [0]);
+                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
+                    head.push(byte[0]);
+                }
+                let word = if word.load(Ordering::Acquire) { "ready" } else { "hello" };
+                let body = format!("{word} {}", String::from_utf8_lossy(&head));
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                    body.len()
+                );
+                // Counted before: who has read the answer finds it counted.
+                count.fetch_add(1, Ordering::AcqRel);
+                drop(stream.write_all(answer.as_bytes()));
+            }
+        });
+        Server { port, answered, ready }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}/{path}", self.port)
+    }
+}
+
+/// Whether workers here have what the tests need: curl, and a network of their own.
+fn is_possible(fleet: &Fleet) -> bool {
+    if !Path::new("/usr/bin/curl").exists() {
+        skip("a worker behind the proxy: no curl here");
+        return false;
+    }
+    proxied(fleet, "probe", &[]);
+    let doctor = fleet.cli(["doctor", "--json"]);
+    if doctor.stdout.contains("make a loopback interface") {
+        skip("a worker behind the proxy: no network namespaces here");
+        return false;
+    }
+    true
+}
+
+fn proxied(fleet: &Fleet, name: &str, hosts: &[String]) {
+    let text = format!("version = 1\nextends = 'default'\n[network]\nmode = 'proxy'\nhosts = {hosts:?}\n");
+    fleet.policy(name, &text);
+}
+
+fn events(fleet: &Fleet, task: &str, kind: &str) -> Vec<Value> {
+    let found = fleet.json(["events", "--task", task, "--kind", kind]);
+    found["events"].as_array().unwrap().iter().map(|event| event["payload"].clone()).collect()
+}
+
+fn words(list: &[Value], key: &str) -> Vec<String> {
+    list.iter().map(|one| one[key].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_worker_reaches_the_hosts_that_its_policy_names_and_nothing_else() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        if !is_possible(&fleet) {
+            return;
+        }
+        let (server, other) = (Server::start(), Server::start());
+        proxied(
+            &fleet,
+            "agent",
+            &[format!("127.0.0.1:{}", server.port), format!("localhost:{}", server.port)],
+        );
+        fleet.start();
+        let (named, closed) = (server.url("a"), other.url("b"));
+        let script = format!(
+            "exec 2>&1; env | grep -i _proxy= | sort
+             echo; echo clear: $(curl -s -m 20 -H 'Proxy-Authorization: x' {named})
+             echo tunnel: $(curl -s -m 20 --proxytunnel {named})
+             echo name: $(curl -s -m 20 http://localhost:{port}/n)
+             echo closed: $(curl -s -m 20 -w ' %{{http_code}}' {closed})
+             echo tunnel to closed: $(curl -s -m 20 -p -w ' %{{http_connect}}' {closed})
+             echo unnamed: $(curl -s -m 20 -w ' %{{http_code}}' http://denied.example/)
+             echo direct: $(curl -s -m 20 --noproxy '*' {named} || echo refused)
+             echo outside: $(curl -s -m 20 --noproxy '*' http://192.0.2.1/ || echo unreachable)
+             echo whole: $(curl -s -m 20 -x '' http://denied.example/ || echo unresolved)",
+            port = server.port,
+        );
+        let task = fleet.create("goes out", &script, &["--policy", "agent"]);
+        let shown = fleet.wait_for(&task, "done");
+        let said = fleet.cli(["log", &task]).stdout;
+        let line =
+            |start: &str| said.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
+        for name in ["HTTP_PROXY", "https_proxy", "ALL_PROXY"] {
+            assert!(said.contains(&format!("{name}=http://127.0.0.1:3128")), "{said}");
+        }
+        assert!(said.contains("NO_PROXY=::1\n"), "{said}");
+        let clear = line("clear: hello GET /a HTTP/1.1");
+        assert!(!clear.is_empty() && !clear.contains("Proxy-Authorization"), "{said}");
+        assert!(!line("tunnel: hello GET /a HTTP/1.1").is_empty(), "{said}");
+        assert!(!line("name: hello GET /n HTTP/1.1").is_empty(), "{said}");
+        for start in ["closed:", "unnamed:"] {
+            let line = line(start);
+            assert!(line.ends_with(" 403") && line.contains("the policy agent does not allow it"), "{said}");
+        }
+        assert!(line("tunnel to closed:").ends_with("403"), "{said}");
+        assert!(line("direct:").ends_with("refused") && line("outside:").ends_with("unreachable"), "{said}");
+        assert!(line("whole:").ends_with("unresolved"), "{said}");
+        assert_eq!((server.answered.load(Ordering::Acquire), other.answered.load(Ordering::Acquire)), (3, 0));
+
+        let denied = events(&fleet, &task, "egress_denied");
+        let closed = format!("127.0.0.1:{}", other.port);
+        assert_eq!(words(&denied, "host"), [closed.as_str(), "denied.example:80"]);
+        assert_eq!(words(&denied, "policy"), ["agent", "agent"]);
+        assert!(denied[1]["line"].as_str().unwrap().contains("\"denied.example:80\"]"), "{denied:?}");
+        let egress = &events(&fleet, &task, "egress")[0];
+        assert_eq!((egress["requests"].as_u64(), egress["denied"].as_u64()), (Some(3), Some(3)), "{egress}");
+        assert!(egress["sent_bytes"].as_u64() > Some(100) && egress["received_bytes"].as_u64() > Some(100));
+        let layers = shown["runs"][0]["sandbox"]["layers"].as_array().unwrap();
+        let network = layers.iter().find(|layer| layer["layer"] == "network").unwrap();
+        assert_eq!(network["state"], "enforced", "{network}");
+    }
+}
+
+#[test]
+fn a_name_that_leads_to_the_hosts_own_addresses_is_refused_unless_they_are_named() {
+    let fleet = Fleet::offline();
+    if !is_possible(&fleet) {
+        return;
+    }
+    let server = Server::start();
+    proxied(&fleet, "agent", &[format!("localhost:{}", server.port)]);
+    fleet.start();
+    let script = format!("curl -s -m 20 -f -x $HTTP_PROXY --noproxy '' http://localhost:{}/", server.port);
+    let task = fleet.create("is led back", &script, &["--policy", "agent", "--max-retries", "1"]);
+    fleet.wait_for(&task, "blocked");
+    assert_eq!(server.answered.load(Ordering::Acquire), 0);
+    let denied = events(&fleet, &task, "egress_denied");
+    let text = denied[0]["text"].as_str().unwrap();
+    assert!(
+        text.contains("localhost") && text.contains(&format!(":{}\"] in the policy agent does", server.port)),
+        "{text}"
+    );
+    assert!(text.contains("which is 127.0.0.1") || text.contains("which is [::1]"), "{text}");
+    // A run that failed says so where people look for the reason.
+    let diagnosed = fleet.cli(["diagnostics"]).stdout;
+    assert!(diagnosed.contains("its sandbox denied connecting to localhost"), "{diagnosed}");
+}
+
+#[test]
+fn the_next_daemon_serves_the_proxy_of_a_worker_that_it_takes_over() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        if !is_possible(&fleet) {
+            return;
+        }
+        let server = Server::start();
+        proxied(&fleet, "agent", &[format!("127.0.0.1:{}", server.port)]);
+        fleet.start();
+        let url = server.url("again");
+        let script = format!("until curl -s -m 60 {url} | grep -q ready; do sleep 0.05; done");
+        let task = fleet.create("outlives a daemon", &script, &["--policy", "agent"]);
+        fleet.eventually("it goes out", || (server.answered.load(Ordering::Acquire) > 0).then_some(()));
+        fleet.kill_daemon();
+        server.ready.store(true, Ordering::Release);
+        fleet.start();
+        let shown = fleet.wait_for(&task, "done");
+        assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "{shown}");
+    }
+}
+
+#[test]
+fn a_worker_that_holds_every_connection_that_it_gets_leaves_the_proxy_to_others() {
+    let fleet = Fleet::offline();
+    if !is_possible(&fleet) || !Path::new("/usr/bin/bash").exists() {
+        return;
+    }
+    let server = Server::start();
+    proxied(&fleet, "agent", &[format!("127.0.0.1:{}", server.port)]);
+    fleet.start();
+    let script = "exec bash -c 'for i in $(seq 10 200); do eval \"exec $i<>/dev/tcp/127.0.0.1/3128\"; done; \
+                  supervisor heartbeat --note full; sleep 600'";
+    let greedy = fleet.create("takes all", script, &["--policy", "agent"]);
+    fleet.eventually("it has them", || {
+        (!fleet.json(["events", "--task", &greedy, "--kind", "heartbeat"])["events"].as_array()?.is_empty())
+            .then_some(())
+    });
+    let task =
+        fleet.create("needs one", &format!("curl -s -f -m 60 {}", server.url("x")), &["--policy", "agent"]);
+    fleet.wait_for(&task, "done");
+    fleet.cli(["archive", &greedy]).ok();
+}
