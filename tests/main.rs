@@ -53,6 +53,7 @@ mod regressions;
 mod repeats;
 mod review;
 mod run_doors;
+mod secrets;
 mod shortages;
 mod siege;
 mod spine;

@@ -30,6 +30,7 @@ impl PlanError {
             | Self::Network { .. }
             | Self::Loopback { .. }
             | Self::NoProxy { .. }
+            | Self::Secret(_)
             | Self::Toolchain { .. }
             | Self::Limit { .. }
             | Self::Cgroup { .. }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::network::Mode;
 use crate::policy::Policy;
+use crate::secrets::Secret;
 use crate::surroundings::Surroundings;
 use crate::way_out::PROXY_PORT;
 
@@ -41,6 +42,9 @@ pub struct Environment {
     pub pass: Vec<Name>,
     /// Variables with their values.
     pub set: BTreeMap<String, String>,
+    /// Variables whose values are read from a file when a run starts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub secret: BTreeMap<String, Secret>,
 }
 
 /// The name of a variable, or `LC_*`.
@@ -97,6 +101,7 @@ impl fmt::Debug for Environment {
         f.debug_struct("Environment")
             .field("pass", &self.pass)
             .field("set", &self.set.keys().collect::<Vec<_>>())
+            .field("secret", &self.secret)
             .finish()
     }
 }
@@ -216,7 +221,11 @@ mod tests {
 
     #[test]
     fn debug_shows_no_value() {
-        let env = Environment { pass: vec![], set: BTreeMap::from([("KEY".into(), "hunter2".into())]) };
+        let env = Environment {
+            pass: vec![],
+            set: BTreeMap::from([("KEY".into(), "hunter2".into())]),
+            ..Environment::default()
+        };
         assert!(!format!("{env:?}").contains("hunter2"));
     }
 

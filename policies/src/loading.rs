@@ -106,7 +106,7 @@ impl Policy {
             }
         }
         let names =
-            self.env.set.keys().chain(self.env.pass.iter().map(AsRef::as_ref));
+            self.env.set.keys().chain(self.env.secret.keys()).chain(self.env.pass.iter().map(AsRef::as_ref));
         if let Some(name) = names.into_iter().find(|name| is_reserved(name, self.network.mode)) {
             return Err(PolicyError::Variable {
                 origin: source.origin.clone(),

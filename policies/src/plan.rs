@@ -17,6 +17,7 @@ use crate::process::{MountNamespace, Seccomp};
 use crate::refusal::PlanError;
 use crate::report::{Layer, LayerReport};
 use crate::ruleset::Rules;
+use crate::secrets::Secrets;
 use crate::support::{Support, View};
 use crate::surroundings::{BoardAccess, Identity, Surroundings};
 use crate::syscalls::{self, UnixSockets};
@@ -34,6 +35,7 @@ pub struct Plan {
     pub(crate) own_processes: OwnProcesses,
     pub(crate) loopback: bool,
     pub(crate) way_out: Option<WayOut>,
+    pub(crate) secrets: Secrets,
     pub(crate) workspace: Opened,
     pub(crate) limits: Limits,
     pub(crate) counting: Counting,
@@ -52,6 +54,13 @@ pub(crate) enum OwnProcesses {
     AsTheyAre,
     /// Another `/proc` is mounted over the host's.
     Mounted,
+}
+
+impl Plan {
+    /// Takes the secrets of the run out of the plan, for the environment of its command.
+    pub fn take_secrets(&mut self) -> Secrets {
+        std::mem::take(&mut self.secrets)
+    }
 }
 
 impl Policy {
@@ -95,6 +104,7 @@ impl Policy {
             self.check_own_network(&around.board, host, view.is_some())?;
         }
         let way_out = self.way_out(around)?;
+        let secrets = self.read_secrets(around)?;
         let reach = if confined { self.network.reach(&around.board) } else { Reach::everything() };
         if confined
             && let Some(why) = self.network.unheld(&reach, abi, filtered)
@@ -151,6 +161,7 @@ impl Policy {
             own_processes,
             loopback,
             way_out,
+            secrets,
             workspace,
             limits: self.limits.clone(),
             counting,

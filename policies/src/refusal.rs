@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::cgroup::Controller;
 use crate::paths::PathError;
 use crate::ruleset::RulesetError;
+use crate::secrets::SecretError;
 use crate::syscalls::FilterError;
 use crate::way_out::WayOutError;
 
@@ -141,6 +142,9 @@ pub enum PlanError {
     /// The listening socket of the proxy could not be handed to anybody.
     #[error(transparent)]
     WayOut(#[from] WayOutError),
+    /// A secret could not be read.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// The policy grants toolchains of nobody.
     #[error(
         "grant the toolchain {name}: the worker's user has no home directory; name one with toolchain_home in \

@@ -52,6 +52,9 @@ pub struct Surroundings {
     /// The socket of who keeps the listening socket of the run's proxy.
     #[serde(default)]
     pub proxy: Option<PathBuf>,
+    /// The directory of the daemon's credentials.
+    #[serde(default)]
+    pub credentials: Option<PathBuf>,
     /// The process that must still be the parent once the death signal is set.
     pub parent: i32,
 }
@@ -119,6 +122,7 @@ pub(crate) fn bare(dir: &std::path::Path) -> Surroundings {
         closed: Closed::default(),
         toolchain_home: None,
         proxy: None,
+        credentials: None,
         parent: 1,
     }
 }

@@ -139,6 +139,7 @@ impl Lab {
             closed: Closed::default(),
             toolchain_home: None,
             proxy: None,
+            credentials: None,
             parent: std::process::id().cast_signed(),
         }
     }

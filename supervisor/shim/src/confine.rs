@@ -101,10 +101,11 @@ fn confine(run: &Path, report: &mut File, shim: i32) -> Result<std::convert::Inf
     }
 
     let host = host.unwrap_or_else(policies::Support::detect);
-    let plan = policy.plan(&surroundings, &host).map_err(|error| {
+    let mut plan = policy.plan(&surroundings, &host).map_err(|error| {
         let concern = if error.is_general(&surroundings) { Concern::Policy } else { Concern::Run };
         failed(ConfineError::Plan(error)).concerning(concern)
     })?;
+    let secrets = plan.take_secrets();
     let limited = |failed: FailedStart, holding: Holding| match failed.errno {
         Some(errno) if policy.limits.explain(errno, holding) => failed.concerning(Concern::Limit),
         _ => failed,
@@ -122,7 +123,7 @@ fn confine(run: &Path, report: &mut File, shim: i32) -> Result<std::convert::Inf
 
     let search = env.get("PATH").cloned().unwrap_or_default();
     // exec looks the command up in the new PATH and gives the worker default signal handling.
-    let source = Command::new(command).args(arguments).env_clear().envs(env).exec();
+    let source = Command::new(command).args(arguments).env_clear().envs(env).envs(secrets).exec();
     let is_own = is_the_runs(Path::new(command), &surroundings);
     let failed = failed(ConfineError::Execute { command: command.clone(), search, source });
     Err(limited(if is_own { failed.concerning(Concern::Run) } else { failed }, Holding::All))

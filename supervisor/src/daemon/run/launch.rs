@@ -226,6 +226,7 @@ fn surroundings(
         closed,
         toolchain_home: closed::toolchain_home(&order.policy, identity),
         proxy: order.policy.has_proxy().then(|| host.root.keeper(&order.board, order.run.id)),
+        credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
         // The shim's pid is known to confine alone, which fills it in.
         parent: 0,
     }

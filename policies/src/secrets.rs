@@ -1,0 +1,310 @@
+//! Secrets of a run: named in a policy by where they are, read last before the command starts, and shown nowhere.
+//!
+//! A policy, a plan, a run directory and a report have the reference alone. The value is read by the process that becomes the
+//! worker, while it is still the daemon's user, and goes from the file into the environment of the command.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, open};
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::policy::Policy;
+use crate::surroundings::Surroundings;
+
+/// The largest secret, in bytes: a variable may not be much larger (execve(2), `MAX_ARG_STRLEN`).
+const LARGEST: u64 = 64 << 10;
+
+/// Where a secret is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Secret {
+    /// The name of a credential that systemd has given to the daemon (systemd.exec(5), "CREDENTIALS").
+    Credential(CredentialName),
+    /// A file that belongs to root or to the daemon's user, and that nobody else may read.
+    File(PathBuf),
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    /// Somebody will write the value in the place of the reference. An error that repeats what it has found would show it.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reference)
+    }
+}
+
+/// Reads a reference.
+struct Reference;
+
+const REFERENCE: &str = "a secret is { credential = \"NAME\" } or { file = \"/PATH\" }, and never its value";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Places {
+    credential: Option<CredentialName>,
+    file: Option<PathBuf>,
+}
+
+impl<'de> Visitor<'de> for Reference {
+    type Value = Secret;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Secret, E> {
+        Err(E::custom(REFERENCE))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Secret, A::Error> {
+        match Places::deserialize(MapAccessDeserializer::new(map))? {
+            Places { credential: Some(name), file: None } => Ok(Secret::Credential(name)),
+            Places { credential: None, file: Some(path) } if path.is_absolute() => Ok(Secret::File(path)),
+            Places { .. } => Err(serde::de::Error::custom(REFERENCE)),
+        }
+    }
+}
+
+/// The name of a credential: a file name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct CredentialName(String);
+
+impl TryFrom<String> for CredentialName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        if name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.') || name.len() > 255 {
+            return Err(format!(
+                "`{name}` is not the name of a credential: it is that of a file, without a directory"
+            ));
+        }
+        Ok(Self(name))
+    }
+}
+
+impl From<CredentialName> for String {
+    fn from(name: CredentialName) -> Self {
+        name.0
+    }
+}
+
+/// Why a secret was not read. It names the variable and the file, never a part of the value.
+#[derive(Debug, thiserror::Error)]
+#[error("read the secret of {variable} from {source_name}: {why}")]
+pub struct SecretError {
+    variable: String,
+    source_name: String,
+    why: Why,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Why {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error(
+        "the daemon has no credentials: CREDENTIALS_DIRECTORY is not set; LoadCredential= of its unit gives it some"
+    )]
+    NoCredentials,
+    #[error("it is not a regular file")]
+    Kind,
+    #[error("it belongs to user {0}; it must belong to root or to the daemon's user")]
+    Owner(u32),
+    #[error("its mode is {0:04o}, so others than its owner can reach it; chmod 600 closes it")]
+    Mode(u32),
+    #[error("it is empty")]
+    Empty,
+    #[error("it is larger than {LARGEST} bytes")]
+    Large,
+    #[error("it has a zero byte, which no variable can have")]
+    Zero,
+}
+
+/// Variables with secret values.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secrets(BTreeMap<String, OsString>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl IntoIterator for Secrets {
+    type Item = (String, OsString);
+    type IntoIter = std::collections::btree_map::IntoIter<String, OsString>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl Policy {
+    /// Reads the secrets of a run, as the user that may.
+    pub(crate) fn read_secrets(&self, around: &Surroundings) -> Result<Secrets, SecretError> {
+        let read = |(variable, secret): (&String, &Secret)| {
+            let value = secret.read(around.credentials.as_deref());
+            let value = value.map_err(|why| SecretError {
+                variable: variable.clone(),
+                source_name: secret.named(),
+                why,
+            })?;
+            Ok((variable.clone(), value))
+        };
+        self.env.secret.iter().map(read).collect::<Result<_, _>>().map(Secrets)
+    }
+}
+
+impl Secret {
+    fn named(&self) -> String {
+        match self {
+            Self::Credential(CredentialName(name)) => format!("the credential {name}"),
+            Self::File(path) => path.display().to_string(),
+        }
+    }
+
+    fn read(&self, credentials: Option<&Path>) -> Result<OsString, Why> {
+        match self {
+            // systemd closes the directory. For the user of a unit it may use an access list, whose mask is then the group's part
+            // of the mode.
+            Self::Credential(CredentialName(name)) => {
+                read_closed(&credentials.ok_or(Why::NoCredentials)?.join(name), 0o037)
+            }
+            Self::File(path) => read_closed(path, 0o077),
+        }
+    }
+}
+
+/// Reads a file that nobody else may touch in the ways that these bits of a mode are.
+fn read_closed(path: &Path, open_to_others: u32) -> Result<OsString, Why> {
+    // Not waiting for who writes into a pipe; and what the last name links to is somewhere else.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty()).map_err(io::Error::from)?);
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(Why::Kind);
+    }
+    if meta.uid() != 0 && meta.uid() != rustix::process::geteuid().as_raw() {
+        return Err(Why::Owner(meta.uid()));
+    }
+    if meta.mode() & open_to_others != 0 {
+        return Err(Why::Mode(meta.mode() & 0o7777));
+    }
+    let mut value = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut value)?;
+    if value.len() as u64 > LARGEST {
+        return Err(Why::Large);
+    }
+    // Editors and `echo` end a file with a line feed.
+    while value.pop_if(|last| matches!(last, b'\n' | b'\r')).is_some() {}
+    match value.as_slice() {
+        [] => Err(Why::Empty),
+        bytes if bytes.contains(&0) => Err(Why::Zero),
+        _ => Ok(OsString::from_vec(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const VALUE: &str = "sk-hunter2-hunter2";
+
+    fn written(path: &Path, text: &[u8], mode: u32) {
+        std::fs::write(path, text).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn policy(secret: &str) -> Policy {
+        let text = format!("version = 1\n[env]\nsecret = {{ API_KEY = {secret} }}");
+        Policy::from_toml(&text, Path::new("p.toml")).unwrap()
+    }
+
+    fn refusal(path: &Path) -> String {
+        let read = policy(&format!("{{ file = '{}' }}", path.display()));
+        let text = read.read_secrets(&crate::surroundings::bare(Path::new("/ws"))).unwrap_err().to_string();
+        assert!(
+            !text.contains(VALUE) && text.contains("API_KEY") && text.contains(&path.display().to_string()),
+            "{text}"
+        );
+        text
+    }
+
+    #[test]
+    fn a_file_of_the_owner_alone_is_read_without_its_last_line_feed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        written(&path, format!("{VALUE}\n").as_bytes(), 0o600);
+        let around = crate::surroundings::bare(dir.path());
+        let read = policy(&format!("{{ file = '{}' }}", path.display()));
+        let secrets = read.read_secrets(&around).unwrap();
+        assert!(!format!("{secrets:?}").contains(VALUE) && format!("{secrets:?}").contains("API_KEY"));
+        assert_eq!(secrets.into_iter().collect::<Vec<_>>(), [("API_KEY".to_owned(), VALUE.into())]);
+        assert!(!format!("{read:?}").contains(VALUE) && !read.to_toml().unwrap().contains(VALUE));
+    }
+
+    #[test]
+    fn a_credential_is_one_of_the_daemons() {
+        let dir = tempfile::tempdir().unwrap();
+        written(&dir.path().join("anthropic"), VALUE.as_bytes(), 0o440);
+        let around = Surroundings {
+            credentials: Some(dir.path().to_owned()),
+            ..crate::surroundings::bare(Path::new("/ws"))
+        };
+        let policy = policy("{ credential = 'anthropic' }");
+        assert!(policy.read_secrets(&around).is_ok());
+        let none = crate::surroundings::bare(Path::new("/ws"));
+        assert!(policy.read_secrets(&none).unwrap_err().to_string().contains("LoadCredential="));
+        for name in ["../anthropic", "", ".", "a/b"] {
+            assert!(CredentialName::try_from(name.to_owned()).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_others_can_reach_or_what_is_no_value_is_refused_with_the_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        for (mode, bits) in [(0o640, "0640"), (0o604, "0604"), (0o620, "0620"), (0o601, "0601")] {
+            written(&path, VALUE.as_bytes(), mode);
+            let text = refusal(&path);
+            assert!(text.contains(bits) && text.contains("chmod 600"), "{text}");
+        }
+        let large = "x".repeat((64 << 10) + 1);
+        for (bytes, word) in [(&b"\n"[..], "empty"), (b"a\0b", "zero byte"), (large.as_bytes(), "larger")] {
+            written(&path, bytes, 0o600);
+            assert!(refusal(&path).contains(word), "{word}");
+        }
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        refusal(&link);
+        refusal(&dir.path().join("missing"));
+        assert!(refusal(dir.path()).contains("not a regular file"));
+        if rustix::process::geteuid().is_root() {
+            written(&path, VALUE.as_bytes(), 0o600);
+            std::os::unix::fs::chown(&path, Some(4711), None).unwrap();
+            assert!(refusal(&path).contains("belongs to user 4711"));
+        }
+    }
+
+    #[test]
+    fn a_secret_is_a_reference_and_nothing_else() {
+        for secret in ["'sk-plain'", "{ value = 'sk-plain' }", "{ file = '/a', credential = 'b' }"] {
+            let text = format!("version = 1\n[env]\nsecret = {{ API_KEY = {secret} }}");
+            let refused = Policy::from_toml(&text, Path::new("p.toml")).unwrap_err().to_string();
+            assert!(refused.contains("p.toml:3") && !refused.contains("sk-plain"), "{refused}");
+        }
+        let text = "version = 1\n[env]\nsecret = { HOME = { file = '/a' } }";
+        assert!(Policy::from_toml(text, Path::new("p.toml")).unwrap_err().to_string().contains("HOME"));
+    }
+}
