@@ -16,7 +16,7 @@ use kernel::{Actor, BoardName, Request as Repeatable, RequestId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::call::{Call, Entry, OnBoard, Verb};
+use super::call::{Call, Entry, OnBoard, Verb, blocking};
 use super::doors::Pass;
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
 use super::router::{Routes, Shared};
@@ -141,11 +141,12 @@ impl<Q> Ask<Q> {
             Ok(Some(board)) => Ok(board),
             Err(failure) => Err(failure),
             // To open one may take long.
-            Ok(None) => tokio::task::spawn_blocking(move || {
-                if V::ON == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
-            })
-            .await
-            .map_err(|e| Failure::failed(format!("the board was not opened: {e}")))?,
+            Ok(None) => {
+                blocking("the board was not opened", move || {
+                    if V::ON == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
+                })
+                .await?
+            }
         };
         match opened {
             Err(failure) if V::ON == OnBoard::Any => self.shared.service.any_served().ok_or(failure),
@@ -189,9 +190,8 @@ async fn handle<V: Verb>(ask: Ask, Given(verb): Given<V>) -> Result<Response, Fa
 }
 
 async fn stored_reply(board: Arc<BoardHandle>, request: Repeatable) -> Result<Option<String>, Failure> {
-    let read = tokio::task::spawn_blocking(move || board.readers().with(|view| view.stored_reply(&request)));
-    let read = read.await.map_err(|panic| Failure::failed(format!("the reply was not read: {panic}")))?;
-    read.map_err(Failure::from)
+    let read = move || board.readers().with(|view| view.stored_reply(&request));
+    blocking("the reply was not read", read).await?.map_err(Failure::from)
 }
 
 /// A reply as JSON. A long one is written on a thread that may be busy: a reply of megabytes would hold up all that the
