@@ -19,7 +19,18 @@ use crate::paths::Root;
 struct Poke {
     board: String,
     run: i64,
-    what: String,
+    what: News,
+}
+
+/// What is new, as a shim of this release or another one says it.
+#[derive(PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum News {
+    /// Its command runs.
+    Started,
+    /// Something that the daemon learns otherwise.
+    #[serde(other)]
+    Other,
 }
 
 /// Hears what shims say, until the daemon stops.
@@ -46,7 +57,7 @@ pub(in crate::daemon) fn listen_to_shims(
             };
             let Ok(length) = received else { continue };
             let Ok(poke) = serde_json::from_slice::<Poke>(&buffer[..length]) else { continue };
-            if poke.what == "started" {
+            if poke.what == News::Started {
                 context.tasks.spawn(started(Arc::clone(&context), poke));
             }
         }
@@ -70,5 +81,20 @@ async fn started(context: Arc<Context>, poke: Poke) {
             context.refill();
         }
         return;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_not_known_is_no_fault_of_the_datagram() {
+        let what = |word: &str| {
+            let text = format!(r#"{{"board": "b", "run": 7, "what": "{word}", "later": 1}}"#);
+            serde_json::from_str::<Poke>(&text).unwrap().what
+        };
+        assert!(what("started") == News::Started);
+        assert!(what("exit") == News::Other && what("later") == News::Other);
     }
 }
