@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the kernel enforces for one run.
@@ -28,7 +29,7 @@ pub struct LayerReport {
 }
 
 /// A layer of confinement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// Membership of the run's cgroup, and the limits set on it.
@@ -210,5 +211,22 @@ mod tests {
         let later =
             r#"{"policy":"p","landlock_abi":11,"new":1,"layers":[{"layer":"telepathy","state":"enforced"}]}"#;
         assert_eq!(serde_json::from_str::<Report>(later).unwrap().layers[0].layer, Layer::Unknown);
+    }
+
+    #[test]
+    fn each_layer_has_one_name_and_a_row_in_the_manual() {
+        let schema = schemars::schema_for!(Layer);
+        let names = schema.as_value()["oneOf"].as_array().unwrap().iter().map(|one| &one["const"]);
+        let names: Vec<&str> = names.map(|name| name.as_str().unwrap()).collect();
+        assert!(names.len() > 10 && names.contains(&"syscalls"), "{names:?}");
+        let manual = include_str!("../../docs/policies.md").lines().filter(|line| line.starts_with("| `"));
+        let rows: Vec<&str> = manual.filter_map(|line| line.split(" | ").next()).collect();
+        for name in names {
+            let layer: Layer = serde_json::from_value(name.into()).unwrap();
+            assert_eq!(layer.to_string(), name);
+            let quoted = format!("`{name}`");
+            let is_known = layer == Layer::Unknown || rows.iter().any(|row| row.contains(&quoted));
+            assert!(is_known, "the table of docs/policies.md has no row for {name}");
+        }
     }
 }
