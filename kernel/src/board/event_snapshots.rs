@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::testing::{Bench, alice, gated, limited, titled};
 use crate::{
-    Actor, Approval, ApprovalClass, BlockKind, Blocking, Detach, EndCause, EventFilter, Force, Handoff,
-    InitialState, NewTask, Question, RunId, StopReason, TaskId,
+    Actor, Approval, ApprovalClass, BlockKind, Blocking, Detach, EndCause, EventFilter, EventKind, Force,
+    Handoff, InitialState, NewTask, Question, RunId, StopReason, TaskId,
 };
 
 mod chats;
@@ -38,6 +38,24 @@ fn words(value: &serde_json::Value) -> serde_json::Value {
         Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), words(value))).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
+}
+
+/// `KIND_tells_of_…` is the snapshot of each kind. That of an import carries what another program said.
+#[test]
+fn each_kind_has_a_snapshot() {
+    const FILES: [&str; 7] = [
+        include_str!("event_snapshots.rs"),
+        include_str!("event_snapshots/chats.rs"),
+        include_str!("event_snapshots/edits.rs"),
+        include_str!("event_snapshots/files.rs"),
+        include_str!("event_snapshots/moves.rs"),
+        include_str!("event_snapshots/returns.rs"),
+        include_str!("hold_tests.rs"),
+    ];
+    let is_missing =
+        |kind: &&EventKind| !FILES.iter().any(|text| text.contains(&format!("fn {kind}_tells_of_")));
+    let without: Vec<&EventKind> = EventKind::ALL.iter().filter(is_missing).collect();
+    assert_eq!(without, [&EventKind::Imported]);
 }
 
 fn handoff() -> Handoff {

@@ -35,7 +35,7 @@ fn attached_tells_of_what_a_run_hands_over() {
 }
 
 #[test]
-fn artifact_lost_tells_which_and_why() {
+fn artifact_lost_tells_of_the_file_and_the_reason() {
     let told = done("artifact_lost", |board, id| {
         let run = board.start_run(id, start(board.clock))?.id;
         let lost = crate::LostArtifact { path: "out.md".to_owned(), reason: "no such file".to_owned() };
