@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{Bench, alice, titled};
-    use crate::{Detach, EndCause, ErrorCode, Handoff, NewTask, Outcome};
+    use crate::{Clock as _, Detach, EndCause, ErrorCode, Handoff, NewTask, Outcome, Timestamp, Verdict};
 
     const MOMENTS: AtWork = AtWork::TakeBackWithin(Duration::from_secs(30));
 
@@ -140,6 +140,73 @@ mod tests {
 
         assert_eq!((linked.code(), created.code()), (ErrorCode::Conflict, ErrorCode::Conflict));
         assert_eq!(linked.to_string(), created.to_string());
+    }
+
+    #[test]
+    fn no_link_joins_tenants_or_a_task_with_itself_and_nothing_that_is_archived_waits() {
+        let bench = Bench::new();
+        let of =
+            |tenant: &str| bench.create(NewTask { tenant: Some(tenant.parse().unwrap()), ..titled("x") }).id;
+        let (one, foreign, archived) = (of("acme"), of("beta"), of("acme"));
+        let id = archived.clone();
+        bench.call(move |board| board.archive(&id, Detach::Refuse, &alice())).unwrap();
+
+        for (parent, child, words) in [
+            (&one, &foreign, "belong to different tenants"),
+            (&one, &one, "cannot wait for itself"),
+            (&one, &archived, "is archived and can no longer wait"),
+        ] {
+            let refused = link(&bench, parent, child, AtWork::TakeBack).unwrap_err();
+            assert!(refused.to_string().contains(words), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_child_waits_as_its_status_its_run_and_its_parent_allow() {
+        let bench = Bench::new();
+        let (open, child) = (bench.task(&bench.ready()), bench.ready());
+        let now = bench.clock.now();
+        let done = Task { status: Status::Done, completed_at: Some(now), ..open.clone() };
+        let run = bench.start(&child);
+        let run = bench.readers.with(|view| view.expect_run(run)).unwrap();
+        let below = bench.task(&child);
+        for (above, status, at_work, refusal) in [
+            (&open, Status::Archived, AtWork::TakeBack, Some("is archived and can no longer wait")),
+            (&open, Status::Done, MOMENTS, Some("is done and can no longer wait")),
+            (&open, Status::Done, AtWork::TakeBack, None),
+            (&done, Status::Done, MOMENTS, None),
+            (&open, Status::Review, AtWork::TakeBack, Some("is under review and can no longer wait")),
+            (&done, Status::Review, MOMENTS, None),
+            (&open, Status::Blocked, MOMENTS, None),
+        ] {
+            let below = Task { status, ..below.clone() };
+            let waits = links::may_wait(above, &below, None, at_work, &alice(), now);
+            assert_eq!(waits.as_ref().err().is_some(), refusal.is_some(), "{status} {waits:?}");
+            let told = waits.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(told.contains(refusal.unwrap_or_default()), "{told}");
+        }
+
+        let own = Actor::worker("bob", run.id, child.clone(), None);
+        let old = Run { started_at: Timestamp::from_secs(0), ..run.clone() };
+        let decided = Run { verdict: Some(Verdict::Approve), ..run.clone() };
+        let stopped = |reason, run: &Run| Run { stop_reason: Some(reason), ..run.clone() };
+        let (killed, reclaimed) = (stopped(StopReason::Kill, &run), stopped(StopReason::Reclaimed, &old));
+        for (above, run, at_work, actor, takes_back) in [
+            (&open, &run, MOMENTS, alice(), Ok(true)),
+            (&done, &run, MOMENTS, alice(), Ok(false)),
+            (&open, &run, MOMENTS, own, Ok(false)),
+            (&open, &decided, AtWork::TakeBack, alice(), Err("has its verdict already (approve)")),
+            (&open, &killed, AtWork::TakeBack, alice(), Err("is being ended (kill)")),
+            (&open, &reclaimed, MOMENTS, alice(), Ok(true)),
+            (&open, &old, MOMENTS, alice(), Err("no longer waits by a link alone")),
+            (&open, &old, AtWork::TakeBack, alice(), Ok(true)),
+        ] {
+            match (links::may_wait(above, &below, Some(run), at_work, &actor, now), takes_back) {
+                (Ok(found), Ok(expected)) => assert_eq!(found.is_some(), expected, "{run:?}"),
+                (Err(error), Err(words)) => assert!(error.to_string().contains(words), "{error}"),
+                (found, expected) => panic!("{found:?} and not {expected:?} for {run:?}"),
+            }
+        }
     }
 
     #[test]
