@@ -45,9 +45,7 @@ impl Tx<'_> {
         )?;
         Ok(AttachmentId(number))
     }
-}
 
-impl Tx<'_> {
     pub(crate) fn attachments_of(&self, task: &TaskId) -> Result<Vec<Attachment>, Error> {
         self.conn.list(
             "list attachments",
@@ -56,14 +54,7 @@ impl Tx<'_> {
             read,
         )
     }
-}
 
-/// Every attachment of the board.
-pub(crate) fn all(conn: &Connection) -> Result<Vec<Attachment>, Error> {
-    conn.list("list attachments", &format!("SELECT {COLUMNS} FROM task_attachments ORDER BY id"), [], read)
-}
-
-impl Tx<'_> {
     /// Every attachment of the board.
     pub(crate) fn all_attachments(&self) -> Result<Vec<Attachment>, Error> {
         all(self.conn)
@@ -83,16 +74,27 @@ impl Tx<'_> {
             .value("count attachments", "SELECT count(*) FROM task_attachments WHERE task_id = ?1", [task])
             .map(|count: i64| usize::try_from(count).unwrap_or(usize::MAX))
     }
+
+    pub(crate) fn attached_digests(&self) -> Result<BTreeSet<Digest>, Error> {
+        digests(self.conn)
+    }
+
+    pub(crate) fn is_attached(&self, digest: &Digest) -> Result<bool, Error> {
+        holds(self.conn, digest)
+    }
+
+    pub(crate) fn delete_attachment(&self, id: AttachmentId) -> Result<(), Error> {
+        self.conn.run("remove the attachment", "DELETE FROM task_attachments WHERE id = ?1", [id])
+    }
+}
+
+/// Every attachment of the board.
+pub(crate) fn all(conn: &Connection) -> Result<Vec<Attachment>, Error> {
+    conn.list("list attachments", &format!("SELECT {COLUMNS} FROM task_attachments ORDER BY id"), [], read)
 }
 
 pub(crate) fn digests(conn: &Connection) -> Result<BTreeSet<Digest>, Error> {
     conn.list("list what is attached", "SELECT DISTINCT sha256 FROM task_attachments", [], |row| row.get(0))
-}
-
-impl Tx<'_> {
-    pub(crate) fn attached_digests(&self) -> Result<BTreeSet<Digest>, Error> {
-        digests(self.conn)
-    }
 }
 
 pub(crate) fn holds(conn: &Connection, digest: &Digest) -> Result<bool, Error> {
@@ -101,14 +103,4 @@ pub(crate) fn holds(conn: &Connection, digest: &Digest) -> Result<bool, Error> {
         "SELECT EXISTS (SELECT 1 FROM task_attachments WHERE sha256 = ?1)",
         [digest],
     )
-}
-
-impl Tx<'_> {
-    pub(crate) fn is_attached(&self, digest: &Digest) -> Result<bool, Error> {
-        holds(self.conn, digest)
-    }
-
-    pub(crate) fn delete_attachment(&self, id: AttachmentId) -> Result<(), Error> {
-        self.conn.run("remove the attachment", "DELETE FROM task_attachments WHERE id = ?1", [id])
-    }
 }

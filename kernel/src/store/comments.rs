@@ -12,6 +12,8 @@ use crate::model::id::{CommentId, RunId, TaskId};
 use crate::model::limits::{self, Room};
 use crate::model::note::Comment;
 
+const COMMENT: &str = "SELECT id, task_id, author, author_kind, body, run_id, created_at FROM task_comments";
+
 impl Tx<'_> {
     pub(crate) fn insert_comment(
         &self,
@@ -29,27 +31,7 @@ impl Tx<'_> {
         )?;
         Ok(CommentId(number))
     }
-}
 
-const COMMENT: &str = "SELECT id, task_id, author, author_kind, body, run_id, created_at FROM task_comments";
-
-fn whole(row: &Row<'_>) -> rusqlite::Result<Comment> {
-    read(row, row.get("body")?)
-}
-
-fn read(row: &Row<'_>, body: String) -> rusqlite::Result<Comment> {
-    Ok(Comment {
-        id: row.get("id")?,
-        task_id: row.get("task_id")?,
-        author: row.get("author")?,
-        author_kind: row.get("author_kind")?,
-        body,
-        created_at: row.get("created_at")?,
-        run_id: row.get("run_id")?,
-    })
-}
-
-impl Tx<'_> {
     pub(crate) fn comments_of(&self, task: &TaskId) -> Result<Vec<Comment>, Error> {
         self.conn.list("list comments", &format!("{COMMENT} WHERE task_id = ?1 ORDER BY id"), [task], whole)
     }
@@ -88,4 +70,20 @@ impl Tx<'_> {
     pub(crate) fn read_all_comments(&self) -> Result<(), Error> {
         self.conn.scan("read all comments", COMMENT, [], whole, |_| Ok(()))
     }
+}
+
+fn whole(row: &Row<'_>) -> rusqlite::Result<Comment> {
+    read(row, row.get("body")?)
+}
+
+fn read(row: &Row<'_>, body: String) -> rusqlite::Result<Comment> {
+    Ok(Comment {
+        id: row.get("id")?,
+        task_id: row.get("task_id")?,
+        author: row.get("author")?,
+        author_kind: row.get("author_kind")?,
+        body,
+        created_at: row.get("created_at")?,
+        run_id: row.get("run_id")?,
+    })
 }

@@ -38,6 +38,12 @@ pub(crate) struct NewEvent<'a> {
     pub(crate) now: Timestamp,
 }
 
+columns! {
+    COLUMNS, read -> Event from "";
+    "": task_id, run_id, tenant as optional, kind, payload as json, actor, created_at;
+    ;
+}
+
 impl Tx<'_> {
     pub(crate) fn append_event(&self, event: &NewEvent<'_>) -> Result<EventId, Error> {
         let NewEvent { task, run, tenant, kind, payload, change, actor, now } = event;
@@ -51,15 +57,7 @@ impl Tx<'_> {
         )?;
         Ok(EventId(number))
     }
-}
 
-columns! {
-    COLUMNS, read -> Event from "";
-    "": task_id, run_id, tenant as optional, kind, payload as json, actor, created_at;
-    ;
-}
-
-impl Tx<'_> {
     pub(crate) fn list_events(&self, filter: &EventFilter) -> Result<Excerpt<Event>, Error> {
         let mut sql = format!(
             "SELECT {COLUMNS}, ifnull(octet_length(payload), 0) AS size FROM task_events WHERE id > ?"
@@ -93,23 +91,7 @@ impl Tx<'_> {
         }
         Ok(part)
     }
-}
 
-/// Reads as many events as a list may have; what has no room is never read.
-fn some(rows: &mut Rows<'_>, filter: &EventFilter) -> rusqlite::Result<Excerpt<Event>> {
-    let (mut events, mut room) = (Vec::new(), Room::new(filter.bytes));
-    let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
-    while let Some(row) = rows.next()? {
-        let fits = room.take(usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX));
-        if events.len() >= limit || !(fits || events.is_empty()) {
-            return Ok(Excerpt { rows: events, more: true });
-        }
-        events.push(read(row)?);
-    }
-    Ok(Excerpt { rows: events, more: false })
-}
-
-impl Tx<'_> {
     pub(crate) fn last_event(&self) -> Result<EventId, Error> {
         self.conn.value("read the last event", "SELECT max(ifnull((SELECT max(id) FROM task_events), 0), ifnull((SELECT event_id FROM event_horizon), 0))", [])
     }
@@ -128,4 +110,18 @@ impl Tx<'_> {
             each(id, task, change.map_or(Logged::Deleted, Logged::Moved))
         })
     }
+}
+
+/// Reads as many events as a list may have; what has no room is never read.
+fn some(rows: &mut Rows<'_>, filter: &EventFilter) -> rusqlite::Result<Excerpt<Event>> {
+    let (mut events, mut room) = (Vec::new(), Room::new(filter.bytes));
+    let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+    while let Some(row) = rows.next()? {
+        let fits = room.take(usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX));
+        if events.len() >= limit || !(fits || events.is_empty()) {
+            return Ok(Excerpt { rows: events, more: true });
+        }
+        events.push(read(row)?);
+    }
+    Ok(Excerpt { rows: events, more: false })
 }

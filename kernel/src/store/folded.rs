@@ -12,6 +12,15 @@ use crate::model::id::{EventId, TaskId};
 use crate::model::log::Horizon;
 use crate::model::status::State;
 
+/// One event that is to be folded.
+pub(crate) struct Old {
+    pub(crate) id: EventId,
+    /// The task that it moves, if it moves one, and what it does to it.
+    pub(crate) step: Option<(TaskId, Logged)>,
+    /// Its length, without what holds it together.
+    pub(crate) bytes: u64,
+}
+
 impl Tx<'_> {
     pub(crate) fn log_horizon(&self) -> Result<Option<Horizon>, Error> {
         self.conn.find(
@@ -69,18 +78,7 @@ impl Tx<'_> {
             state.map_or(Ok(()), |state| each(task, state))
         })
     }
-}
 
-/// One event that is to be folded.
-pub(crate) struct Old {
-    pub(crate) id: EventId,
-    /// The task that it moves, if it moves one, and what it does to it.
-    pub(crate) step: Option<(TaskId, Logged)>,
-    /// Its length, without what holds it together.
-    pub(crate) bytes: u64,
-}
-
-impl Tx<'_> {
     /// Reads the oldest events that are older than a moment, at most `limit`. A younger one ends the list, whatever its
     /// successors say of their age: a clock may have been set back.
     pub(crate) fn oldest_events(&self, before: Timestamp, limit: u32) -> Result<Vec<Old>, Error> {

@@ -9,6 +9,14 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::status::Status;
 
+/// A parent that is not done, of one of several children.
+pub(crate) struct OpenParent {
+    pub(crate) child: TaskId,
+    pub(crate) parent: TaskId,
+    pub(crate) status: Status,
+    pub(crate) title: String,
+}
+
 impl Tx<'_> {
     pub(crate) fn insert_link(&self, parent: &TaskId, child: &TaskId) -> Result<bool, Error> {
         self.conn.alter(
@@ -43,14 +51,7 @@ impl Tx<'_> {
     pub(crate) fn has_children(&self, parent: &TaskId, count: usize) -> Result<bool, Error> {
         has(self.conn, "SELECT 1 FROM task_links WHERE parent_id = ?1 LIMIT 1 OFFSET ?2", parent, count)
     }
-}
 
-fn has(conn: &Connection, sql: &str, id: &TaskId, count: usize) -> Result<bool, Error> {
-    let before = i64::try_from(count).unwrap_or(i64::MAX).saturating_sub(1);
-    conn.with("count the links", sql, |statement| statement.exists(params![id, before]))
-}
-
-impl Tx<'_> {
     /// Lists the parents that are not done; an archived one that was done is done.
     pub(crate) fn open_parents(&self, child: &TaskId) -> Result<Vec<TaskId>, Error> {
         list(
@@ -70,17 +71,7 @@ impl Tx<'_> {
             parent,
         )
     }
-}
 
-/// A parent that is not done, of one of several children.
-pub(crate) struct OpenParent {
-    pub(crate) child: TaskId,
-    pub(crate) parent: TaskId,
-    pub(crate) status: Status,
-    pub(crate) title: String,
-}
-
-impl Tx<'_> {
     /// Hands each parent of these children that is not done to `each`: one read for all of them.
     pub(crate) fn each_open_parent(
         &self,
@@ -104,13 +95,7 @@ impl Tx<'_> {
             },
         )
     }
-}
 
-fn list(conn: &Connection, sql: &str, id: &TaskId) -> Result<Vec<TaskId>, Error> {
-    conn.list("read the links", sql, [id], |row| row.get(0))
-}
-
-impl Tx<'_> {
     /// Returns whether `ancestor` is `task` or stands above it.
     pub(crate) fn is_above(&self, ancestor: &TaskId, task: &TaskId) -> Result<bool, Error> {
         self.conn
@@ -124,6 +109,15 @@ impl Tx<'_> {
             )
             .map(|found| found.is_some())
     }
+}
+
+fn has(conn: &Connection, sql: &str, id: &TaskId, count: usize) -> Result<bool, Error> {
+    let before = i64::try_from(count).unwrap_or(i64::MAX).saturating_sub(1);
+    conn.with("count the links", sql, |statement| statement.exists(params![id, before]))
+}
+
+fn list(conn: &Connection, sql: &str, id: &TaskId) -> Result<Vec<TaskId>, Error> {
+    conn.list("read the links", sql, [id], |row| row.get(0))
 }
 
 /// Gives a task `count` more children of the tenant `acme` in one statement.

@@ -29,13 +29,7 @@ impl Tx<'_> {
     pub(crate) fn board_id(&self) -> Result<BoardId, Error> {
         board_id(self.conn)
     }
-}
 
-pub(crate) fn board_name(conn: &Connection) -> Result<BoardName, Error> {
-    conn.value("read the board's name", "SELECT name FROM meta WHERE only = 1", [])
-}
-
-impl Tx<'_> {
     pub(crate) fn board_name(&self) -> Result<BoardName, Error> {
         board_name(self.conn)
     }
@@ -47,4 +41,8 @@ impl Tx<'_> {
     pub(crate) fn set_next_uid(&self, uid: u32) -> Result<(), Error> {
         self.conn.run("store the next uid", "UPDATE meta SET next_uid = ?1 WHERE only = 1", [uid])
     }
+}
+
+pub(crate) fn board_name(conn: &Connection) -> Result<BoardName, Error> {
+    conn.value("read the board's name", "SELECT name FROM meta WHERE only = 1", [])
 }

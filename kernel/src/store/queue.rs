@@ -13,6 +13,21 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId, Tenant};
 
+const READY: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy \
+     FROM tasks t INDEXED BY tasks_ready WHERE t.status = 'ready' AND t.assignee IS NOT NULL \
+     AND t.tenant = ?1 AND t.assignee = ?2 AND t.line = ?3";
+
+const HEADS: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy \
+     FROM line_heads h INDEXED BY line_heads_order CROSS JOIN tasks t ON t.id = h.task \
+     WHERE h.tenant = ?1 AND h.assignee = ?2 AND ?3 NOT NULL";
+
+/// Under the policy of the work: a worker that names its reviewer must not widen what runs on its files.
+const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority, t.created_at, t.workspace, \
+     coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.task_id = t.id AND r.purpose = 'work' \
+       ORDER BY r.id DESC LIMIT 1)) AS policy \
+     FROM tasks t INDEXED BY tasks_review WHERE t.status = 'review' AND t.reviewer IS NOT NULL \
+     AND t.tenant = ?1 AND t.reviewer = ?2 AND ifnull(t.not_before, 0) <= ?3";
+
 impl Tx<'_> {
     /// Returns the lane with ready tasks that follows `after`, or the first one.
     pub(crate) fn next_ready_lane(&self, after: Option<&Lane>) -> Result<Option<Lane>, Error> {
@@ -24,31 +39,7 @@ impl Tx<'_> {
             lane,
         )
     }
-}
 
-/// What a lane is compared by; before the first one stands nobody, for no profile has an empty name.
-fn place_of(after: Option<&Lane>) -> (StoredTenant<'_>, &str) {
-    let tenant = after.and_then(|lane| lane.tenant.as_ref());
-    (StoredTenant(tenant), after.map_or("", |lane| lane.profile.as_str()))
-}
-
-fn lane(row: &Row<'_>) -> rusqlite::Result<Lane> {
-    Ok(Lane { tenant: text_or_none(row, 0)?, profile: row.get(1)? })
-}
-
-fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
-    Ok(Candidate {
-        task: row.get("id")?,
-        assignee: row.get("assignee")?,
-        tenant: text_or_none(row, "tenant")?,
-        priority: row.get("priority")?,
-        created_at: row.get("created_at")?,
-        workspace: row.get("workspace")?,
-        policy: row.get("policy")?,
-    })
-}
-
-impl Tx<'_> {
     /// Lists up to `limit` candidates of a lane that follow `after`.
     pub(crate) fn page_of_candidates(
         &self,
@@ -86,24 +77,7 @@ impl Tx<'_> {
         }
         Ok(found)
     }
-}
 
-const READY: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy \
-     FROM tasks t INDEXED BY tasks_ready WHERE t.status = 'ready' AND t.assignee IS NOT NULL \
-     AND t.tenant = ?1 AND t.assignee = ?2 AND t.line = ?3";
-
-const HEADS: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy \
-     FROM line_heads h INDEXED BY line_heads_order CROSS JOIN tasks t ON t.id = h.task \
-     WHERE h.tenant = ?1 AND h.assignee = ?2 AND ?3 NOT NULL";
-
-/// Under the policy of the work: a worker that names its reviewer must not widen what runs on its files.
-const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority, t.created_at, t.workspace, \
-     coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.task_id = t.id AND r.purpose = 'work' \
-       ORDER BY r.id DESC LIMIT 1)) AS policy \
-     FROM tasks t INDEXED BY tasks_review WHERE t.status = 'review' AND t.reviewer IS NOT NULL \
-     AND t.tenant = ?1 AND t.reviewer = ?2 AND ifnull(t.not_before, 0) <= ?3";
-
-impl Tx<'_> {
     /// Lists tasks that changed since `since` and whose assignee, or reviewer, is none of `known`, as far as that is not
     /// noted of them.
     pub(crate) fn unknown_assignees(
@@ -185,4 +159,26 @@ impl Tx<'_> {
             [],
         )
     }
+}
+
+/// What a lane is compared by; before the first one stands nobody, for no profile has an empty name.
+fn place_of(after: Option<&Lane>) -> (StoredTenant<'_>, &str) {
+    let tenant = after.and_then(|lane| lane.tenant.as_ref());
+    (StoredTenant(tenant), after.map_or("", |lane| lane.profile.as_str()))
+}
+
+fn lane(row: &Row<'_>) -> rusqlite::Result<Lane> {
+    Ok(Lane { tenant: text_or_none(row, 0)?, profile: row.get(1)? })
+}
+
+fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
+    Ok(Candidate {
+        task: row.get("id")?,
+        assignee: row.get("assignee")?,
+        tenant: text_or_none(row, "tenant")?,
+        priority: row.get("priority")?,
+        created_at: row.get("created_at")?,
+        workspace: row.get("workspace")?,
+        policy: row.get("policy")?,
+    })
 }

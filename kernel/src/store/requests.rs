@@ -8,6 +8,9 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::request::{Caller, Request};
 
+/// How many replies of a run are kept, the latest ones. A client repeats a request before it sends this many others.
+const OF_A_RUN: u32 = 1000;
+
 impl Tx<'_> {
     /// Returns the reply to a request, as JSON, where it was answered before.
     ///
@@ -31,29 +34,13 @@ impl Tx<'_> {
             None => Ok(None),
         }
     }
-}
 
-/// How many replies of a run are kept, the latest ones. A client repeats a request before it sends this many others.
-const OF_A_RUN: u32 = 1000;
-
-impl Tx<'_> {
     pub(crate) fn store_reply(&self, request: &Request, reply: &str, now: Timestamp) -> Result<(), Error> {
         let Request { caller, verb, id, body } = request;
         self.conn.run("store the reply", "INSERT INTO requests (id, caller, verb, body, reply, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)", params![id.as_str(), caller.as_str(), verb, body, reply, now])?;
         if caller.is_run() { forget_but_the_latest(self.conn, caller) } else { Ok(()) }
     }
-}
 
-fn forget_but_the_latest(conn: &Connection, caller: &Caller) -> Result<(), Error> {
-    conn.run(
-        "forget old replies of the run",
-        "DELETE FROM requests WHERE rowid IN \
-           (SELECT rowid FROM requests WHERE caller = ?1 ORDER BY rowid DESC LIMIT -1 OFFSET ?2)",
-        params![caller.as_str(), OF_A_RUN],
-    )
-}
-
-impl Tx<'_> {
     pub(crate) fn forget_replies_before(&self, time: Timestamp) -> Result<usize, Error> {
         self.conn.count("forget old requests", "DELETE FROM requests WHERE created_at < ?1", [time])
     }
@@ -73,4 +60,13 @@ impl Tx<'_> {
     pub(crate) fn forget_reply(&self, row: i64) -> Result<(), Error> {
         self.conn.run("forget a request", "DELETE FROM requests WHERE rowid = ?1", [row])
     }
+}
+
+fn forget_but_the_latest(conn: &Connection, caller: &Caller) -> Result<(), Error> {
+    conn.run(
+        "forget old replies of the run",
+        "DELETE FROM requests WHERE rowid IN \
+           (SELECT rowid FROM requests WHERE caller = ?1 ORDER BY rowid DESC LIMIT -1 OFFSET ?2)",
+        params![caller.as_str(), OF_A_RUN],
+    )
 }

@@ -37,6 +37,95 @@ fn one(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<O
     conn.find("read the run", &format!("SELECT {COLUMNS} FROM task_runs {rest}"), params, read)
 }
 
+/// A run to open.
+pub(crate) struct NewRun<'a> {
+    pub(crate) task: &'a TaskId,
+    pub(crate) tenant: Option<&'a Tenant>,
+    pub(crate) profile: Option<&'a Profile>,
+    pub(crate) step_key: Option<&'a str>,
+    pub(crate) holder: Holder,
+    pub(crate) purpose: Purpose,
+    pub(crate) claim_lock: Option<&'a str>,
+    pub(crate) claim: Option<Lease>,
+    pub(crate) token_hash: Option<[u8; 32]>,
+    pub(crate) nonce: Option<&'a str>,
+    pub(crate) policy: Option<&'a str>,
+    pub(crate) account: Option<&'a str>,
+    pub(crate) log_path: Option<&'a str>,
+    pub(crate) max_runtime: Option<Duration>,
+    pub(crate) boot_id: &'a str,
+    pub(crate) deadline_boottime: Option<Duration>,
+    pub(crate) now: Timestamp,
+}
+
+impl<'a> NewRun<'a> {
+    /// A run of the supervisor's, with neither a claim nor a process.
+    pub(crate) fn of(task: &'a Task, purpose: Purpose, boot_id: &'a str, now: Timestamp) -> Self {
+        NewRun {
+            task: &task.id,
+            tenant: task.tenant.as_ref(),
+            profile: task.performer(purpose),
+            step_key: task.client.current_step_key.as_deref(),
+            holder: Holder::Supervisor,
+            purpose,
+            claim_lock: None,
+            claim: None,
+            token_hash: None,
+            nonce: None,
+            policy: None,
+            account: None,
+            log_path: None,
+            max_runtime: None,
+            boot_id,
+            deadline_boottime: None,
+            now,
+        }
+    }
+}
+
+/// How long an external claim lasts.
+#[derive(Clone, Copy)]
+pub(crate) struct Lease {
+    pub(crate) ttl: Duration,
+    pub(crate) expires: Timestamp,
+    pub(crate) expires_boottime: Duration,
+}
+
+/// What a run's end leaves on it.
+pub(crate) struct Close<'a> {
+    pub(crate) summary: Option<&'a str>,
+    pub(crate) error: Option<&'a str>,
+    pub(crate) metadata: Option<&'a Value>,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) usage: Option<&'a Value>,
+    pub(crate) stderr_tail: Option<&'a str>,
+    pub(crate) finished: &'a Finished,
+    pub(crate) ended_at: Timestamp,
+}
+
+impl<'a> Close<'a> {
+    /// The end of a run of which no process is known.
+    pub(crate) fn of(
+        finished: &'a Finished,
+        handoff: Option<&'a Handoff>,
+        error: Option<&'a str>,
+        ended_at: Timestamp,
+    ) -> Self {
+        Self {
+            summary: handoff.and_then(|handoff| handoff.summary.as_deref().or(handoff.result.as_deref())),
+            error,
+            metadata: handoff.and_then(|handoff| handoff.metadata.as_ref()),
+            exit_code: None,
+            signal: None,
+            usage: None,
+            stderr_tail: None,
+            finished,
+            ended_at,
+        }
+    }
+}
+
 impl Tx<'_> {
     pub(crate) fn find_run(&self, id: RunId) -> Result<Option<Run>, Error> {
         one(self.conn, "WHERE id = ?1", [id])
@@ -64,49 +153,7 @@ impl Tx<'_> {
     ) -> Result<Excerpt<Run>, Error> {
         within(self.conn, "AND id > ?2 ORDER BY id LIMIT ?3", params![task, after, limit + 1], room, limit)
     }
-}
 
-fn within(
-    conn: &Connection,
-    rest: &str,
-    params: impl rusqlite::Params,
-    mut room: Room,
-    limit: u32,
-) -> Result<Excerpt<Run>, Error> {
-    let found: Vec<Run> = conn.list(
-        "list the runs",
-        &format!("SELECT {COLUMNS} FROM task_runs WHERE task_id = ?1 {rest}"),
-        params,
-        |row| {
-            let run = read(row)?;
-            let size = size_of_texts(&run);
-            Ok(if room.take(size) { run } else { bare(run, size) })
-        },
-    )?;
-    Ok(Excerpt::of(found, limit as usize))
-}
-
-fn size_of_texts(run: &Run) -> usize {
-    let texts = [&run.summary, &run.error, &run.stderr_tail].into_iter().flatten().map(String::len);
-    let facts = [&run.metadata, &run.sandbox, &run.usage].into_iter().flatten();
-    let verdict = run.verdict.as_ref().and_then(|verdict| serde_json::to_string(verdict).ok());
-    texts.chain(facts.map(|fact| fact.to_string().len())).chain(verdict.map(|text| text.len())).sum()
-}
-
-fn bare(run: Run, size: usize) -> Run {
-    Run {
-        summary: Some(limits::left_out(size)),
-        error: None,
-        stderr_tail: None,
-        metadata: None,
-        sandbox: None,
-        usage: None,
-        verdict: None,
-        ..run
-    }
-}
-
-impl Tx<'_> {
     /// Reads every run, for what cannot be read.
     pub(crate) fn read_all_runs(&self) -> Result<(), Error> {
         self.conn.scan("read all runs", &format!("SELECT {COLUMNS} FROM task_runs"), [], read, |_| Ok(()))
@@ -172,63 +219,7 @@ impl Tx<'_> {
             [],
         )
     }
-}
 
-/// A run to open.
-pub(crate) struct NewRun<'a> {
-    pub(crate) task: &'a TaskId,
-    pub(crate) tenant: Option<&'a Tenant>,
-    pub(crate) profile: Option<&'a Profile>,
-    pub(crate) step_key: Option<&'a str>,
-    pub(crate) holder: Holder,
-    pub(crate) purpose: Purpose,
-    pub(crate) claim_lock: Option<&'a str>,
-    pub(crate) claim: Option<Lease>,
-    pub(crate) token_hash: Option<[u8; 32]>,
-    pub(crate) nonce: Option<&'a str>,
-    pub(crate) policy: Option<&'a str>,
-    pub(crate) account: Option<&'a str>,
-    pub(crate) log_path: Option<&'a str>,
-    pub(crate) max_runtime: Option<Duration>,
-    pub(crate) boot_id: &'a str,
-    pub(crate) deadline_boottime: Option<Duration>,
-    pub(crate) now: Timestamp,
-}
-
-impl<'a> NewRun<'a> {
-    /// A run of the supervisor's, with neither a claim nor a process.
-    pub(crate) fn of(task: &'a Task, purpose: Purpose, boot_id: &'a str, now: Timestamp) -> Self {
-        NewRun {
-            task: &task.id,
-            tenant: task.tenant.as_ref(),
-            profile: task.performer(purpose),
-            step_key: task.client.current_step_key.as_deref(),
-            holder: Holder::Supervisor,
-            purpose,
-            claim_lock: None,
-            claim: None,
-            token_hash: None,
-            nonce: None,
-            policy: None,
-            account: None,
-            log_path: None,
-            max_runtime: None,
-            boot_id,
-            deadline_boottime: None,
-            now,
-        }
-    }
-}
-
-/// How long an external claim lasts.
-#[derive(Clone, Copy)]
-pub(crate) struct Lease {
-    pub(crate) ttl: Duration,
-    pub(crate) expires: Timestamp,
-    pub(crate) expires_boottime: Duration,
-}
-
-impl Tx<'_> {
     pub(crate) fn insert_run(&self, run: &NewRun<'_>) -> Result<RunId, Error> {
         let row: [(&str, &dyn ToSql); 20] = [
             ("task_id", run.task),
@@ -330,44 +321,7 @@ impl Tx<'_> {
             params![id, now, micros(boottime)],
         )
     }
-}
 
-/// What a run's end leaves on it.
-pub(crate) struct Close<'a> {
-    pub(crate) summary: Option<&'a str>,
-    pub(crate) error: Option<&'a str>,
-    pub(crate) metadata: Option<&'a Value>,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) signal: Option<i32>,
-    pub(crate) usage: Option<&'a Value>,
-    pub(crate) stderr_tail: Option<&'a str>,
-    pub(crate) finished: &'a Finished,
-    pub(crate) ended_at: Timestamp,
-}
-
-impl<'a> Close<'a> {
-    /// The end of a run of which no process is known.
-    pub(crate) fn of(
-        finished: &'a Finished,
-        handoff: Option<&'a Handoff>,
-        error: Option<&'a str>,
-        ended_at: Timestamp,
-    ) -> Self {
-        Self {
-            summary: handoff.and_then(|handoff| handoff.summary.as_deref().or(handoff.result.as_deref())),
-            error,
-            metadata: handoff.and_then(|handoff| handoff.metadata.as_ref()),
-            exit_code: None,
-            signal: None,
-            usage: None,
-            stderr_tail: None,
-            finished,
-            ended_at,
-        }
-    }
-}
-
-impl Tx<'_> {
     /// Closes an open run. Returns whether it was open.
     pub(crate) fn close_run(&self, id: RunId, end: &Close<'_>) -> Result<bool, Error> {
         self.conn.alter(
@@ -429,5 +383,45 @@ impl Tx<'_> {
         metadata: Option<&Value>,
     ) -> Result<(), Error> {
         self.conn.run("edit the handoff", "UPDATE task_runs SET summary = coalesce(?2, summary), metadata = coalesce(?3, metadata) WHERE id = ?1", params![id, summary, to_json_or_null(metadata)])
+    }
+}
+
+fn within(
+    conn: &Connection,
+    rest: &str,
+    params: impl rusqlite::Params,
+    mut room: Room,
+    limit: u32,
+) -> Result<Excerpt<Run>, Error> {
+    let found: Vec<Run> = conn.list(
+        "list the runs",
+        &format!("SELECT {COLUMNS} FROM task_runs WHERE task_id = ?1 {rest}"),
+        params,
+        |row| {
+            let run = read(row)?;
+            let size = size_of_texts(&run);
+            Ok(if room.take(size) { run } else { bare(run, size) })
+        },
+    )?;
+    Ok(Excerpt::of(found, limit as usize))
+}
+
+fn size_of_texts(run: &Run) -> usize {
+    let texts = [&run.summary, &run.error, &run.stderr_tail].into_iter().flatten().map(String::len);
+    let facts = [&run.metadata, &run.sandbox, &run.usage].into_iter().flatten();
+    let verdict = run.verdict.as_ref().and_then(|verdict| serde_json::to_string(verdict).ok());
+    texts.chain(facts.map(|fact| fact.to_string().len())).chain(verdict.map(|text| text.len())).sum()
+}
+
+fn bare(run: Run, size: usize) -> Run {
+    Run {
+        summary: Some(limits::left_out(size)),
+        error: None,
+        stderr_tail: None,
+        metadata: None,
+        sandbox: None,
+        usage: None,
+        verdict: None,
+        ..run
     }
 }

@@ -48,6 +48,43 @@ fn named_directory(workspace: &str) -> Option<String> {
     workspace.strip_prefix("dir:").map(str::to_owned)
 }
 
+/// What the state machine and the rules need of a task.
+pub(crate) struct Standing {
+    pub(crate) state: State,
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) not_before: Option<Timestamp>,
+    pub(crate) failures: u32,
+    pub(crate) max_retries: Option<u32>,
+    pub(crate) last_block_kind: Option<BlockKind>,
+    pub(crate) block_recurrences: u32,
+}
+
+/// What a standing is read from.
+const STANDING: &str = "t.status, t.tenant, t.not_before, t.completed_at, t.current_run_id, t.block_kind, \
+    t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, r.verdict";
+/// What of it is no column of a task.
+const STANDING_BESIDE: &str = "t.last_block_kind, t.block_recurrences, r.verdict";
+
+/// Who makes a task, and how it starts.
+pub(crate) struct Birth<'a> {
+    pub(crate) id: &'a TaskId,
+    pub(crate) state: State,
+    pub(crate) tenant: Option<&'a Tenant>,
+    pub(crate) created_by: &'a str,
+    pub(crate) creator_uid: Option<u32>,
+    pub(crate) creator_task: Option<&'a TaskId>,
+    pub(crate) creator_run: Option<RunId>,
+    pub(crate) now: Timestamp,
+}
+
+/// Where an imported task stands.
+pub(crate) struct Place<'a> {
+    pub(crate) state: State,
+    pub(crate) why: Option<&'a str>,
+    pub(crate) completed_at: Option<Timestamp>,
+    pub(crate) work_by: Option<&'a str>,
+}
+
 impl Tx<'_> {
     pub(crate) fn find_task(&self, id: &TaskId) -> Result<Option<Task>, Error> {
         self.conn.find("read the task", &format!("SELECT {COLUMNS} {FROM} WHERE t.id = ?1"), [id], read)
@@ -61,20 +98,7 @@ impl Tx<'_> {
             read,
         )
     }
-}
 
-/// What the state machine and the rules need of a task.
-pub(crate) struct Standing {
-    pub(crate) state: State,
-    pub(crate) tenant: Option<Tenant>,
-    pub(crate) not_before: Option<Timestamp>,
-    pub(crate) failures: u32,
-    pub(crate) max_retries: Option<u32>,
-    pub(crate) last_block_kind: Option<BlockKind>,
-    pub(crate) block_recurrences: u32,
-}
-
-impl Tx<'_> {
     /// Reads where a task stands.
     pub(crate) fn standing(&self, id: &TaskId) -> Result<Option<Standing>, Error> {
         self.conn.find(
@@ -94,47 +118,7 @@ impl Tx<'_> {
             |row| Ok((read(row)?, read_standing(row)?)),
         )
     }
-}
 
-/// What a standing is read from.
-const STANDING: &str = "t.status, t.tenant, t.not_before, t.completed_at, t.current_run_id, t.block_kind, \
-    t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, r.verdict";
-/// What of it is no column of a task.
-const STANDING_BESIDE: &str = "t.last_block_kind, t.block_recurrences, r.verdict";
-
-fn read_standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
-    Ok(Standing {
-        state: state(row)?,
-        tenant: text_or_none(row, "tenant")?,
-        not_before: row.get("not_before")?,
-        failures: row.get("consecutive_failures")?,
-        max_retries: row.get("max_retries")?,
-        last_block_kind: row.get("last_block_kind")?,
-        block_recurrences: row.get("block_recurrences")?,
-    })
-}
-
-fn state(row: &Row<'_>) -> rusqlite::Result<State> {
-    Ok(match row.get("status")? {
-        Status::Triage => State::Triage,
-        Status::Todo => State::Todo,
-        Status::Scheduled => State::Scheduled { until: row.get("not_before")? },
-        Status::Ready => State::Ready,
-        Status::Running => State::Running {
-            run: row.get("current_run_id")?,
-            verdict: json::<Verdict>(row, "verdict")?.map(|verdict| verdict.kind()),
-        },
-        Status::Review => State::Review,
-        Status::Blocked => State::Blocked { kind: row.get("block_kind")? },
-        Status::Done => State::Done,
-        Status::Archived => {
-            let completed: Option<Timestamp> = row.get("completed_at")?;
-            State::Archived { finished: if completed.is_some() { WasDone::Yes } else { WasDone::No } }
-        }
-    })
-}
-
-impl Tx<'_> {
     /// Reads every task, for what cannot be read.
     pub(crate) fn read_all_tasks(&self) -> Result<(), Error> {
         self.conn.scan("read all tasks", &format!("SELECT {COLUMNS} {FROM}"), [], read, |_| Ok(()))
@@ -151,21 +135,7 @@ impl Tx<'_> {
         let read = |row: &Row<'_>| Ok((row.get("id")?, state(row)?));
         self.conn.scan("read all states", &sql, [], read, |(task, state)| each(task, state))
     }
-}
 
-/// Who makes a task, and how it starts.
-pub(crate) struct Birth<'a> {
-    pub(crate) id: &'a TaskId,
-    pub(crate) state: State,
-    pub(crate) tenant: Option<&'a Tenant>,
-    pub(crate) created_by: &'a str,
-    pub(crate) creator_uid: Option<u32>,
-    pub(crate) creator_task: Option<&'a TaskId>,
-    pub(crate) creator_run: Option<RunId>,
-    pub(crate) now: Timestamp,
-}
-
-impl Tx<'_> {
     pub(crate) fn reserve_task_id(&self, id: &TaskId) -> Result<bool, Error> {
         self.conn.alter("reserve the id", "INSERT OR IGNORE INTO task_ids (id) VALUES (?1)", [id])
     }
@@ -211,32 +181,14 @@ impl Tx<'_> {
         let row: Vec<_> = plain.iter().copied().chain(grouped).collect();
         columns::insert(self.conn, "tasks", &row, "store the task").map(drop)
     }
-}
 
-/// Where an imported task stands.
-pub(crate) struct Place<'a> {
-    pub(crate) state: State,
-    pub(crate) why: Option<&'a str>,
-    pub(crate) completed_at: Option<Timestamp>,
-    pub(crate) work_by: Option<&'a str>,
-}
-
-impl Tx<'_> {
     /// Puts an imported task where it stands.
     pub(crate) fn place_task(&self, id: &TaskId, place: &Place<'_>) -> Result<(), Error> {
         let (kind, _) = columns_of(place.state);
         self.conn.run("place the task", "UPDATE tasks SET status = ?2, block_kind = ?3, block_reason = ?4, completed_at = ?5, work_by = ?6 \
                  WHERE id = ?1", params![id, place.state.status(), kind, place.why, place.completed_at, place.work_by])
     }
-}
 
-fn columns_of(state: State) -> (Option<BlockKind>, Option<Timestamp>) {
-    let kind = if let State::Blocked { kind } = state { Some(kind) } else { None };
-    let until = if let State::Scheduled { until } = state { Some(until) } else { None };
-    (kind, until)
-}
-
-impl Tx<'_> {
     /// Moves a task to a new state, fenced by the status and the run it is expected to have. Returns whether it did.
     pub(crate) fn set_task_state(
         &self,
@@ -334,4 +286,42 @@ impl Tx<'_> {
         self.conn.run("delete its holds", "DELETE FROM holds WHERE scope = 'task' AND name = ?1", [id])?;
         self.conn.alter("delete the task", "DELETE FROM tasks WHERE id = ?1", [id])
     }
+}
+
+fn read_standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
+    Ok(Standing {
+        state: state(row)?,
+        tenant: text_or_none(row, "tenant")?,
+        not_before: row.get("not_before")?,
+        failures: row.get("consecutive_failures")?,
+        max_retries: row.get("max_retries")?,
+        last_block_kind: row.get("last_block_kind")?,
+        block_recurrences: row.get("block_recurrences")?,
+    })
+}
+
+fn state(row: &Row<'_>) -> rusqlite::Result<State> {
+    Ok(match row.get("status")? {
+        Status::Triage => State::Triage,
+        Status::Todo => State::Todo,
+        Status::Scheduled => State::Scheduled { until: row.get("not_before")? },
+        Status::Ready => State::Ready,
+        Status::Running => State::Running {
+            run: row.get("current_run_id")?,
+            verdict: json::<Verdict>(row, "verdict")?.map(|verdict| verdict.kind()),
+        },
+        Status::Review => State::Review,
+        Status::Blocked => State::Blocked { kind: row.get("block_kind")? },
+        Status::Done => State::Done,
+        Status::Archived => {
+            let completed: Option<Timestamp> = row.get("completed_at")?;
+            State::Archived { finished: if completed.is_some() { WasDone::Yes } else { WasDone::No } }
+        }
+    })
+}
+
+fn columns_of(state: State) -> (Option<BlockKind>, Option<Timestamp>) {
+    let kind = if let State::Blocked { kind } = state { Some(kind) } else { None };
+    let until = if let State::Scheduled { until } = state { Some(until) } else { None };
+    (kind, until)
 }

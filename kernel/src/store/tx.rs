@@ -74,6 +74,15 @@ pub(crate) enum Savepoint {
     Attempt,
 }
 
+impl Savepoint {
+    fn of(self, job: &'static str, attempt: &'static str) -> &'static str {
+        match self {
+            Savepoint::Job => job,
+            Savepoint::Attempt => attempt,
+        }
+    }
+}
+
 impl Tx<'_> {
     /// Makes what was written durable.
     pub(crate) fn commit(self) -> Result<(), Error> {
@@ -101,39 +110,17 @@ impl Tx<'_> {
 
     /// Begins a step.
     pub(crate) fn savepoint(&self, savepoint: Savepoint) -> Result<(), Error> {
-        self.run(
-            match savepoint {
-                Savepoint::Job => "SAVEPOINT job",
-                Savepoint::Attempt => "SAVEPOINT attempt",
-            },
-            "begin a step",
-        )
+        self.conn.run("begin a step", savepoint.of("SAVEPOINT job", "SAVEPOINT attempt"), [])
     }
 
     /// Keeps what was written since the step began.
     pub(crate) fn release(&self, savepoint: Savepoint) -> Result<(), Error> {
-        self.run(
-            match savepoint {
-                Savepoint::Job => "RELEASE job",
-                Savepoint::Attempt => "RELEASE attempt",
-            },
-            "end a step",
-        )
+        self.conn.run("end a step", savepoint.of("RELEASE job", "RELEASE attempt"), [])
     }
 
     /// Undoes what was written since the step began, and ends it.
     pub(crate) fn undo_to(&self, savepoint: Savepoint) -> Result<(), Error> {
-        self.run(
-            match savepoint {
-                Savepoint::Job => "ROLLBACK TO job",
-                Savepoint::Attempt => "ROLLBACK TO attempt",
-            },
-            "undo a step",
-        )?;
+        self.conn.run("undo a step", savepoint.of("ROLLBACK TO job", "ROLLBACK TO attempt"), [])?;
         self.release(savepoint)
-    }
-
-    fn run(&self, sql: &str, step: &'static str) -> Result<(), Error> {
-        self.conn.run(step, sql, [])
     }
 }
