@@ -1,11 +1,11 @@
 //! Time as the board sees it: an injected clock, microseconds inside, integer epoch seconds outside.
 
-use std::borrow::Cow;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::model::words::schema;
 
 /// A moment: microseconds since the epoch, UTC. JSON carries whole seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,19 +59,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-impl JsonSchema for Timestamp {
-    fn schema_name() -> Cow<'static, str> {
-        "Timestamp".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "description": "seconds since the epoch, UTC" })
-    }
-}
+schema!(Timestamp, { "type": "integer", "description": "seconds since the epoch, UTC" });
 
 /// Where time comes from.
 pub trait Clock: Send + Sync {

@@ -111,52 +111,41 @@ impl Error {
 
     /// Returns what the reader can do next.
     pub fn hint(&self) -> Option<String> {
-        match self {
-            Error::NotFound { what, .. } if what.ends_with("task") => {
-                Some("see `supervisor list`".to_owned())
-            }
-            Error::NotFound { what: "subscription", .. } => Some("see `supervisor notify-list`".to_owned()),
-            Error::NotFound { what, .. } if *what == "attachment" => {
-                Some("see `supervisor attachments <task>`".to_owned())
-            }
-            Error::NotFound { what: "link", .. } => {
-                Some("`supervisor show <task>` lists parents and children; the parent is named first".to_owned())
-            }
-            Error::NotFound { .. } => None,
+        let text = match self {
+            Error::NotFound { what, .. } => match *what {
+                what if what.ends_with("task") => "see `supervisor list`",
+                "subscription" => "see `supervisor notify-list`",
+                "attachment" => "see `supervisor attachments <task>`",
+                "link" => "`supervisor show <task>` lists parents and children; the parent is named first",
+                _ => return None,
+            },
             Error::Conflict { hint, .. }
             | Error::Illegal { hint, .. }
             | Error::Invalid { hint, .. }
-            | Error::Forbidden { hint, .. } => hint.clone(),
-            Error::Exhausted { hint, .. } => Some(hint.clone()),
+            | Error::Forbidden { hint, .. } => return hint.clone(),
+            Error::Exhausted { hint, .. } => hint,
             Error::Storage { kind, step, .. } => match kind {
-                StorageKind::Full => {
-                    Some("free some space on the board's file system; nothing was written".to_owned())
-                }
+                StorageKind::Full => "free some space on the board's file system; nothing was written",
                 // What could not be made durable stands in the log all the same: a crash before the next write finds it.
-                StorageKind::Io if *step == COMMIT => Some(
+                StorageKind::Io if *step == COMMIT => {
                     "this write may have been kept: check before you repeat it, or repeat it with its request \
                      id; the kernel log has the disk's errors"
-                        .to_owned(),
-                ),
-                StorageKind::Io => Some(
-                    "nothing was written: look at the kernel log for the disk's errors, then try again".to_owned(),
-                ),
-                StorageKind::Busy => Some("another program holds the board's lock; try again".to_owned()),
-                StorageKind::Displaced => Some(
+                }
+                StorageKind::Io => {
+                    "nothing was written: look at the kernel log for the disk's errors, then try again"
+                }
+                StorageKind::Busy => "another program holds the board's lock; try again",
+                StorageKind::Displaced => {
                     "nothing more is acknowledged: move the same file back and it goes on by itself; else stop the supervisor, \
                      restore a backup with `supervisor restore <file>`, and start it again"
-                        .to_owned(),
-                ),
-                StorageKind::ReadOnly => {
-                    Some("check the owner and mode of the board and its directory".to_owned())
                 }
-                StorageKind::Corrupt => {
-                    Some("stop the supervisor and restore the board from a backup".to_owned())
-                }
-                StorageKind::Constraint | StorageKind::Other => None,
+                StorageKind::ReadOnly => "check the owner and mode of the board and its directory",
+                StorageKind::Corrupt => "stop the supervisor and restore the board from a backup",
+                StorageKind::Constraint | StorageKind::Other => return None,
             },
-            Error::Writer { .. } => Some("restart the supervisor and look at its log".to_owned()),
-        }
+            Error::Writer { .. } => "restart the supervisor and look at its log",
+        };
+        Some(text.to_owned())
     }
 
     pub(crate) fn missing(what: &'static str, id: impl std::fmt::Display) -> Self {

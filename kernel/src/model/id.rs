@@ -1,12 +1,13 @@
 //! Identities: every id is a type of its own, parsed once at the edge.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+use crate::model::words::schema;
 
 /// A text that is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,19 +84,7 @@ macro_rules! text_id {
             }
         }
 
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string", "pattern": $pattern })
-            }
-        }
+        schema!($name, { "type": "string", "pattern": $pattern });
     };
 }
 
@@ -236,19 +225,7 @@ impl FromStr for BoardId {
     }
 }
 
-impl JsonSchema for BoardId {
-    fn schema_name() -> Cow<'static, str> {
-        "BoardId".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "uuid" })
-    }
-}
+schema!(BoardId, { "type": "string", "format": "uuid" });
 
 #[cfg(test)]
 mod tests {

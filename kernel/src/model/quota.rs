@@ -38,33 +38,23 @@ words! {
 impl Bound {
     /// Returns the default limit.
     pub fn default_limit(self) -> u64 {
-        match self {
-            Bound::Creates => 50,
-            Bound::Attachments => 200,
-            Bound::Comments | Bound::Links => 1_000,
-            Bound::Holds => 100,
-            Bound::Notes => 20_000,
-            Bound::TextBytes => 32 << 20,
-            Bound::AttachmentBytes => 1 << 30,
-            Bound::TenantEntries => 2_000_000,
-            Bound::TenantBytes => 64 << 30,
-            Bound::TenantEvents => 50_000_000,
-        }
+        self.row().0
     }
 
-    fn counted(self) -> &'static str {
+    /// The default limit, and what is counted.
+    fn row(self) -> (u64, &'static str) {
         match self {
-            Bound::Creates => "tasks made by this run",
-            Bound::Comments => "comments of this run",
-            Bound::Attachments => "files of this run",
-            Bound::AttachmentBytes => "bytes of files of this run",
-            Bound::Links => "links changed by this run",
-            Bound::Holds => "holds placed by this run",
-            Bound::Notes => "notes of this run",
-            Bound::TextBytes => "bytes of text written by this run",
-            Bound::TenantEntries => "tasks, comments and files of this tenant",
-            Bound::TenantBytes => "bytes of text and files of this tenant",
-            Bound::TenantEvents => "events of this tenant",
+            Bound::Creates => (50, "tasks made by this run"),
+            Bound::Comments => (1_000, "comments of this run"),
+            Bound::Attachments => (200, "files of this run"),
+            Bound::AttachmentBytes => (1 << 30, "bytes of files of this run"),
+            Bound::Links => (1_000, "links changed by this run"),
+            Bound::Holds => (100, "holds placed by this run"),
+            Bound::Notes => (20_000, "notes of this run"),
+            Bound::TextBytes => (32 << 20, "bytes of text written by this run"),
+            Bound::TenantEntries => (2_000_000, "tasks, comments and files of this tenant"),
+            Bound::TenantBytes => (64 << 30, "bytes of text and files of this tenant"),
+            Bound::TenantEvents => (50_000_000, "events of this tenant"),
         }
     }
 }
@@ -124,7 +114,7 @@ impl Quotas {
             }
         };
         Err(Error::Exhausted {
-            message: format!("{bound}: this would be {count} {}, the limit is {limit}", bound.counted()),
+            message: format!("{bound}: this would be {count} {}, the limit is {limit}", bound.row().1),
             hint: hint.to_owned(),
         })
     }

@@ -84,19 +84,14 @@ words! {
 
 words! {
     /// What a run is for.
+    #[derive(Default)]
     "purpose"
     Purpose {
         /// The work itself.
+        #[default]
         Work => "work",
         /// A look at the work of somebody else.
         Review => "review",
-    }
-}
-
-#[expect(clippy::derivable_impls, reason = "the macro that makes the enum knows no default")]
-impl Default for Purpose {
-    fn default() -> Self {
-        Purpose::Work
     }
 }
 

@@ -41,4 +41,21 @@ macro_rules! words {
     };
 }
 
-pub(crate) use words;
+/// Declares the JSON schema of a type that stands for one value.
+macro_rules! schema {
+    ($name:ident, $schema:tt) => {
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn inline_schema() -> bool {
+                true
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+
+pub(crate) use {schema, words};
