@@ -4,12 +4,10 @@
 //! like it, from before it takes the lease until after it has given it back. Everybody else passes the same gates for the
 //! moment in which it takes its lease. So a run that is through the gates and finds the lease taken has met a run, not a removal.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-use rustix::fs::{FlockOperation, flock};
 
 use crate::lease::LeaseError;
 use crate::lock;
@@ -42,10 +40,10 @@ impl Gates {
         mut wait: impl FnMut() -> bool,
     ) -> Result<Self, LeaseError> {
         let mut gates = Self(Vec::new());
-        let mut take = |place, operation| {
+        let mut take = |place, try_lock: fn(&File) -> Result<(), TryLockError>| {
             let path = gate_path(leases_dir, place);
             loop {
-                match lock::take(&path, operation) {
+                match lock::take(&path, try_lock) {
                     Ok(file) => {
                         gates.0.push(file);
                         return Ok(());
@@ -60,9 +58,9 @@ impl Gates {
             }
         };
         for (_, directory) in above.iter().rev() {
-            take(*directory, FlockOperation::NonBlockingLockShared)?;
+            take(*directory, File::try_lock_shared)?;
         }
-        take(place, FlockOperation::NonBlockingLockExclusive)?;
+        take(place, File::try_lock)?;
         Ok(gates)
     }
 }
@@ -71,7 +69,7 @@ impl Drop for Gates {
     fn drop(&mut self) {
         // As for a lease: a child of another thread may have the descriptors until it execs.
         for file in &self.0 {
-            let _ = flock(file, FlockOperation::Unlock);
+            drop(file.unlock());
         }
     }
 }

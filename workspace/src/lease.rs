@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -45,17 +44,6 @@ impl std::fmt::Display for LeaseHolder {
             Self::Removal { removed_by_board } => write!(f, "its removal by board {removed_by_board}"),
         }
     }
-}
-
-/// Whether several runs may have the directory at once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Sharing {
-    /// One run at a time.
-    #[default]
-    Exclusive,
-    /// As many as ask for it shared; never together with an exclusive one.
-    Shared,
 }
 
 /// Why a lease was not had.
@@ -184,16 +172,14 @@ impl Lease {
         leases_dir: &Path,
         workspace: &Path,
         place: Place,
-        sharing: Sharing,
         holder: &LeaseHolder,
     ) -> Result<Self, LeaseError> {
-        Self::acquire_within(leases_dir, (workspace, place), sharing, holder, gate::timeout())
+        Self::acquire_within(leases_dir, (workspace, place), holder, gate::timeout())
     }
 
     fn acquire_within(
         leases_dir: &Path,
         (workspace, place): (&Path, Place),
-        sharing: Sharing,
         holder: &LeaseHolder,
         wait: impl FnMut() -> bool,
     ) -> Result<Self, LeaseError> {
@@ -205,17 +191,13 @@ impl Lease {
             return Err(LeaseError::Gone { workspace: workspace.to_owned() });
         }
         let path = lease_path(leases_dir, place);
-        let operation = match sharing {
-            Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
-            Sharing::Shared => FlockOperation::NonBlockingLockShared,
-        };
         let above = share_above(leases_dir, workspace, &above)?;
-        let mut locked = lock::take(&path, operation).map_err(|source| {
+        let mut locked = lock::take(&path, File::try_lock).map_err(|source| {
             if source.kind() != io::ErrorKind::WouldBlock {
                 return LeaseError::Lock { path: path.clone(), source };
             }
             // Those who work in it share its lease, and have signed their own.
-            match lock::take(&path, FlockOperation::NonBlockingLockShared) {
+            match lock::take(&path, File::try_lock_shared) {
                 Ok(_) => LeaseError::HeldInside { workspace: workspace.to_owned() },
                 Err(_) => LeaseError::Held { workspace: workspace.to_owned(), holder: read_holder(&path) },
             }
@@ -239,9 +221,9 @@ impl Drop for Lease {
     fn drop(&mut self) {
         // Closing is not enough: a child forked by another thread has the descriptor until it execs. Nothing can be done
         // about a failure, and closing follows.
-        let _ = flock(&self.locked, FlockOperation::Unlock);
+        drop(self.locked.unlock());
         for file in &self.above {
-            let _ = flock(file, FlockOperation::Unlock);
+            drop(file.unlock());
         }
     }
 }
@@ -264,7 +246,7 @@ fn share_above(
     let mut above = Vec::new();
     for (directory, place) in directories {
         let path = lease_path(leases_dir, *place);
-        above.push(lock::take(&path, FlockOperation::NonBlockingLockShared).map_err(|source| {
+        above.push(lock::take(&path, File::try_lock_shared).map_err(|source| {
             if source.kind() == io::ErrorKind::WouldBlock {
                 LeaseError::HeldAbove {
                     workspace: workspace.to_owned(),
@@ -301,7 +283,7 @@ pub fn sweep_leases(leases_dir: &Path) -> Result<usize, LeaseError> {
         if path.extension().is_none_or(|extension| extension != "lease" && extension != "gate") {
             continue;
         }
-        match lock::take(&path, FlockOperation::NonBlockingLockExclusive) {
+        match lock::take(&path, File::try_lock) {
             Ok(locked) => {
                 fs_err::remove_file(&path)
                     .map_err(|source| LeaseError::Remove { path: path.clone(), source })?;

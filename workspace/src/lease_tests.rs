@@ -13,9 +13,9 @@ fn place(path: &Path) -> Place {
     Place::of(&rustix::fs::stat(path).unwrap())
 }
 
-fn acquire(dir: &Path, sharing: Sharing, run: i64) -> Result<Lease, LeaseError> {
+fn acquire(dir: &Path, run: i64) -> Result<Lease, LeaseError> {
     let root = Path::new("/");
-    Lease::acquire(dir, root, place(root), sharing, &holder(run))
+    Lease::acquire(dir, root, place(root), &holder(run))
 }
 
 /// A directory to lease, one inside it, and where the leases are.
@@ -47,7 +47,7 @@ impl Nest {
         wait: impl FnMut() -> bool,
     ) -> Result<Lease, LeaseError> {
         let place = place(path);
-        Lease::acquire_within(self.leases.path(), (path, place), Sharing::Exclusive, holder, wait)
+        Lease::acquire_within(self.leases.path(), (path, place), holder, wait)
     }
 }
 
@@ -119,21 +119,12 @@ fn a_holder_that_an_earlier_release_wrote_is_read() {
 #[test]
 fn a_second_holder_is_refused_and_told_of_the_first_until_it_ends() {
     let dir = tempfile::tempdir().unwrap();
-    let lease = acquire(dir.path(), Sharing::Exclusive, 7).unwrap();
+    let lease = acquire(dir.path(), 7).unwrap();
     assert_eq!(lease.path(), lease_path(dir.path(), place(Path::new("/"))));
-    let error = acquire(dir.path(), Sharing::Exclusive, 8).unwrap_err();
+    let error = acquire(dir.path(), 8).unwrap_err();
     assert_eq!(error.to_string(), "/ is in use by run 7 of board default (task t_0badcafe)");
-    assert!(acquire(dir.path(), Sharing::Shared, 8).is_err());
     drop(lease);
-    acquire(dir.path(), Sharing::Exclusive, 8).unwrap();
-}
-
-#[test]
-fn shared_leases_go_together_and_not_with_an_exclusive_one() {
-    let dir = tempfile::tempdir().unwrap();
-    let _first = acquire(dir.path(), Sharing::Shared, 1).unwrap();
-    let _second = acquire(dir.path(), Sharing::Shared, 2).unwrap();
-    assert!(matches!(acquire(dir.path(), Sharing::Exclusive, 3), Err(LeaseError::HeldInside { .. })));
+    acquire(dir.path(), 8).unwrap();
 }
 
 #[test]
@@ -148,20 +139,20 @@ fn a_lease_of_another_process_is_respected_and_its_holder_named() {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("held")));
-    let Err(LeaseError::Held { holder: Some(found), .. }) = acquire(dir.path(), Sharing::Exclusive, 8) else {
+    let Err(LeaseError::Held { holder: Some(found), .. }) = acquire(dir.path(), 8) else {
         panic!("the lease of another process was not respected");
     };
     assert_eq!(found, holder(7));
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
-    acquire(dir.path(), Sharing::Exclusive, 8).unwrap();
+    acquire(dir.path(), 8).unwrap();
 }
 
 #[test]
 #[ignore = "the other process of a_lease_of_another_process_is_respected_and_its_holder_named"]
 fn holds_a_lease_until_stdin_ends() {
     let Some(dir) = std::env::var_os("LEASES_DIR") else { return };
-    let _lease = acquire(Path::new(&dir), Sharing::Exclusive, 7).unwrap();
+    let _lease = acquire(Path::new(&dir), 7).unwrap();
     println!("held");
     io::copy(&mut io::stdin(), &mut io::sink()).unwrap();
 }
@@ -169,10 +160,10 @@ fn holds_a_lease_until_stdin_ends() {
 #[test]
 fn a_child_process_does_not_inherit_the_lease() {
     let dir = tempfile::tempdir().unwrap();
-    let lease = acquire(dir.path(), Sharing::Exclusive, 7).unwrap();
+    let lease = acquire(dir.path(), 7).unwrap();
     let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     drop(lease);
-    acquire(dir.path(), Sharing::Exclusive, 8).unwrap();
+    acquire(dir.path(), 8).unwrap();
     drop(child.stdin.take());
     child.wait().unwrap();
 }
@@ -198,10 +189,10 @@ fn a_directory_and_one_inside_it_are_not_leased_together_and_two_side_by_side_ar
 #[test]
 fn a_sweep_takes_the_files_that_nobody_holds() {
     let dir = tempfile::tempdir().unwrap();
-    drop(acquire(dir.path(), Sharing::Exclusive, 7).unwrap());
+    drop(acquire(dir.path(), 7).unwrap());
     let other = tempfile::tempdir().unwrap();
     let other = other.path();
-    let kept = Lease::acquire(dir.path(), other, place(other), Sharing::Exclusive, &holder(9)).unwrap();
+    let kept = Lease::acquire(dir.path(), other, place(other), &holder(9)).unwrap();
     fs_err::write(dir.path().join("unrelated"), "").unwrap();
     assert!(sweep_leases(dir.path()).unwrap() > 1);
     assert!(kept.path().exists() && dir.path().join("unrelated").exists());

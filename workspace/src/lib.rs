@@ -64,7 +64,7 @@ pub use error::{Failure, WorkspaceError};
 pub use git::{GitError, discover, own_configuration};
 pub use irregular::{Irregular, IrregularKind};
 pub use job::{Effort, Job, Outcome};
-pub use lease::{Lease, LeaseError, LeaseHolder, Sharing, lease_path, sweep_leases};
+pub use lease::{Lease, LeaseError, LeaseHolder, lease_path, sweep_leases};
 pub use links::LinkError;
 pub use name::{Name, NameError};
 pub use open::OpenError;

@@ -1,17 +1,17 @@
 //! Taking a lock file so that the name still means the file that was locked.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::OFlags;
 
 /// Opens (or makes) the file at `path` and locks it; the kernel drops the lock with the last descriptor.
 ///
 /// A lock file is removed only by its owner, so a lock taken on a removed file is taken again on its successor.
 /// The descriptor is close-on-exec: a worker must not inherit it, or the lock would outlive the run.
-pub(crate) fn take(path: &Path, operation: FlockOperation) -> std::io::Result<File> {
+pub(crate) fn take(path: &Path, try_lock: fn(&File) -> Result<(), TryLockError>) -> std::io::Result<File> {
     loop {
         let file = fs_err::OpenOptions::new()
             .read(true)
@@ -23,13 +23,23 @@ pub(crate) fn take(path: &Path, operation: FlockOperation) -> std::io::Result<Fi
             .open(path)?
             .into_parts()
             .0;
-        rustix::io::retry_on_intr(|| flock(&file, operation))?;
+        try_lock(&file)?;
         let held = file.metadata()?;
         match fs_err::symlink_metadata(path) {
             Ok(named) if (named.dev(), named.ino()) == (held.dev(), held.ino()) => return Ok(file),
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Locks a file as soon as nobody else has it locked.
+pub(crate) fn wait(file: &File) -> Result<(), TryLockError> {
+    loop {
+        match file.lock() {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            done => return done.map_err(TryLockError::Error),
         }
     }
 }

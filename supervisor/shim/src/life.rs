@@ -21,7 +21,7 @@ use crate::timer::Alarm;
 use crate::tree::{Tree, join_cgroup};
 use crate::watch::Watch;
 use crate::worker::Worker;
-use workspace::{Lease, LeaseError, Sharing};
+use workspace::{Lease, LeaseError};
 
 use crate::priority;
 use crate::rundir::{
@@ -187,7 +187,7 @@ fn begin<'a>(
 }
 
 fn take_lease(lease: &LeaseSpec) -> Result<Lease, LeaseError> {
-    Lease::acquire(&lease.dir, &lease.workspace, lease.place, Sharing::Exclusive, &lease.holder)
+    Lease::acquire(&lease.dir, &lease.workspace, lease.place, &lease.holder)
 }
 
 fn not_begun(failure: FailedStart) -> ExitRecord {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use policies::Identity;
-use workspace::{Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Place, Sharing, Size};
+use workspace::{Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Place, Size};
 
 use super::Fate;
 use crate::host::job::{self, JobFailure};
@@ -36,7 +36,7 @@ pub(super) fn identity(uid: u32, gid: u32) -> Option<Identity> {
 pub(super) fn lease(leases: &Path, path: &Path, meta: &Metadata, board: &str) -> Result<Lease, Fate> {
     let place = Place { device: meta.dev(), inode: meta.ino() };
     let holder = LeaseHolder::Removal { removed_by_board: board.to_owned() };
-    Lease::acquire(leases, path, place, Sharing::Exclusive, &holder).map_err(|e| match e {
+    Lease::acquire(leases, path, place, &holder).map_err(|e| match e {
         LeaseError::Gone { .. } => Fate::Absent,
         e => Fate::Stuck(crate::failure::with_causes(&e)),
     })

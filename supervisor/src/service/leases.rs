@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use kernel::{BoardName, Holder, Run, RunId, TaskId, View};
-use workspace::{Job, Lease, LeaseHolder, Outcome, Prepared, Sharing, WorkspaceSpec};
+use workspace::{Job, Lease, LeaseHolder, Outcome, Prepared, WorkspaceSpec};
 
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -70,7 +70,7 @@ pub(crate) fn lease(
     let leases = root.leases();
     crate::paths::make_dir(&leases, 0o700)?;
     let holder = LeaseHolder::Run { board: board.to_string(), run: run.get(), task: Some(task.to_string()) };
-    Lease::acquire(&leases, &prepared.path, prepared.place, Sharing::Exclusive, &holder).map_err(|e| {
+    Lease::acquire(&leases, &prepared.path, prepared.place, &holder).map_err(|e| {
         let failure = Failure::new(Code::Conflict, crate::failure::with_causes(&e));
         failure.hint("the task is back in the queue: claim it again when that run has ended")
     })

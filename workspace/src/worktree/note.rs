@@ -5,7 +5,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use rustix::fs::FlockOperation;
 
 use super::WorktreeError;
 use crate::lock;
@@ -23,7 +22,7 @@ impl Note {
     pub(crate) fn take(directory: &Path, id: &Name) -> Result<Self, WorktreeError> {
         let path = directory.join(format!(".{id}.incomplete"));
         let failed = |source| WorktreeError::Note { path: path.clone(), source };
-        let file = lock::take(&path, FlockOperation::LockExclusive).map_err(failed)?;
+        let file = lock::take(&path, lock::wait).map_err(failed)?;
         let incomplete = file.metadata().map_err(failed)?.len() > 0;
         Ok(Self { file, path, incomplete })
     }
