@@ -103,11 +103,6 @@ pub(crate) fn decide(
     if let Some(verdict) = verdict {
         return by_verdict(verdict, tally);
     }
-    let stop = match (stop, &ending.cause) {
-        (Some(reason), _) => Some(reason),
-        (None, EndCause::Stopped(reason)) => Some(*reason),
-        (None, _) => None,
-    };
     match stop {
         Some(reason) => by_stop(reason, ending, tally, now),
         None => by_cause(ending, tally, now),
@@ -218,14 +213,13 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             review_at: Some(*until).filter(|_| tally.review),
             ..plain(Outcome::RateLimited, later(tally, *until, now), tally.failures)
         },
-        // `decide` takes the reason of a stop out first.
         EndCause::Stopped(reason) => by_stop(*reason, ending, tally, now),
     }
 }
 
 fn failed(outcome: Outcome, error: &str, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     let failures = tally.failures.saturating_add(1);
-    let limit = tally.max_retries.unwrap_or(ending.failure_limit).max(1);
+    let limit = tally.max_retries.unwrap_or(ending.failure_limit);
     let at = tally.ended_at.after(pause(failures));
     let then = if failures >= limit { Then::Blocked(BlockKind::GaveUp) } else { later(tally, at, now) };
     let error = match &ending.denied {
@@ -257,5 +251,124 @@ fn with_tail(error: String, ending: &Ending) -> String {
     match last {
         Some(line) => format!("{error}: {}", line.trim().chars().take(300).collect::<String>()),
         None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::outcome::Denied;
+    use crate::model::verdict::Blocking;
+
+    const NOW: Timestamp = Timestamp::from_secs(100);
+
+    fn tally() -> Tally {
+        Tally {
+            failures: 1,
+            max_retries: None,
+            blocks: Recurrence::default(),
+            gate: Gate::Open,
+            awaits: false,
+            review: false,
+            ended_at: NOW,
+        }
+    }
+
+    fn exited() -> Ending {
+        Ending::new(EndCause::Exited { code: 1 })
+    }
+
+    fn at(seconds: i64) -> Gate {
+        Gate::Until(Timestamp::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_verdict_counts_before_a_stop_and_a_stop_before_what_ended_the_run() {
+        let stopped = Ending::new(EndCause::Stopped(StopReason::Preempted));
+        for (verdict, stop, ending, outcome, failures) in [
+            (Some(Verdict::Approve), Some(StopReason::Kill), exited(), Outcome::Approved, 0),
+            (None, Some(StopReason::Reclaimed), exited(), Outcome::Reclaimed, 0),
+            (None, None, stopped, Outcome::Preempted, 1),
+            (None, None, exited(), Outcome::Crashed, 2),
+        ] {
+            let decision = decide(verdict.as_ref(), stop, &ending, tally(), NOW);
+            assert_eq!((decision.outcome, decision.failures), (outcome, failures));
+        }
+    }
+
+    #[test]
+    fn the_pause_doubles_from_the_second_failure_to_five_minutes() {
+        assert_eq!(
+            [0, 1, 2, 3, 4, 20, 40].map(|failures| pause(failures).as_secs()),
+            [0, 0, 1, 2, 4, 300, 300]
+        );
+    }
+
+    #[test]
+    fn only_a_dependency_waits_for_tasks_and_the_third_block_of_a_kind_goes_to_triage() {
+        let thrice = Recurrence { kind: Some(BlockKind::NeedsInput), count: 2 };
+        for (kind, awaits, blocks, then) in [
+            (BlockKind::Dependency, true, Recurrence::default(), Then::Again(Gate::Parents)),
+            (BlockKind::Dependency, false, Recurrence::default(), Then::Blocked(BlockKind::Dependency)),
+            (BlockKind::NeedsInput, true, Recurrence::default(), Then::Blocked(BlockKind::NeedsInput)),
+            (BlockKind::NeedsInput, true, thrice, Then::Triage),
+        ] {
+            let verdict = Verdict::Block(Blocking { kind, ..Blocking::default() });
+            let tally = Tally { awaits, blocks, gate: Gate::Parents, ..tally() };
+            assert_eq!(decide(Some(&verdict), None, &exited(), tally, NOW).then, then, "{kind} {awaits}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_tried_again_after_its_pause_and_where_the_task_waits_anyway() {
+        let review = Tally { review: true, ..tally() };
+        for (tally, now, then, review_at) in [
+            (tally(), NOW, Then::Again(at(101)), None),
+            (Tally { failures: 0, ..tally() }, NOW, Then::Again(Gate::Open), None),
+            (tally(), Timestamp::from_secs(150), Then::Again(Gate::Open), None),
+            (Tally { gate: at(500), ..tally() }, NOW, Then::Again(at(500)), None),
+            (Tally { gate: at(100), ..tally() }, NOW, Then::Again(at(101)), None),
+            (Tally { gate: Gate::Parents, ..tally() }, NOW, Then::Again(Gate::Parents), None),
+            (review, NOW, Then::Review, Some(Timestamp::from_secs(101))),
+            (Tally { failures: 3, ..tally() }, NOW, Then::Again(at(104)), None),
+            (Tally { failures: 4, ..tally() }, NOW, Then::Blocked(BlockKind::GaveUp), None),
+            (Tally { max_retries: Some(2), ..tally() }, NOW, Then::Blocked(BlockKind::GaveUp), None),
+        ] {
+            let decision = decide(None, None, &exited(), tally, now);
+            assert_eq!((decision.then, decision.review_at), (then, review_at), "{tally:?}");
+            assert_eq!(decision.gave_up(), then == Then::Blocked(BlockKind::GaveUp));
+        }
+    }
+
+    #[test]
+    fn a_rate_limit_ends_at_its_time_also_for_a_review() {
+        let until = Timestamp::from_secs(900);
+        let ending = Ending::new(EndCause::RateLimited { until });
+        let work = decide(None, None, &ending, tally(), NOW);
+        assert_eq!((work.then, work.review_at, work.failures), (Then::Again(at(900)), None, 1));
+        let review = decide(None, None, &ending, Tally { review: true, ..tally() }, NOW);
+        assert_eq!((review.then, review.review_at, review.failures), (Then::Review, Some(until), 1));
+    }
+
+    #[test]
+    fn an_error_has_the_last_line_of_the_output_and_what_the_sandbox_denied() {
+        let denied = Denied { policy: "p".into(), act: "a".into(), line: None, text: "it denied".into() };
+        let tail = format!("first\n{}\n  \n", "x".repeat(400));
+        let ending = Ending { stderr_tail: Some(tail), denied: Some(denied), ..exited() };
+        let error = decide(None, None, &ending, tally(), NOW).error.unwrap();
+        assert_eq!(error, format!("exit code 1: {}; it denied", "x".repeat(300)));
+    }
+
+    #[test]
+    fn a_reviewer_that_says_nothing_completes_nothing() {
+        let result_policy = OnCleanExit::Complete { summary: None };
+        let ending = Ending { result_policy, ..Ending::new(EndCause::Exited { code: 0 }) };
+        assert_eq!(decide(None, None, &ending, tally(), NOW).outcome, Outcome::Completed);
+        let review = decide(None, None, &ending, Tally { review: true, ..tally() }, NOW);
+        assert_eq!((review.outcome, review.then), (Outcome::Unreported, Then::Review));
+        for cause in [EndCause::LostReboot, EndCause::NeverStarted] {
+            let again = decide(None, None, &Ending::new(cause), Tally { review: true, ..tally() }, NOW);
+            assert_eq!((again.then, again.failures), (Then::Review, 1));
+        }
     }
 }
