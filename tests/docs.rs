@@ -65,6 +65,11 @@ fn the_page_about_the_api_works_as_it_is_written() {
 }
 
 #[test]
+fn the_page_about_tools_works_as_it_is_written() {
+    run("docs/mcp.md");
+}
+
+#[test]
 fn every_page_with_commands_is_run_by_a_test_and_every_link_leads_somewhere() {
     let tests = std::fs::read_to_string(repository().join("tests/docs.rs")).unwrap();
     let mut pages = vec![PathBuf::from("README.md"), PathBuf::from("CHANGELOG.md")];

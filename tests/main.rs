@@ -42,6 +42,7 @@ mod journal;
 mod lanes;
 mod limits;
 mod loopback;
+mod mcp;
 mod mounts;
 mod moved;
 mod pages;

@@ -39,6 +39,11 @@ impl<'a> Worker<'a> {
         fs::write(self.workspace.join("go"), "").unwrap();
     }
 
+    /// Its token.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
     /// The workers' door, with this worker's token.
     pub(crate) fn door(&self) -> Http {
         as_worker(self.fleet, &self.token)

@@ -5,10 +5,25 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
 
+/// Where a tool call of an agent is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// In a process of the caller, with its rights.
+    Caller,
+    /// In the daemon.
+    Daemon,
+}
+
 /// A verb on the command line: its request is the arguments.
 pub(crate) trait Command: Verb {
     /// Fills in what only the caller knows: files to read, the task of the run it stands in.
     fn localize(&mut self, _here: &Invocation) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Prepares a request that came as a tool call: reads the files that it names, and chooses how much an agent gets to
+    /// read where it does not say.
+    fn as_tool(&mut self, _side: Side) -> Result<(), Failure> {
         Ok(())
     }
 

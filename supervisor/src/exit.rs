@@ -84,6 +84,23 @@ impl Code {
         self.row().word
     }
 
+    /// Whether who gets such a refusal of a change knows that nothing was changed.
+    pub(crate) fn changed_nothing(self) -> bool {
+        match self {
+            Code::Usage
+            | Code::Malformed
+            | Code::Method
+            | Code::TooLarge
+            | Code::MediaType
+            | Code::NotFound
+            | Code::Conflict
+            | Code::Throttled
+            | Code::Exhausted
+            | Code::NotPermitted => true,
+            Code::Failed | Code::Unreachable | Code::TryAgain => false,
+        }
+    }
+
     /// The class that a word or, failing that, an HTTP status stands for.
     pub(crate) fn from_wire(word: Option<&str>, http: u16) -> Self {
         TABLE

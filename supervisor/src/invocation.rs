@@ -35,6 +35,10 @@ impl Invocation {
     }
 }
 
+/// The variables from which a process inside a run knows itself.
+pub(crate) const OF_A_RUN: [&str; 5] =
+    ["SUPERVISOR_BOARD", "SUPERVISOR_SOCKET", "SUPERVISOR_TASK", "SUPERVISOR_TOKEN", "SUPERVISOR_WORKSPACE"];
+
 /// What a process inside a run knows of itself, from its environment.
 #[derive(Clone)]
 pub(crate) struct WorkerSelf {

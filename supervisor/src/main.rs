@@ -20,6 +20,7 @@ mod gc;
 mod host;
 mod invocation;
 mod lanes;
+mod mcp;
 mod output;
 mod owner;
 mod paths;

@@ -82,12 +82,12 @@ impl Output {
     }
 }
 
-/// Logs to standard error from a level on; `RUST_LOG` chooses otherwise.
+/// Logs to standard error from a level on, and of the protocol of tools what failed: it tells all that clients send; `RUST_LOG` chooses otherwise.
 pub(crate) fn start_log(output: Output, level: &str) {
     use std::io::IsTerminal as _;
     let asked = environment::text("RUST_LOG");
     let filter = asked.and_then(|asked| tracing_subscriber::EnvFilter::try_new(asked).ok());
-    let filter = filter.unwrap_or_else(|| tracing_subscriber::EnvFilter::new(level));
+    let filter = filter.unwrap_or_else(|| tracing_subscriber::EnvFilter::new(format!("{level},rmcp=error")));
     let colour = output.colour == Colour::Always
         || (output.colour == Colour::Auto
             && std::io::stderr().is_terminal()

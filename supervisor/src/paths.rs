@@ -69,6 +69,15 @@ impl RootChoice {
             state,
         })
     }
+
+    /// The options that choose the same root from any directory.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let root = self.root.as_ref().map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.clone()));
+        let root = root.map(|dir| ["--root".to_owned(), dir.display().to_string()]);
+        let chosen = [(self.system, "--system"), (self.user, "--user")].into_iter().filter(|(is, _)| *is);
+        let chosen = chosen.map(|(_, option)| option.to_owned());
+        root.into_iter().flatten().chain(chosen).collect()
+    }
 }
 
 impl Root {

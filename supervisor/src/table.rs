@@ -46,6 +46,7 @@ macro_rules! table {
                 commands {
                     Tail(follow::Tail) => follow::tail,
                     Watch(follow::Watch) => follow::watch,
+                    Mcp(mcp::Mcp) => mcp::run,
                 }
                 verbs {
                     Log => follow::log,
@@ -110,6 +111,7 @@ macro_rules! table {
                 CreateBoard,
                 EditBoard,
                 RemoveBoard,
+                Tools,
             }
         }
     };

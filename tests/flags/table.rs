@@ -269,6 +269,7 @@ pub(super) const TABLE: &[Row] = &[
             "a_log_is_shown_whole_or_its_tail_and_can_be_followed_to_the_end_of_the_run",
         ),
     ),
+    ("mcp", "config", Lines("mcp --config claude", "mcp --config codex")),
     ("notify-subscribe", "chat-id", Lines(SUB, "notify-subscribe {ready} --platform p --chat-id 2")),
     (
         "notify-subscribe",

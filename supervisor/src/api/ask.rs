@@ -1,6 +1,8 @@
 //! What a handler is asked: by whom, with which parameters, about which thing, with which body. Whatever does not fit is
 //! refused here, for every route alike.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +13,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Limited};
-use kernel::{Actor, BoardName, Request as Repeatable, RequestId};
+use kernel::{Actor, BoardName, Request as Repeatable, RequestId, TaskId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::call::{Call, Entry, OnBoard, Verb, blocking};
-use super::doors::Pass;
+use super::doors::{Pass, Reserved};
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
 use super::router::{Routes, Shared};
 use crate::exit::Code;
@@ -71,6 +74,14 @@ impl<Q> Ask<Q> {
     /// The length of the body, where the request says it.
     pub(crate) fn length(&self) -> Option<u64> {
         declared_length(&self.headers)
+    }
+
+    /// The task of the caller's run; none for an operator.
+    pub(crate) fn own_task(&self) -> Option<&TaskId> {
+        match &self.caller.who {
+            Who::Live(actor) => actor.run.as_ref().map(|own| &own.task),
+            Who::Ended { task, .. } => Some(task),
+        }
     }
 
     /// What a worker's request counts for; none for an operator's.
@@ -189,6 +200,20 @@ async fn handle<V: Verb>(ask: Ask, Given(verb): Given<V>) -> Result<Response, Fa
     ask.answer(verb).await
 }
 
+/// What answers requests of a path that has messages of its own.
+pub(crate) type Exchange = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Answered> + Send>>;
+
+/// An answer that is there as a whole.
+pub(crate) type Answered = hyper::Response<BoxBody<Bytes, Infallible>>;
+
+/// Adds a path that has messages of its own: they are posted, and go through the same doors as verbs.
+pub(crate) fn mount_exchange(router: Routes, path: &str, exchange: Exchange) -> Routes {
+    router.route(
+        path,
+        post(move |ask: Ask, whole: Whole| async move { exchange(ask, whole).await.map(Body::new) }),
+    )
+}
+
 async fn stored_reply(board: Arc<BoardHandle>, request: Repeatable) -> Result<Option<String>, Failure> {
     let read = move || board.readers().with(|view| view.stored_reply(&request));
     blocking("the reply was not read", read).await?.map_err(Failure::from)
@@ -259,6 +284,33 @@ impl<T: PartialEq> Id<T> {
     }
 }
 
+/// A request with its whole body, up to the limit.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    pub(crate) head: Parts,
+    pub(crate) body: Bytes,
+    /// The body counts until it has been read.
+    pub(crate) reserved: Option<Reserved>,
+}
+
+impl FromRequest<Shared> for Whole {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
+        let (head, body) = request.into_parts();
+        let length = declared_length(&head.headers).unwrap_or(BODY_LIMIT as u64);
+        if length > BODY_LIMIT as u64 {
+            return Err(body_too_large());
+        }
+        // Counted before it is taken in.
+        let pass = head.extensions.get::<Arc<Pass>>();
+        let reserved =
+            pass.map(|pass| pass.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
+        let body = whole(body).await?;
+        Ok(Whole { head, body, reserved })
+    }
+}
+
 /// A body of JSON.
 #[derive(Debug)]
 pub(crate) struct Given<T>(pub(crate) T);
@@ -266,18 +318,9 @@ pub(crate) struct Given<T>(pub(crate) T);
 impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
-        let (parts, body) = request.into_parts();
-        let length = declared_length(&parts.headers).unwrap_or(BODY_LIMIT as u64);
-        if length > BODY_LIMIT as u64 {
-            return Err(body_too_large());
-        }
-        // Counted before it is taken in, and until it has been read.
-        let pass = parts.extensions.get::<Arc<Pass>>();
-        let reserved =
-            pass.map(|pass| pass.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
-        let bytes = whole(body).await?;
-        let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
+    async fn from_request(request: Request, shared: &Shared) -> Result<Self, Failure> {
+        let Whole { head: parts, body, reserved } = Whole::from_request(request, shared).await?;
+        let bytes = if body.is_empty() { Bytes::from_static(b"{}") } else { body };
         // An empty body needs no content type.
         if !is_json(&parts.headers) && *bytes != *b"{}" {
             return Err(Failure::new(Code::MediaType, "the body is not declared as JSON")

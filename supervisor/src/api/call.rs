@@ -48,6 +48,26 @@ pub(crate) enum Effect {
     Daemon,
 }
 
+/// To which callers a verb is offered as a tool over MCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// To the worker of any run.
+    Worker,
+    /// To the worker of a review.
+    Reviewer,
+    /// To who distributes the work.
+    Orchestrator,
+}
+
+/// A verb as a tool over MCP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tool {
+    /// To whom it is offered.
+    pub(crate) scope: Scope,
+    /// What an agent should know of it beside the description of the request. Whole sentences.
+    pub(crate) about: &'static str,
+}
+
 /// Which board a verb needs beside being allowed to act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnBoard {
@@ -63,7 +83,7 @@ pub(crate) enum OnBoard {
 
 /// A verb as it goes over the wire: its request is the body of the API and the arguments of the command line; its reply is
 /// the JSON of both.
-pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'static {
+pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
     /// The word on the command line and in the path of the API.
     const NAME: &'static str;
     /// Who may call it.
@@ -72,6 +92,8 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'stati
     const EFFECT: Effect;
     /// Which board it needs.
     const ON: OnBoard = OnBoard::Named;
+    /// The tool that it is over MCP; none where it is none.
+    const TOOL: Option<Tool> = None;
     /// What comes back.
     type Reply: Serialize + DeserializeOwned + Send + 'static;
 
@@ -82,10 +104,11 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + 'stati
 
     /// What is sent: the verb as JSON, unless it is mostly bytes.
     fn parcel(&self) -> Result<Parcel, Failure> {
-        let body = self.substance()?;
-        let path = format!("/api/v1/verbs/{}", Self::NAME);
-        Ok(Parcel { path, content_type: "application/json", body: body.into() })
+        Parcel::of(self)
     }
+
+    /// Names the task of the caller's own run where no task is named.
+    fn default_to_own(&mut self, _own: &TaskId) {}
 
     /// How long a client waits for the answer of a daemon that has taken the request.
     fn answered_within(&self) -> Duration {
@@ -107,11 +130,14 @@ pub(crate) struct Entry {
     pub(crate) effect: Effect,
     /// Returns the JSON Schema of its request.
     pub(crate) request: fn() -> Schema,
+    /// The tool that it is over MCP.
+    pub(crate) tool: Option<Tool>,
 }
 
 impl Entry {
     pub(crate) fn of<V: Verb>() -> Self {
-        Entry { name: V::NAME, audience: V::AUDIENCE, effect: V::EFFECT, request: || schema_for!(V) }
+        let request = || schema_for!(V);
+        Entry { name: V::NAME, audience: V::AUDIENCE, effect: V::EFFECT, request, tool: V::TOOL }
     }
 }
 
@@ -123,6 +149,16 @@ pub(crate) struct Parcel {
     /// The type of the body.
     pub(crate) content_type: &'static str,
     pub(crate) body: Bytes,
+}
+
+impl Parcel {
+    /// The verb as JSON.
+    pub(crate) fn of<V: Verb>(verb: &V) -> Result<Self, Failure> {
+        let body = serde_json::to_vec(verb)
+            .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
+        let path = format!("/api/v1/verbs/{}", V::NAME);
+        Ok(Parcel { path, content_type: "application/json", body: body.into() })
+    }
 }
 
 /// One call: everything a verb may use.

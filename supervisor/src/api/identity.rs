@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue};
-use kernel::{Actor, ActorKind, BoardId, Run, RunId, RunRef, Tenant};
+use kernel::{Actor, ActorKind, BoardId, Run, RunId, RunRef, TaskId, Tenant};
 use rand::Rng as _;
 use sha2::{Digest, Sha256};
 
@@ -128,6 +128,7 @@ pub(super) enum Who {
     /// The worker of a run that has ended: it gets the replies that it was given before, and nothing else.
     Ended {
         run: RunId,
+        task: TaskId,
         /// The tenant that it counts for still.
         tenant: Option<Tenant>,
     },
@@ -245,7 +246,7 @@ fn of_run(board: &BoardHandle, hash: &[u8; 32]) -> Result<Option<Who>, Failure> 
             return Ok(Some(Who::Live(speaker(run, tenant))));
         }
         let Some(run) = view.run_by_past_token(hash)? else { return Ok(None) };
-        Ok(Some(Who::Ended { tenant: tenant(&run)?, run: run.id }))
+        Ok(Some(Who::Ended { tenant: tenant(&run)?, run: run.id, task: run.task_id }))
     })?;
     Ok(found)
 }

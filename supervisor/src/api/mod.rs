@@ -9,8 +9,10 @@ mod identity;
 mod in_process;
 mod router;
 
-pub(crate) use ask::{Ask, Given, Id, mount_verb, written};
-pub(crate) use call::{ANSWERED, Audience, Call, Effect, Entry, OnBoard, Parcel, Verb, blocking};
+pub(crate) use ask::{Answered, Ask, Given, Id, Whole, mount_exchange, mount_verb, written};
+pub(crate) use call::{
+    ANSWERED, Audience, Call, Effect, Entry, OnBoard, Parcel, Scope, Tool, Verb, blocking,
+};
 pub(crate) use doors::{
     Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, raise_descriptors,
 };

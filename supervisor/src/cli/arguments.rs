@@ -5,7 +5,7 @@ use kernel::BoardName;
 
 use super::CommandLine;
 use super::{
-    answer, boards, call, create, dispatch, doctor, edit, follow, gc, manual, pages, restore, run_demo,
+    answer, boards, call, create, dispatch, doctor, edit, follow, gc, manual, mcp, pages, restore, run_demo,
     serve, stop, transfer,
 };
 use crate::demo;

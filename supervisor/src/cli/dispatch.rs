@@ -10,6 +10,7 @@ use crate::client::Client;
 use crate::config::Tuning;
 use crate::daemon::{self, Extent, TaskKey};
 use crate::failure::Failure;
+use crate::mcp;
 use crate::output::{Output, start_log};
 use crate::owner::OwnerLock;
 use crate::resources::surface;
@@ -130,7 +131,8 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, F
     }
     let tuning = Tuning { failure_limit: verb.failure_limit, ..Tuning::default() };
     let known =
-        daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, surface(), || {}).await?;
+        daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, mcp::mount(surface()), || {})
+            .await?;
     let mut dispatched = Dispatched::default();
     for event in since(client, before).await? {
         dispatched.count(&event);

@@ -13,6 +13,7 @@ mod gc;
 mod grouped;
 mod inert;
 mod manual;
+mod mcp;
 mod pages;
 mod refused;
 mod restore;
@@ -227,7 +228,7 @@ mod tests {
         let command = command();
         let words: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
         let entries = crate::verbs::entries();
-        let of_the_api_alone = ["patch", "create-board", "edit-board", "remove-board"];
+        let of_the_api_alone = ["patch", "create-board", "edit-board", "remove-board", "tools"];
         for entry in &entries {
             assert!(words.contains(&entry.name) || of_the_api_alone.contains(&entry.name), "{}", entry.name);
         }

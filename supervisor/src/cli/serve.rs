@@ -6,6 +6,7 @@ use super::CommandLine;
 use crate::config::Tuning;
 use crate::daemon::{self, Extent};
 use crate::failure::Failure;
+use crate::mcp;
 use crate::output::start_log;
 use crate::resources::surface;
 use crate::terminal::complain;
@@ -66,7 +67,7 @@ pub(super) async fn run(line: &CommandLine, verb: Daemon) -> Result<u8, Failure>
             complain(&format!("warning: {}", Failure::file("write", path, &e)));
         }
     };
-    let ended = daemon::run(root, Extent::Forever, tuning, surface(), announce).await;
+    let ended = daemon::run(root, Extent::Forever, tuning, mcp::mount(surface()), announce).await;
     if let Some(path) = &verb.pidfile {
         // A reader of the file takes it that the daemon runs.
         drop(std::fs::remove_file(path));

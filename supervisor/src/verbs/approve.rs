@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -29,7 +29,7 @@ pub(crate) struct Approve {
     #[arg(value_name = "TASK/COMMENT", num_args = 0..)]
     #[serde(skip)]
     pub(crate) words: Vec<String>,
-    /// The task.
+    /// The task; inside a review, the task under review if none is named
     #[arg(skip)]
     pub(crate) task_id: Option<TaskId>,
     /// What to say of it; kept as a comment.
@@ -50,7 +50,14 @@ impl Verb for Approve {
     const NAME: &'static str = "approve";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Reviewer, about: "The review ends with it." });
     type Reply = Bulk;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        if self.ids.is_empty() {
+            self.task_id.get_or_insert_with(|| own.clone());
+        }
+    }
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
@@ -29,6 +29,7 @@ impl Verb for Assign {
     const NAME: &'static str = "assign";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Orchestrator, about: "" });
     type Reply = Task;
 
     async fn run(self, call: Call) -> Result<Task, Failure> {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cursor;
 use super::pages::{self, Listed, Row, Wanted, pages};
-use crate::api::{Audience, Call, Effect, Verb};
-use crate::command::Command;
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
+use crate::command::{Command, Side};
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
@@ -53,6 +53,10 @@ impl Verb for Assignees {
     const NAME: &'static str = "assignees";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Read;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Orchestrator,
+        about: "It returns a page of 50 names unless `limit` says otherwise.",
+    });
     type Reply = Listed<AssigneeLine>;
 
     async fn run(self, call: Call) -> Result<Listed<AssigneeLine>, Failure> {
@@ -81,6 +85,11 @@ impl Verb for Assignees {
 }
 
 impl Command for Assignees {
+    fn as_tool(&mut self, _side: Side) -> Result<(), Failure> {
+        pages::of_an_agent(&mut self.page, &mut self.limit);
+        Ok(())
+    }
+
     fn show(reply: &Listed<AssigneeLine>, screen: &mut Screen) {
         let (lines, next) = reply.parts();
         let rows: Vec<[String; 3]> = lines

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use hyper::body::Bytes;
 use kernel::limits::ATTACHMENT;
 use kernel::{Counted, NewAttachment, Sealed, TaskId};
@@ -17,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use super::attachments::{self, Kept};
 use super::texts;
-use crate::api::{Audience, Call, Effect, Parcel, Verb};
-use crate::command::Command;
+use crate::api::{Audience, Call, Effect, Parcel, Scope, Tool, Verb};
+use crate::command::{Command, Side};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -40,7 +42,7 @@ pub(crate) struct Attach {
     #[arg(value_name = "TASK/FILE", required = true, num_args = 1..=2)]
     #[serde(skip)]
     pub(crate) words: Vec<OsString>,
-    /// The task
+    /// The task; inside a run, the run's own task if none is named
     #[arg(skip)]
     pub(crate) task_id: Option<TaskId>,
     /// The name of the attachment [default: that of the file]
@@ -52,6 +54,18 @@ pub(crate) struct Attach {
     /// Who adds it [default: the caller]
     #[arg(long, value_name = "NAME")]
     pub(crate) author: Option<String>,
+    /// The text of the file
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// The bytes of the file in base64, where it is not text
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_base64: Option<String>,
+    /// The path of the file; `supervisor mcp` reads it with its own rights, the daemon reads none
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<PathBuf>,
     #[arg(skip)]
     #[serde(skip)]
     bytes: Bytes,
@@ -77,6 +91,55 @@ impl Attach {
         Attach { sealed: Some(sealed), ..self }
     }
 
+    /// Reads a file, whose name it has unless it has another.
+    fn take_in(&mut self, path: &Path) -> Result<(), Failure> {
+        if self.filename.is_none() {
+            let name = path.file_name().and_then(|name| name.to_str());
+            self.filename = Some(name.map(str::to_owned).ok_or_else(|| {
+                Failure::usage(format!("the name of {} is not valid text", path.display()))
+                    .hint("give one with --name")
+            })?);
+        }
+        self.bytes = read(path)?.into();
+        Ok(())
+    }
+
+    /// Stores the content that stands in the request itself.
+    async fn written(&self, call: &Call) -> Result<Sealed, Failure> {
+        let bytes = match (&self.content, &self.content_base64) {
+            (Some(text), None) => text.clone().into_bytes(),
+            (None, Some(text)) => BASE64_STANDARD.decode(text).map_err(|e| {
+                Failure::usage(format!("content_base64 is not base64: {e}"))
+                    .hint("give text as it is, in `content`")
+            })?,
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage("the file has two contents")
+                    .hint("give one of `content` and `content_base64`"));
+            }
+            (None, None) => return Err(self.without_bytes()),
+        };
+        self.permit(call).await?;
+        let blobs = call.board()?.blobs().clone();
+        let sealed = tokio::task::spawn_blocking(move || {
+            let mut draft = blobs.draft()?;
+            draft.write(&bytes)?;
+            draft.seal()
+        });
+        let sealed =
+            sealed.await.map_err(|panic| Failure::failed(format!("the file was not stored: {panic}")))?;
+        sealed.map_err(|error| kernel::Error::from(error).into())
+    }
+
+    fn without_bytes(&self) -> Failure {
+        let (Some(path), Some(id)) = (&self.path, &self.task_id) else {
+            return Failure::usage("the file has no content")
+                .hint("give the text in `content`, or the bytes in `content_base64`");
+        };
+        Failure::usage(format!("the daemon does not read {} for its callers", path.display())).hint(format!(
+            "give `content` or `content_base64`, or send the bytes as the body of POST /api/v1/tasks/{id}/attachments?filename=…"
+        ))
+    }
+
     fn named(&self) -> Result<String, Failure> {
         self.filename
             .clone()
@@ -88,9 +151,16 @@ impl Verb for Attach {
     const NAME: &'static str = "attach";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Worker,
+        about: "Give the text in `content`, or other bytes in `content_base64`, or the path of a file that you can read in `path`.",
+    });
     type Reply = Kept;
 
     fn parcel(&self) -> Result<Parcel, Failure> {
+        if self.content.is_some() || self.content_base64.is_some() {
+            return Parcel::of(self);
+        }
         let id = texts::named(self.task_id.clone())?;
         let mut path = format!("/api/v1/tasks/{id}/attachments");
         let mut mark = '?';
@@ -119,11 +189,15 @@ impl Verb for Attach {
         Duration::from_mins(10)
     }
 
-    async fn run(self, call: Call) -> Result<Kept, Failure> {
+    fn default_to_own(&mut self, own: &TaskId) {
+        self.task_id.get_or_insert_with(|| own.clone());
+    }
+
+    async fn run(mut self, call: Call) -> Result<Kept, Failure> {
         let (id, filename) = (texts::named(self.task_id.clone())?, self.named()?);
-        let Some(sealed) = self.sealed else {
-            return Err(Failure::usage("the bytes of the file are missing")
-                .hint(format!("send them as the body of POST /api/v1/tasks/{id}/attachments?filename=…")));
+        let sealed = match self.sealed.take() {
+            Some(sealed) => sealed,
+            None => self.written(&call).await?,
         };
         let file = NewAttachment {
             filename,
@@ -167,15 +241,16 @@ impl Command for Attach {
                 .hint(format!("name one: supervisor attach {} report.md", path.display())));
         }
         self.task_id = Some(texts::own_task(task, here)?);
-        if self.filename.is_none() {
-            let name = path.file_name().and_then(|name| name.to_str());
-            self.filename = Some(name.map(str::to_owned).ok_or_else(|| {
-                Failure::usage(format!("the name of {} is not valid text", path.display()))
-                    .hint("give one with --name")
-            })?);
+        self.take_in(&path)
+    }
+
+    fn as_tool(&mut self, side: Side) -> Result<(), Failure> {
+        match self.path.clone() {
+            Some(path) if side == Side::Caller && self.content.is_none() && self.content_base64.is_none() => {
+                self.take_in(&path)
+            }
+            Some(_) | None => Ok(()),
         }
-        self.bytes = read(&path)?.into();
-        Ok(())
     }
 
     fn show(reply: &Kept, screen: &mut Screen) {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb, blocking};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
 use crate::command::Command;
 use crate::daemon;
 use crate::failure::Failure;
@@ -51,7 +51,12 @@ impl Verb for Attachments {
     const NAME: &'static str = "attachments";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Read;
+    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Worker, about: "Each file is at `stored_path`." });
     type Reply = Vec<Kept>;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        self.task_id.get_or_insert_with(|| own.clone());
+    }
 
     async fn run(self, call: Call) -> Result<Vec<Kept>, Failure> {
         let id = texts::named(self.task_id)?;

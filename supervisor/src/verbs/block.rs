@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -27,7 +27,7 @@ pub(crate) struct Block {
     #[arg(value_name = "TASK/REASON", num_args = 0..)]
     #[serde(skip)]
     pub(crate) words: Vec<String>,
-    /// The task
+    /// The task; inside a run, the run's own task if none is named
     #[arg(skip)]
     pub(crate) task_id: Option<TaskId>,
     /// Why it cannot go on
@@ -57,7 +57,15 @@ impl Verb for Block {
     const NAME: &'static str = "block";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Worker,
+        about: "Call it when you cannot go on without somebody else; the run ends with it. A question with choices is answered fastest.",
+    });
     type Reply = Bulk;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        self.task_id.get_or_insert_with(|| own.clone());
+    }
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let kind = self.kind.unwrap_or(BlockKind::NeedsInput);

@@ -4,7 +4,7 @@ use kernel::{ActorKind, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -23,7 +23,7 @@ pub(crate) struct Comment {
     #[arg(value_name = "TASK/TEXT", required = true, num_args = 1..)]
     #[serde(skip)]
     pub(crate) words: Vec<String>,
-    /// The task
+    /// The task; inside a run, the run's own task if none is named
     #[arg(skip)]
     pub(crate) task_id: Option<TaskId>,
     /// The text
@@ -56,7 +56,13 @@ impl Verb for Comment {
     const NAME: &'static str = "comment";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> =
+        Some(Tool { scope: Scope::Worker, about: "The people and the later workers of the task read it." });
     type Reply = kernel::Comment;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        self.task_id.get_or_insert_with(|| own.clone());
+    }
 
     async fn run(self, call: Call) -> Result<kernel::Comment, Failure> {
         let id = super::texts::named(self.task_id)?;

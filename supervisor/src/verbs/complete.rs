@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, handed_over, shown};
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -48,7 +48,17 @@ impl Verb for Complete {
     const NAME: &'static str = "complete";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Worker,
+        about: "Call it once, as the last thing you do: the run ends with it. Name only files that exist as artifacts, with paths from the workspace on.",
+    });
     type Reply = Bulk;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        if self.task_ids.is_empty() {
+            self.task_ids.push(own.clone());
+        }
+    }
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         if self.task_ids.len() > 1 && (self.summary.is_some() || self.metadata.is_some()) {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb, person};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, person};
 use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
 use crate::failure::Failure;
@@ -208,6 +208,10 @@ impl Verb for Create {
     const NAME: &'static str = "create";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Worker,
+        about: "It is worked on beside your task; link it if one has to wait for the other.",
+    });
     type Reply = Created;
 
     async fn run(mut self, call: Call) -> Result<Created, Failure> {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -30,7 +30,13 @@ impl Verb for Heartbeat {
     const NAME: &'static str = "heartbeat";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> =
+        Some(Tool { scope: Scope::Worker, about: "Call it every few minutes during long work." });
     type Reply = Run;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        self.task_id.get_or_insert_with(|| own.clone());
+    }
 
     async fn run(self, call: Call) -> Result<Run, Failure> {
         let id = texts::named(self.task_id)?;

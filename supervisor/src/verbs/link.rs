@@ -4,7 +4,7 @@ use kernel::{AtWork, Settled, Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
@@ -77,6 +77,7 @@ impl Verb for Link {
     const NAME: &'static str = "link";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Worker, about: "" });
     type Reply = Linked;
 
     async fn run(self, call: Call) -> Result<Linked, Failure> {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, texts};
-use crate::api::{Audience, Call, Effect, Verb};
-use crate::command::Command;
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
+use crate::command::{Command, Side};
 use crate::diagnosis::why;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Ink, Screen, printable};
@@ -81,6 +81,10 @@ impl Verb for List {
     const NAME: &'static str = "list";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Orchestrator,
+        about: "It returns a page of 50 tasks unless `limit` says otherwise; `next` is the cursor of the next page.",
+    });
     type Reply = Listed<Task>;
 
     async fn run(self, call: Call) -> Result<Listed<Task>, Failure> {
@@ -110,6 +114,11 @@ impl Verb for List {
 }
 
 impl Command for List {
+    fn as_tool(&mut self, _side: Side) -> Result<(), Failure> {
+        pages::of_an_agent(&mut self.page, &mut self.limit);
+        Ok(())
+    }
+
     fn show(reply: &Listed<Task>, screen: &mut Screen) {
         let (tasks, next) = reply.parts();
         if tasks.is_empty() {

@@ -57,6 +57,7 @@ mod status;
 mod stop;
 mod swarm;
 mod texts;
+mod tools;
 mod unarchive;
 mod unblock;
 
@@ -110,6 +111,7 @@ pub(crate) use stats::Stats;
 pub(crate) use status::Status;
 pub(crate) use stop::Stop;
 pub(crate) use swarm::Swarm;
+pub(crate) use tools::Tools;
 pub(crate) use unarchive::Unarchive;
 pub(crate) use unblock::Unblock;
 

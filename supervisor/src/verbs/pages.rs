@@ -14,6 +14,9 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
+/// How many rows an agent gets that does not say how many it wants.
+const OF_AN_AGENT: u32 = 50;
+
 /// What a list is of.
 pub(crate) trait Row: Serialize + for<'de> Deserialize<'de> {
     /// The key of the rows in a page.
@@ -168,6 +171,12 @@ pub(super) fn limit(wanted: Option<u32>) -> Result<u32, Failure> {
         }
         wanted => Ok(wanted.unwrap_or(REPLY_ROWS).min(REPLY_ROWS)),
     }
+}
+
+/// Asks for a page of a size that an agent reads, where it does not say how much it wants.
+pub(super) fn of_an_agent(page: &mut bool, limit: &mut Option<u32>) {
+    *page = true;
+    limit.get_or_insert(OF_AN_AGENT);
 }
 
 /// Tells a person that there is more.

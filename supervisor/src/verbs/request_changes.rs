@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -25,7 +25,7 @@ pub(crate) struct RequestChanges {
     #[arg(value_name = "TASK/REASON", num_args = 1..)]
     #[serde(skip)]
     pub(crate) words: Vec<String>,
-    /// The task.
+    /// The task; inside a review, the task under review if none is named
     #[arg(skip)]
     pub(crate) task_id: Option<TaskId>,
     /// What has to change.
@@ -40,7 +40,15 @@ impl Verb for RequestChanges {
     const NAME: &'static str = "request-changes";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Reviewer,
+        about: "The review ends with it, and the next worker reads the reason.",
+    });
     type Reply = Bulk;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        self.task_id.get_or_insert_with(|| own.clone());
+    }
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let id = texts::named(self.task_id)?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, handed_over, shown};
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -52,7 +52,17 @@ impl Verb for RequestReview {
     const NAME: &'static str = "request-review";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Worker,
+        about: "Call it instead of kanban_complete when somebody has to look at the work first; the run ends with it.",
+    });
     type Reply = Bulk;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        if self.task_ids.is_empty() {
+            self.task_ids.push(own.clone());
+        }
+    }
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         if self.task_ids.is_empty() {

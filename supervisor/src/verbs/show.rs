@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::attachments::{self, Kept};
 use super::runs::{self, RunState, StateType};
 use super::texts;
-use crate::api::{Audience, Call, Effect, Verb};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -85,7 +85,15 @@ impl Verb for Show {
     const NAME: &'static str = "show";
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Read;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Worker,
+        about: "Call it first: it returns the body, the comments, the files, the earlier attempts and the tasks before and after it.",
+    });
     type Reply = Shown;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        self.task_id.get_or_insert_with(|| own.clone());
+    }
 
     async fn run(self, call: Call) -> Result<Shown, Failure> {
         let id = texts::named(self.task_id)?;

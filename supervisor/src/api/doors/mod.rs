@@ -35,6 +35,7 @@ pub(super) use bounds::Bound;
 pub(super) use crowd::{Busy, Seat};
 pub(super) use gate::Gate;
 pub(crate) use gate::Pass;
+pub(super) use gate::Reserved;
 pub(super) use intake::Intake;
 pub(crate) use listen::{Listeners, Sockets};
 pub(super) use outgoing::Outgoing;

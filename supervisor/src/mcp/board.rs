@@ -1,0 +1,54 @@
+//! Where tool calls go: to the daemon's socket, or, in the daemon, to the verb behind the request.
+
+use kernel::TaskId;
+
+use crate::api::Ask;
+use crate::client::Client;
+use crate::command::{Command, Side};
+use crate::failure::Failure;
+use crate::verbs::Tools;
+
+/// The way to the board.
+#[derive(Debug)]
+pub(super) enum Board {
+    /// Of a process of the caller. A call that is sent again keeps its request id, and so is done once.
+    Client(Client),
+    /// Of a request that the daemon was sent.
+    Ask(Ask),
+}
+
+impl Board {
+    /// Calls the verb behind a tool.
+    pub(super) async fn call<V: Command>(&self, mut verb: V) -> Result<V::Reply, Failure> {
+        if let Some(own) = self.own_task() {
+            verb.default_to_own(own);
+        }
+        match self {
+            Board::Client(client) => {
+                verb.as_tool(Side::Caller)?;
+                client.call(&verb).await
+            }
+            Board::Ask(ask) => {
+                verb.as_tool(Side::Daemon)?;
+                ask.dispatch(verb).await
+            }
+        }
+    }
+
+    /// The names of the verbs that the caller is offered.
+    pub(super) async fn offered(&self) -> Result<Vec<String>, Failure> {
+        let verb = Tools::default();
+        let offered = match self {
+            Board::Client(client) => client.call(&verb).await?,
+            Board::Ask(ask) => ask.dispatch(verb).await?,
+        };
+        Ok(offered.verbs)
+    }
+
+    fn own_task(&self) -> Option<&TaskId> {
+        match self {
+            Board::Client(client) => client.worker().map(|worker| &worker.task),
+            Board::Ask(ask) => ask.own_task(),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The tools: one for each verb of the table that has one.
+
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+
+use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
+use schemars::{Schema, schema_for};
+use serde_json::Value;
+
+use super::board::Board;
+use super::outcome;
+use crate::api::Effect;
+use crate::command::Command;
+use crate::failure::Failure;
+use crate::table::table;
+use crate::verbs;
+
+/// What stands before the name of the verb: the names of the established board.
+const PREFIX: &str = "kanban_";
+
+/// A call under way.
+type Calling = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
+
+/// A verb as a tool.
+#[derive(Debug)]
+pub(super) struct Listed {
+    /// The name of the verb.
+    pub(super) verb: &'static str,
+    /// How it is listed.
+    pub(super) tool: Tool,
+    /// Calls it.
+    pub(super) call: fn(Arc<Board>, JsonObject) -> Calling,
+}
+
+macro_rules! of_the_tools {
+    (
+        $($group:literal {
+            commands { $($command:ident($arguments:ty) => $_run:path,)* }
+            verbs { $($verb:ident $(=> $_special:path)?,)* }
+        })*
+        api { $($hidden:ident,)* }
+    ) => {
+        fn made() -> Vec<Listed> {
+            [$($(Listed::of::<verbs::$verb>(),)*)*].into_iter().flatten().collect()
+        }
+    };
+}
+
+table!(of_the_tools);
+
+/// All tools, in the order of the table. Their schemas take milliseconds, so they are made once, when they are first needed.
+pub(super) fn all() -> &'static [Listed] {
+    static ALL: LazyLock<Vec<Listed>> = LazyLock::new(made);
+    &ALL
+}
+
+/// The tool of a name.
+pub(super) fn find(name: &str) -> Option<&'static Listed> {
+    all().iter().find(|listed| listed.tool.name == name)
+}
+
+impl Listed {
+    fn of<V: Command>() -> Option<Self> {
+        let about = V::TOOL?.about;
+        let schema = schema_for!(V);
+        let told = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        let description = format!("{}. {about}", told.trim_end_matches('.'));
+        let reads = V::EFFECT == Effect::Read;
+        let annotations = ToolAnnotations::new().read_only(reads).destructive(false).open_world(false);
+        let tool = Tool::new(name_of(V::NAME), description.trim_end().to_owned(), arguments(schema))
+            .with_annotations(annotations);
+        let call = |board: Arc<Board>, arguments: JsonObject| -> Calling {
+            Box::pin(async move { outcome::of::<V>(call::<V>(&board, arguments).await) })
+        };
+        Some(Listed { verb: V::NAME, tool, call })
+    }
+}
+
+async fn call<V: Command>(board: &Board, arguments: JsonObject) -> Result<V::Reply, Failure> {
+    let verb = serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|e| {
+        let failure = Failure::usage(format!("invalid arguments: {e}"));
+        failure.hint(format!("the arguments of {} are those of its input schema", name_of(V::NAME)))
+    })?;
+    board.call::<V>(verb).await
+}
+
+fn name_of(verb: &str) -> String {
+    format!("{PREFIX}{}", verb.replace('-', "_"))
+}
+
+/// The schema of the arguments, without what a model has no use for.
+fn arguments(schema: Schema) -> JsonObject {
+    let mut schema = match schema.to_value() {
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    };
+    for told_elsewhere in ["$schema", "title", "description"] {
+        schema.remove(told_elsewhere);
+    }
+    let mut required: Vec<Value> =
+        schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let properties = schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
+    for (name, property) in properties.as_object_mut().into_iter().flatten() {
+        let default = property.as_object_mut().and_then(|property| property.remove("default"));
+        // A text that is empty where it is left out is one that has to be given.
+        if default.is_some_and(|default| default == "") {
+            required.push(name.as_str().into());
+        }
+    }
+    schema.insert("required".to_owned(), required.into());
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::api::Scope;
+    use crate::verbs::entries;
+
+    /// The names of the tools of a scope.
+    fn of_a(scope: Scope) -> String {
+        let of = |listed: &&Listed| {
+            entries().iter().any(|e| e.name == listed.verb && e.tool.is_some_and(|tool| tool.scope == scope))
+        };
+        let names: Vec<&str> = all().iter().filter(of).map(|listed| listed.tool.name.as_ref()).collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn each_scope_has_the_tools_of_the_established_board_and_those_of_reviews() {
+        let worker = "kanban_create kanban_show kanban_link kanban_comment kanban_attach kanban_attachments \
+                      kanban_heartbeat kanban_complete kanban_block kanban_request_review";
+        assert_eq!(of_a(Scope::Worker), worker);
+        assert_eq!(of_a(Scope::Reviewer), "kanban_approve kanban_request_changes");
+        assert_eq!(of_a(Scope::Orchestrator), "kanban_list kanban_assign kanban_assignees kanban_unblock");
+    }
+
+    #[test]
+    fn a_tool_takes_the_request_of_its_verb() {
+        for listed in all() {
+            let entry = entries().into_iter().find(|entry| entry.name == listed.verb).unwrap();
+            let request = (entry.request)();
+            let names = |value: Option<&Value>| -> Vec<String> {
+                value.and_then(Value::as_object).into_iter().flat_map(|p| p.keys().cloned()).collect()
+            };
+            assert_eq!(names(listed.tool.input_schema.get("properties")), names(request.get("properties")));
+            assert_eq!(listed.tool.input_schema["type"], "object", "{}", listed.verb);
+            assert_eq!(listed.tool.input_schema["additionalProperties"], false, "{}", listed.verb);
+        }
+    }
+
+    #[test]
+    fn what_a_model_reads_of_a_tool() {
+        let listed = find("kanban_comment").unwrap();
+        assert_snapshot!(serde_json::to_string_pretty(&listed.tool).unwrap(), @r#"
+        {
+          "name": "kanban_comment",
+          "description": "Add a comment to a task. The people and the later workers of the task read it.",
+          "inputSchema": {
+            "additionalProperties": false,
+            "properties": {
+              "author": {
+                "description": "The author [default: the caller]",
+                "type": [
+                  "string",
+                  "null"
+                ]
+              },
+              "body": {
+                "description": "The text",
+                "type": "string"
+              },
+              "max_len": {
+                "description": "Cut a longer text to this many characters and mark the cut",
+                "format": "uint32",
+                "minimum": 0,
+                "type": [
+                  "integer",
+                  "null"
+                ]
+              },
+              "task_id": {
+                "description": "The task; inside a run, the run's own task if none is named",
+                "pattern": "^t_[0-9A-Za-z][0-9A-Za-z_-]{0,61}$",
+                "type": [
+                  "string",
+                  "null"
+                ]
+              }
+            },
+            "required": [
+              "body"
+            ],
+            "type": "object"
+          },
+          "annotations": {
+            "readOnlyHint": false,
+            "destructiveHint": false,
+            "openWorldHint": false
+          }
+        }
+        "#);
+    }
+}

@@ -1,0 +1,21 @@
+//! The board as tools of agents: the Model Context Protocol over standard input and output, and over HTTP.
+//!
+//! ```text
+//! agent ── stdio ── `supervisor mcp` ── Client ── socket of the run ──┐
+//! agent ── HTTP ───────────────────────────────── POST /mcp ── Ask ───┴─▶ verb
+//! ```
+//!
+//! A tool is a verb that has a [`TOOL`](crate::api::Verb::TOOL): its arguments are the request, its result is the reply, and every
+//! check is that of the verb. Nothing is decided here but the form. No other room speaks to the crate `rmcp`.
+
+mod board;
+mod catalog;
+mod configuration;
+mod http;
+mod outcome;
+mod server;
+mod stdio;
+
+pub(crate) use configuration::{Form, Launch};
+pub(crate) use http::mount;
+pub(crate) use stdio::serve;

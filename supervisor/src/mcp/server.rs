@@ -1,0 +1,86 @@
+//! The server: who it is, which tools there are for the caller, and a call of one.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ErrorData, Implementation, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use tokio::sync::Semaphore;
+
+use super::board::Board;
+use super::catalog::{self, Listed};
+use crate::failure::Failure;
+
+/// The tool calls of one server that are under way; others wait. A run may have 16 requests under way by default, and its worker
+/// makes some without this server.
+const CALLS: usize = 8;
+
+/// What an agent reads before it has called anything.
+const INSTRUCTIONS: &str = "\
+The board of tasks that you work for. Inside a run, tools that take a task mean your own where you name none. Read it with \
+kanban_show first. End the run with exactly one of kanban_complete, kanban_block and kanban_request_review: a process that \
+exits without one has failed. An error says whether anything was changed and what to do next.";
+
+/// A server of one caller.
+#[derive(Clone, Debug)]
+pub(super) struct Server {
+    board: Arc<Board>,
+    calls: Arc<Semaphore>,
+}
+
+impl Server {
+    pub(super) fn new(board: Arc<Board>) -> Self {
+        Server { board, calls: Arc::new(Semaphore::new(CALLS)) }
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("supervisor", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let offered = self.board.offered().await.map_err(|failure| internal(&failure))?;
+        let is_offered = |listed: &&Listed| offered.iter().any(|verb| verb == listed.verb);
+        let tools = catalog::all().iter().filter(is_offered).map(|listed| listed.tool.clone());
+        Ok(ListToolsResult::with_all_items(tools.collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        // It has the room of the message until the call is over.
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(listed) = catalog::find(&request.name) else {
+            return Err(ErrorData::invalid_params(
+                format!("no such tool: {}; tools/list returns those that there are", short(&request.name)),
+                None,
+            ));
+        };
+        // It is never closed.
+        let _turn = self.calls.acquire().await.ok();
+        let arguments = request.arguments.unwrap_or_default();
+        Ok((listed.call)(Arc::clone(&self.board), arguments).await.into())
+    }
+}
+
+/// What keeps a request of the protocol itself from being answered.
+fn internal(failure: &Failure) -> ErrorData {
+    let hint = failure.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    ErrorData::internal_error(format!("{}{hint}", failure.message), None)
+}
+
+/// The beginning of a name that a client made up.
+fn short(name: &str) -> String {
+    name.chars().take(64).collect()
+}

@@ -1,0 +1,103 @@
+//! The server over standard input and output: one message a line, bounded in size and in number.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, GetExtensions as _, JsonRpcMessage, ServerJsonRpcMessage,
+};
+use rmcp::service::ServerInitializeError;
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{RoleServer, ServiceExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::board::Board;
+use super::server::Server;
+use crate::client::Client;
+use crate::failure::{Failure, with_causes};
+
+/// The longest message that is read. A longer one is left out, and the log says so. Requests have tighter limits, which are answered.
+const MESSAGE: usize = 16 << 20;
+/// The requests that are read before one of them is answered: what comes meanwhile waits in the pipe.
+const UNDER_WAY: usize = 32;
+
+/// Serves a client until its end closes standard input. Calls that are under way then have a few seconds to be answered.
+///
+/// # Errors
+/// The first messages are not those of the protocol.
+pub(crate) async fn serve(client: Client) -> Result<(), Failure> {
+    let server = Server::new(Arc::new(Board::Client(client)));
+    let transport = Bounded::new(tokio::io::stdin(), tokio::io::stdout());
+    let end = match server.serve(transport).await {
+        Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(with_causes(&error)),
+    };
+    end.map_err(|error| Failure::failed(format!("the server ended: {error}")))
+}
+
+/// Messages, of which a number may be under way.
+struct Bounded<R: AsyncRead, W: AsyncWrite> {
+    lines: AsyncRwTransport<RoleServer, R, W>,
+    room: Arc<Semaphore>,
+    /// The room for the next request. It is kept here because receiving is given up and begun again.
+    next: Option<OwnedSemaphorePermit>,
+    /// Whether a request has opened the conversation. Until then there is nothing that a notification could be about.
+    is_open: bool,
+}
+
+impl<R, W> Bounded<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    fn new(input: R, output: W) -> Self {
+        let lines = AsyncRwTransport::new_server(input, output).with_max_line_length(MESSAGE);
+        Bounded { lines, room: Arc::new(Semaphore::new(UNDER_WAY)), next: None, is_open: false }
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Bounded<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.lines.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        if self.next.is_none() {
+            // It is never closed.
+            self.next = Arc::clone(&self.room).acquire_owned().await.ok();
+        }
+        loop {
+            let mut message = self.lines.receive().await?;
+            if let JsonRpcMessage::Request(request) = &mut message {
+                let asks_first = matches!(
+                    request.request,
+                    ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_)
+                );
+                self.is_open |= !asks_first;
+                // Its room is free again when its context is dropped, with the call.
+                if let Some(room) = self.next.take() {
+                    request.request.extensions_mut().insert(Arc::new(room));
+                }
+                return Some(message);
+            }
+            if self.is_open {
+                return Some(message);
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.lines.close().await
+    }
+}

@@ -1,0 +1,43 @@
+//! `tools`: which verbs the caller is offered as tools over MCP.
+
+use kernel::{ActorKind, Purpose};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, OnBoard, Scope, Verb};
+use crate::failure::Failure;
+
+/// Lists the verbs that the caller is offered as tools over MCP
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Tools {}
+
+/// The verbs that are offered.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Offered {
+    /// Their names, in the order of the table.
+    pub(crate) verbs: Vec<String>,
+}
+
+impl Verb for Tools {
+    const NAME: &'static str = "tools";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Offered;
+
+    async fn run(self, call: Call) -> Result<Offered, Failure> {
+        let purpose = match call.actor.run.as_ref().map(|own| own.run) {
+            Some(run) => call.read(move |view| view.run(run)).await?.map(|run| run.purpose),
+            None => None,
+        };
+        let offered = |scope: Scope| match scope {
+            Scope::Worker => true,
+            Scope::Reviewer => call.actor.kind != ActorKind::Worker || purpose == Some(Purpose::Review),
+            Scope::Orchestrator => call.actor.kind != ActorKind::Worker,
+        };
+        let entries = super::entries().into_iter();
+        let verbs = entries.filter(|entry| entry.tool.is_some_and(|tool| offered(tool.scope)));
+        Ok(Offered { verbs: verbs.map(|entry| entry.name.to_owned()).collect() })
+    }
+}

@@ -1,0 +1,7 @@
+//! The board as tools of agents: over standard input and output, and over HTTP.
+
+mod agent;
+mod configuration;
+mod http;
+mod stdio;
+mod versions;
