@@ -251,7 +251,7 @@ mod tests {
         let secrets = read.read_secrets(&around).unwrap();
         assert!(!format!("{secrets:?}").contains(VALUE) && format!("{secrets:?}").contains("API_KEY"));
         assert_eq!(secrets.into_iter().collect::<Vec<_>>(), [("API_KEY".to_owned(), VALUE.into())]);
-        assert!(!format!("{read:?}").contains(VALUE) && !read.to_toml().unwrap().contains(VALUE));
+        assert!(!format!("{read:?}").contains(VALUE) && !toml::to_string(&read).unwrap().contains(VALUE));
     }
 
     #[test]
