@@ -123,10 +123,13 @@ fn what_is_no_file_or_has_no_plain_name_is_refused() {
     file(&fleet, "a", "abc");
     fs::create_dir(fleet.home().join("dir")).unwrap();
     nix::unistd::mkfifo(&fleet.home().join("fifo"), nix::sys::stat::Mode::from_bits_truncate(0o666)).unwrap();
-    for (path, why) in
-        [("dir", "a directory"), ("fifo", "a pipe"), ("/dev/null", "a device"), ("none", "No such file")]
-    {
-        fleet.cli(["attach", &task, path]).refused(2, why);
+    for (path, code, why) in [
+        ("dir", 2, "a directory"),
+        ("fifo", 2, "a pipe"),
+        ("/dev/null", 2, "a device"),
+        ("none", 3, "No such file"),
+    ] {
+        fleet.cli(["attach", &task, path]).refused(code, why);
     }
     for name in ["", ".", "..", "a/b", "../x", "a\nb", "\u{1b}[0m", &"n".repeat(256)] {
         fleet.cli(["attach", &task, "a", "--name", name]).refused(2, "filename");

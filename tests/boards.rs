@@ -178,3 +178,30 @@ fn names_that_mean_nothing_are_refused() {
     fleet.cli(["init", "--board", "default"]).ok();
     fleet.cli(["boards", "rm", "default"]).refused(4, "cannot be removed");
 }
+
+#[test]
+fn a_default_workdir_that_no_task_can_use_is_kept_with_a_warning() {
+    for fleet in [Fleet::offline(), Fleet::boot()] {
+        fleet.cli(["init"]).ok();
+        let set = |path: &str| fleet.cli(["boards", "set-default-workdir", "default", path]).ok().stderr;
+        let missing = set("/nonexistent/at/all");
+        assert!(
+            missing.contains("warning: ") && missing.contains("/nonexistent/at/all does not exist"),
+            "{missing}"
+        );
+        let inside = set(fleet.root().to_str().unwrap());
+        assert!(inside.contains("warning: no task can use the default workdir"), "{inside}");
+        assert!(fleet.json(["boards", "show"])["default_workdir"].as_str().is_some(), "it is kept");
+        assert_eq!(fleet.cli(["boards", "set-default-workdir", "default"]).ok().stderr, "");
+        let place = fleet.home().join("place");
+        std::fs::create_dir(&place).unwrap();
+        if nix::unistd::geteuid().is_root() {
+            std::os::unix::fs::chown(&place, Some(65534), Some(65534)).unwrap();
+        }
+        assert_eq!(set(place.to_str().unwrap()), "");
+        let later = set(place.join("later").to_str().unwrap());
+        assert!(later.contains("later does not exist yet: `--workspace dir` creates it"), "{later}");
+        let made = fleet.cli(["boards", "create", "b", "--default-workdir", "/nonexistent"]).ok().stderr;
+        assert!(made.contains("/nonexistent"), "{made}");
+    }
+}

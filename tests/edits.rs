@@ -76,6 +76,14 @@ fn a_change_over_the_api_keeps_each_field_or_refuses_it() {
     assert_eq!(patch(&api, &task, &summary).status, 409, "it has no run whose summary that could be");
     assert_eq!(fleet.show(&task)["task"]["title"], "another");
 
+    let early = json!({"result": "42", "title": "done already"});
+    assert_eq!(patch(&api, &task, &early).status, 409, "only a task that is done has a result");
+    fleet.cli(["edit", &task, "--result", "42"]).refused(4, "only a task that is done has a result");
+    assert_eq!(
+        (&fleet.show(&task)["task"]["title"], &fleet.show(&task)["task"]["result"]),
+        (&json!("another"), &json!(null))
+    );
+
     let handoff = json!({"status": "done", "result": "42", "summary": "did it", "metadata": {"tests": 14}});
     patch(&api, &task, &handoff).json(200);
     let later = json!({"result": "43", "summary": "did it well", "metadata": {"tests": 15}});

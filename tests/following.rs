@@ -59,6 +59,18 @@ fn the_event_log_is_read_from_a_cursor_on_and_by_kind_task_and_tenant() {
 }
 
 #[test]
+fn a_kind_that_no_event_has_is_refused_with_the_kinds_that_there_are() {
+    for fleet in [Fleet::offline(), Fleet::boot()] {
+        fleet.json(["create", "a"]);
+        let refused =
+            fleet.cli(["events", "--kind", "created", "--kind", "bogus"]).refused(2, "has the kind `bogus`");
+        assert!(refused.stderr.contains("blocked, cancelled, "), "{}", refused.stderr);
+        let watched = fleet.cli(["watch", "--kinds", "bogus"]);
+        assert!(watched.code == 2 && watched.stderr.contains("has the kind `bogus`"), "{}", watched.stderr);
+    }
+}
+
+#[test]
 fn a_reader_that_waits_for_an_event_gets_it_when_it_happens() {
     for fleet in [Fleet::offline(), Fleet::boot()] {
         let a = fleet.json(["create", "a"])["id"].as_str().unwrap().to_owned();

@@ -61,6 +61,32 @@ fn a_policy_whose_limit_nothing_holds_is_named_and_its_tasks_wait_with_their_att
 }
 
 #[test]
+fn a_dry_run_without_a_daemon_says_of_a_policy_what_the_daemon_will() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        fleet.policy("small", "version = 1\nextends = 'default'\n[limits]\nmemory = '64MiB'\n");
+        let limited = fleet.create("limited", "true", &["--policy", "small"]);
+        let free = fleet.create("free", "true", &[]);
+
+        let plan = fleet.json(["dispatch", "--dry-run"]);
+
+        let starts =
+            |task: &str| plan["spawned"].as_array().unwrap().iter().any(|one| one["task_id"] == task);
+        assert!(starts(&free), "{plan:#}");
+        fleet.start();
+        fleet.wait_for(&free, "done");
+        if starts(&limited) {
+            fleet.wait_for(&limited, "done");
+            continue;
+        }
+        let waiting = plan["waiting"].as_array().unwrap();
+        let told = waiting.iter().find(|one| one["task"] == limited).map(|one| &one["why"]);
+        assert_eq!(told, Some(&fleet.show(&limited)["why"]), "{plan:#}");
+        assert!(told.unwrap()["text"].as_str().unwrap().contains("small"), "{plan:#}");
+    }
+}
+
+#[test]
 fn a_run_whose_limit_cannot_be_set_again_is_ended_and_its_task_keeps_its_attempts() {
     let fleet = Fleet::boot();
     let script = "[ -e again ] && exit 0; touch again; exec sleep 600";

@@ -60,6 +60,7 @@ mod siege;
 mod spine;
 mod steps;
 mod stop;
+mod strangers;
 mod survivors;
 mod transfer;
 mod turns;

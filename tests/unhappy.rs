@@ -316,6 +316,13 @@ fn a_root_that_cannot_be_served_is_refused_with_its_reason() {
         fs::create_dir(&closed).unwrap();
         fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
         daemon(&closed.join("r")).refused(2, &format!("{} is closed", closed.display()));
+        // The mode of a root is its owner's choice: it is neither widened nor taken for one that works.
+        let mut pass = std::process::Command::new(crate::harness::binary());
+        fleet.dress(&mut pass);
+        let pass = Output::of(pass.arg("dispatch").arg("--root").arg(&closed));
+        pass.refused(2, &format!("{} is closed", closed.display()));
+        let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(&closed).unwrap());
+        assert_eq!(mode & 0o777, 0o700);
     } else {
         skip("a root that worker uids cannot reach: needs root");
     }
@@ -403,4 +410,33 @@ fn replies_and_refusals_are_never_mixed_up_on_the_two_outputs() {
     assert_eq!((refused.code, refused.stdout.as_str()), (3, ""));
     let created = fleet.cli(["create", "x", "--json"]).ok();
     assert_eq!((created.stderr.as_str(), &created.json()["title"]), ("", &json!("x")));
+}
+
+#[test]
+fn a_named_file_that_does_not_exist_is_one_refusal_for_every_command_and_a_directory_another() {
+    for fleet in [Fleet::offline(), Fleet::boot()] {
+        let task = fleet.create("a", "true", &["--triage"]);
+        let lines = [
+            vec!["create", "x", "--body-file", "{}"],
+            vec!["edit", &task, "--body-file", "{}"],
+            vec!["attach", &task, "{}"],
+            vec!["--board", "other", "import", "{}"],
+            vec!["--board", "other", "import", "--from-hermes", "{}"],
+            vec!["backup", "{}/board.db"],
+            vec!["export", "--file", "{}/board.jsonl"],
+        ];
+        let named = |line: &[&str], path: &str| -> Vec<String> {
+            line.iter().map(|word| word.replace("{}", path)).collect()
+        };
+        for line in &lines {
+            fleet.cli(named(line, "none")).refused(3, "none");
+        }
+        for line in &lines[..5] {
+            fleet.cli(named(line, ".")).refused(2, "");
+        }
+        if fleet.cli(["status"]).code == 69 {
+            fleet.cli(["restore", "none"]).refused(3, "none");
+            fleet.cli(["restore", "."]).refused(2, "");
+        }
+    }
 }

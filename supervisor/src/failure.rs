@@ -65,6 +65,28 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// A file or directory that the caller has named cannot be used: what does not exist is `not_found`, and what is of
+    /// another kind is a wrong argument. `wanted` says what to name instead.
+    pub(crate) fn named_file(act: &str, path: &Path, error: &std::io::Error, wanted: &str) -> Self {
+        use std::io::ErrorKind;
+        let failure = Failure::file(act, path, error);
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                Failure::new(Code::NotFound, failure.message).hint(format!("name {wanted}"))
+            }
+            ErrorKind::IsADirectory => {
+                Failure::usage(format!("{} is a directory, not a file", path.display()))
+                    .hint(format!("name {wanted}"))
+            }
+            ErrorKind::PermissionDenied => {
+                failure.hint(format!("name {wanted} that the user of this process may use"))
+            }
+            _ => failure,
+        }
+    }
+}
+
 impl From<kernel::Error> for Failure {
     fn from(error: kernel::Error) -> Self {
         Failure { code: error.code().into(), message: error.to_string(), hint: error.hint() }
@@ -142,6 +164,30 @@ impl From<Problem> for Failure {
             code: Code::from_wire(Some(&problem.code), problem.status),
             message: problem.detail,
             hint: problem.hint,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_caller_names_and_does_not_exist_is_not_found_and_what_is_of_another_kind_is_a_wrong_argument() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, none) = (dir.path().join("file"), dir.path().join("none"));
+        std::fs::write(&file, "").unwrap();
+        for (path, code) in [
+            (none.clone(), Code::NotFound),
+            (none.join("below"), Code::NotFound),
+            (file.join("below"), Code::NotFound),
+            (dir.path().to_owned(), Code::Usage),
+        ] {
+            let error = std::fs::read(&path).unwrap_err();
+            let failure = Failure::named_file("read", &path, &error, "a file");
+            assert_eq!(failure.code, code, "{failure}");
+            assert!(failure.message.contains(path.to_str().unwrap()), "{failure}");
+            assert_eq!(failure.hint.as_deref(), Some("name a file"));
         }
     }
 }

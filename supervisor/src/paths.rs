@@ -1,6 +1,7 @@
 //! Where everything of one root lives, and who may reach it.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::DirBuilder;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use kernel::{BoardId, BoardName, RunId, TaskId};
@@ -308,7 +309,14 @@ pub(crate) fn make_dir(dir: &Path, mode: u32) -> Result<(), Failure> {
         if failure.hint.is_some() { failure } else { failure.hint("choose another root with --root DIR") }
     };
     let existed = dir.is_dir();
-    std::fs::create_dir_all(dir).map_err(fail)?;
+    if let Some(parent) = dir.parent() {
+        std::fs::create_dir_all(parent).map_err(fail)?;
+    }
+    // With its mode from the start: what somebody opens or makes in it before a later chmod would stay.
+    match DirBuilder::new().mode(mode).create(dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists || !dir.is_dir() => return Err(fail(e)),
+        Ok(()) | Err(_) => {}
+    }
     let now = std::fs::metadata(dir).map_err(fail)?.permissions().mode() & 0o777;
     if !existed || (now & !mode) != 0 {
         std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).map_err(fail)?;

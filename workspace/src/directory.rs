@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
+use rustix::process::Uid;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
@@ -22,6 +23,14 @@ pub enum DirectoryError {
         /// What was found there.
         source: OpenError,
     },
+    /// Another user has made it where anybody may.
+    #[error("{path} belongs to uid {owner}, and lies where every user may make a directory")]
+    Foreign {
+        /// The directory, or one above it.
+        path: PathBuf,
+        /// Who made it.
+        owner: u32,
+    },
     /// It could not be made.
     #[error("failed to make {path}")]
     Make {
@@ -37,6 +46,10 @@ impl DirectoryError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Open { source, .. } => source.hint(),
+            Self::Foreign { .. } => Some(
+                "use a directory of your own: what another user has put there would be worked with as yours"
+                    .to_owned(),
+            ),
             Self::Make { path, .. } => {
                 Some(format!("create it for the user that works in it: `mkdir -p {}`", path.display()))
             }
@@ -47,6 +60,7 @@ impl DirectoryError {
     pub fn code(&self) -> Code {
         match self {
             Self::Open { source, .. } => source.code(),
+            Self::Foreign { .. } => Code::WorkspaceForeignOwner,
             Self::Make { .. } => Code::WorkspaceNotMade,
         }
     }
@@ -54,10 +68,12 @@ impl DirectoryError {
 
 /// Takes an existing directory as a workspace.
 ///
-/// No component of the path may be a symbolic link. Whether the owner is acceptable is the caller's rule.
+/// No component of the path may be a symbolic link, nor another user's where every user may make one. Whether the owner is
+/// acceptable otherwise is the caller's rule.
 pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
     let opened =
         open::directory(path).map_err(|source| DirectoryError::Open { path: path.to_owned(), source })?;
+    refuse_foreign(path, rustix::process::geteuid())?;
     Ok(Prepared {
         path: path.to_owned(),
         kind: Kind::Directory,
@@ -89,11 +105,36 @@ pub fn ground_of(path: &Path) -> Result<Ground, DirectoryError> {
     let mut at = path;
     loop {
         match open::directory(at) {
-            Ok(opened) => return Ok(Ground { path: at.to_owned(), owner: Owner::of(&opened.stat) }),
+            Ok(opened) => {
+                refuse_foreign(at, rustix::process::geteuid())?;
+                return Ok(Ground { path: at.to_owned(), owner: Owner::of(&opened.stat) });
+            }
             Err(OpenError::Missing { .. }) if at.parent().is_some() => at = at.parent().unwrap_or(at),
             Err(source) => return Err(DirectoryError::Open { path: path.to_owned(), source }),
         }
     }
+}
+
+/// The mode of a directory in which every user may make something, and remove only what is theirs, as in `/tmp`.
+const SHARED: u32 = 0o1002;
+
+/// Refuses a path through a directory that another user has made in a shared place: it may stand where the caller meant one
+/// of its own. A worker of root's is the owner of its directory, so nobody else's user works there.
+fn refuse_foreign(path: &Path, own: Uid) -> Result<(), DirectoryError> {
+    if own.is_root() {
+        return Ok(());
+    }
+    let mut above_is_shared = false;
+    for at in path.ancestors().collect::<Vec<_>>().into_iter().rev() {
+        let opened =
+            open::directory(at).map_err(|source| DirectoryError::Open { path: at.to_owned(), source })?;
+        let owner = opened.stat.st_uid;
+        if above_is_shared && owner != own.as_raw() && owner != 0 {
+            return Err(DirectoryError::Foreign { path: at.to_owned(), owner });
+        }
+        above_is_shared = opened.stat.st_mode & SHARED == SHARED;
+    }
+    Ok(())
 }
 
 /// Makes a directory, and those above it that are missing, for this process's user alone, or takes the one that is there.
@@ -130,7 +171,7 @@ mod tests {
     fn refusal(path: &Path) -> OpenError {
         match prepare(path).unwrap_err() {
             DirectoryError::Open { source, .. } => source,
-            other @ DirectoryError::Make { .. } => panic!("{other}"),
+            other @ (DirectoryError::Make { .. } | DirectoryError::Foreign { .. }) => panic!("{other}"),
         }
     }
 
@@ -140,6 +181,43 @@ mod tests {
         let prepared = prepare(&path).unwrap();
         assert_eq!((prepared.path.as_path(), prepared.made), (path.as_path(), Made::Reused));
         assert_eq!(owner_of(&path).unwrap(), Owner::current());
+    }
+
+    #[test]
+    fn a_directory_of_another_user_in_a_shared_place_is_refused_and_in_a_place_of_theirs_is_not() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (_dir, top) = real_tempdir();
+        let (shared, theirs) = (top.join("shared"), top.join("shared/theirs"));
+        fs_err::create_dir_all(theirs.join("inner")).unwrap();
+        let own = Uid::from_raw(Owner::current().uid);
+        // As somebody else finds it. Where the test is root's, all that root owns is trusted by everybody.
+        let other = Uid::from_raw(4_000_000_000);
+        let open = |mode| fs_err::set_permissions(&shared, std::fs::Permissions::from_mode(mode)).unwrap();
+        if own.is_root() {
+            for dir in [&theirs, &theirs.join("inner")] {
+                std::os::unix::fs::chown(dir, Some(7), None).unwrap();
+            }
+        } else {
+            // The directories of tests lie in a shared place themselves.
+            let found = refuse_foreign(&theirs, other).unwrap_err();
+            assert!(matches!(found, DirectoryError::Foreign { .. }), "{found}");
+            refuse_foreign(&theirs, own).unwrap();
+            return;
+        }
+        open(0o755);
+        refuse_foreign(&theirs, other).unwrap();
+        open(0o1777);
+        for path in [theirs.clone(), theirs.join("inner")] {
+            let found = refuse_foreign(&path, other).unwrap_err();
+            assert!(
+                matches!(&found, DirectoryError::Foreign { owner: 7, path } if *path == theirs),
+                "{found}"
+            );
+            assert_eq!(found.code(), Code::WorkspaceForeignOwner);
+        }
+        refuse_foreign(&shared, other).unwrap();
+        refuse_foreign(&theirs, Uid::from_raw(7)).unwrap();
+        refuse_foreign(&theirs, Uid::ROOT).unwrap();
     }
 
     #[test]

@@ -125,6 +125,13 @@ impl Board<'_> {
         }
         if let Some(result) = &edit.result {
             limits::bytes("result", result, limits::SUMMARY)?;
+            // An archived task that was done keeps the time at which it was.
+            if task.completed_at.is_none() {
+                return Err(Error::conflict(
+                    format!("{id} is {}: only a task that is done has a result", task.status),
+                    format!("end it with one: `supervisor complete {id} --result …`"),
+                ));
+            }
             self.change(id, "result", &Field::Result(Some(result)), fields)?;
         }
         if edit.summary.is_some() || edit.metadata.is_some() {
@@ -249,7 +256,7 @@ fn named(field: &'static str, text: &str) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::testing::{Bench, alice, titled};
-    use crate::{EndCause, NewTask};
+    use crate::{Detach, EndCause, Handoff, NewTask};
 
     fn edit(bench: &Bench, id: &TaskId, edit: Edit) -> Result<Task, Error> {
         let id = id.clone();
@@ -278,6 +285,31 @@ mod tests {
             (Some(Duration::from_mins(5)), vec!["git".to_owned()])
         );
         bench.check();
+    }
+
+    #[test]
+    fn only_a_task_that_is_done_has_a_result() {
+        let bench = Bench::new();
+        let id = bench.ready();
+        let with = |text: &str| Edit {
+            title: Some("another".to_owned()),
+            result: Some(text.to_owned()),
+            ..Edit::default()
+        };
+        let refused = edit(&bench, &id, with("early")).unwrap_err();
+        assert!(matches!(&refused, Error::Conflict { .. }), "{refused}");
+        assert!(
+            refused.hint().unwrap().contains(&format!("supervisor complete {id} --result")),
+            "{refused:?}"
+        );
+        let task = bench.readers.with(|view| view.task(&id)).unwrap().unwrap();
+        assert_eq!((task.title.as_str(), task.result), ("work", None), "nothing of it is changed");
+        let of = id.clone();
+        bench.call(move |board| board.complete(&of, Handoff::default(), None, &alice())).unwrap();
+        assert_eq!(edit(&bench, &id, with("late")).unwrap().result.as_deref(), Some("late"));
+        let of = id.clone();
+        bench.call(move |board| board.archive(&of, Detach::Refuse, &alice())).unwrap();
+        assert_eq!(edit(&bench, &id, with("later")).unwrap().result.as_deref(), Some("later"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::testing::{Bench, alice, titled};
-use crate::{EndCause, EventFilter, RunId, StopReason};
+use crate::{EndCause, Error, EventFilter, RunId, StopReason};
 
 #[test]
 fn events_come_in_parts_of_so_many_bytes_and_one_always_comes() {
@@ -30,6 +30,22 @@ fn events_come_in_parts_of_so_many_bytes_and_one_always_comes() {
     }
     let newest = part(EventFilter { limit: 3, newest_first: true, ..EventFilter::default() });
     assert_eq!((&newest.rows[..], newest.more), (&whole.rows[17..], true));
+}
+
+#[test]
+fn a_kind_of_events_that_no_board_writes_is_refused_with_those_that_there_are() {
+    let bench = Bench::new();
+    bench.ready();
+    let known = |kinds: &[&str]| {
+        let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+        bench.readers.with(|view| view.require_event_kinds(&kinds))
+    };
+    known(&[]).unwrap();
+    known(&["created", "timed_out"]).unwrap();
+    let refused = known(&["created", "respawn_guarded"]).unwrap_err();
+    assert!(matches!(refused, Error::Invalid { .. }), "{refused}");
+    assert!(refused.to_string().contains("respawn_guarded"), "{refused}");
+    assert!(refused.hint().unwrap().contains("are: answered, approval_denied, "), "{refused:?}");
 }
 
 #[test]

@@ -1,7 +1,19 @@
-//! Starts that come to nothing outside of their task leave one row, however many there are.
+//! How often a task is tried: the failures that it may have, and starts that come to nothing outside of it.
 
-use crate::testing::Bench;
-use crate::{EndCause, Fault};
+use crate::testing::{Bench, titled};
+use crate::{EndCause, Fault, Limits, NewTask, Status};
+
+#[test]
+fn a_task_without_retries_is_tried_once() {
+    for none in [0, 1] {
+        let bench = Bench::new();
+        let limits = Limits { max_retries: Some(none), ..Limits::default() };
+        let id = bench.create(NewTask { limits, assignee: Some("bob".parse().unwrap()), ..titled("x") }).id;
+        let run = bench.start(&id);
+        bench.finish(run, EndCause::Exited { code: 3 });
+        assert_eq!(bench.task(&id).status, Status::Blocked, "{none}");
+    }
+}
 
 #[test]
 fn starts_that_come_to_nothing_outside_of_the_task_are_one_run_that_counts_them() {

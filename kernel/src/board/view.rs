@@ -10,6 +10,7 @@ use crate::blobs::{Blobs, Extent};
 use crate::model::actor::Actor;
 use crate::model::clock::{Clock, Timestamp};
 use crate::model::error::Error;
+use crate::model::event::EventKind;
 use crate::model::filter::{EventFilter, Excerpt, Filter, Page};
 use crate::model::hold::Hold;
 use crate::model::id::{
@@ -224,6 +225,21 @@ impl View<'_> {
     /// Returns events, oldest first.
     pub fn events(&self, filter: &EventFilter) -> Result<Vec<Event>, Error> {
         self.some_events(filter).map(|part| part.rows)
+    }
+
+    /// Refuses kinds of events that no board writes. The events of a board that was imported from another program keep
+    /// their own kinds, which are known on that board.
+    pub fn require_event_kinds(&self, kinds: &[String]) -> Result<(), Error> {
+        for kind in kinds {
+            if kind.parse::<EventKind>().is_ok() || self.tx.has_events_of(kind)? {
+                continue;
+            }
+            let kinds: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
+            let shown: String = kind.chars().take(80).collect();
+            let hint = format!("the kinds are: {}", kinds.join(", "));
+            return Err(Error::invalid("kind", format!("no event has the kind `{shown}`"), hint));
+        }
+        Ok(())
     }
 
     /// Returns up to `limit` tasks that are ready, or in review, for a profile that is none of `known`, of those that

@@ -238,3 +238,20 @@ fn what_is_no_board_of_the_established_program_is_refused() {
     let error = PeerBoard::read(&other, scratch.path()).unwrap_err();
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
 }
+
+#[test]
+fn the_kinds_of_events_that_a_board_has_brought_are_known_on_it() {
+    let bench = Bench::new();
+    let dir = tempfile::tempdir().unwrap();
+    let path = peer(dir.path());
+    let brought = "INSERT INTO task_events (id, task_id, kind, created_at) \
+                   VALUES (33, 't_00000001', 'respawn_guarded', 1700000101)";
+    Connection::open(&path).unwrap().execute_batch(brought).unwrap();
+    let known = || bench.readers.with(|view| view.require_event_kinds(&["respawn_guarded".to_owned()]));
+    assert!(known().is_err());
+    let scratch = tempfile::tempdir().unwrap();
+
+    take_over(&bench, PeerBoard::read(&path, scratch.path()).unwrap());
+
+    known().unwrap();
+}

@@ -92,6 +92,12 @@ impl Tx<'_> {
         Ok(part)
     }
 
+    /// Whether any event is of a kind. Reads the whole log where none is.
+    pub(crate) fn has_events_of(&self, kind: &str) -> Result<bool, Error> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM task_events WHERE kind = ?1)";
+        self.conn.value("look for a kind of events", sql, [kind])
+    }
+
     pub(crate) fn last_event(&self) -> Result<EventId, Error> {
         self.conn.value("read the last event", "SELECT max(ifnull((SELECT max(id) FROM task_events), 0), ifnull((SELECT event_id FROM event_horizon), 0))", [])
     }

@@ -33,6 +33,7 @@ use crate::command::Command;
 use crate::demo::{self, Demo};
 use crate::environment;
 use crate::failure::Failure;
+use crate::host::own_directory;
 use crate::invocation::WorkerSelf;
 use crate::output::Output;
 use crate::paths::Root;
@@ -100,14 +101,22 @@ struct CommandLine {
 }
 
 impl CommandLine {
+    /// The root that is meant, where its directories are nobody else's.
     fn root(&self) -> Result<Root, Failure> {
+        let root = self.chosen_root()?;
+        own_directory::require(&root)?;
+        Ok(root)
+    }
+
+    fn chosen_root(&self) -> Result<Root, Failure> {
         self.global.root.clone().resolve(|name| environment::variable(name).map(Into::into))
     }
 
     /// A client for the board and the run that are meant.
     fn client(&self) -> Result<Client, Failure> {
         let worker = WorkerSelf::from_env(environment::text)?;
-        let root = self.root()?;
+        // Inside a run only the daemon is asked.
+        let root = if worker.is_some() { self.chosen_root()? } else { self.root()? };
         let board = boards::current(&root, self.global.board.clone())?;
         Ok(Client::new(root, board, worker))
     }

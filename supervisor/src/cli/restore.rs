@@ -70,7 +70,10 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
                 // A board that there was not before is not to be listed as one that is damaged.
                 drop(std::fs::remove_dir(dir));
             }
+            let is_no_file = matches!(error, E::NotAFile { .. });
             let failure = Failure::from(error);
+            let code = if is_no_file { Code::Usage } else { failure.code };
+            let failure = Failure { code, ..failure };
             if no_backup { failure.hint("name a file written by `supervisor backup`") } else { failure }
         })?;
     let details = restored.details.as_deref().and_then(Details::told);

@@ -22,6 +22,7 @@ use crate::config::Config;
 use crate::config::definitions::Defect;
 use crate::failpoint;
 use crate::failure::Failure;
+use crate::host::examine::examine_host;
 use crate::host::uids::Uids;
 use crate::paths::{Root, make_dir};
 use crate::roster::Roster;
@@ -188,6 +189,15 @@ impl Service {
     pub(crate) fn roster(&self) -> Arc<Roster> {
         let mut roster = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(roster.get_or_insert_with(|| Arc::new(Roster::load(&self.root))))
+    }
+
+    /// The same, on this host: a policy that it cannot hold starts nothing. A daemon has examined the host when it started;
+    /// without one it is examined now. Blocking.
+    pub(crate) fn roster_of_host(&self) -> Arc<Roster> {
+        if self.daemon().is_some() {
+            return self.roster();
+        }
+        Arc::new(Roster::clone(&self.roster()).on(&examine_host(None).support))
     }
 
     /// Takes a roster into use.

@@ -50,12 +50,9 @@ pub(crate) fn to_file(
         return Err(Failure::new(Code::Conflict, format!("{} already exists", file.display()))
             .hint("choose another name, or replace it with --force"));
     }
-    let fail = |e: &std::io::Error| Failure::file("write", file, e);
+    let fail =
+        |e: &std::io::Error| Failure::named_file("write", file, e, "a file in a directory that exists");
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !dir.is_dir() {
-        return Err(Failure::new(Code::NotFound, format!("{} is not a directory", dir.display()))
-            .hint("create it first"));
-    }
     let mut draft = tempfile::NamedTempFile::new_in(dir).map_err(|e| fail(&e))?;
     let exported = to_stream(root, board, &mut BufWriter::new(draft.as_file_mut()))?;
     draft.as_file_mut().flush().and_then(|()| draft.as_file().sync_all()).map_err(|e| fail(&e))?;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use kernel::{Actor, Adopted, BoardName, Extent, PeerBoard, Sweep};
@@ -112,14 +113,15 @@ pub(crate) enum Source {
 impl Source {
     /// A file that `export` has written.
     pub(crate) fn lines(path: &Path) -> Result<Self, Failure> {
-        let file = File::open(path).map_err(|e| {
-            let failure = Failure::file("open", path, &e);
-            if e.kind() == std::io::ErrorKind::NotFound {
-                Failure { code: Code::NotFound, ..failure }.hint("name a file written by `supervisor export`")
-            } else {
-                failure
-            }
-        })?;
+        let wanted = "a file written by `supervisor export`";
+        let failed = |e: std::io::Error| Failure::named_file("open", path, &e, wanted);
+        // It is the daemon that reads, which must not wait for the writer of a pipe.
+        let waits_for_nobody = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+        let file = File::options().read(true).custom_flags(waits_for_nobody).open(path).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(Failure::usage(format!("{} is not a regular file", path.display()))
+                .hint("name a file written by `supervisor export`, or use `-` for standard input"));
+        }
         Ok(Source::Lines(Box::new(BufReader::new(file))))
     }
 
@@ -132,9 +134,11 @@ impl Source {
             .map_err(|e| Failure::file("make a directory in", private, &e))?;
         let peer = PeerBoard::read(path, scratch.path()).map_err(|error| {
             let foreign = matches!(error, kernel::OpenError::NotABoard { .. });
+            let is_no_file = matches!(error, kernel::OpenError::NotAFile { .. });
             let failure = Failure::from(error);
             match failure.code {
                 Code::NotPermitted => failure,
+                _ if is_no_file => Failure { code: Code::Usage, ..failure }.hint(THEIR_PLACE),
                 _ if foreign => Failure::usage(format!("{} has no tasks of `hermes kanban`", path.display()))
                     .hint(THEIR_PLACE),
                 _ => failure.hint(THEIR_PLACE),

@@ -267,16 +267,7 @@ impl Command for Attach {
 /// Reads a regular file of up to the limit. It is opened once and looked at through what was opened, and opening it
 /// waits for nobody.
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let fail = |e: std::io::Error| {
-        let failure = Failure::file("read", path, &e);
-        match e.kind() {
-            std::io::ErrorKind::NotFound => Failure::usage(failure.message).hint("name a file that exists"),
-            std::io::ErrorKind::PermissionDenied => {
-                Failure { hint: Some("attach a file that this user can read".to_owned()), ..failure }
-            }
-            _ => failure,
-        }
-    };
+    let fail = |e: std::io::Error| Failure::named_file("read", path, &e, "a file");
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let file = File::options()
         .read(true)
@@ -346,7 +337,7 @@ mod tests {
             assert!(failure.message.contains(word), "{failure}");
         }
         let missing = read(&dir.path().join("none")).unwrap_err();
-        assert_eq!(missing.code, crate::exit::Code::Usage, "{missing}");
+        assert_eq!(missing.code, Code::NotFound, "{missing}");
     }
 
     #[test]

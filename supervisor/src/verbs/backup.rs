@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
-use crate::exit::Code;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::service::details::Details;
@@ -110,12 +109,7 @@ impl Command for Backup {
 fn refuse_place(file: &std::path::Path, boards: &std::path::Path) -> Result<(), Failure> {
     let dir = file.parent().unwrap_or(file);
     let real = dir.canonicalize().map_err(|e| {
-        let failure = Failure::file("find the directory", dir, &e);
-        if e.kind() == std::io::ErrorKind::NotFound {
-            Failure { code: Code::NotFound, ..failure }.hint("create it first")
-        } else {
-            failure
-        }
+        Failure::named_file("find the directory", dir, &e, "a file in a directory that exists")
     })?;
     if boards.canonicalize().is_ok_and(|boards| real.starts_with(boards)) {
         return Err(Failure::usage(format!("{} lies in the boards directory of this root", file.display()))

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use kernel::{BoardName, Readers, SystemClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use workspace::WorkspaceSpec;
 
 use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::command::Command;
+use crate::daemon::{Presence, check_workspace};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -65,6 +67,9 @@ pub(crate) struct BoardLine {
     total: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// What was set and is of no use as things are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 impl Verb for ListBoards {
@@ -111,6 +116,7 @@ impl Verb for CreateBoard {
     type Reply = BoardLine;
 
     async fn run(self, call: Call) -> Result<BoardLine, Failure> {
+        let warnings = unusable_workdir(&self.details, &call).await;
         apart(move || {
             let (root, slug) = (call.service.root(), &self.slug);
             if root.board(slug).symlink_metadata().is_ok() {
@@ -120,7 +126,7 @@ impl Verb for CreateBoard {
             check(&self.details)?;
             call.service.create_board(slug)?;
             self.details.write(&dir(root, slug))?;
-            Ok(line(root, slug, call.board_name()))
+            Ok(BoardLine { warnings, ..line(root, slug, call.board_name()) })
         })
         .await
     }
@@ -129,6 +135,10 @@ impl Verb for CreateBoard {
 impl Command for CreateBoard {
     fn show(reply: &BoardLine, screen: &mut Screen) {
         tell("Created", reply, screen);
+    }
+
+    fn warnings(reply: &BoardLine) -> &[String] {
+        &reply.warnings
     }
 }
 
@@ -140,13 +150,14 @@ impl Verb for EditBoard {
     type Reply = BoardLine;
 
     async fn run(self, call: Call) -> Result<BoardLine, Failure> {
+        let warnings = unusable_workdir(&self.details, &call).await;
         apart(move || {
             let (root, slug) = (call.service.root(), &self.slug);
             require(root, slug)?;
             check(&self.details)?;
             let dir = dir(root, slug);
             Details::read(&dir).changed(self.details).write(&dir)?;
-            Ok(line(root, slug, call.board_name()))
+            Ok(BoardLine { warnings, ..line(root, slug, call.board_name()) })
         })
         .await
     }
@@ -155,6 +166,10 @@ impl Verb for EditBoard {
 impl Command for EditBoard {
     fn show(reply: &BoardLine, screen: &mut Screen) {
         tell("Changed", reply, screen);
+    }
+
+    fn warnings(reply: &BoardLine) -> &[String] {
+        &reply.warnings
     }
 }
 
@@ -234,6 +249,7 @@ fn described(dir: &Path, slug: &str, is_current: bool, archived: bool) -> BoardL
         total: counts.values().sum(),
         counts,
         error,
+        warnings: Vec::new(),
     }
 }
 
@@ -250,6 +266,26 @@ fn check(details: &Details) -> Result<(), Failure> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// What keeps a task from using a default workdir as things are, by the rule of `create --workspace dir:`. It is kept all
+/// the same: the directory may come later, and each `create` that uses it looks again.
+async fn unusable_workdir(details: &Details, call: &Call) -> Vec<String> {
+    let Some(path) = details.default_workdir.as_ref().filter(|path| !path.as_os_str().is_empty()) else {
+        return Vec::new();
+    };
+    let place = WorkspaceSpec::Directory(path.clone());
+    let warning = match check_workspace(&call.service, &place, call.actor.uid).await {
+        Ok(Presence::There) => return Vec::new(),
+        Ok(Presence::ToBeMade) => {
+            let path = path.display();
+            format!(
+                "{path} does not exist yet: `--workspace dir` creates it when a task starts, `worktree` needs a repository there"
+            )
+        }
+        Err(failure) => format!("no task can use the default workdir: {failure}"),
+    };
+    vec![warning]
 }
 
 fn dir(root: &Root, slug: &BoardName) -> PathBuf {

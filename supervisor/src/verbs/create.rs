@@ -98,7 +98,7 @@ pub(crate) struct Create {
     /// A skill for the worker to load (repeatable); stored, but not loaded yet
     #[arg(long = "skill", value_name = "NAME")]
     pub(crate) skills: Vec<String>,
-    /// Block the task after this many counted failures in a row
+    /// Block the task after this many counted failures in a row; 0 and 1: after the first
     #[arg(long, value_name = "N")]
     pub(crate) max_retries: Option<u32>,
     /// What the worker may touch: a policy's name [default: the configured one]

@@ -1,5 +1,7 @@
 //! `dispatch`: one pass over the board that waits for what it started.
 
+use std::sync::Arc;
+
 use kernel::{Filter, Holder, Reach, Run, RunId, Status, TaskId, WaitingCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,7 @@ use crate::command::Command;
 use crate::daemon::{Claim, Event, OwnerLink, Room, TaskKey, Waiting, look};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::roster::Roster;
 use crate::terminal::{Cell, Screen, printable};
 
 /// How many ready tasks a plan looks at.
@@ -166,12 +169,12 @@ impl Command for Dispatch {
 }
 
 /// What may start now: as the daemon knows it, or beside what runs without one.
-async fn room(call: &Call) -> Result<Room, Failure> {
+async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
     if let Some(daemon) = OwnerLink::of(&call.service) {
         return daemon.ask(Event::Room).await;
     }
     let board = call.board()?.name().clone();
-    let (roster, config) = (call.service.roster(), call.service.config());
+    let config = call.service.config();
     let running = call
         .read(move |view| {
             let ours = view.open_runs()?.into_iter().filter(|run| run.holder == Holder::Supervisor);
@@ -189,9 +192,11 @@ async fn room(call: &Call) -> Result<Room, Failure> {
 
 /// What a pass would do now: the same look as the daemon's, and the same reasons.
 async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
-    let roster = call.service.roster();
+    let service = Arc::clone(&call.service);
+    let examined = tokio::task::spawn_blocking(move || service.roster_of_host()).await;
+    let roster = examined.map_err(|e| Failure::failed(format!("the host was not examined: {e}")))?;
     let config = call.service.config();
-    let mut room = room(call).await?.limited(max);
+    let mut room = room(call, Arc::clone(&roster)).await?.limited(max);
     let board = call.board()?.name().clone();
     call.read(move |view| {
         let looked = look(view, &board, &mut room, &roster)?;

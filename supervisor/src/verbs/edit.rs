@@ -47,7 +47,7 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = texts::priority)]
     #[serde(default)]
     pub(crate) priority: Option<i64>,
-    /// Block the task after this many counted failures in a row
+    /// Block the task after this many counted failures in a row; 0 and 1: after the first
     #[arg(long, value_name = "N")]
     #[serde(default)]
     pub(crate) max_retries: Option<u32>,

@@ -42,7 +42,7 @@ pub(crate) struct Events {
     /// Only events of tasks of this assignee
     #[arg(long, value_name = "NAME")]
     pub(crate) assignee: Option<Profile>,
-    /// Only events of this kind (repeatable)
+    /// Only events of this kind, such as completed (repeatable)
     #[arg(long = "kind", value_name = "KIND")]
     pub(crate) kinds: Vec<String>,
     /// Wait up to this many seconds for the first one
@@ -96,6 +96,8 @@ impl Verb for Events {
             return Err(Failure::usage(format!("the limit {} is out of range", self.limit))
                 .hint(format!("use 1 to {LONGEST_PAGE}, and continue with --since")));
         }
+        let kinds = self.kinds.clone();
+        call.read(move |view| view.require_event_kinds(&kinds)).await?;
         let wait = Duration::from_secs(self.wait).min(LONGEST_WAIT);
         let until = tokio::time::Instant::now() + wait;
         // Subscribed before the first look, so that nothing falls between.

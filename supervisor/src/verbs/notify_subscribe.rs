@@ -10,16 +10,18 @@ use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 
 /// Nothing here speaks to a chat.
-const NOT_SENT: &str =
-    "nothing is sent yet: the subscription is kept for a notifier, which reads it with notify-list";
+const NOT_SENT: &str = "nothing is sent yet, and nothing moves last_event_id: a notifier of your own reads the subscription with notify-list \
+     and the events with `supervisor events --task`, and keeps its own position";
 
 /// Subscribe a chat to a task
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-Nothing is sent yet: your own notifier reads the subscriptions with notify-list. They
-start at the task's first event. Subscribing the same chat and thread again changes
-nothing. A subscription ends once the task is over and all its events were delivered.
+Nothing is sent yet: your own notifier reads the subscriptions with notify-list and
+the events with `supervisor events --task`, and keeps its own position. Nothing moves
+last_event_id, which stays 0: before the task's first event. Subscribing the same chat
+and thread again changes nothing. When the task is done or archived, the subscription
+is no longer listed.
 
 Examples:
   supervisor notify-subscribe t_0123abcd --platform telegram --chat-id 12345678

@@ -47,7 +47,7 @@ pub(crate) struct Patch {
     /// Higher goes first.
     #[serde(deserialize_with = "given")]
     pub(crate) priority: Option<i64>,
-    /// Block the task after this many counted failures in a row.
+    /// Block the task after this many counted failures in a row; 0 and 1: after the first.
     #[serde(deserialize_with = "given")]
     pub(crate) max_retries: Option<u32>,
     /// Whose it is.

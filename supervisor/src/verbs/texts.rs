@@ -23,17 +23,7 @@ pub(super) fn word<
 
 /// Reads a text file, or standard input for `-`.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
-    let fail = |e: std::io::Error| {
-        let failure = Failure::file("read", path, &e);
-        if e.kind() == std::io::ErrorKind::NotFound {
-            Failure::usage(failure.message).hint("name a file that exists, or `-` for standard input")
-        } else if e.kind() == std::io::ErrorKind::IsADirectory {
-            Failure::usage(format!("{} is a directory, not a file", path.display()))
-                .hint("name a file, or `-` for standard input")
-        } else {
-            failure
-        }
-    };
+    let fail = |e: std::io::Error| Failure::named_file("read", path, &e, "a file, or `-` for standard input");
     let mut bytes = Vec::new();
     if path == Path::new("-") {
         std::io::stdin().lock().take(READ_LIMIT + 1).read_to_end(&mut bytes).map_err(fail)?;

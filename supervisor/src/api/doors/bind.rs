@@ -5,38 +5,26 @@
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use rustix::net::{SocketType, listen};
 use shim::rundir::write_json;
 
-use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::socket_file;
 use crate::paths::Root;
 
 const FILE: &str = "worker.port";
 
-/// Binds a socket, in the place of one that is there.
+/// How many connections wait to be received, as in the standard library.
+const BACKLOG: i32 = 128;
+
+/// Binds a socket and listens, in the place of one that is there.
 pub(super) fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, Failure> {
-    match std::fs::symlink_metadata(path) {
-        Ok(meta) if !std::os::unix::fs::FileTypeExt::is_socket(&meta.file_type()) => {
-            return Err(Failure::new(
-                Code::Conflict,
-                format!(
-                    "{} is in the way: the daemon's socket belongs there, and it is not a socket",
-                    path.display()
-                ),
-            )
-            .hint("move that file away and start again"));
-        }
-        Ok(_) => std::fs::remove_file(path).map_err(|e| Failure::file("remove the old socket", path, &e))?,
-        Err(_) => {}
-    }
-    let listener = UnixListener::bind(path).map_err(|e| Failure::file("bind the socket", path, &e))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-        .map_err(|e| Failure::file("set the mode of the socket", path, &e))?;
-    Ok(listener)
+    let socket = socket_file::bind(path, mode, SocketType::STREAM)?;
+    listen(&socket, BACKLOG).map_err(|e| Failure::file("listen on the socket", path, &e.into()))?;
+    Ok(socket.into())
 }
 
 /// Binds the port that the last daemon had, or another one where that is taken.

@@ -1,8 +1,10 @@
 //! What shims say on the daemon's datagram socket.
 
+use std::os::unix::net::UnixDatagram as StdUnixDatagram;
 use std::sync::Arc;
 
 use kernel::RunId;
+use rustix::net::SocketType;
 use shim::rundir::RunDir;
 use tokio::net::UnixDatagram;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +14,7 @@ use super::context::Context;
 use super::key::TaskKey;
 use super::shim_watch::tell_started;
 use crate::failure::Failure;
+use crate::host::socket_file;
 use crate::paths::Root;
 
 /// What a shim says on the daemon's socket. Only a hint: the run directory is what counts.
@@ -41,11 +44,11 @@ pub(in crate::daemon) fn listen_to_shims(
     stop: &CancellationToken,
 ) -> Result<(), Failure> {
     let path = root.poke_socket();
-    drop(std::fs::remove_file(&path));
-    let socket = UnixDatagram::bind(&path).map_err(|e| Failure::file("bind the socket", &path, &e))?;
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-    std::fs::set_permissions(&path, mode)
-        .map_err(|e| Failure::file("set the mode of the socket", &path, &e))?;
+    let socket = StdUnixDatagram::from(socket_file::bind(&path, 0o600, SocketType::DGRAM)?);
+    let socket = socket
+        .set_nonblocking(true)
+        .and_then(|()| UnixDatagram::from_std(socket))
+        .map_err(|e| Failure::file("serve the socket", &path, &e))?;
     let (context, stop) = (Arc::clone(context), stop.clone());
     tasks.spawn(async move {
         let mut buffer = [0_u8; 512];

@@ -1,0 +1,81 @@
+//! The file of a socket of the daemon's: in the place of a dead daemon's, and with its mode from the start.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind as bind_to, socket_with};
+
+use crate::exit::Code;
+use crate::failure::Failure;
+
+/// Binds a new socket to a path. At no time is the file more open than `mode`, whatever the umask: who connects before a
+/// later chmod would have come in.
+pub(crate) fn bind(path: &Path, mode: u32, kind: SocketType) -> Result<OwnedFd, Failure> {
+    match std::fs::symlink_metadata(path) {
+        Ok(meta) if !meta.file_type().is_socket() => {
+            return Err(Failure::new(
+                Code::Conflict,
+                format!(
+                    "{} is in the way: the daemon's socket belongs there, and it is not a socket",
+                    path.display()
+                ),
+            )
+            .hint("move that file away and start again"));
+        }
+        Ok(_) => std::fs::remove_file(path).map_err(|e| Failure::file("remove the old socket", path, &e))?,
+        Err(_) => {}
+    }
+    let failed = |e: rustix::io::Errno| Failure::file("bind the socket", path, &e.into());
+    let socket = socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).map_err(failed)?;
+    // Linux gives the file the mode of the socket, less the umask.
+    fchmod(&socket, Mode::from_raw_mode(mode)).map_err(failed)?;
+    let address = SocketAddrUnix::new(path).map_err(failed)?;
+    bind_to(&socket, &address).map_err(failed)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+        .map_err(|e| Failure::file("set the mode of the socket", path, &e))?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_is_never_more_open_than_it_is_to_be() {
+        // Of this process alone: each test has its own.
+        rustix::process::umask(Mode::empty());
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sock");
+        let over = AtomicBool::new(false);
+        let widest = std::thread::scope(|scope| {
+            let seen = scope.spawn(|| {
+                let mut widest = 0;
+                while !over.load(Ordering::Relaxed) {
+                    let mode = std::fs::metadata(&path).map_or(0, |meta| meta.permissions().mode() & 0o777);
+                    widest |= mode;
+                }
+                widest
+            });
+            for kind in [SocketType::STREAM, SocketType::DGRAM].into_iter().cycle().take(4000) {
+                drop(bind(&path, 0o600, kind).unwrap());
+            }
+            over.store(true, Ordering::Relaxed);
+            seen.join().unwrap()
+        });
+        assert_eq!(widest, 0o600, "{widest:o}");
+    }
+
+    #[test]
+    fn what_is_no_socket_is_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sock");
+        std::fs::write(&path, "somebody's").unwrap();
+        let failure = bind(&path, 0o600, SocketType::STREAM).unwrap_err();
+        assert!(failure.message.contains("is in the way") && failure.hint.is_some(), "{failure}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"somebody's");
+    }
+}
