@@ -71,11 +71,12 @@ pub use model::note::{Attachment, Comment, Event, NewAttachment};
 pub use model::outcome::DEFAULT_FAILURE_LIMIT;
 pub use model::outcome::{
     ApprovalClass, ApprovalState, BlockKind, Denied, Egress, EndCause, Ending, Fault, Finished, OnCleanExit,
-    Outcome, Siblings, StopReason,
+    Outcome, OwnLimit, Siblings, StopReason,
 };
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};
 pub use model::run::{Holder, Purpose, Run, RunStatus};
+pub use model::spent::{Counters, Spent};
 pub use model::status::{Change, Gate, InitialState, State, Status, Then, WasDone};
 pub use model::subscription::{Subscription, SubscriptionKey};
 pub use model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};

@@ -12,6 +12,7 @@ use crate::model::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
 use crate::model::run::{Purpose, Run};
 use crate::model::status::{Change, Then, WasDone};
 use crate::model::verdict::{Blocking, Verdict};
+use crate::rules::implied;
 use crate::rules::recurrence::{Limited, Recurrence};
 use crate::rules::retry::{self, Decision, Tally};
 use crate::store::delays::Delay;
@@ -43,6 +44,8 @@ impl Board<'_> {
             ended_at: ending.ended_at.unwrap_or(self.now()).clamp(run.started_at.min(self.now()), self.now()),
         };
         let ending = self.as_told_by_worker(&run, ending)?;
+        let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
+        let run = implied::with_verdict(run, &ending);
         let decision = retry::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision);
@@ -54,7 +57,6 @@ impl Board<'_> {
         self.prepare(&run, &decision)?;
         let to = self.shift(&run.task_id, &from, change, record)?;
         self.count(&run, &from, &decision)?;
-        let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
         let replaces = if is_outside { self.tx.gather_tries(&run.task_id, id)? } else { None };
         let finished = Finished {
             retry_at: decision.retry_at(),
@@ -62,6 +64,9 @@ impl Board<'_> {
             ..Finished::new(&run.task_id, to.status(), decision.outcome)
         };
         self.close(&run, &decision, &ending, &finished, tally.ended_at)?;
+        if let Some(spent) = &ending.spent {
+            self.tx.put_spent(&run, spent)?;
+        }
         self.delay(&run, &decision, tally)?;
         self.follow(&run, &from, &decision)?;
         if let Some(Verdict::Move { .. }) = &run.verdict {

@@ -50,7 +50,7 @@ impl Board<'_> {
         self.charge(actor, Cost::one(Bound::Holds).text([reason]))?;
         let until = Some(until.min(self.longest_hold()));
         let new = NewHold { kind: HoldKind::RateLimit, reason: reason.to_owned(), until };
-        let on = limited_by(&run);
+        let on = held_by(&run, HoldKind::RateLimit);
         self.check_hold(&on, &new)?;
         let within = Within::Tenant(run.tenant.clone());
         self.place(&on, &new, By { label: &actor.label(), within: &within, run: Some(&run) })
@@ -141,41 +141,62 @@ impl Board<'_> {
     /// What the end of a run means for limits: it has met one, or has found one to be over.
     pub(super) fn settle_holds(&self, run: &Run, outcome: Outcome, ending: &Ending) -> Result<(), Error> {
         let now = self.now();
-        let limit = match (outcome, &ending.cause) {
-            (Outcome::RateLimited, EndCause::RateLimited { until }) if *until > now => {
-                Some((*until).min(self.longest_hold()))
-            }
+        let met = match (outcome, &ending.cause) {
+            (Outcome::RateLimited, EndCause::RateLimited { until }) => Some((HoldKind::RateLimit, *until)),
+            (Outcome::SpawnFailed, EndCause::NotLoggedIn { until }) => Some((HoldKind::Login, *until)),
             _ => None,
         };
+        let met = met.map(|(kind, until)| (kind, until.min(self.longest_hold())));
         for hold in self.holds()?.into_iter().filter(|hold| hold.probe_run == Some(run.id)) {
-            match outcome {
-                Outcome::RateLimited => self.tx.set_probe(hold.id, None, limit.unwrap_or(now))?,
+            match (met, outcome) {
+                (Some((kind, until)), _) if kind == hold.kind => {
+                    self.tx.set_probe(hold.id, None, until.max(now))?;
+                }
+                // A service that refuses more knows who asks.
+                (Some((HoldKind::RateLimit, _)), _) => {
+                    self.end_hold(&hold, "a run was logged in again", Some(run), SYSTEM)?;
+                }
                 // It did not come far enough to say anything: another one tries.
-                Outcome::Reclaimed
-                | Outcome::Preempted
-                | Outcome::Cancelled
-                | Outcome::Lost
-                | Outcome::SpawnFailed => self.tx.set_probe(hold.id, None, now)?,
-                Outcome::Completed
-                | Outcome::Blocked
-                | Outcome::ReviewRequested
-                | Outcome::Approved
-                | Outcome::ChangesRequested
-                | Outcome::Crashed
-                | Outcome::TimedOut
-                | Outcome::Stalled
-                | Outcome::OutOfMemory
-                | Outcome::Unreported => self.end_hold(&hold, "a run was served again", Some(run), SYSTEM)?,
+                (
+                    _,
+                    Outcome::Reclaimed
+                    | Outcome::Preempted
+                    | Outcome::Cancelled
+                    | Outcome::Lost
+                    | Outcome::RateLimited
+                    | Outcome::SpawnFailed,
+                ) => self.tx.set_probe(hold.id, None, now)?,
+                (
+                    _,
+                    Outcome::Completed
+                    | Outcome::Blocked
+                    | Outcome::ReviewRequested
+                    | Outcome::Approved
+                    | Outcome::ChangesRequested
+                    | Outcome::Crashed
+                    | Outcome::TimedOut
+                    | Outcome::Stalled
+                    | Outcome::OutOfMemory
+                    | Outcome::Unreported,
+                ) => self.end_hold(&hold, "a run was served again", Some(run), SYSTEM)?,
             }
         }
-        let Some(until) = limit else { return Ok(()) };
-        let told = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id));
-        // Without an account the task alone waits, and it has its time already.
-        if ending.siblings == Siblings::Hold && !told && run.account.is_some() {
-            let reason = format!("run {} was refused", run.id);
-            let new = NewHold { kind: HoldKind::RateLimit, reason, until: Some(until) };
+        let Some((kind, until)) = met.filter(|(_, until)| *until > now) else { return Ok(()) };
+        let told = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id) && hold.kind == kind);
+        let (is_shared, reason) = match kind {
+            // Without an account the task alone waits, and it has its time already.
+            HoldKind::RateLimit | HoldKind::Manual => {
+                (ending.siblings == Siblings::Hold && run.account.is_some(), "was refused")
+            }
+            // A login is that of the account, or of all the lane's workers.
+            HoldKind::Login => (run.account.is_some() || run.profile.is_some(), "could not log in"),
+        };
+        if !told && is_shared {
+            let trouble = ending.trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
+            let reason = format!("run {} {reason}{trouble}", run.id);
+            let new = NewHold { kind, reason, until: Some(until) };
             let within = Within::Tenant(run.tenant.clone());
-            self.place(&limited_by(run), &new, By { label: SYSTEM, within: &within, run: Some(run) })?;
+            self.place(&held_by(run, kind), &new, By { label: SYSTEM, within: &within, run: Some(run) })?;
         }
         Ok(())
     }
@@ -186,7 +207,7 @@ impl Board<'_> {
         for hold in self.holds()?.into_iter().filter(|hold| hold.stance(now) == Stance::Open) {
             let reason = match hold.kind {
                 HoldKind::Manual => "its time has come",
-                HoldKind::RateLimit => "a run is served again",
+                HoldKind::RateLimit | HoldKind::Login => "a run is served again",
             };
             self.end_hold(&hold, reason, None, SYSTEM)?;
         }
@@ -241,11 +262,15 @@ fn facts(hold: &Hold, more: Value) -> Value {
     facts
 }
 
-/// What waits when a run has met a limit: its account's tasks, or its task where it has no account.
-fn limited_by(run: &Run) -> HoldOn {
-    match &run.account {
-        Some(account) => HoldOn { scope: HoldScope::Account, name: account.clone() },
-        None => HoldOn { scope: HoldScope::Task, name: run.task_id.to_string() },
+/// What waits for a service that has refused a run: its account's tasks; without an account, its task for a limit, and its
+/// profile's for a login.
+fn held_by(run: &Run, kind: HoldKind) -> HoldOn {
+    match (&run.account, &run.profile, kind) {
+        (Some(account), _, _) => HoldOn { scope: HoldScope::Account, name: account.clone() },
+        (None, Some(profile), HoldKind::Login) => {
+            HoldOn { scope: HoldScope::Profile, name: profile.to_string() }
+        }
+        (None, _, _) => HoldOn { scope: HoldScope::Task, name: run.task_id.to_string() },
     }
 }
 

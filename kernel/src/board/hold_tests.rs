@@ -322,3 +322,61 @@ fn no_worker_holds_for_longer_than_the_limit() {
     let hold = tell(&bench, &worker, later(&bench, 30 * 24 * 3600));
     assert_eq!(hold.until, Some(later(&bench, 24 * 3600)));
 }
+
+fn not_logged_in(bench: &Bench, run: RunId) {
+    let until = later(bench, 600);
+    let trouble = Some("401 Unauthorized".to_owned());
+    let ending = crate::Ending { trouble, ..crate::Ending::new(EndCause::NotLoggedIn { until }) };
+    let end = bench.call(move |board| board.finish_run(run, ending)).unwrap();
+    assert_eq!((end.outcome, end.status), (Outcome::SpawnFailed, Status::Ready));
+}
+
+#[test]
+fn a_login_that_is_not_accepted_holds_the_account_and_costs_no_task_a_failure() {
+    let bench = Bench::new();
+    let (first, second) = (bench.ready(), bench.ready());
+    not_logged_in(&bench, bench_start(&bench, &first));
+
+    assert_eq!(bench.task(&first).consecutive_failures, 0);
+    assert_eq!(ready(&bench), Vec::new(), "both wait for the account");
+    assert_eq!(bench.task(&second).status, Status::Ready);
+    let held = holds(&bench).remove(0);
+    assert_eq!((held.kind, held.on().to_string().as_str()), (HoldKind::Login, "account main"));
+    assert!(held.reason.ends_with("could not log in: 401 Unauthorized"), "{}", held.reason);
+
+    release(&bench, on(HoldScope::Account, "main")).unwrap();
+    assert_eq!(ready(&bench).len(), 2, "a person has mended it");
+    bench.check();
+}
+
+#[test]
+fn after_a_while_one_run_tries_the_login_and_one_that_is_served_ends_the_hold() {
+    let bench = Bench::new();
+    let (first, second) = (bench.ready(), bench.ready());
+    not_logged_in(&bench, bench_start(&bench, &first));
+    bench.clock.advance(Duration::from_mins(10));
+    bench.wake();
+
+    not_logged_in(&bench, bench_start(&bench, &second));
+    assert_eq!((holds(&bench).len(), holds(&bench)[0].until), (1, Some(later(&bench, 600))));
+    assert_eq!(ready(&bench), Vec::new());
+
+    bench.clock.advance(Duration::from_mins(10));
+    bench.wake();
+    limited(&bench, bench_start(&bench, &second), 300);
+    let kinds: Vec<HoldKind> = holds(&bench).iter().map(|hold| hold.kind).collect();
+    assert_eq!(kinds, [HoldKind::RateLimit], "a service that refuses more knows who asks");
+    bench.check();
+}
+
+#[test]
+fn a_login_of_a_profile_without_an_account_holds_the_profile() {
+    let bench = Bench::new();
+    let (first, second) = (bench.ready(), bench.ready());
+    not_logged_in(&bench, bench.start(&first));
+    assert_eq!(holds(&bench)[0].on().to_string(), "profile bob");
+    assert_eq!(
+        (why(&bench, &first), why(&bench, &second)),
+        (WaitingCode::Environment, WaitingCode::Environment)
+    );
+}

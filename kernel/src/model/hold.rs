@@ -1,7 +1,7 @@
-//! Holds: what somebody, or a limit of a service, keeps from starting for a while.
+//! Holds: what somebody, or a service, keeps from starting for a while.
 //!
-//! A hold by hand ends when its time comes, or when it is released. One for a rate limit is not trusted to end by
-//! itself: when its time comes, one run of its account or profile may try; the others go on when that run is served.
+//! A hold by hand ends when its time comes, or when it is released. One for a rate limit or a failed login is not trusted to
+//! end by itself: when its time comes, one run of its account or profile may try; the others go on when that run is served.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,8 @@ words! {
         Manual => "manual",
         /// A service has refused more for a while.
         RateLimit => "rate_limit",
+        /// A service does not accept a login.
+        Login => "login",
     }
 }
 
@@ -147,8 +149,8 @@ impl Hold {
         let lasts = self.until.is_none_or(|until| until > now);
         match (self.kind, self.probe_run) {
             _ if lasts => Stance::Closed,
-            (HoldKind::RateLimit, None) => Stance::Probe,
-            (HoldKind::RateLimit, Some(_)) | (HoldKind::Manual, _) => Stance::Open,
+            (HoldKind::RateLimit | HoldKind::Login, None) => Stance::Probe,
+            (HoldKind::RateLimit | HoldKind::Login, Some(_)) | (HoldKind::Manual, _) => Stance::Open,
         }
     }
 
@@ -196,6 +198,20 @@ impl Hold {
                 let text =
                     format!("held for {} by a rate limit of {} ({})", brief(wait), self.on(), self.reason);
                 (WaitingCode::RateLimit, text)
+            }
+            (HoldKind::Login, Some(run)) => {
+                let text =
+                    format!("waits for run {run}, which tries whether the login of {} works", self.on());
+                (WaitingCode::Environment, text)
+            }
+            (HoldKind::Login, None) => {
+                let wait = brief(self.until.map_or(0, |until| until.since(now).as_secs()));
+                let text = format!(
+                    "waits for the login of {} ({}); the next try is in {wait}, or after {release}",
+                    self.on(),
+                    self.reason
+                );
+                (WaitingCode::Environment, text)
             }
         };
         let waiting = Waiting::new(code, text);

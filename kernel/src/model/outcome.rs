@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{RunId, TaskId};
+use crate::model::spent::Spent;
 use crate::model::status::{Status, Then, WasDone};
 use crate::model::words::words;
 
@@ -182,6 +183,21 @@ pub enum EndCause {
     NeverStarted,
     /// Its service refused it until a time.
     RateLimited { until: Timestamp },
+    /// Its service did not accept its login, or it has none. It is tried again then, unless a person says so earlier.
+    NotLoggedIn { until: Timestamp },
+    /// It met a limit that its lane has set for its work.
+    OwnLimit(OwnLimit),
+}
+
+words! {
+    /// A limit that a lane sets for the work of an agent.
+    "own limit"
+    OwnLimit {
+        /// On the turns of a run.
+        Turns => "turns",
+        /// On its cost.
+        Cost => "cost",
+    }
 }
 
 words! {
@@ -201,6 +217,11 @@ words! {
 pub enum OnCleanExit {
     /// It completes the task.
     Complete {
+        /// What the run hands over.
+        summary: Option<String>,
+    },
+    /// It hands the work to a reviewer.
+    Review {
         /// What the run hands over.
         summary: Option<String>,
     },
@@ -264,6 +285,10 @@ pub struct Ending {
     pub signal: Option<i32>,
     /// What it used.
     pub usage: Option<Value>,
+    /// What its agent says that it has used of a model.
+    pub spent: Option<Spent>,
+    /// What kept its agent from going on, in its words.
+    pub trouble: Option<String>,
     /// The end of what it wrote to stderr.
     pub stderr_tail: Option<String>,
     /// What its sandbox denied it, as far as that is known.
@@ -277,9 +302,14 @@ pub struct Ending {
 }
 
 impl EndCause {
-    /// Whether the command never ran, for a reason outside of the task.
+    /// Whether no work was done, for a reason outside of the task.
     pub(crate) fn is_outside(&self) -> bool {
-        matches!(self, EndCause::NeverStarted | EndCause::SpawnFailed { fault: Fault::Environment, .. })
+        matches!(
+            self,
+            EndCause::NeverStarted
+                | EndCause::NotLoggedIn { .. }
+                | EndCause::SpawnFailed { fault: Fault::Environment, .. }
+        )
     }
 }
 
@@ -294,6 +324,8 @@ impl Ending {
             exit_code,
             signal,
             usage: None,
+            spent: None,
+            trouble: None,
             stderr_tail: None,
             denied: None,
             failure_limit: DEFAULT_FAILURE_LIMIT,

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::model::clock::Timestamp;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::outcome::{Outcome, StopReason};
+use crate::model::spent::Spent;
 use crate::model::verdict::Verdict;
 use crate::model::words::words;
 
@@ -147,6 +148,9 @@ pub struct Run {
     pub sandbox: Option<Value>,
     /// What it used.
     pub usage: Option<Value>,
+    /// What its agent says that it has used of a model. Only histories have it.
+    #[serde(default)]
+    pub spent: Option<Spent>,
     /// What was decided about it.
     pub verdict: Option<Verdict>,
     /// Since when it is ending.

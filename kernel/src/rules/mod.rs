@@ -5,6 +5,7 @@ pub(crate) mod artifact;
 pub(crate) mod authority;
 pub(crate) mod context;
 pub(crate) mod diagnose;
+pub(crate) mod implied;
 pub(crate) mod links;
 pub(crate) mod readiness;
 pub(crate) mod recurrence;

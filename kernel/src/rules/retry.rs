@@ -182,9 +182,11 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
                 handoff: Some(Handoff { summary: summary.clone(), ..Handoff::default() }),
                 ..plain(Outcome::Completed, Then::Done, 0)
             },
-            OnCleanExit::Unreported => {
-                failed(Outcome::Unreported, "the worker exited without complete, block or request-review")
-            }
+            // What a run with this policy comes to is a verdict: `implied`.
+            OnCleanExit::Review { .. } | OnCleanExit::Unreported => failed(
+                Outcome::Unreported,
+                &with_trouble("the worker exited without complete, block or request-review", ending),
+            ),
         },
         EndCause::Exited { code } => {
             failed(Outcome::Crashed, &with_tail(format!("exit code {code}"), ending))
@@ -209,10 +211,17 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             uncounted(Outcome::Reclaimed, again(tally), "it was claimed and never started", tally)
         }
         EndCause::RateLimited { until } => Decision {
-            error: Some("its service refused it for a while".to_owned()),
+            error: Some(with_trouble("its service refused it for a while", ending)),
             review_at: Some(*until).filter(|_| tally.review),
             ..plain(Outcome::RateLimited, later(tally, *until, now), tally.failures)
         },
+        // A hold keeps it and its siblings until the next try, or until a person releases it.
+        EndCause::NotLoggedIn { .. } => {
+            let error = with_trouble("its service did not accept its login", ending);
+            uncounted(Outcome::SpawnFailed, again(tally), error, tally)
+        }
+        // A verdict: `implied`.
+        EndCause::OwnLimit(limit) => failed(Outcome::Unreported, &format!("it met its limit on {limit}")),
         EndCause::Stopped(reason) => by_stop(*reason, ending, tally, now),
     }
 }
@@ -243,7 +252,18 @@ fn later(tally: Tally, at: Timestamp, now: Timestamp) -> Then {
     })
 }
 
+/// An error with what the agent itself said about it.
+fn with_trouble(error: &str, ending: &Ending) -> String {
+    match &ending.trouble {
+        Some(trouble) => format!("{error}: {trouble}"),
+        None => error.to_owned(),
+    }
+}
+
 fn with_tail(error: String, ending: &Ending) -> String {
+    if ending.trouble.is_some() {
+        return with_trouble(&error, ending);
+    }
     let last = ending
         .stderr_tail
         .as_deref()

@@ -20,6 +20,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0007.sql")),
     M::up(include_str!("migrations/0008.sql")),
     M::up(include_str!("migrations/0009.sql")),
+    M::up(include_str!("migrations/0010.sql")),
 ];
 
 /// Returns every migration that there is.

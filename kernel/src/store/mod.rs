@@ -32,6 +32,7 @@ pub(crate) mod requests;
 mod rows;
 pub(crate) mod runs;
 mod sequence;
+mod spent;
 mod statement;
 pub(crate) mod suspects;
 pub(crate) mod tasks;

@@ -27,6 +27,7 @@ columns! {
         sandbox as json, usage as json, verdict as json, ending_since, stop_reason, holder, nonce, policy,
         tenant as optional, branch_name, worker_uid, boot_id, stderr_tail, account, tries;
     ;
+    spent: None,
 }
 
 fn query(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {
@@ -140,7 +141,7 @@ impl Tx<'_> {
         let limit = limits::REPLY_ROWS;
         let mut part = within(self.conn, "ORDER BY id DESC LIMIT ?2", params![task, limit + 1], room, limit)?;
         part.rows.reverse();
-        Ok(part)
+        self.with_spent(part)
     }
 
     /// Lists the runs of a task after one of them, oldest first, at most `limit`. They have their texts, as far as there is room.
@@ -151,7 +152,21 @@ impl Tx<'_> {
         limit: u32,
         room: Room,
     ) -> Result<Excerpt<Run>, Error> {
-        within(self.conn, "AND id > ?2 ORDER BY id LIMIT ?3", params![task, after, limit + 1], room, limit)
+        let part = within(
+            self.conn,
+            "AND id > ?2 ORDER BY id LIMIT ?3",
+            params![task, after, limit + 1],
+            room,
+            limit,
+        )?;
+        self.with_spent(part)
+    }
+
+    fn with_spent(&self, mut part: Excerpt<Run>) -> Result<Excerpt<Run>, Error> {
+        for run in &mut part.rows {
+            run.spent = self.spent_of(run.id)?;
+        }
+        Ok(part)
     }
 
     /// Reads every run, for what cannot be read.

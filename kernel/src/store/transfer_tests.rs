@@ -36,7 +36,9 @@ fn full() -> Bench {
     let tenant = parent.tenant.clone();
     let child = bench.create(NewTask { parents: vec![parent.id.clone()], tenant, ..titled("child") }).id;
     let run = bench.start(&parent.id);
-    bench.finish(run, EndCause::Exited { code: 1 });
+    let spent = crate::Spent { session: Some("s".to_owned()), output_tokens: 1, ..crate::Spent::default() };
+    let ending = crate::Ending { spent: Some(spent), ..crate::Ending::new(EndCause::Exited { code: 1 }) };
+    bench.call(move |board| board.finish_run(run, ending)).unwrap();
     let id = parent.id.clone();
     bench
         .call(move |board| {

@@ -1,0 +1,102 @@
+//! What the agents of runs say that they have used.
+
+use rusqlite::{Row, params};
+
+use super::statement::Statement as _;
+use super::tx::Tx;
+use crate::model::error::Error;
+use crate::model::id::RunId;
+use crate::model::run::Run;
+use crate::model::spent::{Counters, Spent, Tokens};
+
+fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(|count| count.max(0).unsigned_abs())
+}
+
+fn optional(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+    row.get::<_, Option<i64>>(column).map(|count| count.map(|count| count.max(0).unsigned_abs()))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Spent> {
+    Ok(Spent {
+        session: row.get("session")?,
+        model: row.get("model")?,
+        input_tokens: count(row, "input_tokens")?,
+        cached_tokens: count(row, "cached_tokens")?,
+        output_tokens: count(row, "output_tokens")?,
+        cost_micros: optional(row, "cost_micros")?,
+        turns: optional(row, "turns")?,
+        denials: count(row, "denials")?,
+        counters: Counters::OfRun,
+    })
+}
+
+/// A number as it is stored: no larger than the store can hold.
+fn stored(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+impl Tx<'_> {
+    /// Keeps what a run has used: where its agent counts by session, the difference to the run of its task before it there.
+    pub(crate) fn put_spent(&self, run: &Run, spent: &Spent) -> Result<(), Error> {
+        let told = spent.tokens();
+        let session = match spent.counters {
+            Counters::OfRun => None,
+            Counters::OfSession => Some(told),
+        };
+        let before = match (session, &spent.session) {
+            (Some(_), Some(name)) => self.session_counters(run, name)?,
+            _ => None,
+        };
+        let used = before.map_or(told, |before| told.since(before));
+        let row = params![
+            run.id,
+            run.task_id,
+            spent.session,
+            spent.model,
+            stored(used.input),
+            stored(used.cached),
+            stored(used.output),
+            spent.cost_micros.map(stored),
+            spent.turns.map(stored),
+            stored(spent.denials),
+            session.map(|tokens| stored(tokens.input)),
+            session.map(|tokens| stored(tokens.cached)),
+            session.map(|tokens| stored(tokens.output)),
+        ];
+        self.conn.run(
+            "record what the run used",
+            "INSERT INTO run_usage (run_id, task_id, session, model, input_tokens, cached_tokens, output_tokens, \
+               cost_micros, turns, denials, session_input, session_cached, session_output) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            row,
+        )
+    }
+
+    /// The counters of a session at the end of the last run of the same task in it.
+    fn session_counters(&self, run: &Run, session: &str) -> Result<Option<Tokens>, Error> {
+        let read = |row: &Row<'_>| {
+            let (input, cached) = (count(row, "session_input")?, count(row, "session_cached")?);
+            Ok(Tokens { input, cached, output: count(row, "session_output")? })
+        };
+        self.conn.find(
+            "read the counters of the session",
+            "SELECT session_input, session_cached, session_output FROM run_usage \
+             WHERE task_id = ?1 AND run_id < ?2 AND session = ?3 AND session_input IS NOT NULL \
+             ORDER BY run_id DESC LIMIT 1",
+            params![run.task_id, run.id, session],
+            read,
+        )
+    }
+
+    /// Returns what a run has used, where its agent has said it.
+    pub(crate) fn spent_of(&self, run: RunId) -> Result<Option<Spent>, Error> {
+        self.conn.find(
+            "read what the run used",
+            "SELECT session, model, input_tokens, cached_tokens, output_tokens, cost_micros, turns, denials \
+             FROM run_usage WHERE run_id = ?1",
+            [run],
+            read,
+        )
+    }
+}
