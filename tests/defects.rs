@@ -21,7 +21,7 @@ const CASES: [(&str, &str, &str); 5] = [
     (
         "lanes.d/mine.toml",
         "prompt = \"file\"\nargv = [\"x\", \"{prompt}\"]\n",
-        "lanes.d/mine.toml:2 (argv): `{prompt}` is not a placeholder; the known ones are {prompt_file}, {workspace}, {task}",
+        "lanes.d/mine.toml:2 (argv): `{prompt}` is not a placeholder; the known ones are {prompt_file}, {prompt_text}, {workspace}, {task}",
     ),
     ("lanes.d/two words.toml", "argv = [\"x\"]\n", "two words"),
     (

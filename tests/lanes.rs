@@ -1,8 +1,10 @@
 //! Lanes of one's own: what an agent says about its ending on its standard output.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
-use crate::harness::Fleet;
+use crate::harness::{Fleet, Output, User};
 
 /// A lane whose workers are scripts that write what an agent would.
 const AGENT: &str = r#"argv = ["/bin/sh", "{prompt_file}"]
@@ -58,4 +60,251 @@ fn what_a_worker_tells_the_board_goes_before_what_it_writes() {
         "done",
     );
     assert_eq!(shown["latest_summary"], "told the board", "{shown:#}");
+}
+
+/// A built-in lane whose program is a script of ours that plays the agent: what it writes, and with which exit code it ends.
+struct StandIn {
+    lane: &'static str,
+    file: &'static str,
+    /// The end of what its program writes when it has done its work.
+    well: &'static str,
+    /// What `runs` knows of it then.
+    session: Option<&'static str>,
+    tokens: u64,
+}
+
+const STAND_INS: [StandIn; 5] = [
+    StandIn {
+        lane: "claude",
+        file: include_str!("../supervisor/src/lanes/builtin/claude.toml"),
+        well: r#"{"type":"result","subtype":"success","is_error":false,"result":"ok","session_id":"s-1","usage":{"input_tokens":7,"output_tokens":2}}"#,
+        session: Some("s-1"),
+        tokens: 7,
+    },
+    StandIn {
+        lane: "codex",
+        file: include_str!("../supervisor/src/lanes/builtin/codex.toml"),
+        well: r#"{"type":"thread.started","thread_id":"s-1"}
+{"type":"turn.completed","usage":{"input_tokens":7,"cached_input_tokens":0,"output_tokens":2}}"#,
+        session: Some("s-1"),
+        tokens: 7,
+    },
+    StandIn {
+        lane: "opencode",
+        file: include_str!("../supervisor/src/lanes/builtin/opencode.toml"),
+        well: r#"{"type":"step_finish","sessionID":"s-1","part":{"reason":"stop","tokens":{"input":7,"output":2}}}"#,
+        session: Some("s-1"),
+        tokens: 7,
+    },
+    StandIn {
+        lane: "gemini",
+        file: include_str!("../supervisor/src/lanes/builtin/gemini.toml"),
+        well: r#"{"type":"init","session_id":"s-1"}
+{"type":"result","status":"success","stats":{"input_tokens":7,"output_tokens":2}}"#,
+        session: Some("s-1"),
+        tokens: 7,
+    },
+    StandIn {
+        lane: "hermes",
+        file: include_str!("../supervisor/src/lanes/builtin/hermes.toml"),
+        well: "all done",
+        session: None,
+        tokens: 0,
+    },
+];
+
+/// A root in which each built-in lane of an agent has a script for its program.
+fn stand_ins(user: User, script: impl Fn(&StandIn) -> String) -> Fleet {
+    let fleet = Fleet::offline_as(user);
+    let install = fleet.home().join("agents");
+    std::fs::create_dir_all(install.join("bin")).unwrap();
+    for one in &STAND_INS {
+        let program = install.join("bin").join(one.lane);
+        std::fs::write(&program, format!("#!/bin/sh\n{}", script(one))).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // No test has a way to a service, so none needs the policy that opens one.
+        let file = one.file.replace("policy = \"network\"", "policy = \"default\"");
+        fleet.lane(one.lane, &format!("install = [{:?}]\n{file}", install.to_str().unwrap()));
+    }
+    fleet.start();
+    fleet
+}
+
+fn create(fleet: &Fleet, lane: &str) -> String {
+    let created = fleet.json(["create", "fix it", "--assignee", lane, "--body", "the parser"]);
+    created["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_agent_that_reads_its_prompt_ends_its_task_in_every_built_in_lane() {
+    for user in User::all() {
+        // It runs the first command of the list in its prompt, as that says.
+        let fleet = stand_ins(user, |one| {
+            format!(
+                "case \"$*\" in *'supervisor complete'*) prompt=$* ;; *) prompt=$(cat) ;; esac\n\
+                 printf '%s\\n' \"$prompt\" | grep -q 'the parser' || exit 9\n\
+                 line=$(printf '%s\\n' \"$prompt\" | grep -o -m 1 \"supervisor complete --summary '[^']*'\") || exit 8\n\
+                 eval \"$line\" > /dev/null || exit 7\n\
+                 cat <<'END'\n{}\nEND\n",
+                one.well
+            )
+        });
+        let tasks: Vec<String> = STAND_INS.iter().map(|one| create(&fleet, one.lane)).collect();
+        for (one, task) in STAND_INS.iter().zip(&tasks) {
+            let shown = fleet.wait_for(task, "done");
+            assert_eq!(shown["latest_summary"], "what was done", "{}: {shown:#}", one.lane);
+            let spent = &shown["runs"][0]["spent"];
+            assert_eq!(spent["session"].as_str(), one.session, "{}: {shown:#}", one.lane);
+            assert_eq!(spent["input_tokens"].as_u64().unwrap_or_default(), one.tokens, "{}", one.lane);
+        }
+        let shown = fleet.cli(["show", &tasks[0]]).ok().stdout;
+        assert!(shown.contains("7 tokens in, 2 out") && shown.contains("s-1"), "{shown}");
+        let runs = fleet.cli(["runs", &tasks[0]]).ok().stdout;
+        assert!(runs.contains("TOKENS"), "{runs}");
+    }
+}
+
+#[test]
+fn an_agent_that_ends_well_and_reports_nothing_breaks_the_protocol() {
+    let fleet =
+        stand_ins(User::current(), |one| format!("cat > /dev/null\ncat <<'END'\n{}\nEND\n", one.well));
+    for one in &STAND_INS {
+        let task = create(&fleet, one.lane);
+        let outcome = fleet.eventually(&format!("a run of {} has ended", one.lane), || {
+            fleet.show(&task)["runs"][0]["outcome"].as_str().map(str::to_owned)
+        });
+        assert_eq!(outcome, "unreported", "{}", one.lane);
+    }
+}
+
+#[test]
+fn a_login_that_is_not_accepted_holds_its_account_and_no_task_has_failed() {
+    let fleet = stand_ins(User::current(), |one| {
+        match one.lane {
+        "gemini" => "exit 41".to_owned(),
+        _ => r#"echo '{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized"}}'; exit 1"#
+            .to_owned(),
+    }
+    });
+    for (lane, account) in [("codex", "openai"), ("gemini", "google")] {
+        let (first, second) = (create(&fleet, lane), create(&fleet, lane));
+        let held = fleet.eventually("its account is held", || {
+            let holds = fleet.json(["holds"]);
+            holds.as_array().unwrap().iter().find(|hold| hold["name"] == account).cloned()
+        });
+        assert_eq!(held["kind"], "login", "{held:#}");
+        for task in [&first, &second] {
+            let why = fleet.eventually("it says what it waits for", || {
+                let shown = fleet.show(task);
+                let why = shown["why"]["text"].as_str().unwrap_or_default().to_owned();
+                Some(shown).filter(|_| why.contains(&format!("waits for the login of account {account}")))
+            });
+            assert_eq!(why["task"]["consecutive_failures"], json!(0), "{why:#}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_on_turns_asks_a_person_and_a_usage_limit_waits_until_its_reset() {
+    let fleet = stand_ins(User::current(), |one| {
+        match one.lane {
+        "claude" => r#"echo '{"type":"result","subtype":"error_max_turns","is_error":true}'; exit 1"#.to_owned(),
+        "gemini" => "exit 53".to_owned(),
+        "codex" => r#"echo '{"type":"turn.failed","error":{"message":"usage limit reached, try again in 2 hours"}}'; exit 1"#
+            .to_owned(),
+        _ => r#"echo '{"type":"error","error":{"name":"APIError","data":{"statusCode":429,"responseHeaders":{"retry-after":"7200"}}}}'; exit 1"#
+            .to_owned(),
+    }
+    });
+    for lane in ["claude", "gemini"] {
+        let task = create(&fleet, lane);
+        let shown = fleet.wait_for(&task, "blocked");
+        assert_eq!(shown["task"]["block_kind"], "needs_input", "{shown:#}");
+        assert!(shown["task"]["question"]["text"].as_str().unwrap().contains("on turns"), "{shown:#}");
+        fleet.cli(["answer", &task, "go on"]).ok();
+        assert_eq!(fleet.show(&task)["task"]["consecutive_failures"], json!(0));
+    }
+    for lane in ["codex", "opencode"] {
+        let task = create(&fleet, lane);
+        let shown = fleet.wait_for(&task, "scheduled");
+        let (ended, until) = (&shown["runs"][0]["ended_at"], &shown["task"]["not_before"]);
+        let pause = until.as_i64().unwrap() - ended.as_i64().unwrap();
+        assert!((7199..=7201).contains(&pause), "{pause}: {shown:#}");
+    }
+}
+
+#[test]
+fn a_lane_is_listed_shown_checked_and_tried_with_its_own_program() {
+    let fleet = stand_ins(User::current(), |one| {
+        let line = "line=$(grep -o -m 1 \"supervisor complete --summary '[^']*'\")\neval \"$line\" > /dev/null || exit 7\n";
+        match one.lane {
+            "claude" => format!("{line}cat <<'END'\n{}\nEND\n", one.well),
+            "codex" => "echo 'no key' >&2\necho '{\"type\":\"error\",\"message\":\"status 401\"}'\nexit 1\n"
+                .to_owned(),
+            _ => "exit 0\n".to_owned(),
+        }
+    });
+    let names: Vec<Value> = fleet.json(["lane", "list"]).as_array().unwrap().clone();
+    assert!(
+        names
+            .iter()
+            .any(|lane| lane["name"] == "shell" && lane["lane"]["origin"] == "the built-in lane shell")
+    );
+    let shown = fleet.cli(["lane", "show", "codex"]).ok().stdout;
+    assert!(shown.contains("codex exec --json") && shown.contains("[-m {model}]"), "{shown}");
+    let check = |report: &Value, subject: &str| {
+        let checks = report["checks"].as_array().unwrap().iter();
+        checks.filter(|check| check["check"] == subject).map(ToString::to_string).collect::<String>()
+    };
+
+    let tried = fleet.json(["lane", "test", "claude"]);
+    assert_eq!(tried["ok"], true, "{tried:#}");
+    assert!(check(&tried, "program").contains("agents/bin/claude"), "{tried:#}");
+    assert!(check(&tried, "interpreter").contains("/sh"), "{tried:#}");
+    assert!(check(&tried, "ending").contains("completed"), "{tried:#}");
+    assert!(check(&tried, "report").contains("complete"), "{tried:#}");
+    assert!(check(&tried, "usage").contains("7 tokens in, 2 out"), "{tried:#}");
+    assert_eq!(fleet.json(["list"]), json!([]), "the trial leaves nothing on the board");
+
+    let refused = fleet.cli(["lane", "test", "codex", "--timeout", "1m", "--json"]);
+    assert_eq!(refused.code, 1);
+    assert!(check(&refused.json(), "ending").contains("did not accept its login"), "{}", refused.stdout);
+    assert!(check(&refused.json(), "ending").contains("no key"), "{}", refused.stdout);
+}
+
+#[test]
+fn a_program_that_the_caller_has_and_the_lane_does_not_find_is_named_with_the_line_that_helps() {
+    let fleet = Fleet::offline();
+    let bin = fleet.home().join("npm/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::write(bin.join("agent"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(bin.join("agent"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    fleet.lane("gone", "argv = [\"no-such-agent\"]\n");
+    let missing = fleet.cli(["lane", "check", "gone"]);
+    assert_eq!(missing.code, 1, "{}", missing.stdout);
+    assert!(missing.stdout.contains("`no-such-agent` is in none of"), "{}", missing.stdout);
+    assert_eq!(fleet.cli(["lane", "check", "nobody"]).code, 3);
+    fleet.lane("mine", "argv = [\"agent\"]\n");
+    let mut command = fleet.command(["lane", "check", "mine"]);
+    command.env("PATH", format!("/usr/bin:/bin:{}", bin.display()));
+    let said = Output::of(&mut command);
+    let line = format!("install = [\"{}\"]", fleet.home().join("npm").display());
+    assert!(said.code == 1 && said.stdout.replace("\n        ", " ").contains(&line), "{}", said.stdout);
+}
+
+#[test]
+fn a_worker_that_writes_nothing_for_longer_than_its_lane_allows_is_ended_as_stalled() {
+    let fleet = Fleet::offline();
+    fleet.lane("agent", &format!("idle_limit = \"5s\"\n{AGENT}"));
+    fleet.start();
+    let create = |script: &str| {
+        let words = ["create", "x", "--assignee", "agent", "--max-retries", "1", "--body", script];
+        fleet.json(words)["id"].as_str().unwrap().to_owned()
+    };
+    let silent = create("echo begun; sleep 600");
+    let talks =
+        create("for i in 1 2 3 4 5 6 7; do echo alive; sleep 1; done; supervisor complete --summary talked");
+    let shown = fleet.wait_for(&silent, "blocked");
+    assert_eq!(shown["runs"][0]["outcome"], "stalled", "{shown:#}");
+    assert_eq!(fleet.wait_for(&talks, "done")["latest_summary"], "talked");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::Path;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,6 +107,11 @@ impl fmt::Debug for Environment {
 }
 
 impl Policy {
+    /// Returns the directories in which a run's programs are looked for, after those of its toolchains and of the caller.
+    pub fn path(&self) -> &str {
+        self.env.set.get("PATH").map_or(USUAL_PATH, String::as_str)
+    }
+
     /// Returns the environment of a run: `usual`, its toolchains', what the policy passes on of `from`, what the policy
     /// sets, and `set`, each before the next. Its `PATH` is the policy's, or the usual one, behind `programs` and the
     /// toolchains.
@@ -114,7 +119,7 @@ impl Policy {
         &self,
         from: impl Fn(&str) -> Option<OsString>,
         around: &Surroundings,
-        programs: &Path,
+        programs: &[PathBuf],
         usual: &BTreeMap<String, String>,
         set: BTreeMap<String, String>,
     ) -> BTreeMap<String, OsString> {
@@ -129,12 +134,11 @@ impl Policy {
         let own = self.env.set.clone().into_iter().chain(set);
         all.extend(own.map(|(name, value)| (name, OsString::from(value))));
         all.extend(self.proxy_environment());
-        let mut path = programs.as_os_str().to_owned();
-        for part in tools.path.iter().map(|tool| tool.as_os_str()) {
-            path.push(":");
+        let mut path = OsString::new();
+        for part in programs.iter().chain(&tools.path) {
             path.push(part);
+            path.push(":");
         }
-        path.push(":");
         path.push(all.remove("PATH").unwrap_or_else(|| USUAL_PATH.into()));
         all.insert("PATH".to_owned(), path);
         all
@@ -157,6 +161,8 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn caller(name: &str) -> Option<OsString> {
@@ -170,7 +176,7 @@ mod tests {
         let around = crate::surroundings::bare(Path::new("/ws"));
         let set = BTreeMap::from([("LC_TIME".to_owned(), "mine".to_owned())]);
         let usual = BTreeMap::from([("TERM".to_owned(), "dumb".to_owned())]);
-        let env = policy.environment(caller, &around, Path::new("/bin-of-ours"), &usual, set);
+        let env = policy.environment(caller, &around, &[PathBuf::from("/bin-of-ours")], &usual, set);
         let names: Vec<&str> = env.keys().map(String::as_str).collect();
         assert_eq!(names, ["LC_TIME", "PATH", "TERM"]);
         assert_eq!((env["LC_TIME"].to_str(), env["TERM"].to_str()), (Some("mine"), Some("TERM-value")));
@@ -185,7 +191,14 @@ mod tests {
         let path = |text: &str| {
             let text = format!("version = 1\n{text}");
             let policy = Policy::from_toml(&text, Path::new("p.toml")).unwrap();
-            policy.environment(caller, &around, Path::new("/sv/bin"), &BTreeMap::new(), BTreeMap::new())["PATH"].clone()
+            policy.environment(
+                caller,
+                &around,
+                &[PathBuf::from("/sv/bin")],
+                &BTreeMap::new(),
+                BTreeMap::new(),
+            )["PATH"]
+                .clone()
         };
         assert_eq!(path(""), "/sv/bin:/usr/local/bin:/usr/bin:/bin");
         assert_eq!(path("[env]\nset = { PATH = '/mine' }"), "/sv/bin:/mine");
@@ -201,7 +214,13 @@ mod tests {
         let around = crate::surroundings::bare(Path::new("/ws"));
         let env = |text: &str| {
             let policy = Policy::from_toml(&format!("version = 1\n{text}"), Path::new("p.toml")).unwrap();
-            policy.environment(caller, &around, Path::new("/sv/bin"), &BTreeMap::new(), BTreeMap::new())
+            policy.environment(
+                caller,
+                &around,
+                &[PathBuf::from("/sv/bin")],
+                &BTreeMap::new(),
+                BTreeMap::new(),
+            )
         };
         let own = env("[network]\nmode = 'proxy'");
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {

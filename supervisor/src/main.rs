@@ -32,6 +32,7 @@ mod table;
 mod terminal;
 mod time;
 mod transfer;
+mod trial;
 mod verbs;
 
 fn main() -> ExitCode {

@@ -86,7 +86,9 @@ macro_rules! table {
                 }
             }
             "Operations" {
-                commands {}
+                commands {
+                    Lane(lane::Lane) => lane::run,
+                }
                 verbs {
                     Doctor => doctor::run,
                     Diagnostics,
@@ -112,6 +114,8 @@ macro_rules! table {
                 EditBoard,
                 RemoveBoard,
                 Tools,
+                ListLanes,
+                CheckLane,
             }
         }
     };

@@ -225,6 +225,11 @@ pub(super) const TABLE: &[Row] = &[
         Test("tests/transfer.rs", "a_board_of_the_established_program_is_taken_over_and_goes_on"),
     ),
     ("link", "reclaim", Lines("link {ready} {done}", "link {ready} {done} --reclaim")),
+    (
+        "lane test",
+        "timeout",
+        Test("tests/lanes.rs", "a_lane_is_listed_shown_checked_and_tried_with_its_own_program"),
+    ),
     ("list", "archived", Lines("list", "list --archived")),
     ("list", "assignee", Lines("list", "list --assignee bob")),
     (

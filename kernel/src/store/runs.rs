@@ -27,7 +27,7 @@ columns! {
         sandbox as json, usage as json, verdict as json, ending_since, stop_reason, holder, nonce, policy,
         tenant as optional, branch_name, worker_uid, boot_id, stderr_tail, account, tries;
     ;
-    spent: None,
+    spent: None
 }
 
 fn query(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {

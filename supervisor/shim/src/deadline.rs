@@ -1,6 +1,6 @@
-//! When the worker gets TERM and when KILL: the deadline and every request to stop, merged. Pure.
+//! When the worker gets TERM and when KILL: the deadline, the limit on silence and every request to stop, merged. Pure.
 
-use crate::rundir::{Cause, StopRequest};
+use crate::rundir::{Cause, StopReason, StopRequest, VERSION};
 
 /// What is due for the worker now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,22 @@ enum Done {
 #[derive(Debug)]
 pub(crate) struct Ending {
     schedule: Option<Schedule>,
+    silence: Option<Silence>,
     done: Done,
+}
+
+/// How long a worker may write nothing.
+#[derive(Debug)]
+struct Silence {
+    since: u64,
+    limit_us: u64,
+    grace_ms: u64,
+}
+
+impl Silence {
+    fn ends_at(&self) -> u64 {
+        self.since.saturating_add(self.limit_us)
+    }
 }
 
 impl Ending {
@@ -40,7 +55,20 @@ impl Ending {
             terminate_at: at,
             kill_at: at.saturating_add(micros(grace_ms)),
         });
-        Self { schedule, done: Done::Nothing }
+        Self { schedule, silence: None, done: Done::Nothing }
+    }
+
+    /// Ends a worker that has written nothing for so long, from `now` on.
+    pub(crate) fn with_silence(self, now: u64, limit_ms: Option<u64>, grace_ms: u64) -> Self {
+        let silence = limit_ms.map(|limit| Silence { since: now, limit_us: micros(limit), grace_ms });
+        Self { silence, ..self }
+    }
+
+    /// Notes that the worker has written something.
+    pub(crate) fn written(&mut self, now: u64) {
+        if let Some(silence) = &mut self.silence {
+            silence.since = now;
+        }
     }
 
     /// Takes a request to stop that is read at `now`.
@@ -64,10 +92,13 @@ impl Ending {
 
     /// Returns when [`Ending::due`] has to be asked next; none when nothing is ever due.
     pub(crate) fn next_at(&self) -> Option<u64> {
-        let schedule = self.schedule.as_ref()?;
+        let schedule = self.schedule.as_ref();
         match self.done {
-            Done::Nothing => Some(schedule.terminate_at),
-            Done::Terminated => Some(schedule.kill_at),
+            Done::Nothing => {
+                let silent = self.silence.as_ref().map(Silence::ends_at);
+                schedule.map(|schedule| schedule.terminate_at).into_iter().chain(silent).min()
+            }
+            Done::Terminated => schedule.map(|schedule| schedule.kill_at),
             Done::Killed => None,
         }
     }
@@ -76,6 +107,11 @@ impl Ending {
     pub(crate) fn due(&mut self, now: u64) -> Option<Escalation> {
         if self.next_at()? > now {
             return None;
+        }
+        let is_silent = self.silence.as_ref().filter(|silence| silence.ends_at() <= now);
+        if let (Done::Nothing, Some(Silence { grace_ms, .. })) = (self.done, is_silent) {
+            let (reason, quiet_ms, grace_ms) = (StopReason::Stalled, 0, *grace_ms);
+            self.request(now, &StopRequest { version: VERSION, reason, quiet_ms, grace_ms });
         }
         let (done, step) = match self.done {
             Done::Nothing => (Done::Terminated, Escalation::Terminate),
@@ -98,7 +134,6 @@ fn micros(milliseconds: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rundir::StopReason;
 
     fn stop(reason: StopReason, quiet_ms: u64, grace_ms: u64) -> StopRequest {
         StopRequest { version: 1, reason, quiet_ms, grace_ms }
@@ -111,6 +146,20 @@ mod tests {
         assert_eq!((ending.due(1_000), ending.next_at()), (Some(Escalation::Terminate), Some(6_000)));
         assert_eq!((ending.due(6_000), ending.next_at()), (Some(Escalation::Kill), None));
         assert_eq!(ending.cause(), Some(&Cause::Deadline));
+    }
+
+    #[test]
+    fn a_worker_that_writes_nothing_for_too_long_is_ended_and_one_that_writes_is_not() {
+        let mut ending = Ending::new(Some(50_000), 5).with_silence(0, Some(10), 5);
+        ending.written(9_000);
+        assert_eq!((ending.due(18_999), ending.next_at()), (None, Some(19_000)));
+        assert_eq!((ending.due(19_000), ending.next_at()), (Some(Escalation::Terminate), Some(24_000)));
+        ending.written(19_001);
+        assert_eq!(ending.due(24_000), Some(Escalation::Kill));
+        assert_eq!(ending.cause(), Some(&Cause::Stopped { reason: StopReason::Stalled }));
+        let mut ending = Ending::new(Some(5_000), 5).with_silence(0, Some(10), 5);
+        assert_eq!(ending.due(5_000), Some(Escalation::Terminate));
+        assert_eq!(ending.cause(), Some(&Cause::Deadline), "what comes first counts");
     }
 
     #[test]

@@ -62,10 +62,10 @@ impl Output {
         Self { stdout: Stream::new(stdout), stderr: Stream::new(stderr), files, buffer: vec![0; COPY_BYTES] }
     }
 
-    /// Copies what is there, up to one buffer of each stream.
-    pub(crate) fn copy(&mut self) {
-        self.copy_stdout();
-        self.copy_stderr();
+    /// Copies what is there, up to one buffer of each stream. False when there was nothing.
+    pub(crate) fn copy(&mut self) -> bool {
+        let (stdout, stderr) = (self.copy_stdout(), self.copy_stderr());
+        stdout || stderr
     }
 
     /// Returns the descriptors to wait for: those of the pipes that are open.

@@ -79,7 +79,11 @@ impl<'a> Watch<'a> {
             worker_pid: worker.pid,
             start_ticks: worker.start_ticks,
             tree: Tree::new(worker.pid, init, work),
-            ending: Ending::new(spec.deadline_us, spec.grace_ms),
+            ending: Ending::new(spec.deadline_us, spec.grace_ms).with_silence(
+                boottime_us(),
+                spec.idle_ms,
+                spec.grace_ms,
+            ),
             rounds: None,
             failure: None,
             silent: Concern::Policy,
@@ -103,7 +107,9 @@ impl<'a> Watch<'a> {
         }
         loop {
             self.take_report();
-            self.output.copy();
+            if self.output.copy() {
+                self.ending.written(boottime_us());
+            }
             if let Some(keeper) = &mut self.keeper {
                 keeper.attend();
             }

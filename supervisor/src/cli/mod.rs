@@ -12,6 +12,7 @@ mod follow;
 mod gc;
 mod grouped;
 mod inert;
+mod lane;
 mod manual;
 mod mcp;
 mod pages;
@@ -237,7 +238,8 @@ mod tests {
         let command = command();
         let words: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
         let entries = crate::verbs::entries();
-        let of_the_api_alone = ["patch", "create-board", "edit-board", "remove-board", "tools"];
+        let of_the_api_alone =
+            ["patch", "create-board", "edit-board", "remove-board", "tools", "lanes", "check-lane"];
         for entry in &entries {
             assert!(words.contains(&entry.name) || of_the_api_alone.contains(&entry.name), "{}", entry.name);
         }

@@ -14,13 +14,13 @@ const LONGEST_BASE: usize = 50;
 
 /// The directory of one demo. It is removed at the end, or when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     dir: TempDir,
 }
 
 impl Place {
     /// Makes it in a directory for temporary files in which workers can live.
-    pub(super) fn make() -> Result<Self, Failure> {
+    pub(crate) fn make() -> Result<Self, Failure> {
         let candidates = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
         let base = candidates
             .iter()
@@ -37,17 +37,17 @@ impl Place {
         Ok(Place { dir })
     }
 
-    pub(super) fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// Removes it with its content, also that of other users.
-    pub(super) fn remove(self) -> Result<(), Failure> {
+    pub(crate) fn remove(self) -> Result<(), Failure> {
         let path = self.dir.path().to_owned();
         self.dir.close().map_err(|e| Failure::file("remove", &path, &e))
     }
 
-    pub(super) fn leave(self) -> PathBuf {
+    pub(crate) fn leave(self) -> PathBuf {
         self.dir.keep()
     }
 }

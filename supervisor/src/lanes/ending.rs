@@ -3,27 +3,33 @@
 //! The first that applies counts:
 //!
 //! 1. the worker's verdict, which the board has already: it goes before all that is read here;
-//! 2. the shim ended the run: out of memory, at its deadline, or on request;
+//! 2. the shim ended the run: out of memory, at its deadline, on request, or because it wrote nothing for too long;
 //! 3. the command was never executed;
-//! 4. the worker exited with 75, or says so in the format of its lane: its service refuses it for a while;
-//! 5. it exited with 0: the lane says what that means. A format that has a word for an end wants to see it;
-//! 6. any other exit, or a signal: a crash.
+//! 4. its service refuses it for a while: exit code 75, a code of its lane, or its own words in the format of its lane;
+//! 5. its service does not accept its login: likewise;
+//! 6. it met a limit that its lane has set for its work: likewise;
+//! 7. its service fails: likewise. It is tried again as after a rate limit, soon;
+//! 8. it exited with 0: the lane says what that means. A format that has a word for an end wants to see it;
+//! 9. any other exit, or a signal: a crash.
 
 use std::time::Duration;
 
-use kernel::{EndCause, Ending, OnCleanExit, Siblings, Timestamp};
+use kernel::{EndCause, Ending, OnCleanExit, Siblings, Spent, Timestamp};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Cause, ExitRecord, Stdout, StopReason};
 
-use super::formats::{Finish, Format, Said};
+use super::exit_codes::ExitCodes;
+use super::formats::{Finish, Format, OwnLimit, Reset, Said};
 use super::lane::{CleanExit, Lane, RateLimit};
-
-/// The exit code of a worker whose service refuses it for a while: `EX_TEMPFAIL` of sysexits.h, which workers of
-/// `hermes kanban` use for it.
-const RATE_LIMITED: i32 = 75;
 
 /// The longest rate limit that is believed.
 const LONGEST: Duration = Duration::from_hours(24);
+
+/// Between two tries of a login that its service has not accepted. A person may release the hold earlier.
+const LOGIN_PAUSE: Duration = Duration::from_mins(10);
+
+/// Between two tries of a service that fails.
+const OUTAGE_PAUSE: Duration = Duration::from_mins(1);
 
 /// What a lane says about the ending of its runs. It is kept with each run from its start on: the lane may say something
 /// else by the time that the run ends.
@@ -40,6 +46,9 @@ pub(crate) struct EndingRules {
     /// What its standard output is.
     #[serde(default)]
     stdout: Format,
+    /// What exit codes of its program mean.
+    #[serde(default)]
+    exit_codes: ExitCodes,
 }
 
 impl From<&Lane> for EndingRules {
@@ -47,8 +56,9 @@ impl From<&Lane> for EndingRules {
         EndingRules {
             on_clean_exit: lane.on_clean_exit,
             rate_limit: lane.rate_limit,
-            rate_limit_pause: lane.rate_limit_pause.duration().as_secs(),
+            rate_limit_pause: lane.rate_limit_pause.as_secs(),
             stdout: lane.stdout,
+            exit_codes: lane.exit_codes.clone(),
         }
     }
 }
@@ -60,12 +70,15 @@ pub(crate) fn read_ending(
     rules: &EndingRules,
     ended_at: Timestamp,
 ) -> Ending {
-    let said = match &record.cause {
-        Cause::Exited => rules.stdout.read(stdout),
-        // Whatever it was about to say.
-        Cause::Deadline | Cause::Stopped { .. } | Cause::SpawnFailed(_) => Said::default(),
+    let mut said = match &record.cause {
+        Cause::SpawnFailed(_) => Said::default(),
+        Cause::Exited | Cause::Deadline | Cause::Stopped { .. } => rules.stdout.read(stdout),
     };
     let mut ending = Ending::new(cause(record, rules, &said, ended_at));
+    if said.finish == Finish::Well && said.spent.denials > 0 {
+        let denials = said.spent.denials;
+        said.trouble = Some(format!("the agent itself refused calls of its tools ({denials})"));
+    }
     ending.ended_at = Some(ended_at);
     ending.exit_code = record.code;
     ending.signal = record.signal;
@@ -75,31 +88,64 @@ pub(crate) fn read_ending(
         RateLimit::Account => Siblings::Hold,
         RateLimit::Task => Siblings::Spare,
     };
+    let is_well = said.finish == Finish::Well;
     ending.result_policy = match rules.on_clean_exit {
-        CleanExit::Complete if said.finish == Finish::Well => OnCleanExit::Complete { summary: said.message },
-        CleanExit::Complete | CleanExit::Unreported => OnCleanExit::Unreported,
+        // Who was not allowed to do something may not have done the task.
+        CleanExit::Complete if is_well && said.spent.denials == 0 => {
+            OnCleanExit::Complete { summary: said.message }
+        }
+        CleanExit::Review if is_well => OnCleanExit::Review { summary: said.message },
+        CleanExit::Complete | CleanExit::Review | CleanExit::ProtocolViolation => OnCleanExit::Unreported,
     };
+    ending.trouble = said.trouble;
+    ending.spent = Some(said.spent).filter(|spent| *spent != Spent::default());
     ending
 }
 
 fn cause(record: &ExitRecord, rules: &EndingRules, said: &Said, ended_at: Timestamp) -> EndCause {
-    let limited = |until: Option<Timestamp>| {
-        let pause = ended_at.after(Duration::from_secs(rules.rate_limit_pause));
-        let until = until.filter(|until| *until > ended_at).unwrap_or(pause);
-        EndCause::RateLimited { until: until.min(ended_at.after(LONGEST)) }
-    };
     match &record.cause {
         _ if record.oom == Some(true) => EndCause::OutOfMemory,
         Cause::Deadline => EndCause::TimedOut,
         Cause::Stopped { reason } => EndCause::Stopped(stop_reason(*reason)),
         // Whose fault it is the daemon decides, which knows what the run needed.
         Cause::SpawnFailed(_) => EndCause::NeverStarted,
-        Cause::Exited => match (record.code, record.signal, said.finish) {
-            (_, Some(signal), _) => EndCause::Signaled { signal },
-            (_, None, Finish::RateLimited(until)) => limited(until),
-            (Some(RATE_LIMITED), None, _) => limited(None),
-            (code, None, _) => EndCause::Exited { code: code.unwrap_or(-1) },
+        Cause::Exited => own_end(record, rules, said.finish, ended_at),
+    }
+}
+
+/// What the worker's own end means: the most telling of what it said and of its exit code.
+fn own_end(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Timestamp) -> EndCause {
+    let code = rules.exit_codes.meaning(record.code);
+    let finish = if rank(code) < rank(said) { code } else { said };
+    match finish {
+        Finish::RateLimited(reset) => {
+            let pause = ended_at.after(Duration::from_secs(rules.rate_limit_pause));
+            let told = reset.map(|reset| match reset {
+                Reset::At(at) => at,
+                Reset::After(pause) => ended_at.after(pause.min(LONGEST)),
+            });
+            let until = told.filter(|until| *until > ended_at).unwrap_or(pause);
+            EndCause::RateLimited { until: until.min(ended_at.after(LONGEST)) }
+        }
+        Finish::NotLoggedIn => EndCause::NotLoggedIn { until: ended_at.after(LOGIN_PAUSE) },
+        Finish::OwnLimit(OwnLimit::Turns) => EndCause::OwnLimit(kernel::OwnLimit::Turns),
+        Finish::OwnLimit(OwnLimit::Cost) => EndCause::OwnLimit(kernel::OwnLimit::Cost),
+        Finish::Unavailable => EndCause::RateLimited { until: ended_at.after(OUTAGE_PAUSE) },
+        Finish::Well | Finish::Unsaid | Finish::Failed => match (record.code, record.signal) {
+            (_, Some(signal)) => EndCause::Signaled { signal },
+            (code, None) => EndCause::Exited { code: code.unwrap_or(-1) },
         },
+    }
+}
+
+/// The place of an end in the order above: what says more goes first.
+fn rank(finish: Finish) -> u8 {
+    match finish {
+        Finish::RateLimited(_) => 4,
+        Finish::NotLoggedIn => 5,
+        Finish::OwnLimit(_) => 6,
+        Finish::Unavailable => 7,
+        Finish::Well | Finish::Failed | Finish::Unsaid => 8,
     }
 }
 
@@ -110,6 +156,7 @@ fn stop_reason(reason: StopReason) -> kernel::StopReason {
         StopReason::Cancelled => kernel::StopReason::Cancelled,
         StopReason::Preempted => kernel::StopReason::Preempted,
         StopReason::Kill => kernel::StopReason::Kill,
+        StopReason::Stalled => kernel::StopReason::Stalled,
     }
 }
 
@@ -160,20 +207,83 @@ mod tests {
         assert_eq!((ending.cause, ending.siblings), (EndCause::RateLimited { until }, Siblings::Hold));
     }
 
+    /// The order of the module's head, from its second line on; the first is the board's.
     #[test]
-    fn what_the_shim_did_goes_before_the_exit_code() {
-        let of = |cause: Cause, code| ExitRecord { cause, ..exited(code) };
-        let cause = |record: &ExitRecord| read(record, &rules("")).cause;
-        assert_eq!(cause(&of(Cause::Deadline, 75)), EndCause::TimedOut);
-        let stopped = Cause::Stopped { reason: StopReason::Verdict };
-        assert_eq!(cause(&of(stopped, 75)), EndCause::Stopped(kernel::StopReason::Verdict));
-        let killed = ExitRecord { oom: Some(true), ..exited(75) };
-        assert_eq!(cause(&killed), EndCause::OutOfMemory);
+    fn what_comes_first_in_the_order_counts() {
         let failed =
             FailedStart { step: Step::Exec, error: String::new(), errno: None, concern: Concern::Lane };
-        assert_eq!(cause(&of(Cause::SpawnFailed(failed), 75)), EndCause::NeverStarted);
-        let signaled = ExitRecord { code: None, signal: Some(9), ..exited(0) };
-        assert_eq!(cause(&signaled), EndCause::Signaled { signal: 9 });
+        let of = |cause: Cause| ExitRecord { cause, ..exited(75) };
+        let oom = ExitRecord { oom: Some(true), ..exited(75) };
+        let signaled = ExitRecord { code: None, signal: Some(15), ..exited(0) };
+        let status = |status: u16| {
+            format!(r#"{{"type":"result","is_error":true,"result":"no","api_error_status":{status}}}"#)
+        };
+        let turns = r#"{"type":"result","subtype":"error_max_turns","is_error":true}"#.to_owned();
+        let cost = r#"{"type":"result","subtype":"error_max_budget_usd","is_error":true}"#.to_owned();
+        let well = r#"{"type":"result","is_error":false,"result":"done"}"#.to_owned();
+        let after = |secs| END.after(Duration::from_secs(secs));
+        let limited = |secs| EndCause::RateLimited { until: after(secs) };
+        let login = EndCause::NotLoggedIn { until: after(600) };
+        let exit = |code| EndCause::Exited { code };
+        let (limit, bad_login, outage) = (status(429), status(401), status(503));
+        let table = [
+            (2, oom, &limit, EndCause::OutOfMemory),
+            (2, of(Cause::Deadline), &limit, EndCause::TimedOut),
+            (
+                2,
+                of(Cause::Stopped { reason: StopReason::Verdict }),
+                &limit,
+                EndCause::Stopped(kernel::StopReason::Verdict),
+            ),
+            (3, of(Cause::SpawnFailed(failed)), &limit, EndCause::NeverStarted),
+            (4, exited(75), &bad_login, limited(300)),
+            (4, exited(41), &limit, limited(300)),
+            (4, exited(0), &limit, limited(300)),
+            (4, signaled.clone(), &limit, limited(300)),
+            (4, exited(173), &well, limited(300)),
+            (5, exited(1), &bad_login, login.clone()),
+            (5, exited(41), &turns, login),
+            (6, exited(1), &turns, EndCause::OwnLimit(kernel::OwnLimit::Turns)),
+            (6, exited(0), &cost, EndCause::OwnLimit(kernel::OwnLimit::Cost)),
+            (6, exited(53), &outage, EndCause::OwnLimit(kernel::OwnLimit::Turns)),
+            (7, exited(1), &outage, limited(60)),
+            (8, exited(0), &well, exit(0)),
+            (9, exited(1), &well, exit(1)),
+            (9, signaled, &well, EndCause::Signaled { signal: 15 }),
+        ];
+        let rules = rules(
+            "stdout = \"claude-stream-json\"\n[exit_codes]\nrate_limit = [173]\nlogin = [41]\nturn_limit = [53]",
+        );
+        for (place, record, stdout, expected) in table {
+            let cause = read_with(&record, &rules, stdout).cause;
+            assert_eq!(cause, expected, "{place}: {record:?} {stdout}");
+        }
+    }
+
+    #[test]
+    fn a_clean_exit_is_a_review_where_the_lane_says_so_and_no_end_where_a_tool_was_denied() {
+        let claude =
+            |policy: &str| rules(&format!("stdout = \"claude-stream-json\"\non_clean_exit = \"{policy}\""));
+        let well = r#"{"type":"result","is_error":false,"result":"done"}"#;
+        let denied = r#"{"type":"result","is_error":false,"result":"done","permission_denials":[{},{}]}"#;
+        let summary = Some("done".to_owned());
+        let policy = |policy: &str, stdout| read_with(&exited(0), &claude(policy), stdout).result_policy;
+        assert_eq!(policy("review", well), OnCleanExit::Review { summary: summary.clone() });
+        assert_eq!(policy("review", denied), OnCleanExit::Review { summary: summary.clone() });
+        assert_eq!(policy("complete", well), OnCleanExit::Complete { summary });
+        assert_eq!(policy("complete", denied), OnCleanExit::Unreported);
+        assert_eq!(policy("protocol_violation", well), OnCleanExit::Unreported);
+        let trouble = read_with(&exited(0), &claude("complete"), denied).trouble.unwrap();
+        assert!(trouble.ends_with("(2)"), "{trouble}");
+    }
+
+    #[test]
+    fn what_a_worker_has_used_is_known_whatever_ended_it() {
+        let claude = rules("stdout = \"claude-stream-json\"");
+        let init = r#"{"type":"system","subtype":"init","session_id":"7f9c"}"#;
+        let ending = read_with(&ExitRecord { cause: Cause::Deadline, ..exited(1) }, &claude, init);
+        assert_eq!(ending.spent.unwrap().session.as_deref(), Some("7f9c"));
+        assert_eq!(read(&exited(0), &rules("")).spent, None, "text says nothing of it");
     }
 
     #[test]

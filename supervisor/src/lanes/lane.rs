@@ -1,45 +1,98 @@
-//! One lane: the command, how it gets its prompt, and what a clean exit means.
+//! One lane: what its file says, checked, with its texts taken apart.
 
-use std::borrow::Cow;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::exit_codes::{ExitCodes, ExitCodesFile};
 use super::formats::Format;
+use super::template::{Place, Template, UnknownPlace, Values};
 use crate::config::definitions::{Defect, Subject};
 use crate::time::duration::WrittenDuration;
 
-/// How a worker is started and how its ending is read.
-#[derive(Clone, Debug, Deserialize)]
+/// The file of a lane.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Lane {
-    /// The command. `{prompt_file}`, `{workspace}` and `{task}` are replaced in each word; any other `{name}` is an error.
-    pub(crate) argv: Vec<String>,
-    /// How the worker gets its prompt.
+struct LaneFile {
+    argv: Vec<Words>,
     #[serde(default)]
-    pub(crate) prompt: Prompt,
-    /// What its workers write to their standard output.
+    prompt: Prompt,
     #[serde(default)]
-    pub(crate) stdout: Format,
-    /// What exit 0 without a verdict means.
+    stdout: Format,
     #[serde(default)]
-    pub(crate) on_clean_exit: CleanExit,
-    /// The policy of tasks that name none, instead of the configured one.
+    on_clean_exit: CleanExit,
     #[serde(default)]
-    pub(crate) policy: Option<String>,
-    /// The account whose limits its workers share with those of other lanes that name it.
+    exit_codes: ExitCodesFile,
     #[serde(default)]
-    pub(crate) account: Option<String>,
-    /// Whom the limit of a service that one worker met holds up.
+    env: BTreeMap<String, String>,
     #[serde(default)]
-    pub(crate) rate_limit: RateLimit,
-    /// How long, where the worker does not say it.
+    unset: BTreeSet<String>,
+    #[serde(default)]
+    files: BTreeMap<PathBuf, String>,
+    #[serde(default)]
+    install: Vec<PathBuf>,
+    model: Option<String>,
+    policy: Option<String>,
+    account: Option<String>,
+    max_runtime: Option<WrittenDuration>,
+    idle_limit: Option<WrittenDuration>,
+    #[serde(default)]
+    rate_limit: RateLimit,
     #[serde(default = "rate_limit_pause")]
-    pub(crate) rate_limit_pause: WrittenDuration,
+    rate_limit_pause: WrittenDuration,
 }
 
 fn rate_limit_pause() -> WrittenDuration {
     WrittenDuration::from_secs(300)
+}
+
+/// A word of the command, or words that are left out where one of their places has no value.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Words {
+    One(String),
+    Group(Vec<String>),
+}
+
+/// How a worker is started and how its ending is read.
+#[derive(Clone, Debug)]
+pub(crate) struct Lane {
+    /// The file that says it.
+    pub(super) origin: PathBuf,
+    /// The command: groups of words, each left out where one of its places has no value.
+    argv: Vec<Vec<Template>>,
+    /// How the worker gets its prompt.
+    pub(super) prompt: Prompt,
+    /// What its workers write to their standard output.
+    pub(super) stdout: Format,
+    /// What exit 0 without a verdict means.
+    pub(super) on_clean_exit: CleanExit,
+    /// What exit codes of its program mean.
+    pub(super) exit_codes: ExitCodes,
+    /// Variables of its own. One whose place has no value is not set.
+    pub(super) env: BTreeMap<String, Template>,
+    /// Variables of every run that it does not get; those of the supervisor itself cannot be left out.
+    pub(super) unset: BTreeSet<String>,
+    /// Files that its worker finds in its home.
+    files: BTreeMap<PathBuf, Template>,
+    /// Directories that have its program and what that needs; it may read and execute them.
+    pub(crate) install: Vec<PathBuf>,
+    /// The model that its program is to use.
+    pub(crate) model: Option<String>,
+    /// The policy of tasks that name none, instead of the configured one.
+    pub(crate) policy: Option<String>,
+    /// The account whose limits its workers share with those of other lanes that name it.
+    pub(crate) account: Option<String>,
+    /// How long a run may take whose task sets no limit of its own.
+    pub(crate) max_runtime: Option<Duration>,
+    /// How long its worker may write nothing.
+    pub(crate) idle_limit: Option<Duration>,
+    /// Whom the limit of a service that one worker met holds up.
+    pub(super) rate_limit: RateLimit,
+    /// How long, where the worker does not say it.
+    pub(super) rate_limit_pause: Duration,
 }
 
 /// Whom the limit of a service that one worker met holds up.
@@ -54,7 +107,7 @@ pub(crate) enum RateLimit {
 }
 
 /// How a worker gets its prompt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Prompt {
     /// The context of the task on standard input, then end of file.
@@ -62,137 +115,241 @@ pub(crate) enum Prompt {
     Stdin,
     /// The context of the task in a file that only the worker can read.
     File,
+    /// The context of the task as a word of the command.
+    Argument,
     /// The bare body of the task in a file that only the worker can read.
     BodyFile,
 }
 
 /// What exit 0 without a verdict means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum CleanExit {
-    /// The task is complete; the tail of standard output is its summary.
+    /// The task is complete; the final message is its summary.
     Complete,
+    /// The work waits for a review; the final message is its summary.
+    Review,
     /// The worker forgot to report: a failure.
     #[default]
-    Unreported,
+    #[serde(alias = "unreported")]
+    ProtocolViolation,
 }
+
+/// Variables that are the supervisor's own.
+const RESERVED: [&str; 3] = ["HOME", "PATH", "TMPDIR"];
 
 impl Lane {
     /// Reads the definition of the lane `name`; `origin` is the file that holds it.
     pub(super) fn parse(name: &str, text: &str, origin: &Path) -> Result<Self, Defect> {
-        let defect = |message: String| Defect::new(Subject::Lane(name.to_owned()), origin, message);
-        let lane: Lane = toml::from_str(text)
-            .map_err(|e| Defect::toml(Subject::Lane(name.to_owned()), origin, text, &e))?;
-        let argv = || Some("argv".to_owned());
-        if lane.argv.is_empty() {
-            let defect = defect(
-                "it is empty, so there is nothing to run; name a program and its arguments".to_owned(),
-            );
-            return Err(defect.at(line_with(text, "argv"), argv()));
-        }
-        for word in &lane.argv {
-            if let Some(unknown) = placeholders(word).find_map(|piece| match piece {
-                Piece::Place(name) if Place::named(name).is_none() => Some(name),
-                Piece::Place(_) | Piece::Text(_) => None,
-            }) {
-                let known: Vec<String> = Place::ALL.iter().map(|(name, _)| format!("{{{name}}}")).collect();
-                let message = format!(
-                    "`{{{unknown}}}` is not a placeholder; the known ones are {} (write {{{{{unknown}}}}} for the text itself)",
-                    known.join(", ")
-                );
-                return Err(defect(message).at(line_with(text, &format!("{{{unknown}}}")), argv()));
+        let reader = Reader { name, text, origin };
+        let file: LaneFile =
+            toml::from_str(text).map_err(|e| Defect::toml(reader.subject(), origin, text, &e))?;
+        let argv = reader.argv(file.argv, file.prompt)?;
+        let model = match (argv.iter().flatten().any(|word| word.has(Place::Model)), file.model) {
+            (false, Some(_)) if !file.env.values().any(|value| value.contains("{model}")) => {
+                return Err(reader.defect(
+                    "model",
+                    "model",
+                    "nothing uses it; write {model} into `argv` or `env`",
+                ));
             }
-        }
-        Ok(lane)
-    }
-
-    /// The command with its placeholders filled in.
-    pub(crate) fn command(&self, prompt_file: &Path, workspace: &Path, task: &str) -> Vec<String> {
-        let fill = |word: &String| {
-            placeholders(word)
-                .map(|piece| match piece {
-                    Piece::Text(text) => Cow::Borrowed(text),
-                    Piece::Place(name) => match Place::named(name) {
-                        Some(Place::PromptFile) => prompt_file.to_string_lossy(),
-                        Some(Place::Workspace) => workspace.to_string_lossy(),
-                        Some(Place::Task) => Cow::Borrowed(task),
-                        // No lane with such a word is read.
-                        None => Cow::Borrowed(name),
-                    },
-                })
-                .collect()
+            (_, model) => model,
         };
-        self.argv.iter().map(fill).collect()
+        let is_absolute = |path: &PathBuf| path.is_absolute() && !path.starts_with("/proc");
+        if let Some(path) = file.install.iter().find(|path| !is_absolute(path)) {
+            let message = format!("{} is not an absolute path of a directory", path.display());
+            return Err(reader.defect("install", "install", message));
+        }
+        Ok(Lane {
+            origin: origin.to_owned(),
+            argv,
+            prompt: file.prompt,
+            stdout: file.stdout,
+            on_clean_exit: file.on_clean_exit,
+            exit_codes: file.exit_codes.into(),
+            env: reader.env(file.env)?,
+            unset: reader.unset(file.unset)?,
+            files: reader.files(file.files)?,
+            install: file.install,
+            model,
+            policy: file.policy,
+            account: file.account,
+            max_runtime: reader.limit("max_runtime", file.max_runtime)?,
+            idle_limit: reader.limit("idle_limit", file.idle_limit)?,
+            rate_limit: file.rate_limit,
+            rate_limit_pause: file.rate_limit_pause.duration(),
+        })
+    }
+
+    /// The file that says it, or the built-in lane.
+    pub(crate) fn origin(&self) -> &Path {
+        &self.origin
+    }
+
+    /// The words of its command as the file has them. A group of words is one, in brackets.
+    pub(super) fn words(&self) -> Vec<String> {
+        let word = |group: &Vec<Template>| match group.as_slice() {
+            [word] if !word.has(Place::Model) => word.to_string(),
+            words => format!("[{}]", words.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")),
+        };
+        self.argv.iter().map(word).collect()
+    }
+
+    /// Its program.
+    pub(crate) fn program(&self) -> String {
+        self.argv.first().and_then(|group| group.first()).map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// The names of its files.
+    pub(super) fn file_names(&self) -> impl Iterator<Item = &PathBuf> {
+        self.files.keys()
+    }
+
+    /// Where its programs are looked for, before the directories of the policy.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        self.install.iter().flat_map(|dir| [dir.join("bin"), dir.clone()])
+    }
+
+    /// The command of a run.
+    pub(super) fn command(&self, values: &Values<'_>) -> Vec<String> {
+        let fill = |group: &Vec<Template>| {
+            let words: Option<Vec<String>> = group.iter().map(|word| word.fill(values)).collect();
+            words.unwrap_or_default()
+        };
+        self.argv.iter().flat_map(fill).collect()
+    }
+
+    /// The files that the worker of a run finds in its home, each with its text.
+    pub(super) fn files(&self, values: &Values<'_>) -> Vec<(PathBuf, String)> {
+        let fill = |(path, text): (&PathBuf, &Template)| Some((path.clone(), text.fill(values)?));
+        self.files.iter().filter_map(fill).collect()
     }
 }
 
-/// What a word of the command may have filled in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    PromptFile,
-    Workspace,
-    Task,
+fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name) || name.starts_with("SUPERVISOR_")
 }
 
-impl Place {
-    const ALL: [(&str, Place); 3] =
-        [("prompt_file", Place::PromptFile), ("workspace", Place::Workspace), ("task", Place::Task)];
+/// Checks one file, and names its places.
+struct Reader<'a> {
+    name: &'a str,
+    text: &'a str,
+    origin: &'a Path,
+}
 
-    fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, place)| *place)
+impl Reader<'_> {
+    fn subject(&self) -> Subject {
+        Subject::Lane(self.name.to_owned())
     }
-}
 
-/// A part of a word of the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece<'a> {
-    Text(&'a str),
-    /// The name of a placeholder, known or not.
-    Place(&'a str),
-}
+    /// A defect of a key, at the first line that has some words.
+    fn defect(&self, key: &str, words: &str, message: impl Into<String>) -> Defect {
+        let line = self.text.lines().position(|line| line.contains(words)).map_or(1, |index| index + 1);
+        Defect::new(self.subject(), self.origin, message).at(line, Some(key.to_owned()))
+    }
 
-/// Takes a word apart: `{name}` is a placeholder, `{{name}}` the text `{name}`, and any other brace is itself.
-fn placeholders(word: &str) -> impl Iterator<Item = Piece<'_>> {
-    let mut rest = word;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
+    fn limit(&self, key: &str, limit: Option<WrittenDuration>) -> Result<Option<Duration>, Defect> {
+        match limit.map(WrittenDuration::duration) {
+            Some(Duration::ZERO) => {
+                Err(self.defect(key, key, "it is 0, so every run would be ended at once"))
+            }
+            limit => Ok(limit),
         }
-        let found = rest.match_indices('{').find_map(|(at, _)| {
-            let name = rest[at + 1..].split_once('}')?.0;
-            is_name(name).then_some((at, name))
-        });
-        let Some((at, name)) = found else { return Some(Piece::Text(std::mem::take(&mut rest))) };
-        let end = at + name.len() + 2;
-        let is_escaped = rest[..at].ends_with('{') && rest[end..].starts_with('}');
-        if is_escaped && at == 1 {
-            let text = &rest[at..end];
-            rest = &rest[end + 1..];
-            return Some(Piece::Text(text));
-        }
-        let head = if is_escaped { at - 1 } else { at };
-        if head > 0 {
-            let text = &rest[..head];
-            rest = &rest[head..];
-            return Some(Piece::Text(text));
-        }
-        rest = &rest[end..];
-        Some(Piece::Place(name))
-    })
-}
+    }
 
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-}
+    fn template(&self, key: &str, text: &str) -> Result<Template, Defect> {
+        let refuse = |unknown: UnknownPlace| self.defect(key, &unknown.in_braces(), unknown.message());
+        Template::parse(text).map_err(refuse)
+    }
 
-/// The first line, counted from 1, that has some words.
-fn line_with(text: &str, words: &str) -> usize {
-    text.lines().position(|line| line.contains(words)).map_or(1, |index| index + 1)
+    fn argv(&self, argv: Vec<Words>, prompt: Prompt) -> Result<Vec<Vec<Template>>, Defect> {
+        let refuse = |message: &str| self.defect("argv", "argv", message);
+        let program = match argv.first() {
+            Some(Words::One(program)) => program,
+            Some(Words::Group(_)) => {
+                return Err(refuse("its first word may be left out, so there may be nothing to run"));
+            }
+            None => {
+                let message = "it is empty, so there is nothing to run; name a program and its arguments";
+                return Err(refuse(message));
+            }
+        };
+        if program.is_empty() {
+            return Err(refuse("its first word is empty; name a program"));
+        }
+        let mut groups = Vec::new();
+        for words in argv {
+            let words = match words {
+                Words::One(word) => vec![word],
+                Words::Group(words) => words,
+            };
+            let parsed: Result<Vec<_>, _> = words.iter().map(|word| self.template("argv", word)).collect();
+            groups.push(parsed?);
+        }
+        let has_text = groups.iter().flatten().any(|word| word.has(Place::PromptText));
+        match (prompt, has_text) {
+            (Prompt::Argument, false) => Err(refuse(
+                "no word of it has {prompt_text}, so the worker would not get its prompt; add one, or set `prompt`",
+            )),
+            (Prompt::Stdin | Prompt::File | Prompt::BodyFile, true) => {
+                Err(self.defect("argv", "{prompt_text}", "`{prompt_text}` needs prompt = \"argument\""))
+            }
+            (Prompt::Argument, true) | (Prompt::Stdin | Prompt::File | Prompt::BodyFile, false) => Ok(groups),
+        }
+    }
+
+    fn env(&self, env: BTreeMap<String, String>) -> Result<BTreeMap<String, Template>, Defect> {
+        let is_name = |name: &str| {
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        env.into_iter()
+            .map(|(name, value)| {
+                if !is_name(&name) {
+                    let message = format!("`{name}` is not the name of a variable");
+                    return Err(self.defect("env", &name, message));
+                }
+                if is_reserved(&name) {
+                    let message = format!("`{name}` is set for every run and cannot be set by a lane");
+                    return Err(self.defect("env", &name, message));
+                }
+                let value = self.template("env", &value)?;
+                if value.has(Place::PromptText) {
+                    return Err(self.defect("env", &name, "a prompt is longer than a variable may be"));
+                }
+                Ok((name, value))
+            })
+            .collect()
+    }
+
+    fn unset(&self, unset: BTreeSet<String>) -> Result<BTreeSet<String>, Defect> {
+        match unset.iter().find(|name| is_reserved(name)) {
+            Some(name) => {
+                let message = format!("`{name}` is set for every run and cannot be left out");
+                Err(self.defect("unset", name, message))
+            }
+            None => Ok(unset),
+        }
+    }
+
+    fn files(&self, files: BTreeMap<PathBuf, String>) -> Result<BTreeMap<PathBuf, Template>, Defect> {
+        files
+            .into_iter()
+            .map(|(path, text)| {
+                let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+                if !is_inside || path.as_os_str().is_empty() {
+                    let message =
+                        format!("`{}` is not a path inside of the home of the worker", path.display());
+                    return Err(self.defect("files", &path.to_string_lossy(), message));
+                }
+                Ok((path, self.template("files", &text)?))
+            })
+            .collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::template::tests::values;
     use super::*;
 
     fn parse(text: &str) -> Result<Lane, Defect> {
@@ -200,40 +357,56 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_in_the_command_are_filled_in() {
-        let lane = parse("argv = [\"x\", \"--in={prompt_file}\", \"{workspace}/{task}\"]").unwrap();
-        let command = lane.command(Path::new("/p"), Path::new("/w{task}"), "t_1");
-        assert_eq!(command, ["x", "--in=/p", "/w{task}/t_1"], "what is filled in is not looked at again");
-        assert_eq!(lane.on_clean_exit, CleanExit::Unreported);
+    fn a_group_of_words_is_left_out_where_a_place_in_it_has_no_value() {
+        let lane = parse(r#"argv = ["x", ["-m", "{model}"], "{task}"]"#).unwrap();
+        assert_eq!(lane.command(&values()), ["x", "t_1"]);
+        assert_eq!(lane.on_clean_exit, CleanExit::ProtocolViolation);
+        let lane = parse("model = \"m\"\nargv = [\"x\", [\"-m\", \"{model}\"]]").unwrap();
+        let values = Values { model: lane.model.as_deref(), ..values() };
+        assert_eq!(lane.command(&values), ["x", "-m", "m"]);
     }
 
     #[test]
-    fn an_unknown_placeholder_is_refused_with_its_line_and_the_known_ones() {
-        let defect =
-            parse("prompt = \"file\"\nargv = [\n  \"agent\",\n  \"--task={prompt}\",\n]").unwrap_err();
-        let text = defect.to_string();
-        assert!(text.starts_with("/etc/l.toml:4 (argv): `{prompt}` is not a placeholder"), "{text}");
-        assert!(text.contains("{prompt_file}, {workspace}, {task}"), "{text}");
+    fn the_files_of_a_lane_are_in_its_workers_home() {
+        let lane = parse("argv = [\"x\"]\n[files]\n\".x/s.json\" = '{\"dir\": \"{workspace}\"}'").unwrap();
+        let files = lane.files(&values());
+        assert_eq!(files, [(PathBuf::from(".x/s.json"), "{\"dir\": \"/w{task}\"}".to_owned())]);
     }
 
     #[test]
-    fn braces_that_are_no_placeholder_are_themselves() {
-        let words = ["{print $1}", "{\"a\":{\"b\":1}}", "{}", "{", "}", "{A}", "a{{task}}b", "{{{task}}}"];
-        let text = format!("argv = {words:?}");
-        let command = parse(&text).unwrap().command(Path::new("/p"), Path::new("/w"), "t_1");
-        let expected = ["{print $1}", "{\"a\":{\"b\":1}}", "{}", "{", "}", "{A}", "a{task}b", "{{task}}"];
-        assert_eq!(command, expected);
-        assert_eq!(
-            parse("argv = [\"{{prompt}}\"]").unwrap().command(Path::new(""), Path::new(""), ""),
-            ["{prompt}"]
-        );
-    }
-
-    #[test]
-    fn a_lane_without_a_command_or_with_an_unknown_key_is_refused_with_its_place() {
-        let text = parse("prompt = \"file\"\nargv = []").unwrap_err().to_string();
-        assert!(text.starts_with("/etc/l.toml:2 (argv): it is empty"), "{text}");
-        let text = parse("argv = [\"x\"]\nargs = 1").unwrap_err().to_string();
-        assert!(text.starts_with("/etc/l.toml:2 (args): unknown field `args`"), "{text}");
+    fn each_defect_is_named_with_its_line_and_its_key() {
+        let table = [
+            ("prompt = \"file\"\nargv = []", "/etc/l.toml:2 (argv): it is empty"),
+            ("argv = [[\"x\"]]", "/etc/l.toml:1 (argv): its first word may be left out"),
+            ("argv = [\"\"]", "/etc/l.toml:1 (argv): its first word is empty"),
+            ("argv = [\"x\"]\nargs = 1", "/etc/l.toml:2 (args): unknown field `args`"),
+            ("argv = [\n  \"x\",\n  \"{prompt}\"]", "/etc/l.toml:3 (argv): `{prompt}` is not a placeholder"),
+            ("argv = [\"x\", \"{prompt_text}\"]", "/etc/l.toml:1 (argv): `{prompt_text}` needs prompt"),
+            (
+                "argv = [\"x\"]\nprompt = \"argument\"",
+                "/etc/l.toml:1 (argv): no word of it has {prompt_text}",
+            ),
+            ("argv = [\"x\"]\nstdout = \"yaml\"", "/etc/l.toml:2 (stdout): there is no format `yaml`"),
+            ("argv = [\"x\"]\nidle_limit = 0", "/etc/l.toml:2 (idle_limit): it is 0"),
+            ("argv = [\"x\"]\nmodel = \"m\"", "/etc/l.toml:2 (model): nothing uses it"),
+            ("argv = [\"x\"]\ninstall = [\"bin\"]", "/etc/l.toml:2 (install): bin is not an absolute path"),
+            ("argv = [\"x\"]\n[env]\nPATH = \"/x\"", "/etc/l.toml:3 (env): `PATH` is set for every run"),
+            (
+                "argv = [\"x\"]\n[env]\nSUPERVISOR_TOKEN = \"\"",
+                "/etc/l.toml:3 (env): `SUPERVISOR_TOKEN` is set",
+            ),
+            ("argv = [\"x\"]\n[env]\nA = \"{b}\"", "/etc/l.toml:3 (env): `{b}` is not a placeholder"),
+            ("argv = [\"x\"]\nunset = [\"HOME\"]", "/etc/l.toml:2 (unset): `HOME` is set for every run"),
+            (
+                "argv = [\"x\"]\n[files]\n\"../x\" = \"\"",
+                "/etc/l.toml:3 (files): `../x` is not a path inside",
+            ),
+            ("argv = [\"x\"]\n[files]\n\"/x\" = \"\"", "/etc/l.toml:3 (files): `/x` is not a path inside"),
+            ("argv = [\"x\"]\n[exit_codes]\nlogin = [0]", "/etc/l.toml:3 (login): 0 is no failure"),
+        ];
+        for (text, expected) in table {
+            let defect = parse(text).unwrap_err().to_string();
+            assert!(defect.starts_with(expected), "{defect}\n{text}");
+        }
     }
 }

@@ -9,7 +9,14 @@ use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::paths::Root;
 
 /// The lanes that are shipped.
-const BUILT_IN: [(&str, &str); 1] = [("shell", include_str!("builtin/shell.toml"))];
+const BUILT_IN: [(&str, &str); 6] = [
+    ("shell", include_str!("builtin/shell.toml")),
+    ("claude", include_str!("builtin/claude.toml")),
+    ("codex", include_str!("builtin/codex.toml")),
+    ("gemini", include_str!("builtin/gemini.toml")),
+    ("hermes", include_str!("builtin/hermes.toml")),
+    ("opencode", include_str!("builtin/opencode.toml")),
+];
 
 /// All lanes, by name.
 #[derive(Clone, Debug)]
@@ -50,6 +57,11 @@ impl Lanes {
 
     pub(crate) fn find(&self, assignee: &Profile) -> Found<'_, Lane> {
         self.defined.find(assignee.as_str())
+    }
+
+    /// All lanes, by name, also those that cannot be used.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, Found<'_, Lane>)> {
+        self.names().map(|name| (name, self.defined.find(name)))
     }
 
     /// The names of all lanes, also of those that cannot be used.

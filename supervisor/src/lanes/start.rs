@@ -1,5 +1,6 @@
 //! How a lane starts a run: the command, its environment, its prompt, and what it may read for that.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,11 @@ use shim::rundir::Stdin;
 
 use super::environment;
 use super::lane::{Lane, Prompt};
+use super::prompt::{Terms, prompt};
+use super::template::Values;
+
+/// A prompt that is longer is no word of a command: `MAX_ARG_STRLEN` of Linux, with the byte that ends it (execve(2)).
+const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 
 /// The places that a run has.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +39,8 @@ pub(crate) struct Facts<'a> {
     /// What its worker shows to the board.
     pub(crate) token: &'a str,
     pub(crate) places: Places<'a>,
+    /// The text of its prompt.
+    pub(crate) prompt: &'a str,
     /// How it reaches the board.
     pub(crate) access: &'a BoardAccess,
     /// When it is ended, in epoch seconds.
@@ -42,43 +50,85 @@ pub(crate) struct Facts<'a> {
 /// How a worker is started.
 pub(crate) struct Start {
     pub(crate) argv: Vec<String>,
-    /// The variables that tell it about its run; the policy adds those that it lets through.
+    /// The variables of its lane, and those that tell it about its run; the policy adds those that it lets through.
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) stdin: Stdin,
     /// What it may read: the files of its task, and its prompt where that is a file.
     pub(crate) read: Vec<PathBuf>,
 }
 
-/// The lane runs the body of its tasks, and this one has none.
+/// Why a task has no prompt in its lane.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the task has no body, and its lane runs the body")]
-pub(crate) struct NoBody;
+pub(crate) enum NoPrompt {
+    #[error("the task has no body, and its lane runs the body")]
+    NoBody,
+    #[error(
+        "its prompt has {0} bytes, and its lane passes it as an argument, which has at most {ARGUMENT_BYTES}; \
+         a lane with prompt = \"stdin\" or \"file\" takes it"
+    )]
+    TooLong(usize),
+}
 
 impl Lane {
-    /// The text of the prompt: the context of the task, or its bare body.
-    pub(crate) fn prompt_text<'a>(&self, task: &'a Task, context: &'a str) -> Result<&'a str, NoBody> {
+    /// The text of the prompt: the context of the task and how its run ends, or its bare body.
+    pub(crate) fn prompt_text<'a>(
+        &self,
+        task: &'a Task,
+        context: &str,
+        terms: &Terms<'_>,
+    ) -> Result<Cow<'a, str>, NoPrompt> {
+        let text = match self.prompt {
+            Prompt::Stdin | Prompt::File | Prompt::Argument => prompt(context, terms),
+            Prompt::BodyFile => {
+                let body = task.body.as_deref().filter(|body| !body.trim().is_empty());
+                return body.map(Cow::Borrowed).ok_or(NoPrompt::NoBody);
+            }
+        };
         match self.prompt {
-            Prompt::Stdin | Prompt::File => Ok(context),
-            Prompt::BodyFile => task.body.as_deref().filter(|body| !body.trim().is_empty()).ok_or(NoBody),
+            Prompt::Argument if text.len() > ARGUMENT_BYTES => Err(NoPrompt::TooLong(text.len())),
+            Prompt::Stdin | Prompt::File | Prompt::Argument | Prompt::BodyFile => Ok(Cow::Owned(text)),
         }
+    }
+
+    /// The files that the worker finds in its home, each with its text.
+    pub(crate) fn home_files(
+        &self,
+        task: &Task,
+        places: &Places<'_>,
+        prompt: &str,
+    ) -> Vec<(PathBuf, String)> {
+        self.files(&self.values(task, places, prompt))
     }
 
     /// Makes the start of a run whose prompt is in its file.
     pub(crate) fn start(&self, facts: &Facts<'_>) -> Start {
-        let Places { workspace, prompt, files, .. } = facts.places;
+        let Places { prompt, files, .. } = facts.places;
         let mut read = vec![files.to_owned()];
         let stdin = match self.prompt {
             Prompt::Stdin => Stdin::File(prompt.to_owned()),
+            Prompt::Argument => Stdin::Null,
             Prompt::File | Prompt::BodyFile => {
                 read.push(prompt.to_owned());
                 Stdin::Null
             }
         };
-        Start {
-            argv: self.command(prompt, workspace, facts.task.id.as_str()),
-            env: environment::variables(facts),
-            stdin,
-            read,
+        let values = self.values(facts.task, &facts.places, facts.prompt);
+        let own = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?)));
+        let mut env = environment::variables(facts);
+        env.retain(|name, _| !self.unset.contains(name));
+        env.extend(own);
+        Start { argv: self.command(&values), env, stdin, read }
+    }
+
+    fn values<'a>(&'a self, task: &'a Task, places: &Places<'a>, prompt: &'a str) -> Values<'a> {
+        Values {
+            prompt_file: places.prompt,
+            prompt_text: prompt,
+            workspace: places.workspace,
+            task: task.id.as_str(),
+            home: places.home,
+            tmp: places.tmp,
+            model: task.client.model_override.as_deref().or(self.model.as_deref()),
         }
     }
 }

@@ -105,13 +105,14 @@ impl Roster {
         };
         let policy_name = self.policy_name(assignee, policy, config);
         let policy = self.policies.held(&policy_name)?;
+        let max_runtime = lane.max_runtime.unwrap_or(config.worker.max_runtime.duration());
         Ok(Resolved {
             profile: assignee.clone(),
             lane,
             policy_name,
             policy,
             account: lane.account.as_deref(),
-            limits: RunLimits::of(config),
+            limits: RunLimits { max_runtime, ..RunLimits::of(config) },
         })
     }
 
@@ -122,6 +123,11 @@ impl Roster {
             Found::Disabled(_) | Found::Absent => None,
         };
         asked.or_else(of_lane).unwrap_or(&config.worker.policy).to_owned()
+    }
+
+    /// The lanes.
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.lanes
     }
 
     /// The names of all assignees that are known here, also of those that cannot run.
@@ -277,11 +283,12 @@ mod tests {
         let config = Config::default();
         let resolved = roster.resolve(&mine, None, &config).unwrap();
         assert_eq!((resolved.profile, resolved.policy_name.as_str()), (mine.clone(), "strict"));
-        assert_eq!(
-            (resolved.lane.argv.as_slice(), resolved.account),
-            (&["agent".to_owned()][..], Some("main"))
-        );
+        assert_eq!(resolved.account, Some("main"));
         assert_eq!(resolved.limits, RunLimits::of(&config));
+        bench.write("lanes.d/slow.toml", "argv = [\"agent\"]\nmax_runtime = \"9h\"\n");
+        let roster = Roster::load(&bench.root);
+        let limits = roster.resolve(&"slow".parse().unwrap(), None, &config).unwrap().limits;
+        assert_eq!(limits, RunLimits { max_runtime: Duration::from_hours(9), ..RunLimits::of(&config) });
         let asked = roster.resolve(&mine, Some("network"), &config).unwrap();
         assert_eq!(asked.policy_name, "network", "what a task asks for goes before what its lane says");
     }

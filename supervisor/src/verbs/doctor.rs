@@ -54,22 +54,32 @@ impl Verb for Doctor {
 
 impl Command for Doctor {
     fn show(reply: &Report, screen: &mut Screen) {
-        for check in &reply.checks {
-            let (ink, word) = match check.verdict {
-                Verdict::Ok => (Ink::Green, "ok"),
-                Verdict::Warning => (Ink::Yellow, "warning"),
-                Verdict::Error => (Ink::Red, "error"),
-            };
-            let label = screen.paint(ink, word);
-            let gap = " ".repeat(8 - word.len());
-            screen.hanging(&format!("{label}{gap}{}: ", check.subject), &printable(&check.detail));
-            if let Some(hint) = &check.hint {
-                screen.hanging("        ", &printable(hint));
-            }
-        }
+        show(reply, screen);
     }
 
     fn verdict(reply: &Report) -> u8 {
-        if reply.ok { 0 } else { Code::Failed.exit() }
+        code(reply)
+    }
+}
+
+/// The exit code of what was looked at.
+pub(super) fn code(report: &Report) -> u8 {
+    if report.ok { 0 } else { Code::Failed.exit() }
+}
+
+/// Shows what was looked at, check by check.
+pub(super) fn show(report: &Report, screen: &mut Screen) {
+    for check in &report.checks {
+        let (ink, word) = match check.verdict {
+            Verdict::Ok => (Ink::Green, "ok"),
+            Verdict::Warning => (Ink::Yellow, "warning"),
+            Verdict::Error => (Ink::Red, "error"),
+        };
+        let label = screen.paint(ink, word);
+        let gap = " ".repeat(8 - word.len());
+        screen.hanging(&format!("{label}{gap}{}: ", check.subject), &printable(&check.detail));
+        if let Some(hint) = &check.hint {
+            screen.hanging("        ", &printable(hint));
+        }
     }
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pages::{self, Listed, Row, Wanted, pages};
-use super::{cursor, texts};
+use super::{cursor, spent, texts};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -147,7 +147,7 @@ impl Command for Runs {
     }
 }
 
-/// The table of runs: how each ended, how long it took, what it said.
+/// The table of runs: how each ended, how long it took, what it said; and what their agents have used, where one said it.
 pub(super) fn table(runs: &[Run], screen: &mut Screen) {
     let rows = runs.iter().map(|run| {
         let took = run.ended_at.map_or_else(
@@ -163,7 +163,6 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
             (Some(code), None) => format!("exit {code}"),
             (None, None) => "-".to_owned(),
         };
-        let text = run.summary.as_deref().or(run.error.as_deref()).unwrap_or("-");
         let outcome = run.outcome.map_or_else(|| run.status.to_string(), |outcome| outcome.to_string());
         let outcome = match run.tries {
             Some(tries) if tries > 1 => format!("{outcome} ({tries} tries)"),
@@ -175,10 +174,24 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
             Cell::from(code),
             Cell::from(timestamp::local(run.started_at)),
             Cell::from(took),
-            Cell::from(text.to_owned()),
         ]
     });
-    screen.table(["RUN", "OUTCOME", "CODE", "STARTED", "TOOK", "SUMMARY"], rows);
+    let text =
+        |run: &Run| Cell::from(run.summary.as_deref().or(run.error.as_deref()).unwrap_or("-").to_owned());
+    if runs.iter().all(|run| run.spent.is_none()) {
+        let rows = rows
+            .zip(runs)
+            .map(|([id, outcome, code, started, took], run)| [id, outcome, code, started, took, text(run)]);
+        screen.table(["RUN", "OUTCOME", "CODE", "STARTED", "TOOK", "SUMMARY"], rows);
+        return;
+    }
+    let rows = rows.zip(runs).map(|([id, outcome, code, started, took], run)| {
+        let tokens = run.spent.as_ref().map(|spent| spent.input_tokens.saturating_add(spent.output_tokens));
+        let cost = run.spent.as_ref().and_then(|spent| spent.cost_micros).map(spent::dollars);
+        let tokens = Cell::or_dash(tokens.map(|tokens| tokens.to_string()));
+        [id, outcome, code, started, took, tokens, Cell::or_dash(cost), text(run)]
+    });
+    screen.table(["RUN", "OUTCOME", "CODE", "STARTED", "TOOK", "TOKENS", "COST", "SUMMARY"], rows);
 }
 
 /// The colour of an outcome; of none while the run goes on.

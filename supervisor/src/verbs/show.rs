@@ -195,20 +195,7 @@ impl Command for Show {
             field(screen, "approval", &format!("{approval}{by}{class}"));
         }
         if let Some(question) = &task.question {
-            screen.heading("Question");
-            screen.line(printable_lines(&question.text));
-            for (at, choice) in question.choices.iter().enumerate() {
-                screen.line(format!("  {}. {}", at + 1, printable(choice)));
-            }
-            if question.free_text {
-                screen.line("  or in other words");
-            }
-            for finding in &question.results {
-                let head = format!("{}  {}", finding.task, printable(&finding.title));
-                let head = screen.paint(Ink::Dim, &head);
-                screen.line(head);
-                screen.line(printable_lines(finding.summary.as_deref().unwrap_or("(no summary)")));
-            }
+            show_question(question, screen);
         }
         if let Some(body) = &task.body {
             screen.heading("Body");
@@ -224,6 +211,11 @@ impl Command for Show {
                 screen.line(format!("There are older ones: supervisor runs {}", task.id));
             }
             runs::table(&reply.runs, screen);
+        }
+        if let Some((run, spent)) =
+            reply.runs.iter().rev().find_map(|run| Some((run.id, run.spent.as_ref()?)))
+        {
+            show_spent(run, spent, screen);
         }
         if let Some((run, report)) = reply.runs.iter().rev().find_map(confinement) {
             show_confinement(run, &report, screen);
@@ -252,6 +244,35 @@ impl Command for Show {
             }
         }
     }
+}
+
+/// What a person is asked, with the answers to choose from.
+fn show_question(question: &kernel::Question, screen: &mut Screen) {
+    screen.heading("Question");
+    screen.line(printable_lines(&question.text));
+    for (at, choice) in question.choices.iter().enumerate() {
+        screen.line(format!("  {}. {}", at + 1, printable(choice)));
+    }
+    if question.free_text {
+        screen.line("  or in other words");
+    }
+    for finding in &question.results {
+        let head = format!("{}  {}", finding.task, printable(&finding.title));
+        let head = screen.paint(Ink::Dim, &head);
+        screen.line(head);
+        screen.line(printable_lines(finding.summary.as_deref().unwrap_or("(no summary)")));
+    }
+}
+
+/// What the agent of a run says that it has used.
+fn show_spent(run: kernel::RunId, spent: &kernel::Spent, screen: &mut Screen) {
+    screen.heading(&format!("Usage of run {run}"));
+    for (name, value) in [("model", &spent.model), ("session", &spent.session)] {
+        if let Some(value) = value {
+            field(screen, name, &printable(value));
+        }
+    }
+    field(screen, "used", &super::spent::amounts(spent));
 }
 
 /// What confined a run, as far as it came to that.

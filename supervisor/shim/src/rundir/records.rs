@@ -52,6 +52,8 @@ pub enum StopReason {
     Preempted,
     /// At once.
     Kill,
+    /// It has written nothing for longer than its lane allows.
+    Stalled,
 }
 
 /// `stop`: how a run is to be ended.

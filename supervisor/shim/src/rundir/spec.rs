@@ -50,6 +50,9 @@ pub struct RunSpec {
     pub deadline_us: Option<u64>,
     /// The time between TERM and KILL at the deadline, in milliseconds.
     pub grace_ms: u64,
+    /// How long the worker may write nothing, in milliseconds; none where nobody minds.
+    #[serde(default)]
+    pub idle_ms: Option<u64>,
     /// What the worker may touch.
     pub policy: policies::Policy,
     /// The concrete places and ids that the policy's words stand for.
@@ -118,6 +121,9 @@ pub(crate) struct ShimSpec {
     pub(crate) deadline_us: Option<u64>,
     /// The time between TERM and KILL at the deadline, in milliseconds.
     pub(crate) grace_ms: u64,
+    /// How long the worker may write nothing, in milliseconds; none where nobody minds.
+    #[serde(default)]
+    pub(crate) idle_ms: Option<u64>,
     /// Whose ids the worker gets.
     pub(crate) surroundings: ShimSurroundings,
     pub(crate) cgroup: Option<PathBuf>,

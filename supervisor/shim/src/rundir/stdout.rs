@@ -9,6 +9,9 @@ use super::ExitRecord;
 /// Longer lines are passed over: no event of an agent that says how it ended is as long.
 const LINE_BYTES: u64 = 1024 * 1024;
 
+/// A longer document is not read: no agent reports its ending with as much.
+const DOCUMENT_BYTES: u64 = 4 * 1024 * 1024;
+
 /// The standard output of one run.
 #[derive(Debug)]
 pub struct Stdout {
@@ -31,6 +34,14 @@ impl Stdout {
     /// The last 4096 bytes, of what version ever.
     pub fn tail(&self) -> &str {
         &self.tail
+    }
+
+    /// All that was kept, as one document; none where it is too long for one.
+    pub fn whole(&self) -> Option<Vec<u8>> {
+        let Some(file) = &self.file else { return Some(self.tail.clone().into_bytes()) };
+        let mut text = Vec::new();
+        let count = file.take(DOCUMENT_BYTES + 1).read_to_end(&mut text).ok()?;
+        (count as u64 <= DOCUMENT_BYTES).then_some(text)
     }
 
     /// Hands over each line of what was kept, without its end. Where the middle was cut out, two torn lines and one of ours
@@ -92,6 +103,20 @@ mod tests {
         let mut content = vec![b'x'; usize::try_from(LINE_BYTES).unwrap() - 1];
         content.extend_from_slice(b"\nlast\n");
         assert_eq!(lines(Some(&content), "").len(), 2);
+    }
+
+    #[test]
+    fn a_document_comes_whole_or_not_at_all() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("stdout");
+        let whole = |size: u64| {
+            std::fs::File::create(&path).unwrap().set_len(size).unwrap();
+            let stdout = Stdout::open(&path, &ExitRecord::of(Cause::Exited, 1)).unwrap();
+            stdout.whole().map(|text| text.len() as u64)
+        };
+        assert_eq!(whole(7), Some(7));
+        assert_eq!(whole(DOCUMENT_BYTES), Some(DOCUMENT_BYTES));
+        assert_eq!(whole(DOCUMENT_BYTES + 1), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::fault::LaunchError;
 use super::files;
 use super::note::Note;
 use super::place;
-use super::private::{self, Private};
+use super::private::Private;
 use super::stage::Stage;
 use super::survivors::ROOT_ID;
 use crate::api::RunDoors;
@@ -26,7 +26,7 @@ use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::cgroup::Cgroups;
 use crate::host::spare::{Spare, Spares};
-use crate::lanes::{EndingRules, Facts, Lane, Places, Start};
+use crate::lanes::{EndingRules, Facts, Lane, Places, Start, Terms};
 use crate::paths::Root;
 use crate::proxy::WaysOut;
 use crate::roster::RunLimits;
@@ -137,13 +137,18 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let workspaces = host.root.workspaces(&order.board);
     let at = (&order.board, workspaces.as_path());
     let prepared = place::workspace(&workspace, &order.task, at, identity, &order.cancel)?;
-    let prompt = order.lane.prompt_text(&order.task, &order.context);
+    let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
+    let now = kernel::SystemClock.now();
+    let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
+    let terms = Terms { purpose: order.run.purpose, workspace: &prepared.path, deadline };
+    let prompt = order.lane.prompt_text(&order.task, &order.context, &terms);
     let prompt = prompt.map_err(|e| LaunchError::task(Stage::ReadScript, e.to_string()))?;
     let home = host.root.run_home(&order.board, order.run.id);
-    let private = private::private(&home, identity, prompt)?;
+    let private = Private::at(&home);
+    let places = places(&prepared, &private, &workspaces);
+    private.make(identity, &prompt, &order.lane.home_files(&order.task, &places, &prompt))?;
     let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
     files::place(&private.files, identity, &order.files, &blobs)?;
-    let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
     let spare = host.spares.take();
     let cgroup = match (&spare, &host.cgroups) {
         (Some(spare), _) => spare.group().map(Path::to_owned),
@@ -157,7 +162,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let board = host.way(order, identity)?;
     let closed = closed_places(host, order, &workspace, (&prepared, &home, &board))
         .map_err(|e| LaunchError::refusal(Stage::FindRoots, Environment::Root, e))?;
-    let start = start(host, order, (&prepared, &private), deadline_us, &board);
+    let start = start(order, (places, &prompt), deadline, &board);
     let reads = (&private, start.read.clone());
     let surroundings =
         surroundings(host, order, &prepared, reads, identity, cgroup.as_deref(), (closed, board));
@@ -216,7 +221,7 @@ fn surroundings(
         home: private.home.clone(),
         tmp: private.tmp.clone(),
         read,
-        execute: vec![host.root.bin()],
+        execute: std::iter::once(host.root.bin()).chain(order.lane.install.iter().cloned()).collect(),
         write: Vec::new(),
         arrangement: arrangement(prepared),
         identity,
@@ -234,25 +239,24 @@ fn surroundings(
 
 /// How the lane of a run starts its worker.
 fn start(
-    host: &Host,
     order: &Order,
-    (prepared, private): (&Prepared, &Private),
-    deadline_us: Option<u64>,
+    (places, prompt): (Places<'_>, &str),
+    deadline: Option<i64>,
     access: &BoardAccess,
 ) -> Start {
-    let workspaces = host.root.workspaces(&order.board);
-    let places = Places {
+    let Order { board, task, run, token, .. } = order;
+    order.lane.start(&Facts { board, task, run, token, places, prompt, access, deadline })
+}
+
+fn places<'a>(prepared: &'a Prepared, private: &'a Private, workspaces: &'a Path) -> Places<'a> {
+    Places {
         workspace: &prepared.path,
         home: &private.home,
         tmp: &private.tmp,
         files: &private.files,
         prompt: &private.prompt,
-        workspaces: &workspaces,
-    };
-    let now = kernel::SystemClock.now();
-    let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
-    let Order { board, task, run, token, .. } = order;
-    order.lane.start(&Facts { board, task, run, token, places, access, deadline })
+        workspaces,
+    }
 }
 
 fn run_spec(
@@ -280,6 +284,7 @@ fn run_spec(
         stdout_cap: order.config.worker.log_cap,
         deadline_us,
         grace_ms: u64::try_from(order.config.worker.grace().as_millis()).unwrap_or(u64::MAX),
+        idle_ms: order.lane.idle_limit.and_then(|limit| u64::try_from(limit.as_millis()).ok()),
         policy: order.policy.clone(),
         surroundings,
         cgroup: cgroup.map(Path::to_owned),
@@ -326,9 +331,10 @@ fn environment(
     around: &Surroundings,
 ) -> BTreeMap<String, String> {
     set.insert(ROOT_ID.to_owned(), host.root_id.clone());
+    let programs: Vec<PathBuf> = std::iter::once(host.root.bin()).chain(order.lane.programs()).collect();
     order
         .policy
-        .environment(|name| std::env::var_os(name), around, &host.root.bin(), &prepared.environment, set)
+        .environment(|name| std::env::var_os(name), around, &programs, &prepared.environment, set)
         .into_iter()
         .filter_map(|(name, value)| Some((name, value.into_string().ok()?)))
         .collect()

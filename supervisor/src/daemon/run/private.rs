@@ -18,41 +18,61 @@ pub(in crate::daemon) struct Private {
     pub(in crate::daemon) files: PathBuf,
 }
 
-/// Makes the private places of a run and writes its prompt.
-pub(in crate::daemon) fn private(
-    dir: &Path,
-    identity: Option<Identity>,
-    prompt: &str,
-) -> Result<Private, LaunchError> {
-    const STAGE: Stage = Stage::MakeHome;
-    let fail = |path: &Path, e: &std::io::Error| {
-        let failed = LaunchError::system(STAGE, e);
-        LaunchError { error: format!("{}: {}", path.display(), failed.error), ..failed }
-    };
-    let parent = dir.parent().unwrap_or(dir);
-    let refused = |e| LaunchError::refusal(STAGE, Environment::Root, e);
-    make_dir(parent, 0o711).map_err(refused)?;
-    make_dir(dir, 0o711).map_err(refused)?;
-    let places = Private {
-        home: dir.join("home"),
-        tmp: dir.join("tmp"),
-        prompt: dir.join("prompt"),
-        files: dir.join("files"),
-    };
-    for path in [&places.home, &places.tmp] {
-        make_dir(path, 0o700).map_err(refused)?;
-        give(path, identity).map_err(|e| fail(path, &e))?;
+impl Private {
+    /// The places in a directory.
+    pub(in crate::daemon) fn at(dir: &Path) -> Self {
+        Private {
+            home: dir.join("home"),
+            tmp: dir.join("tmp"),
+            prompt: dir.join("prompt"),
+            files: dir.join("files"),
+        }
     }
-    write_private(&places.prompt, prompt).map_err(|e| fail(&places.prompt, &e))?;
-    give(&places.prompt, identity).map_err(|e| fail(&places.prompt, &e))?;
-    Ok(places)
+
+    /// Makes the places and writes the prompt, and the files that the worker finds in its home. All of them are made
+    /// before they are the worker's, and nothing of it runs yet.
+    pub(in crate::daemon) fn make(
+        &self,
+        identity: Option<Identity>,
+        prompt: &str,
+        home_files: &[(PathBuf, String)],
+    ) -> Result<(), LaunchError> {
+        const STAGE: Stage = Stage::MakeHome;
+        let fail = |path: &Path, e: &std::io::Error| {
+            let failed = LaunchError::system(STAGE, e);
+            LaunchError { error: format!("{}: {}", path.display(), failed.error), ..failed }
+        };
+        let dir = self.home.parent().unwrap_or(&self.home);
+        let refused = |e| LaunchError::refusal(STAGE, Environment::Root, e);
+        make_dir(dir.parent().unwrap_or(dir), 0o711).map_err(refused)?;
+        make_dir(dir, 0o711).map_err(refused)?;
+        for path in [&self.home, &self.tmp] {
+            make_dir(path, 0o700).map_err(refused)?;
+        }
+        for (path, text) in home_files {
+            let mut made = self.home.clone();
+            for part in path.parent().unwrap_or(Path::new("")).components() {
+                made.push(part);
+                make_dir(&made, 0o700).map_err(refused)?;
+                give(&made, identity).map_err(|e| fail(&made, &e))?;
+            }
+            let path = self.home.join(path);
+            write_private(&path, text, 0o600).map_err(|e| fail(&path, &e))?;
+            give(&path, identity).map_err(|e| fail(&path, &e))?;
+        }
+        write_private(&self.prompt, prompt, 0o400).map_err(|e| fail(&self.prompt, &e))?;
+        for path in [&self.prompt, &self.tmp, &self.home] {
+            give(path, identity).map_err(|e| fail(path, &e))?;
+        }
+        Ok(())
+    }
 }
 
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_private(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o400);
+    options.write(true).create(true).truncate(true).mode(mode);
     options.open(path)?.write_all(text.as_bytes())
 }
 

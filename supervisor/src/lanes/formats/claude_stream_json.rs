@@ -1,26 +1,32 @@
-//! `claude-stream-json`: the events of `claude -p --output-format stream-json --verbose`, of which two tell how it ended.
+//! `claude-stream-json`: the events of `claude -p --output-format stream-json --verbose`.
 //!
-//! `result` is the last event of a run that came to an end of its own. Its `subtype` is `success` also where a request
-//! failed for good, so `is_error` counts. `rate_limit_event` tells of the limits of the account, whether they are met or not.
+//! `system` with `init` names the session. `result` is the last event of a run that came to an end of its own. Its `subtype` is
+//! `success` also where a request failed for good, so `is_error` counts. `rate_limit_event` reports the limits of the account,
+//! whether they are met or not; `system` with `api_retry` a request that is tried again. `usage` leaves out sub-agents, so the
+//! sum of `modelUsage` counts where there is one; both are those of one invocation, also in a session that goes on.
 
-use kernel::Timestamp;
+use std::collections::BTreeMap;
+
+use kernel::{Spent, Timestamp};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::events::{Count, Dollars, each};
+use super::{Finish, OwnLimit, Reset, Said, final_message, name, service, trouble};
 use shim::rundir::Stdout;
-
-use super::{Finish, Said, final_message};
-
-/// The status of a request that is one too many, and that of a service with too many from everybody.
-const REFUSED: [i64; 2] = [429, 529];
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Event {
-    Result {
+    System {
+        subtype: Option<String>,
+        session_id: Option<String>,
+        model: Option<String>,
         #[serde(default)]
-        is_error: bool,
-        result: Option<String>,
-        api_error_status: Option<i64>,
+        error_status: Count,
     },
+    Assistant {},
+    Result(Box<Ended>),
     #[serde(rename = "rate_limit_event")]
     RateLimit {
         rate_limit_info: Option<Limit>,
@@ -29,6 +35,42 @@ enum Event {
     },
     #[serde(other)]
     Other,
+}
+
+#[derive(Deserialize)]
+struct Ended {
+    #[serde(default)]
+    is_error: bool,
+    subtype: Option<String>,
+    result: Option<String>,
+    session_id: Option<String>,
+    #[serde(default)]
+    api_error_status: Count,
+    terminal_reason: Option<String>,
+    #[serde(default)]
+    num_turns: Count,
+    #[serde(default)]
+    total_cost_usd: Dollars,
+    #[serde(default)]
+    usage: Usage,
+    #[serde(default, rename = "modelUsage")]
+    model_usage: BTreeMap<String, Usage>,
+    #[serde(default)]
+    permission_denials: Vec<IgnoredAny>,
+}
+
+/// What the agent itself used, or all agents together of one model. The input counts without what the cache had, or got.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Usage {
+    #[serde(rename = "input_tokens", alias = "inputTokens")]
+    input: Count,
+    #[serde(rename = "cache_creation_input_tokens", alias = "cacheCreationInputTokens")]
+    cache_creation: Count,
+    #[serde(rename = "cache_read_input_tokens", alias = "cacheReadInputTokens")]
+    cache_read: Count,
+    #[serde(rename = "output_tokens", alias = "outputTokens")]
+    output: Count,
 }
 
 /// What there is to know of a limit; in an object of its own or in the event itself.
@@ -40,97 +82,190 @@ struct Limit {
     resets_at: Option<i64>,
 }
 
+/// What the events before the last say about the service.
+#[derive(Default)]
+struct Service {
+    is_rejected: bool,
+    reset: Option<Reset>,
+    /// The status of a request that is being tried again.
+    retried: Option<u64>,
+}
+
 pub(super) fn read(stdout: &Stdout) -> Said {
     let mut said = Said::default();
-    let (mut is_rejected, mut resets_at) = (false, None);
-    stdout.each_line(|line| match serde_json::from_slice(line) {
-        Ok(Event::Result { is_error, result, api_error_status }) => {
-            let is_refused =
-                is_error && (is_rejected || api_error_status.is_some_and(|status| REFUSED.contains(&status)));
-            let finish = if is_refused {
-                Finish::RateLimited(resets_at)
-            } else if is_error {
-                Finish::Failed
-            } else {
-                Finish::Well
-            };
-            said = Said { finish, message: result.as_deref().and_then(final_message) };
+    let mut service = Service::default();
+    each(stdout, |event| match event {
+        Event::System { subtype, session_id, model, error_status } => match subtype.as_deref() {
+            Some("init") => {
+                said.spent.session = session_id.as_deref().and_then(name);
+                said.spent.model = model.as_deref().and_then(name);
+            }
+            Some("api_retry") => service.retried = Some(error_status.0),
+            Some(_) | None => {}
+        },
+        Event::Assistant {} => service.retried = None,
+        Event::Result(ended) => {
+            said.finish = finish(&ended, &service);
+            let text = ended.result.as_deref();
+            said.message = text.and_then(final_message);
+            said.trouble = text.filter(|_| said.finish != Finish::Well).and_then(trouble);
+            let session = ended.session_id.as_deref().and_then(name).or(said.spent.session.take());
+            said.spent = Spent { session, model: said.spent.model.take(), ..spent(&ended) };
         }
-        Ok(Event::RateLimit { rate_limit_info, limit }) => {
+        Event::RateLimit { rate_limit_info, limit } => {
             let limit = rate_limit_info.unwrap_or(limit);
-            is_rejected = limit.status.is_some_and(|status| status == "rejected");
-            resets_at = limit.resets_at.filter(|_| is_rejected).map(Timestamp::from_secs);
+            service.is_rejected = limit.status.is_some_and(|status| status == "rejected");
+            let at = limit.resets_at.filter(|_| service.is_rejected);
+            service.reset = at.map(|at| Reset::At(Timestamp::from_secs(at)));
         }
-        Ok(Event::Other) | Err(_) => {}
+        Event::Other => {}
     });
-    if said.finish == Finish::Unsaid && is_rejected {
-        said.finish = Finish::RateLimited(resets_at);
+    if said.finish == Finish::Unsaid {
+        said.finish = match service.retried {
+            _ if service.is_rejected => Finish::RateLimited(service.reset),
+            Some(status) => service::by_status(status, service.reset),
+            None => Finish::Unsaid,
+        };
     }
     said
 }
 
+fn finish(ended: &Ended, service: &Service) -> Finish {
+    match ended.subtype.as_deref() {
+        Some("error_max_turns") => return Finish::OwnLimit(OwnLimit::Turns),
+        Some("error_max_budget_usd") => return Finish::OwnLimit(OwnLimit::Cost),
+        // The other words of it say less than what follows.
+        Some(_) | None => {}
+    }
+    if !ended.is_error {
+        return Finish::Well;
+    }
+    if service.is_rejected || ended.terminal_reason.as_deref() == Some("blocking_limit") {
+        return Finish::RateLimited(service.reset);
+    }
+    match ended.api_error_status.0 {
+        0 => ended.result.as_deref().map_or(Finish::Failed, service::by_words),
+        status => service::by_status(status, service.reset),
+    }
+}
+
+fn spent(ended: &Ended) -> Spent {
+    let one = |usage: &Usage| {
+        let input = [usage.input.0, usage.cache_creation.0, usage.cache_read.0];
+        (input.into_iter().fold(0, u64::saturating_add), usage.cache_read.0, usage.output.0)
+    };
+    let models = ended.model_usage.values().map(one);
+    let sum = models.reduce(|(a, b, c), (input, cached, output)| {
+        (a.saturating_add(input), b.saturating_add(cached), c.saturating_add(output))
+    });
+    let (input_tokens, cached_tokens, output_tokens) = sum.unwrap_or_else(|| one(&ended.usage));
+    Spent {
+        input_tokens,
+        cached_tokens,
+        output_tokens,
+        cost_micros: ended.total_cost_usd.0,
+        turns: Some(ended.num_turns.0).filter(|turns| *turns > 0),
+        denials: ended.permission_denials.len() as u64,
+        ..Spent::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::Format;
     use super::*;
-    use shim::rundir::{Cause, ExitRecord, RunDir};
 
     fn said(lines: &[&str]) -> Said {
-        let place = tempfile::tempdir().unwrap();
-        std::fs::write(place.path().join("stdout"), lines.join("\n")).unwrap();
-        let run = RunDir::open(place.path()).unwrap();
-        Format::ClaudeStreamJson.read(&run.stdout(&ExitRecord::of(Cause::Exited, 1)).unwrap())
+        super::super::tests::said("claude-stream-json", lines.join("\n").as_bytes())
     }
 
-    const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"7f9c"}"#;
+    const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"7f9c","model":"sonnet"}"#;
     const REJECTED: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1000,"rateLimitType":"five_hour"}}"#;
 
     #[test]
-    fn the_final_message_is_that_of_the_result() {
+    fn the_final_message_is_that_of_the_result_and_the_usage_that_of_all_models() {
         let told = said(&[
             INIT,
             "[supervisor: 7 bytes left out]",
             r#"{"type":"assis"#,
-            r#"{"type":"result","subtype":"success","is_error":false,"result":" fixed \n"}"#,
+            r#"{"type":"result","subtype":"success","is_error":false,"result":" fixed \n","session_id":"7f9c","num_turns":3,
+                "total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":1},"permission_denials":[{"tool_name":"Bash"}],
+                "modelUsage":{"sonnet":{"inputTokens":10,"outputTokens":4,"cacheReadInputTokens":100,"cacheCreationInputTokens":7},
+                "haiku":{"inputTokens":1,"outputTokens":1}}}"#
+                .replace('\n', "")
+                .as_str(),
         ]);
-        assert_eq!(told, Said { finish: Finish::Well, message: Some("fixed".to_owned()) });
+        let spent = Spent {
+            session: Some("7f9c".to_owned()),
+            model: Some("sonnet".to_owned()),
+            input_tokens: 118,
+            cached_tokens: 100,
+            output_tokens: 5,
+            cost_micros: Some(500_000),
+            turns: Some(3),
+            denials: 1,
+            ..Spent::default()
+        };
+        let message = Some("fixed".to_owned());
+        assert_eq!(told, Said { finish: Finish::Well, message, trouble: None, spent });
+        let usage =
+            r#"{"type":"result","usage":{"input_tokens":2,"cache_read_input_tokens":5,"output_tokens":3}}"#;
+        let spent = said(&[usage]).spent;
+        assert_eq!((spent.input_tokens, spent.cached_tokens, spent.output_tokens), (7, 5, 3));
     }
 
     #[test]
-    fn an_output_without_a_result_says_nothing() {
-        assert_eq!(said(&[INIT, r#"{"type":"result"#]), Said::default());
+    fn an_output_without_a_result_says_no_more_than_its_session() {
+        let told = said(&[INIT, r#"{"type":"result"#]);
+        assert_eq!((told.finish, told.spent.session.as_deref()), (Finish::Unsaid, Some("7f9c")));
         assert_eq!(said(&[]), Said::default());
     }
 
     #[test]
-    fn a_success_with_an_error_is_none() {
-        let result =
-            r#"{"type":"result","subtype":"success","is_error":true,"result":"no","api_error_status":401}"#;
-        assert_eq!(said(&[result]).finish, Finish::Failed);
+    fn each_result_has_one_meaning() {
+        let at = Some(Reset::At(Timestamp::from_secs(1000)));
+        let error = |more: &str| format!(r#"{{"type":"result","subtype":"success","is_error":true,{more}}}"#);
+        let limit = error(r#""result":"limit","api_error_status":429"#);
+        let table = [
+            (vec![error(r#""result":"no","api_error_status":401"#)], Finish::NotLoggedIn),
+            (vec![error(r#""result":"Not logged in · Please run /login""#)], Finish::NotLoggedIn),
+            (vec![error(r#""result":"no","api_error_status":500"#)], Finish::Unavailable),
+            (vec![error(r#""result":"odd","api_error_status":null"#)], Finish::Failed),
+            (vec![limit.clone()], Finish::RateLimited(None)),
+            (vec![error(r#""api_error_status":529"#)], Finish::RateLimited(None)),
+            (vec![error(r#""terminal_reason":"blocking_limit""#)], Finish::RateLimited(None)),
+            (vec![REJECTED.to_owned(), limit], Finish::RateLimited(at)),
+            (
+                vec![r#"{"type":"result","subtype":"error_max_turns","is_error":false}"#.to_owned()],
+                Finish::OwnLimit(OwnLimit::Turns),
+            ),
+            (
+                vec![r#"{"type":"result","subtype":"error_max_budget_usd","is_error":true}"#.to_owned()],
+                Finish::OwnLimit(OwnLimit::Cost),
+            ),
+            (
+                vec![r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#.to_owned()],
+                Finish::Failed,
+            ),
+        ];
+        for (lines, finish) in table {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            assert_eq!(said(&lines).finish, finish, "{lines:?}");
+        }
     }
 
     #[test]
-    fn a_refusal_by_the_service_is_a_rate_limit_until_it_resets() {
-        let result = r#"{"type":"result","subtype":"success","is_error":true,"result":"limit","api_error_status":429}"#;
-        assert_eq!(said(&[INIT, result]).finish, Finish::RateLimited(None));
-        assert_eq!(said(&[REJECTED, result]).finish, Finish::RateLimited(Some(Timestamp::from_secs(1000))));
-        assert_eq!(said(&[INIT, REJECTED]).finish, Finish::RateLimited(Some(Timestamp::from_secs(1000))));
+    fn a_limit_is_known_without_a_result_and_one_that_was_waited_for_is_none() {
+        let at = |secs| Finish::RateLimited(Some(Reset::At(Timestamp::from_secs(secs))));
+        assert_eq!(said(&[INIT, REJECTED]).finish, at(1000));
         let flat = r#"{"type":"rate_limit_event","status":"rejected","resetsAt":7}"#;
-        assert_eq!(said(&[flat]).finish, Finish::RateLimited(Some(Timestamp::from_secs(7))));
-    }
-
-    #[test]
-    fn a_limit_that_was_waited_for_is_none() {
+        assert_eq!(said(&[flat]).finish, at(7));
         let well = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
         assert_eq!(said(&[REJECTED, well]).finish, Finish::Well);
         let allowed =
             r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":9}}"#;
         assert_eq!(said(&[REJECTED, allowed]).finish, Finish::Unsaid);
-    }
-
-    #[test]
-    fn a_message_as_long_as_it_likes_is_cut() {
-        let long = format!(r#"{{"type":"result","is_error":false,"result":"{}"}}"#, "é".repeat(100_000));
-        assert_eq!(said(&[&long]).message.unwrap().len(), 4096);
+        let retry = r#"{"type":"system","subtype":"api_retry","error_status":429,"retry_delay_ms":500}"#;
+        assert_eq!(said(&[INIT, retry]).finish, Finish::RateLimited(None));
+        assert_eq!(said(&[INIT, retry, r#"{"type":"assistant","message":{}}"#]).finish, Finish::Unsaid);
     }
 }

@@ -1,26 +1,106 @@
 //! What a worker says about its own ending on its standard output: one format a file, each an ordered look at its lines.
 //!
 //! All of it is the worker's word. It decides what becomes of its own task and account, within the bounds of a run, and nothing
-//! else; a verdict that it gave to the board goes before it.
+//! else; a verdict that it gave to the board goes before it. A line has at most 1 MiB and JSON a bounded depth; what is kept of
+//! a text is cut. What a reader does not understand it passes over.
 
 mod claude_stream_json;
+mod codex_jsonl;
+mod events;
+mod gemini;
+mod opencode_jsonl;
+mod service;
+mod text;
 
-use kernel::Timestamp;
+use std::fmt;
+use std::time::Duration;
+
+use kernel::{Spent, Timestamp};
 use serde::{Deserialize, Serialize};
 use shim::rundir::Stdout;
 
 /// More of a final message is cut off.
 const MESSAGE_BYTES: usize = 4096;
 
-/// What the standard output of a lane's workers is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Format {
-    /// Text for people. Its end is the final message.
-    #[default]
-    Text,
-    /// One JSON object a line, as `claude -p --output-format stream-json` writes it.
-    ClaudeStreamJson,
+/// More of what kept a worker from going on is cut off.
+const TROUBLE_BYTES: usize = 300;
+
+/// More of the name of a session or a model is cut off.
+const NAME_BYTES: usize = 128;
+
+/// The formats that there are: the name in a lane's file, and the function that reads it. A new one is a file and a line here.
+static FORMATS: [Reader; 6] = [
+    Reader { name: "text", read: text::read },
+    Reader { name: "claude-stream-json", read: claude_stream_json::read },
+    Reader { name: "codex-jsonl", read: codex_jsonl::read },
+    Reader { name: "opencode-jsonl", read: opencode_jsonl::read },
+    Reader { name: "gemini-stream-json", read: gemini::read_stream },
+    Reader { name: "gemini-json", read: gemini::read_document },
+];
+
+/// One format.
+struct Reader {
+    name: &'static str,
+    read: fn(&Stdout) -> Said,
+}
+
+/// What the standard output of a lane's workers is. Text for people is the default: its end is the final message.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "&'static str")]
+pub(crate) struct Format(&'static Reader);
+
+impl Format {
+    /// Reads what a worker has said.
+    pub(super) fn read(self, stdout: &Stdout) -> Said {
+        (self.0.read)(stdout)
+    }
+}
+
+impl Default for Format {
+    fn default() -> Self {
+        Format(&FORMATS[0])
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for Format {}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+impl From<Format> for &'static str {
+    fn from(format: Format) -> Self {
+        format.0.name
+    }
+}
+
+/// No format has this name.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no format `{name}` for standard output; the formats are: {}", FORMATS.iter().map(|reader| reader.name).collect::<Vec<_>>().join(", "))]
+pub(crate) struct UnknownFormat {
+    name: String,
+}
+
+impl TryFrom<String> for Format {
+    type Error = UnknownFormat;
+
+    fn try_from(name: String) -> Result<Self, UnknownFormat> {
+        FORMATS.iter().find(|reader| reader.name == name).map(Format).ok_or(UnknownFormat { name })
+    }
 }
 
 /// What a worker has said.
@@ -30,6 +110,10 @@ pub(super) struct Said {
     pub(super) finish: Finish,
     /// Its final message.
     pub(super) message: Option<String>,
+    /// What kept it from going on, in its words.
+    pub(super) trouble: Option<String>,
+    /// What it says that it has used.
+    pub(super) spent: Spent,
 }
 
 /// How a worker came to its end, as it says.
@@ -43,26 +127,105 @@ pub(super) enum Finish {
     /// Something kept it from going on.
     Failed,
     /// Its service refuses it, until a time where it was told one.
-    RateLimited(Option<Timestamp>),
+    RateLimited(Option<Reset>),
+    /// Its service does not know it, or it has no login.
+    NotLoggedIn,
+    /// It met a limit that its lane has set for it.
+    OwnLimit(OwnLimit),
+    /// Its service fails, or cannot be reached.
+    Unavailable,
 }
 
-impl Format {
-    /// Reads what a worker has said.
-    pub(super) fn read(self, stdout: &Stdout) -> Said {
-        match self {
-            // Text has no word for an end: the exit code alone tells. As much of it is kept as an exit record has.
-            Format::Text => {
-                let message = Some(stdout.tail().trim().to_owned()).filter(|tail| !tail.is_empty());
-                Said { finish: Finish::Well, message }
-            }
-            Format::ClaudeStreamJson => claude_stream_json::read(stdout),
-        }
-    }
+/// When a service serves a worker again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reset {
+    /// At a time.
+    At(Timestamp),
+    /// So long after the end of the run.
+    After(Duration),
+}
+
+/// A limit that a lane sets for the work of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OwnLimit {
+    /// On its turns.
+    Turns,
+    /// On its cost.
+    Cost,
 }
 
 /// A final message as the board gets it: without blank edges, and its beginning where it is long.
 fn final_message(text: &str) -> Option<String> {
+    cut(text, MESSAGE_BYTES)
+}
+
+/// What kept a worker from going on, as the board gets it: one line.
+fn trouble(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    cut(line, TROUBLE_BYTES)
+}
+
+/// The name of a session or a model.
+fn name(text: &str) -> Option<String> {
+    cut(text, NAME_BYTES).filter(|name| !name.contains(char::is_control))
+}
+
+fn cut(text: &str, bytes: usize) -> Option<String> {
     let text = text.trim();
-    let text = &text[..text.floor_char_boundary(MESSAGE_BYTES)];
+    let text = &text[..text.floor_char_boundary(bytes)];
     Some(text.to_owned()).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shim::rundir::{Cause, ExitRecord, RunDir};
+
+    /// What a worker says in a format.
+    pub(super) fn said(format: &str, output: &[u8]) -> Said {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("stdout"), output).unwrap();
+        let run = RunDir::open(place.path()).unwrap();
+        let stdout = run.stdout(&ExitRecord::of(Cause::Exited, 1)).unwrap();
+        Format::try_from(format.to_owned()).unwrap().read(&stdout)
+    }
+
+    #[test]
+    fn a_format_has_one_name_and_an_unknown_one_is_refused_with_those_that_there_are() {
+        for reader in &FORMATS {
+            let json = format!("\"{}\"", reader.name);
+            let format: Format = serde_json::from_str(&json).unwrap();
+            assert_eq!(serde_json::to_string(&format).unwrap(), json);
+        }
+        let unknown = serde_json::from_str::<Format>("\"yaml\"").unwrap_err().to_string();
+        assert!(unknown.contains("`yaml`") && unknown.contains("text, claude-stream-json"), "{unknown}");
+    }
+
+    #[test]
+    fn output_without_sense_says_nothing_in_any_format_of_events() {
+        let deep = "[".repeat(100_000);
+        let nested = format!("{{\"type\":\"result\",\"result\":{deep}");
+        let hostile: [&[u8]; 7] = [
+            b"",
+            b"\xff\xfe\x00\n\x00",
+            deep.as_bytes(),
+            nested.as_bytes(),
+            b"null\n1\n\"x\"\n[]\n{}\n{\"type\":null}\n{\"type\":{}}",
+            b"{\"type\":\"result\",\"type\":\"result\"}",
+            b"{\"type\":\"nothing\",\"usage\":{\"input_tokens\":-1}}",
+        ];
+        for reader in FORMATS.iter().filter(|reader| reader.name != "text") {
+            for output in hostile {
+                let told = said(reader.name, output);
+                assert_eq!(told, Said::default(), "{}: {}", reader.name, String::from_utf8_lossy(output));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_a_text_is_cut_and_of_one_line() {
+        assert_eq!(final_message(&"é".repeat(100_000)).unwrap().len(), MESSAGE_BYTES);
+        assert_eq!(trouble("\n  first \nsecond"), Some("first".to_owned()));
+        assert_eq!((name(" a "), name("a\u{1b}b"), name("  ")), (Some("a".to_owned()), None, None));
+    }
 }

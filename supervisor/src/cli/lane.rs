@@ -1,0 +1,81 @@
+//! `lane` at the command line: which classes of workers there are, what one lacks here, and a run of its real program.
+
+use kernel::Profile;
+
+use super::restore::refuse_worker;
+use super::{CommandLine, call};
+use crate::failure::Failure;
+use crate::trial;
+use crate::verbs::{CheckLane, ListLanes, show_lane};
+
+/// List, show, check and test lanes
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+`check` looks for what a lane needs on this host, and says what is missing. `test`
+runs a small task with the lane's real program in a root of its own that is gone
+afterwards, and says how its ending was read.
+
+Exit code of `check` and `test`: 0 if nothing is missing, else 1.
+
+Examples:
+  supervisor lane list
+  supervisor lane show claude
+  supervisor lane check codex
+  supervisor lane test codex --timeout 2m")]
+pub(super) struct Lane {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Verb {
+    /// List the lanes
+    #[command(visible_alias = "ls")]
+    List,
+    /// Show what the file of a lane says
+    Show {
+        /// The lane
+        name: Profile,
+    },
+    /// Look for what a lane needs on this host
+    Check {
+        /// The lane
+        name: Profile,
+    },
+    /// Run a small task with the program of a lane
+    Test {
+        /// The lane
+        name: Profile,
+        /// End it after this long
+        #[arg(long, value_name = "DURATION", default_value = "5m")]
+        timeout: crate::time::duration::WrittenDuration,
+    },
+}
+
+pub(super) async fn run(line: &CommandLine, verb: Lane) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
+    refuse_worker(client)?;
+    match verb.verb {
+        Verb::List => call(client, ListLanes::default(), output).await,
+        Verb::Show { name } => {
+            let lanes = client.call(&ListLanes { name: Some(name) }).await?;
+            let Some(found) = lanes.first() else { return Ok(0) };
+            if output.json() {
+                output.value(found)?;
+            } else {
+                let mut screen = output.screen();
+                show_lane(found, &mut screen);
+                output.text(&screen.into_text())?;
+            }
+            Ok(0)
+        }
+        Verb::Check { name } => {
+            let path = crate::environment::text("PATH");
+            call(client, CheckLane { name, path }, output).await
+        }
+        Verb::Test { name, timeout } => {
+            let report = trial::of_lane(client, &name, timeout.duration()).await?;
+            output.reply::<CheckLane>(&report)
+        }
+    }
+}

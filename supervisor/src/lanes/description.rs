@@ -1,0 +1,53 @@
+//! What a lane is, as its file says it, for people and programs.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::lane::{CleanExit, Lane, Prompt};
+
+/// A lane as its file says it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Description {
+    /// The file, or the built-in lane.
+    pub(crate) origin: PathBuf,
+    /// The words of the command, with their places.
+    pub(crate) argv: Vec<String>,
+    pub(crate) prompt: Prompt,
+    /// The format of its standard output.
+    pub(crate) stdout: String,
+    pub(crate) on_clean_exit: CleanExit,
+    pub(crate) model: Option<String>,
+    pub(crate) install: Vec<PathBuf>,
+    pub(crate) policy: Option<String>,
+    pub(crate) account: Option<String>,
+    /// In seconds; none where the configuration says it.
+    pub(crate) max_runtime_seconds: Option<u64>,
+    /// In seconds; none where its workers may be silent.
+    pub(crate) idle_limit_seconds: Option<u64>,
+    /// The names of the variables that it sets.
+    pub(crate) env: Vec<String>,
+    /// The files that its workers find in their home.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl Lane {
+    /// Describes it. Values of variables and contents of files may be secrets: only their names are shown.
+    pub(crate) fn describe(&self) -> Description {
+        Description {
+            origin: self.origin.clone(),
+            argv: self.words(),
+            prompt: self.prompt,
+            stdout: self.stdout.to_string(),
+            on_clean_exit: self.on_clean_exit,
+            model: self.model.clone(),
+            install: self.install.clone(),
+            policy: self.policy.clone(),
+            account: self.account.clone(),
+            max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
+            idle_limit_seconds: self.idle_limit.map(|limit| limit.as_secs()),
+            env: self.env.keys().cloned().collect(),
+            files: self.file_names().cloned().collect(),
+        }
+    }
+}

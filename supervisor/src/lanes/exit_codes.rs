@@ -1,0 +1,125 @@
+//! What exit codes of a lane's program mean, where its standard output does not say it.
+
+use serde::{Deserialize, Serialize};
+
+use super::formats::{Finish, OwnLimit};
+
+/// The exit code of a worker whose service refuses it for a while: `EX_TEMPFAIL` of sysexits.h, which workers of
+/// `hermes kanban` use for it. It has this meaning in every lane that gives it no other.
+const RATE_LIMITED: i32 = 75;
+
+/// The same in the file of a lane.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ExitCodesFile {
+    rate_limit: Vec<Code>,
+    login: Vec<Code>,
+    turn_limit: Vec<Code>,
+    cost_limit: Vec<Code>,
+    unavailable: Vec<Code>,
+}
+
+/// The exit codes of a program that mean more than a failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct ExitCodes {
+    /// Its service refuses it for a while.
+    rate_limit: Vec<i32>,
+    /// It has no login that its service accepts.
+    login: Vec<i32>,
+    /// It met the limit of its turns.
+    turn_limit: Vec<i32>,
+    /// It met the limit of its cost.
+    cost_limit: Vec<i32>,
+    /// Its service fails, or cannot be reached.
+    unavailable: Vec<i32>,
+}
+
+/// An exit code that is a failure.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "i64")]
+struct Code(i32);
+
+impl TryFrom<i64> for Code {
+    type Error = String;
+
+    fn try_from(code: i64) -> Result<Self, String> {
+        match u8::try_from(code) {
+            Ok(0) => Err("0 is no failure: `on_clean_exit` says what it means".to_owned()),
+            Ok(code) => Ok(Code(i32::from(code))),
+            Err(_) => Err(format!("{code} is not an exit code; they are 1 to 255")),
+        }
+    }
+}
+
+impl From<ExitCodesFile> for ExitCodes {
+    fn from(file: ExitCodesFile) -> Self {
+        let numbers = |codes: Vec<Code>| codes.into_iter().map(|code| code.0).collect();
+        ExitCodes {
+            rate_limit: numbers(file.rate_limit),
+            login: numbers(file.login),
+            turn_limit: numbers(file.turn_limit),
+            cost_limit: numbers(file.cost_limit),
+            unavailable: numbers(file.unavailable),
+        }
+    }
+}
+
+impl ExitCodes {
+    /// What an exit code says about the end; [`Finish::Unsaid`] where it says no more than that it failed.
+    pub(super) fn meaning(&self, code: Option<i32>) -> Finish {
+        let Some(code) = code else { return Finish::Unsaid };
+        let table = [
+            (&self.rate_limit, Finish::RateLimited(None)),
+            (&self.login, Finish::NotLoggedIn),
+            (&self.turn_limit, Finish::OwnLimit(OwnLimit::Turns)),
+            (&self.cost_limit, Finish::OwnLimit(OwnLimit::Cost)),
+            (&self.unavailable, Finish::Unavailable),
+        ];
+        match table.into_iter().find(|(codes, _)| codes.contains(&code)) {
+            Some((_, meaning)) => meaning,
+            None if code == RATE_LIMITED => Finish::RateLimited(None),
+            None => Finish::Unsaid,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(text: &str) -> Result<ExitCodes, toml::de::Error> {
+        toml::from_str::<ExitCodesFile>(text).map(ExitCodes::from)
+    }
+
+    #[test]
+    fn an_exit_code_means_what_the_lane_says_and_75_a_rate_limit_where_it_says_nothing() {
+        let table = [
+            ("", 75, Finish::RateLimited(None)),
+            ("login = [75]", 75, Finish::NotLoggedIn),
+            ("rate_limit = [173]", 173, Finish::RateLimited(None)),
+            ("login = [41, 145]", 145, Finish::NotLoggedIn),
+            ("turn_limit = [53]", 53, Finish::OwnLimit(OwnLimit::Turns)),
+            ("cost_limit = [54]", 54, Finish::OwnLimit(OwnLimit::Cost)),
+            ("unavailable = [69]", 69, Finish::Unavailable),
+            ("login = [41]", 1, Finish::Unsaid),
+        ];
+        for (text, code, meaning) in table {
+            assert_eq!(codes(text).unwrap().meaning(Some(code)), meaning, "{text}");
+        }
+        assert_eq!(ExitCodes::default().meaning(None), Finish::Unsaid, "a signal has no code");
+    }
+
+    #[test]
+    fn what_is_no_code_of_a_failure_is_refused() {
+        for wrong in ["login = [0]", "login = [256]", "login = [-1]", "logout = [1]"] {
+            assert!(codes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn codes_that_another_release_kept_are_read() {
+        let kept: ExitCodes = serde_json::from_str(r#"{"login":[41],"later":[1]}"#).unwrap();
+        assert_eq!(kept.meaning(Some(41)), Finish::NotLoggedIn);
+    }
+}

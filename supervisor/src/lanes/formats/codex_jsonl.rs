@@ -1,0 +1,191 @@
+//! `codex-jsonl`: the events of `codex exec --json`.
+//!
+//! `thread.started` names the session; each turn ends with `turn.completed` or `turn.failed`. The usage of a turn is that of the
+//! whole thread so far, also of the turns of earlier runs. An error is known by its words alone. A call of a tool that is refused
+//! leaves the exit code at 0.
+
+use kernel::{Counters, Spent};
+use serde::Deserialize;
+
+use super::events::{Count, each};
+use super::{Finish, Said, final_message, name, service, trouble};
+use shim::rundir::Stdout;
+
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum Event {
+    #[serde(rename = "thread.started")]
+    Thread { thread_id: Option<String> },
+    #[serde(rename = "turn.started")]
+    TurnStarted {},
+    #[serde(rename = "turn.completed")]
+    TurnCompleted {
+        #[serde(default)]
+        usage: Usage,
+    },
+    #[serde(rename = "turn.failed")]
+    TurnFailed {
+        #[serde(default)]
+        error: Failure,
+    },
+    #[serde(rename = "error")]
+    Error {
+        #[serde(default)]
+        message: Option<String>,
+    },
+    #[serde(rename = "item.completed")]
+    Item { item: Item },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Usage {
+    /// With what the cache had.
+    #[serde(rename = "input_tokens")]
+    input: Count,
+    #[serde(rename = "cached_input_tokens")]
+    cached: Count,
+    #[serde(rename = "output_tokens")]
+    output: Count,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Failure {
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item {
+    AgentMessage {
+        text: Option<String>,
+    },
+    McpToolCall {
+        error: Option<Failure>,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// The words of a call that codex itself has refused.
+const DENIED: [&str; 2] = ["requires approval", "rejected by user"];
+
+pub(super) fn read(stdout: &Stdout) -> Said {
+    let mut said = Said::default();
+    // An error that another try has overcome is followed by the end of a turn.
+    let mut failed: Option<String> = None;
+    each(stdout, |event| match event {
+        Event::Thread { thread_id } => said.spent.session = thread_id.as_deref().and_then(name),
+        Event::TurnStarted {} => {
+            said.finish = Finish::Unsaid;
+            said.spent.turns = Some(said.spent.turns.unwrap_or_default().saturating_add(1));
+        }
+        Event::TurnCompleted { usage } => {
+            said.finish = Finish::Well;
+            failed = None;
+            said.spent = Spent {
+                input_tokens: usage.input.0,
+                cached_tokens: usage.cached.0,
+                output_tokens: usage.output.0,
+                counters: Counters::OfSession,
+                ..std::mem::take(&mut said.spent)
+            };
+        }
+        Event::TurnFailed { error } => {
+            said.finish = Finish::Failed;
+            failed = error.message.or_else(|| failed.take());
+        }
+        Event::Error { message } => failed = message.or_else(|| failed.take()),
+        Event::Item { item: Item::AgentMessage { text } } => {
+            said.message = text.as_deref().and_then(final_message);
+        }
+        Event::Item { item: Item::McpToolCall { error: Some(Failure { message: Some(message) }) } }
+            if DENIED.iter().any(|words| message.contains(words)) =>
+        {
+            said.spent.denials = said.spent.denials.saturating_add(1);
+        }
+        Event::Item { .. } | Event::Other => {}
+    });
+    if let Some(error) = failed {
+        said.finish = service::by_words(&error);
+        said.trouble = trouble(&error);
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::Reset;
+    use super::*;
+
+    fn said(lines: &[&str]) -> Said {
+        super::super::tests::said("codex-jsonl", lines.join("\n").as_bytes())
+    }
+
+    const THREAD: &str = r#"{"type":"thread.started","thread_id":"0199-a"}"#;
+    const TURN: &str = r#"{"type":"turn.started"}"#;
+    const DONE: &str =
+        r#"{"type":"turn.completed","usage":{"input_tokens":33,"cached_input_tokens":11,"output_tokens":7}}"#;
+
+    #[test]
+    fn the_last_message_is_the_final_one_and_the_counters_are_those_of_the_thread() {
+        let told = said(&[
+            THREAD,
+            TURN,
+            r#"{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"looking"}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"ls","exit_code":0}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_2","type":"mcp_tool_call","server":"board","tool":"kanban_complete","status":"failed","error":{"message":"MCP tool call requires approval, but approval policy is never"}}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_3","type":"agent_message","text":"fixed"}}"#,
+            DONE,
+        ]);
+        let spent = Spent {
+            session: Some("0199-a".to_owned()),
+            input_tokens: 33,
+            cached_tokens: 11,
+            output_tokens: 7,
+            turns: Some(1),
+            denials: 1,
+            counters: Counters::OfSession,
+            ..Spent::default()
+        };
+        let message = Some("fixed".to_owned());
+        assert_eq!(told, Said { finish: Finish::Well, message, trouble: None, spent });
+    }
+
+    #[test]
+    fn each_end_has_one_meaning() {
+        let failed = |words: &str| format!(r#"{{"type":"turn.failed","error":{{"message":"{words}"}}}}"#);
+        let error = |words: &str| format!(r#"{{"type":"error","message":"{words}"}}"#);
+        let after = |secs| Finish::RateLimited(Some(Reset::After(Duration::from_secs(secs))));
+        let table = [
+            (vec![TURN.to_owned()], Finish::Unsaid),
+            (vec![TURN.to_owned(), DONE.to_owned(), TURN.to_owned()], Finish::Unsaid),
+            (vec![error("Reconnecting... 1/5"), DONE.to_owned()], Finish::Well),
+            (vec![failed("odd")], Finish::Failed),
+            (vec![failed("exceeded retry limit, last status: 429")], Finish::RateLimited(None)),
+            (vec![failed("usage limit reached, try again in 20 minutes")], after(1200)),
+            (vec![error("unexpected status 401 Unauthorized")], Finish::NotLoggedIn),
+            (
+                vec![error("exceeded retry limit, last status: 502"), r#"{"type":"turn.failed"}"#.to_owned()],
+                Finish::Unavailable,
+            ),
+        ];
+        for (lines, finish) in table {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            assert_eq!(said(&lines).finish, finish, "{lines:?}");
+        }
+        assert_eq!(said(&[&failed("the why\\nmore")]).trouble.as_deref(), Some("the why"));
+    }
+
+    #[test]
+    fn the_words_of_a_model_are_no_error() {
+        let message =
+            r#"{"type":"item.completed","item":{"type":"agent_message","text":"status 429, rate limit"}}"#;
+        assert_eq!(said(&[message, DONE]).finish, Finish::Well);
+    }
+}

@@ -1,0 +1,65 @@
+//! What the formats of one JSON object a line have in common: how the lines are read, and how a number of an agent is.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use shim::rundir::Stdout;
+
+/// Hands over each line that is an event, in their order.
+pub(super) fn each<E: DeserializeOwned>(stdout: &Stdout, mut take: impl FnMut(E)) {
+    stdout.each_line(|line| {
+        if let Ok(event) = serde_json::from_slice(line) {
+            take(event);
+        }
+    });
+}
+
+/// A number that an agent has counted. What is no number, or below 0, is 0: it makes no event unreadable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count(pub(super) u64);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        Ok(Count(value.as_u64().unwrap_or_default()))
+    }
+}
+
+/// An amount of money in US dollars, in millionths. What is no amount is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dollars(pub(super) Option<u64>);
+
+/// A larger amount is not believed: 10 million dollars.
+const LARGEST_DOLLARS: f64 = 1e7;
+
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let amount = value.as_f64().filter(|amount| (0.0..=LARGEST_DOLLARS).contains(amount));
+        Ok(Dollars(amount.map(millionths)))
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an amount is between 0 and LARGEST_DOLLARS"
+)]
+fn millionths(dollars: f64) -> u64 {
+    (dollars * 1e6).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_makes_no_sense_is_none_and_spoils_nothing() {
+        let counts: Vec<Count> = serde_json::from_str(r#"[7, -1, 1.5, "9", null, {}, 1e300]"#).unwrap();
+        assert_eq!(counts.iter().map(|count| count.0).collect::<Vec<_>>(), [7, 0, 0, 0, 0, 0, 0]);
+        let costs: Vec<Dollars> = serde_json::from_str(r#"[0.0123, 0, -1, 1e300, "1", null]"#).unwrap();
+        let costs: Vec<_> = costs.iter().map(|cost| cost.0).collect();
+        assert_eq!(costs, [Some(12_300), Some(0), None, None, None, None]);
+    }
+}

@@ -1,0 +1,128 @@
+//! What the answer of a service means for the run that got it: its status as a number, or the error of an agent in words.
+
+use std::time::Duration;
+
+use super::{Finish, Reset};
+
+/// How a run ended that its service has answered so for the last time.
+pub(super) fn by_status(status: u64, reset: Option<Reset>) -> Finish {
+    match status {
+        401 | 403 => Finish::NotLoggedIn,
+        // One request too many, or too many of everybody.
+        429 | 529 => Finish::RateLimited(reset),
+        408 | 500..=599 => Finish::Unavailable,
+        _ => Finish::Failed,
+    }
+}
+
+/// The same from the error of an agent in words, where it has no number for it. The words are those of the agent, never those
+/// of a model: only the event of an error is looked at.
+pub(super) fn by_words(error: &str) -> Finish {
+    let text = error.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if has(&["usage limit", "rate limit", "quota", "too many requests"]) || status_in(&text, &[429, 529]) {
+        return Finish::RateLimited(pause_in(&text).map(Reset::After));
+    }
+    if has(&["not logged in", "unauthorized", "refresh_token", "refresh token", "invalid api key"])
+        || status_in(&text, &[401, 403])
+    {
+        return Finish::NotLoggedIn;
+    }
+    if has(&["stream disconnected", "connection refused", "error sending request", "timed out", "dns error"])
+        || status_in(&text, &[408, 500, 502, 503, 504])
+    {
+        return Finish::Unavailable;
+    }
+    Finish::Failed
+}
+
+/// Whether an error names one of these statuses, as `status: 429` and `status 429 Too Many Requests` do.
+fn status_in(text: &str, statuses: &[u32]) -> bool {
+    text.match_indices("status").any(|(at, word)| {
+        let rest = text[at + word.len()..].trim_start_matches([' ', ':', '=', '"']);
+        let rest = rest.strip_prefix("code").unwrap_or(rest).trim_start_matches([' ', ':', '=', '"']);
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
+        digits.parse().is_ok_and(|status: u32| statuses.contains(&status))
+    })
+}
+
+/// The pause that an error names, as `try again in 2 days 3 hours` and `retry after 1.5s` do.
+fn pause_in(text: &str) -> Option<Duration> {
+    let start = ["again in ", "retry after ", "retry-after: ", "retry in ", "resets in "]
+        .iter()
+        .find_map(|words| text.find(words).map(|at| at + words.len()))?;
+    let mut rest = &text[start..];
+    let mut seconds = 0.0;
+    loop {
+        rest = rest.trim_start_matches([' ', ',']);
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let Ok(number) = rest[..end].parse::<f64>() else { break };
+        rest = rest[end..].trim_start();
+        let end = rest.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(rest.len());
+        let unit = match &rest[..end] {
+            "ms" | "milliseconds" => 0.001,
+            "s" | "sec" | "secs" | "second" | "seconds" | "" => 1.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "h" | "hour" | "hours" => 3600.0,
+            "d" | "day" | "days" => 86_400.0,
+            _ => break,
+        };
+        seconds += number * unit;
+        rest = &rest[end..];
+    }
+    Duration::try_from_secs_f64(seconds).ok().filter(|pause| !pause.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_has_one_meaning() {
+        let after = Some(Reset::After(Duration::from_secs(9)));
+        let table = [
+            (401, Finish::NotLoggedIn),
+            (403, Finish::NotLoggedIn),
+            (429, Finish::RateLimited(after)),
+            (529, Finish::RateLimited(after)),
+            (500, Finish::Unavailable),
+            (503, Finish::Unavailable),
+            (400, Finish::Failed),
+            (0, Finish::Failed),
+        ];
+        for (status, finish) in table {
+            assert_eq!(by_status(status, after), finish, "{status}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_an_error_have_one_meaning() {
+        let limited = |seconds: Option<f64>| {
+            Finish::RateLimited(seconds.map(|seconds| Reset::After(Duration::from_secs_f64(seconds))))
+        };
+        let table = [
+            ("exceeded retry limit, last status: 429 Too Many Requests", limited(None)),
+            ("You've hit your usage limit. Try again in 2 hours 30 minutes.", limited(Some(9000.0))),
+            ("You've hit your usage limit. Try again at 3:41 PM.", limited(None)),
+            ("rate limit reached, please try again in 1.5s", limited(Some(1.5))),
+            ("Rate limit reached, try again in 1e9 years", limited(None)),
+            ("unexpected status 401 Unauthorized", Finish::NotLoggedIn),
+            ("Your refresh_token was revoked", Finish::NotLoggedIn),
+            ("exceeded retry limit, last status: 503 Service Unavailable", Finish::Unavailable),
+            ("stream disconnected before completion", Finish::Unavailable),
+            ("the file has 429 lines", Finish::Failed),
+            ("exit status 4290", Finish::Failed),
+            ("", Finish::Failed),
+        ];
+        for (words, finish) in table {
+            assert_eq!(by_words(words), finish, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_pause_of_any_length_is_a_time_or_none() {
+        assert_eq!(pause_in(&format!("again in {} days", "9".repeat(400))), None);
+        assert_eq!(pause_in("again in soon"), None);
+        assert_eq!(pause_in("again in 5"), Some(Duration::from_secs(5)));
+    }
+}

@@ -1,0 +1,106 @@
+//! The prompt of an agent: the context of its task, then what a run is and how it ends. It is put together here and nowhere
+//! else, so that all lanes say the same.
+
+use std::path::Path;
+
+use kernel::Purpose;
+
+/// What an agent has to know of its run beside its task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    pub(crate) purpose: Purpose,
+    pub(crate) workspace: &'a Path,
+    /// When the run is ended, in epoch seconds.
+    pub(crate) deadline: Option<i64>,
+}
+
+const WORK: &str = "\
+The command `supervisor` speaks for this task. Before you stop, run exactly one of these. A run that stops without one has failed, \
+whatever it did.
+
+- `supervisor complete --summary 'what was done'`: the work is done and you have checked it. Add `--artifact FILE` for each file to \
+hand over.
+- `supervisor request-review --summary 'what to look at'`: it is done, and somebody has to look at it first.
+- `supervisor block --question 'what you have to know'`: a person has to decide. Add `--choice ANSWER` for each answer to choose from.
+- `supervisor block 'what is missing' --kind capability`: you need something that you cannot do or have.
+";
+
+const REVIEW: &str = "\
+The command `supervisor` speaks for this task. Before you stop, run exactly one of these. A run that stops without one has failed, \
+whatever it found.
+
+- `supervisor approve 'what you looked at'`: the work is good.
+- `supervisor request-changes 'what has to change'`: it is not.
+";
+
+/// Puts the prompt of a run together.
+pub(super) fn prompt(context: &str, terms: &Terms<'_>) -> String {
+    let end = match terms.purpose {
+        Purpose::Work => WORK,
+        Purpose::Review => REVIEW,
+    };
+    let until = match terms.deadline.and_then(|at| jiff::Timestamp::from_second(at).ok()) {
+        Some(at) => format!(" The run is ended at {}.", at.strftime("%Y-%m-%d %H:%M UTC")),
+        None => String::new(),
+    };
+    let gap = if context.ends_with('\n') { "" } else { "\n" };
+    format!(
+        "{context}{gap}
+# How this run ends
+
+{end}
+Nobody is there to answer while you work. What you print is kept as a log. `supervisor comment 'text'` leaves a note on the task, \
+`supervisor context` prints your task again, `supervisor --help` has the rest.
+
+Work in {workspace}, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may \
+be the network. Do not work around a refusal: block the task and name what was refused.{until}
+",
+        workspace = terms.workspace.display(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_reads_its_context_and_how_its_run_ends() {
+        let terms =
+            Terms { purpose: Purpose::Work, workspace: Path::new("/w/t_1"), deadline: Some(1_800_000_000) };
+        insta::assert_snapshot!(prompt("# Fix the parser", &terms), @r"
+        # Fix the parser
+
+        # How this run ends
+
+        The command `supervisor` speaks for this task. Before you stop, run exactly one of these. A run that stops without one has failed, whatever it did.
+
+        - `supervisor complete --summary 'what was done'`: the work is done and you have checked it. Add `--artifact FILE` for each file to hand over.
+        - `supervisor request-review --summary 'what to look at'`: it is done, and somebody has to look at it first.
+        - `supervisor block --question 'what you have to know'`: a person has to decide. Add `--choice ANSWER` for each answer to choose from.
+        - `supervisor block 'what is missing' --kind capability`: you need something that you cannot do or have.
+
+        Nobody is there to answer while you work. What you print is kept as a log. `supervisor comment 'text'` leaves a note on the task, `supervisor context` prints your task again, `supervisor --help` has the rest.
+
+        Work in /w/t_1, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may be the network. Do not work around a refusal: block the task and name what was refused. The run is ended at 2027-01-15 08:00 UTC.
+        ");
+    }
+
+    #[test]
+    fn a_reviewer_reads_how_a_review_ends() {
+        let terms = Terms { purpose: Purpose::Review, workspace: Path::new("/w/t_1"), deadline: None };
+        insta::assert_snapshot!(prompt("# Look at it\n", &terms), @r"
+        # Look at it
+
+        # How this run ends
+
+        The command `supervisor` speaks for this task. Before you stop, run exactly one of these. A run that stops without one has failed, whatever it found.
+
+        - `supervisor approve 'what you looked at'`: the work is good.
+        - `supervisor request-changes 'what has to change'`: it is not.
+
+        Nobody is there to answer while you work. What you print is kept as a log. `supervisor comment 'text'` leaves a note on the task, `supervisor context` prints your task again, `supervisor --help` has the rest.
+
+        Work in /w/t_1, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may be the network. Do not work around a refusal: block the task and name what was refused.
+        ");
+    }
+}

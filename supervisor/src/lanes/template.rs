@@ -1,0 +1,222 @@
+//! Texts of a lane's file with places that are filled in for each run: `{workspace}`, `{task}` and the others.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::Path;
+
+/// A text with places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Template(Vec<Piece>);
+
+/// A part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Place(Place),
+}
+
+/// What may be filled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The file that has the prompt.
+    PromptFile,
+    /// The prompt itself.
+    PromptText,
+    Workspace,
+    Task,
+    Home,
+    Tmp,
+    /// The model of the lane; a group of words with it is left out where there is none.
+    Model,
+}
+
+impl Place {
+    const ALL: [(&str, Place); 7] = [
+        ("prompt_file", Place::PromptFile),
+        ("prompt_text", Place::PromptText),
+        ("workspace", Place::Workspace),
+        ("task", Place::Task),
+        ("home", Place::Home),
+        ("tmp", Place::Tmp),
+        ("model", Place::Model),
+    ];
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, place)| *place)
+    }
+}
+
+/// What is filled in for one run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Values<'a> {
+    pub(super) prompt_file: &'a Path,
+    pub(super) prompt_text: &'a str,
+    pub(super) workspace: &'a Path,
+    pub(super) task: &'a str,
+    pub(super) home: &'a Path,
+    pub(super) tmp: &'a Path,
+    pub(super) model: Option<&'a str>,
+}
+
+impl Values<'_> {
+    fn of(&self, place: Place) -> Option<Cow<'_, str>> {
+        match place {
+            Place::PromptFile => Some(self.prompt_file.to_string_lossy()),
+            Place::PromptText => Some(Cow::Borrowed(self.prompt_text)),
+            Place::Workspace => Some(self.workspace.to_string_lossy()),
+            Place::Task => Some(Cow::Borrowed(self.task)),
+            Place::Home => Some(self.home.to_string_lossy()),
+            Place::Tmp => Some(self.tmp.to_string_lossy()),
+            Place::Model => self.model.map(Cow::Borrowed),
+        }
+    }
+}
+
+/// A name in braces that is no place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UnknownPlace {
+    name: String,
+}
+
+impl UnknownPlace {
+    /// The words of the file.
+    pub(super) fn in_braces(&self) -> String {
+        format!("{{{}}}", self.name)
+    }
+
+    pub(super) fn message(&self) -> String {
+        let known: Vec<String> = Place::ALL.iter().map(|(name, _)| format!("{{{name}}}")).collect();
+        let (name, known) = (&self.name, known.join(", "));
+        format!(
+            "`{{{name}}}` is not a placeholder; the known ones are {known} (write {{{{{name}}}}} for the text itself)"
+        )
+    }
+}
+
+/// The text, with its places in braces.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|piece| match piece {
+            Piece::Text(text) => f.write_str(text),
+            Piece::Place(place) => {
+                let name = Place::ALL.iter().find(|(_, known)| known == place).map_or("", |(name, _)| *name);
+                write!(f, "{{{name}}}")
+            }
+        })
+    }
+}
+
+impl Template {
+    /// Takes a text apart: `{name}` is a place, `{{name}}` the text `{name}`, and any other brace is itself.
+    pub(super) fn parse(text: &str) -> Result<Self, UnknownPlace> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((at, name)) = braces(rest) {
+            let end = at + name.len() + 2;
+            let is_escaped = rest[..at].ends_with('{') && rest[end..].starts_with('}');
+            let head = if is_escaped { at - 1 } else { at };
+            if head > 0 {
+                pieces.push(Piece::Text(rest[..head].to_owned()));
+            }
+            if is_escaped {
+                pieces.push(Piece::Text(rest[at..end].to_owned()));
+                rest = &rest[end + 1..];
+            } else {
+                let place = Place::named(name).ok_or_else(|| UnknownPlace { name: name.to_owned() })?;
+                pieces.push(Piece::Place(place));
+                rest = &rest[end..];
+            }
+        }
+        if !rest.is_empty() {
+            pieces.push(Piece::Text(rest.to_owned()));
+        }
+        Ok(Template(pieces))
+    }
+
+    /// Whether a place is in it.
+    pub(super) fn has(&self, place: Place) -> bool {
+        self.0.contains(&Piece::Place(place))
+    }
+
+    /// The text of a run; none where something has no value there. What is filled in is not looked at again.
+    pub(super) fn fill(&self, values: &Values<'_>) -> Option<String> {
+        let fill = |piece: &Piece| match piece {
+            Piece::Text(text) => Some(text.clone()),
+            Piece::Place(place) => values.of(*place).map(Cow::into_owned),
+        };
+        self.0.iter().map(fill).collect()
+    }
+}
+
+/// The first name in braces, and where its brace is.
+fn braces(text: &str) -> Option<(usize, &str)> {
+    text.match_indices('{').find_map(|(at, _)| {
+        let name = text[at + 1..].split_once('}')?.0;
+        is_name(name).then_some((at, name))
+    })
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Values that can be told apart.
+    pub(in crate::lanes) fn values<'a>() -> Values<'a> {
+        Values {
+            prompt_file: Path::new("/p"),
+            prompt_text: "do {task}",
+            workspace: Path::new("/w{task}"),
+            task: "t_1",
+            home: Path::new("/h"),
+            tmp: Path::new("/t"),
+            model: None,
+        }
+    }
+
+    fn fill(text: &str) -> Option<String> {
+        Template::parse(text).unwrap().fill(&values())
+    }
+
+    #[test]
+    fn places_are_filled_in_and_what_is_filled_in_is_not_looked_at_again() {
+        assert_eq!(fill("--in={prompt_file}").as_deref(), Some("--in=/p"));
+        assert_eq!(fill("{workspace}/{task}").as_deref(), Some("/w{task}/t_1"));
+        assert_eq!(fill("{prompt_text}{home}{tmp}").as_deref(), Some("do {task}/h/t"));
+        assert_eq!(fill("{model}"), None, "the lane has none");
+        assert_eq!(fill("").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn braces_that_are_no_place_are_themselves() {
+        let words = [
+            "{print $1}",
+            "{\"a\":{\"b\":1}}",
+            "{}",
+            "{",
+            "}",
+            "{A}",
+            "a{{task}}b",
+            "{{{task}}}",
+            "{{prompt}}",
+        ];
+        let expected =
+            ["{print $1}", "{\"a\":{\"b\":1}}", "{}", "{", "}", "{A}", "a{task}b", "{{task}}", "{prompt}"];
+        for (word, text) in words.into_iter().zip(expected) {
+            assert_eq!(fill(word).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn an_unknown_place_is_named_with_the_known_ones() {
+        let unknown = Template::parse("--task={prompt}").unwrap_err();
+        assert_eq!(unknown.in_braces(), "{prompt}");
+        let message = unknown.message();
+        assert!(message.starts_with("`{prompt}` is not a placeholder"), "{message}");
+        assert!(message.contains("{prompt_file}, {prompt_text}, {workspace}, {task}"), "{message}");
+    }
+}

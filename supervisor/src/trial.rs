@@ -1,0 +1,193 @@
+//! `lane test`: a small task with the real program of a lane, in a root of its own that is gone afterwards.
+//!
+//! The root has the lanes and the policies of the configuration, and the users of its workers. What is run is this program: what
+//! the trial finds, a daemon would find.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use kernel::{Outcome, Profile, Run};
+use serde::Deserialize;
+use tokio::process::Command;
+
+use crate::client::Client;
+use crate::config::Config;
+use crate::demo::Place;
+use crate::doctor::{Check, Report, Verdict};
+use crate::failure::Failure;
+use crate::paths::Root;
+use crate::verbs::{CheckLane, amounts};
+
+/// What the lane's worker is to do.
+const TITLE: &str = "Report that you are there";
+const BODY: &str =
+    "Run `supervisor complete --summary 'the lane works'` in a shell, and stop. Do nothing else.";
+
+/// How long a command of the trial may take beside the run itself.
+const AROUND: Duration = Duration::from_mins(1);
+
+/// The longest text of a log that a report has.
+const LOG_LINES: usize = 8;
+
+/// The larger files of a directory of the configuration are none of a lane or a policy.
+const FILE_BYTES: u64 = 1024 * 1024;
+
+#[derive(Deserialize)]
+struct Created {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    runs: Vec<Run>,
+    why: Option<kernel::Waiting>,
+}
+
+/// Looks for what a lane needs, and runs a small task in it.
+pub(crate) async fn of_lane(client: &Client, lane: &Profile, timeout: Duration) -> Result<Report, Failure> {
+    let path = crate::environment::text("PATH");
+    let Report { ok, mut checks } = client.call(&CheckLane { name: lane.clone(), path }).await?;
+    if !ok {
+        let check = Check::new("run", Verdict::Error, "not tried: something that it needs is missing");
+        checks.push(check);
+        return Ok(Report { ok, checks });
+    }
+    let place = Place::make()?;
+    let tried = try_lane(client.root(), &place, lane, timeout).await;
+    place.remove()?;
+    checks.extend(tried?);
+    Ok(Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks })
+}
+
+async fn try_lane(
+    from: &Root,
+    place: &Place,
+    lane: &Profile,
+    timeout: Duration,
+) -> Result<Vec<Check>, Failure> {
+    let root = place.dir().join("r");
+    configure(from, &root)?;
+    let seconds = timeout.as_secs().max(1).to_string();
+    let create = [
+        "create",
+        TITLE,
+        "--assignee",
+        lane.as_str(),
+        "--body",
+        BODY,
+        "--max-retries",
+        "1",
+        "--max-runtime",
+        &seconds,
+        "--json",
+    ];
+    let created: Created = json(&root, &create, AROUND).await?;
+    let dispatched = supervisor(&root, &["dispatch"], timeout + AROUND).await;
+    let shown: Shown = json(&root, &["show", &created.id, "--json"], AROUND).await?;
+    let log = supervisor(&root, &["log", &created.id], AROUND).await;
+    let log = log.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    // That it took too long is known from the run, if there is one.
+    if let (Err(failure), true) = (dispatched, shown.runs.is_empty()) {
+        return Ok(vec![Check::failed("run", failure)]);
+    }
+    Ok(read(&shown, &log))
+}
+
+/// What came of it, step by step.
+fn read(shown: &Shown, log: &str) -> Vec<Check> {
+    let Some(run) = shown.runs.last() else {
+        let why = shown.why.as_ref().map_or("nothing says why", |why| why.text.as_str());
+        return vec![Check::new("start", Verdict::Error, format!("it was not started: {why}"))];
+    };
+    let mut checks = Vec::new();
+    checks.push(match run.spawned_at {
+        Some(_) => Check::new("start", Verdict::Ok, "its program was executed under its policy"),
+        None => Check::new("start", Verdict::Error, run.error.clone().unwrap_or_default()),
+    });
+    let outcome = run.outcome.map_or("it has not ended", Outcome::as_str);
+    let text = match &run.error {
+        Some(error) => format!("{outcome}: {error}"),
+        None => outcome.to_owned(),
+    };
+    let is_well = matches!(run.outcome, Some(Outcome::Completed | Outcome::ReviewRequested));
+    let ending = Check::new("ending", if is_well { Verdict::Ok } else { Verdict::Error }, text);
+    checks.push(if is_well { ending } else { ending.hint(tail(log)) });
+    if is_well {
+        checks.push(match &run.verdict {
+            Some(verdict) => Check::new("report", Verdict::Ok, format!("by `{}`", verdict.kind())),
+            None => Check::new("report", Verdict::Ok, "by its exit, as `on_clean_exit` says"),
+        });
+    }
+    checks.push(match &run.spent {
+        Some(spent) => Check::new("usage", Verdict::Ok, amounts(spent)),
+        None => Check::new("usage", Verdict::Warning, "its output says nothing of what it has used"),
+    });
+    checks
+}
+
+fn tail(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    if lines.is_empty() {
+        return "it wrote nothing".to_owned();
+    }
+    let last = &lines[lines.len().saturating_sub(LOG_LINES)..];
+    let short: Vec<String> = last.iter().map(|line| line.chars().take(300).collect()).collect();
+    format!("the end of what it wrote:\n{}", short.join("\n"))
+}
+
+/// Makes the configuration of the trial's root: the lanes and policies of another one, and the users of its workers.
+fn configure(from: &Root, to: &Path) -> Result<(), Failure> {
+    let worker = Config::load(from)?.worker;
+    let mut own = toml::Table::new();
+    own.insert("first_uid".to_owned(), i64::from(worker.first_uid).into());
+    own.insert("uid_count".to_owned(), i64::from(worker.uid_count).into());
+    own.insert("uid_ledger".to_owned(), worker.uid_ledger.display().to_string().into());
+    own.insert("policy".to_owned(), worker.policy.into());
+    let config = toml::Table::from_iter([("worker".to_owned(), toml::Value::Table(own))]);
+    for (source, name) in [(from.lanes_dir(), "lanes.d"), (from.policies_dir(), "policies.d")] {
+        let dir = to.join(name);
+        std::fs::create_dir_all(&dir).map_err(|e| Failure::file("make", &dir, &e))?;
+        let Ok(files) = std::fs::read_dir(&source) else { continue };
+        for file in files.filter_map(Result::ok) {
+            let is_file = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= FILE_BYTES);
+            if is_file {
+                let copy = dir.join(file.file_name());
+                std::fs::copy(file.path(), &copy).map_err(|e| Failure::file("copy", &file.path(), &e))?;
+            }
+        }
+    }
+    let file = to.join("supervisor.toml");
+    std::fs::write(&file, config.to_string()).map_err(|e| Failure::file("write", &file, &e))
+}
+
+/// Runs this program over the trial's root, and reads its JSON.
+async fn json<T: for<'de> Deserialize<'de>>(
+    root: &Path,
+    words: &[&str],
+    limit: Duration,
+) -> Result<T, Failure> {
+    let output = supervisor(root, words, limit).await?;
+    serde_json::from_slice(&output.stdout).map_err(|e| {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Failure::failed(format!("`supervisor {}` in the trial's root failed: {e}: {said}", words[0]))
+    })
+}
+
+/// Runs this program over the trial's root; what surrounds it (a service, a run of another supervisor) is not its own.
+async fn supervisor(root: &Path, words: &[&str], limit: Duration) -> Result<Output, Failure> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("supervisor").arg("--root").arg(root).args(words).env("NO_COLOR", "1").kill_on_drop(true);
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if ["SUPERVISOR_", "HERMES_", "WATCHDOG_", "NOTIFY_"].iter().any(|own| name.starts_with(own)) {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let failed = |e: std::io::Error| Failure::failed(format!("failed to run `supervisor {}`: {e}", words[0]));
+    match tokio::time::timeout(limit, command.output()).await {
+        Ok(output) => output.map_err(failed),
+        Err(_) => Err(Failure::failed(format!("`supervisor {}` has not ended in {limit:?}", words[0]))),
+    }
+}

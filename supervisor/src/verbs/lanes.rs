@@ -1,0 +1,247 @@
+//! `lanes` and `check-lane`: which classes of workers there are, and what one of them lacks on this host. `supervisor lane` sends
+//! both.
+
+use std::path::PathBuf;
+
+use kernel::{HoldScope, Profile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::command::Command;
+use crate::config::definitions::Found;
+use crate::doctor::{Check, Report, Verdict};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::lanes::{Description, Lane, program};
+use crate::roster::Roster;
+use crate::terminal::{Cell, Screen, printable};
+
+/// Lists the lanes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ListLanes {
+    /// Only this one.
+    pub(crate) name: Option<Profile>,
+}
+
+/// One lane.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NamedLane {
+    pub(crate) name: String,
+    /// What its file says; none where that cannot be used.
+    pub(crate) lane: Option<Description>,
+    /// What is wrong with its file.
+    pub(crate) defect: Option<String>,
+}
+
+impl NamedLane {
+    fn of(name: &str, found: &Found<'_, Lane>) -> Option<Self> {
+        let (lane, defect) = match found {
+            Found::Usable(lane) => (Some(lane.describe()), None),
+            Found::Disabled(defect) => (None, Some(defect.to_string())),
+            Found::Absent => return None,
+        };
+        Some(NamedLane { name: name.to_owned(), lane, defect })
+    }
+}
+
+impl Verb for ListLanes {
+    const NAME: &'static str = "lanes";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Vec<NamedLane>;
+
+    async fn run(self, call: Call) -> Result<Vec<NamedLane>, Failure> {
+        let roster = call.service.roster();
+        let asked = |name: &str| self.name.as_ref().is_none_or(|asked| asked.as_str() == name);
+        let lanes = roster.lanes().all().filter(|(name, _)| asked(name));
+        let named: Vec<NamedLane> = lanes.filter_map(|(name, found)| NamedLane::of(name, &found)).collect();
+        match self.name {
+            Some(name) if named.is_empty() => Err(unknown(&name, &roster)),
+            _ => Ok(named),
+        }
+    }
+}
+
+fn unknown(name: &Profile, roster: &Roster) -> Failure {
+    let known: Vec<&str> = roster.names().collect();
+    Failure::new(Code::NotFound, format!("no lane `{name}` exists here"))
+        .hint(format!("the lanes are: {}; lanes.d/{name}.toml would add it", known.join(", ")))
+}
+
+impl Command for ListLanes {
+    fn show(reply: &Vec<NamedLane>, screen: &mut Screen) {
+        let rows = reply.iter().map(|named| {
+            let text = |text: Option<&str>| Cell::or_dash(text.map(str::to_owned));
+            let lane = named.lane.as_ref();
+            let program = lane.and_then(|lane| lane.argv.first()).map(String::as_str);
+            [
+                Cell::from(named.name.clone()),
+                text(program),
+                text(lane.map(|lane| lane.stdout.as_str())),
+                text(lane.and_then(|lane| lane.policy.as_deref())),
+                text(lane.and_then(|lane| lane.account.as_deref())),
+                text(lane.and_then(|lane| lane.origin.to_str()).or(named.defect.as_deref())),
+            ]
+        });
+        screen.table(["LANE", "PROGRAM", "OUTPUT", "POLICY", "ACCOUNT", "FROM"], rows);
+    }
+}
+
+/// Looks for what a lane needs on this host.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckLane {
+    /// The lane.
+    pub(crate) name: Profile,
+    /// Where the caller finds programs, for a hint.
+    #[serde(default)]
+    pub(crate) path: Option<String>,
+}
+
+impl Verb for CheckLane {
+    const NAME: &'static str = "check-lane";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Report;
+
+    async fn run(self, call: Call) -> Result<Report, Failure> {
+        let roster = call.service.roster();
+        let lane = match roster.lanes().find(&self.name) {
+            Found::Usable(lane) => lane,
+            Found::Disabled(defect) => {
+                let check = Check::new("file", Verdict::Error, defect.to_string()).hint(defect.hint());
+                return Ok(Report { ok: false, checks: vec![check] });
+            }
+            Found::Absent => return Err(unknown(&self.name, &roster)),
+        };
+        let file = Check::new("file", Verdict::Ok, lane.origin().display().to_string());
+        let mut checks = vec![file];
+        let config = call.service.config();
+        match roster.resolve(&self.name, None, &config) {
+            Ok(resolved) => {
+                let detail = format!("{}, which this host can enforce", resolved.policy_name);
+                checks.push(Check::new("policy", Verdict::Ok, detail));
+                checks.push(network(&resolved.policy_name, resolved.policy));
+                checks.extend(programs(&self, lane, resolved.policy));
+            }
+            Err(why) => checks.push(Check::failed("policy", why.into())),
+        }
+        let account = lane.account.clone();
+        let profile = self.name.to_string();
+        let holds = call.read(|view| view.holds()).await?;
+        let held = holds.into_iter().filter(|hold| match hold.scope {
+            HoldScope::Account => account.as_deref() == Some(hold.name.as_str()),
+            HoldScope::Profile => hold.name == profile,
+            HoldScope::Task | HoldScope::Tenant => false,
+        });
+        checks.extend(held.map(|hold| {
+            Check::new(
+                "hold",
+                Verdict::Warning,
+                format!("{} is held ({}): {}", hold.on(), hold.kind, hold.reason),
+            )
+            .hint(format!("supervisor release {}", hold.release_arguments()))
+        }));
+        Ok(Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks })
+    }
+}
+
+/// Whether its policy lets it out.
+fn network(name: &str, policy: &policies::Policy) -> Check {
+    match policy.network.mode {
+        policies::Mode::None => {
+            Check::new("network", Verdict::Warning, format!("the policy {name} has no network"))
+                .hint("an agent that asks a service needs a policy such as `network`")
+        }
+        mode => Check::new("network", Verdict::Ok, format!("{mode:?}").to_lowercase()),
+    }
+}
+
+/// Where its program is, and what runs that.
+fn programs(asked: &CheckLane, lane: &Lane, policy: &policies::Policy) -> Vec<Check> {
+    let dirs: Vec<PathBuf> = lane.programs().chain(policy.path().split(':').map(PathBuf::from)).collect();
+    let theirs: Vec<PathBuf> =
+        asked.path.iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
+    let name = lane.program();
+    if name.contains('{') {
+        return vec![Check::new("program", Verdict::Ok, format!("{name}, which each task brings"))];
+    }
+    let missing = |what: &str, name: &str| {
+        let searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+        // A toolchain of the policy may have it, in the home of each worker's user.
+        let verdict = if policy.filesystem.toolchains.is_empty() { Verdict::Error } else { Verdict::Warning };
+        let check = Check::new(what, verdict, format!("`{name}` is in none of {}", searched.join(", ")));
+        let found = program::find(name, &theirs);
+        match found.as_deref().and_then(|path| Some((path, program::install_of(path)?))) {
+            Some((path, dir)) => check.hint(format!(
+                "you have {}: write install = [{:?}] into lanes.d/{}.toml, beside all that the lane has now",
+                path.display(),
+                dir.display().to_string(),
+                asked.name
+            )),
+            None => check.hint(format!(
+                "install it, or name its directory as `install` in lanes.d/{}.toml",
+                asked.name
+            )),
+        }
+    };
+    let Some(path) = program::find(&name, &dirs) else { return vec![missing("program", &name)] };
+    let mut checks = vec![Check::new("program", Verdict::Ok, path.display().to_string())];
+    if let Some(interpreter) = program::interpreter(&path) {
+        checks.push(match program::find(&interpreter, &dirs) {
+            Some(path) => Check::new("interpreter", Verdict::Ok, path.display().to_string()),
+            None => missing("interpreter", &interpreter),
+        });
+    }
+    checks
+}
+
+impl Command for CheckLane {
+    fn show(reply: &Report, screen: &mut Screen) {
+        super::doctor::show(reply, screen);
+    }
+
+    fn verdict(reply: &Report) -> u8 {
+        super::doctor::code(reply)
+    }
+}
+
+/// Shows one lane as its file says it.
+pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
+    screen.line(named.name.clone());
+    let mut field = |name: &str, value: &str| screen.line(format!("  {name:<14}{}", printable(value)));
+    let Some(lane) = &named.lane else {
+        field("disabled", named.defect.as_deref().unwrap_or_default());
+        return;
+    };
+    let word = |word: serde_json::Result<serde_json::Value>| {
+        word.ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+    };
+    let paths =
+        |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
+    field("from", &lane.origin.display().to_string());
+    field("command", &lane.argv.join(" "));
+    field("prompt", &word(serde_json::to_value(lane.prompt)));
+    field("output", &lane.stdout);
+    field("clean exit", &word(serde_json::to_value(lane.on_clean_exit)));
+    let runtime = lane.max_runtime_seconds.map(|seconds| format!("{seconds} s"));
+    let idle = lane.idle_limit_seconds.map(|seconds| format!("{seconds} s"));
+    let optional = [
+        ("model", lane.model.clone()),
+        ("policy", lane.policy.clone()),
+        ("account", lane.account.clone()),
+        ("max runtime", runtime),
+        ("idle limit", idle),
+        ("install", Some(paths(&lane.install)).filter(|text| !text.is_empty())),
+        ("sets", Some(lane.env.join(" ")).filter(|text| !text.is_empty())),
+        ("files", Some(paths(&lane.files)).filter(|text| !text.is_empty())),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            field(name, &value);
+        }
+    }
+}

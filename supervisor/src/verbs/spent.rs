@@ -1,0 +1,53 @@
+//! What the agent of a run says that it has used, in words.
+
+use kernel::Spent;
+
+/// Tokens, cost and turns, as far as the agent says them.
+pub(crate) fn amounts(spent: &Spent) -> String {
+    let mut parts = vec![format!("{} tokens in", spent.input_tokens)];
+    if spent.cached_tokens > 0 {
+        parts.push(format!("{} of them cached", spent.cached_tokens));
+    }
+    parts.push(format!("{} out", spent.output_tokens));
+    if let Some(micros) = spent.cost_micros {
+        parts.push(dollars(micros));
+    }
+    if let Some(turns) = spent.turns {
+        parts.push(kernel::Counted(turns, "turn").to_string());
+    }
+    if spent.denials > 0 {
+        parts.push(format!("{} refused by the agent itself", kernel::Counted(spent.denials, "tool call")));
+    }
+    parts.join(", ")
+}
+
+/// An amount in US dollars: cents, and as many more digits as a small amount needs.
+pub(super) fn dollars(micros: u64) -> String {
+    let (whole, rest) = (micros / 1_000_000, micros % 1_000_000);
+    let digits = format!("{rest:06}");
+    let kept = digits.trim_end_matches('0').len().max(2);
+    format!("${whole}.{}", &digits[..kept])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_is_said_as_far_as_it_is_known() {
+        let spent = Spent { input_tokens: 7, output_tokens: 1, ..Spent::default() };
+        assert_eq!(amounts(&spent), "7 tokens in, 1 out");
+        let spent =
+            Spent { cached_tokens: 5, cost_micros: Some(500_000), turns: Some(1), denials: 2, ..spent };
+        assert_eq!(
+            amounts(&spent),
+            "7 tokens in, 5 of them cached, 1 out, $0.50, 1 turn, 2 tool calls refused by the agent itself"
+        );
+    }
+
+    #[test]
+    fn a_small_amount_has_the_digits_that_it_needs() {
+        let amounts: Vec<String> = [0, 1, 12_300, 1_500_000].into_iter().map(dollars).collect();
+        assert_eq!(amounts, ["$0.00", "$0.000001", "$0.0123", "$1.50"]);
+    }
+}
