@@ -137,9 +137,6 @@ fn assignees_come_in_pages_and_stats_say_that_there_are_more() {
     assert_eq!(names(&fleet.json(["assignees", "--limit", "3"])).len(), 3);
     let next = fleet.json(["assignees", "--limit", "3", "--page"])["next"].as_str().unwrap().to_owned();
     let page = fleet.json(["assignees", "--limit", "3", "--cursor", &next]);
-    assert_eq!(
-        names(&page["assignees"]),
-        ["nobody-0003", "nobody-0004", "nobody-0005"].map(str::to_owned).into()
-    );
+    assert_eq!(names(&page["assignees"]), all.iter().skip(3).take(3).cloned().collect());
     fleet.cli(["assignees", "--cursor", "zz"]).refused(2, "without --cursor");
 }
