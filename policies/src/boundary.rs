@@ -68,12 +68,16 @@ impl Boundary {
 
     /// Returns how a path stands to the places: by where symbolic links lead and by what mounts show, not by names.
     pub fn standing(&self, path: &Path) -> Standing {
-        let path = leads_to(path);
-        let Some(own) = self.table.spot(&path) else { return Standing::Apart };
+        self.standing_of_real(&leads_to(path))
+    }
+
+    /// Returns how a path without symbolic links stands to the places.
+    pub(crate) fn standing_of_real(&self, path: &Path) -> Standing {
+        let Some(own) = self.table.spot(path) else { return Standing::Apart };
         if let Some((place, _)) = self.places.iter().find(|(_, spot)| own.lies_in(spot)) {
             return Standing::Inside(place.clone());
         }
-        let windows = std::iter::once((path.as_path(), own)).chain(self.table.beneath(&path));
+        let windows = std::iter::once((path, own)).chain(self.table.beneath(path));
         let mut held: Vec<Held> = windows.flat_map(|(at, shown)| self.seen_through(at, &shown)).collect();
         held.sort();
         held.dedup_by(|later, first| later.at == first.at);

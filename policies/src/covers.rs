@@ -47,7 +47,7 @@ pub(crate) fn covers(
         if opened.kind == Kind::Device || closed.own.iter().any(|own| path.starts_with(own)) {
             continue;
         }
-        let held = match supervisor.standing(path) {
+        let held = match supervisor.standing_of_real(path) {
             Standing::Apart => Vec::new(),
             Standing::Inside(place) => return Err(PlanError::Closed { path: path.clone(), place }),
             Standing::Holds(held) if access.writes() => {
@@ -57,7 +57,7 @@ pub(crate) fn covers(
             Standing::Holds(held) => held,
         };
         // A directory of a task that the policy names itself, or that it lets be written, is granted on purpose.
-        let others = match tasks.standing(path) {
+        let others = match tasks.standing_of_real(path) {
             Standing::Holds(held) if !access.writes() => held,
             Standing::Holds(_) | Standing::Inside(_) | Standing::Apart => Vec::new(),
         };
@@ -82,7 +82,7 @@ pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &Closed) -> Result<V
     let open: Vec<&PathBuf> = open.chain(&closed.own).collect();
     let mut covers = Vec::new();
     for (opened, _) in granted.iter().filter(|(_, access)| !is_open(*access)) {
-        let at = match sockets.standing(&opened.path) {
+        let at = match sockets.standing_of_real(&opened.path) {
             Standing::Apart => continue,
             Standing::Inside(_) => vec![opened.path.clone()],
             Standing::Holds(held) => held.into_iter().map(|held| held.at).collect(),

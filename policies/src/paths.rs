@@ -71,6 +71,7 @@ impl PathError {
 /// An open path (`O_PATH`) with what identifies it.
 #[derive(Debug)]
 pub(crate) struct Opened {
+    /// It holds no symbolic link.
     pub(crate) path: PathBuf,
     pub(crate) kind: Kind,
     pub(crate) inode: Inode,
