@@ -115,7 +115,7 @@ fn a_wrong_call_is_refused_with_its_code_a_hint_and_an_unharmed_board() {
             (&["create", "x", "--not-before", "someday"], 2, "someday"),
             (&["create", "x", "--not-before", "20261123"], 2, "2026-11-23"),
             (&["create", "x", "--priority", "9223372036854775808"], 2, "priority"),
-            (&["create", "x", "--body-file", "/no/such/file"], 2, "/no/such/file"),
+            (&["create", "x", "--body-file", "/no/such/file"], 3, "/no/such/file"),
             (&["create", "x", "--body", "a", "--body-file", "b"], 2, "--body-file"),
             (&["create", "x", "--initial-status", "done"], 2, "done"),
             (&["create"], 2, "TITLE"),
