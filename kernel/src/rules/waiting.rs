@@ -160,3 +160,152 @@ fn blocked(task: &Task) -> Waiting {
     };
     Waiting::new(code, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Question;
+    use crate::model::hold::{HoldKind, HoldScope, Within};
+    use crate::testing::{Bench, titled};
+
+    const NOW: Timestamp = Timestamp::from_secs(1_000_000);
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_secs(NOW.as_secs() + seconds)
+    }
+
+    fn task(status: Status) -> Task {
+        let task = Bench::new().create(titled("work"));
+        Task { status, assignee: "bob".parse().ok(), ..task }
+    }
+
+    fn hold(profile: &str, reason: &str, until: Option<Timestamp>) -> Hold {
+        Hold {
+            id: 1,
+            kind: HoldKind::Manual,
+            scope: HoldScope::Profile,
+            name: profile.to_owned(),
+            reason: reason.to_owned(),
+            placed_by: "person:alice".to_owned(),
+            within: Within::Board,
+            run_id: None,
+            met_by_task: None,
+            met_by_tenant: None,
+            probe_run: None,
+            until,
+            created_at: NOW,
+        }
+    }
+
+    /// What a task waits for where these holds stand.
+    fn waiting(task: &Task, holds: &[Hold]) -> Option<Waiting> {
+        let accounts = Accounts::new();
+        let (parents, nonspawnable, ending) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        of_task(
+            task,
+            &Known { parents, nonspawnable, ending, holds: holds.to_vec(), accounts: &accounts },
+            NOW,
+        )
+    }
+
+    fn code(task: &Task, holds: &[Hold]) -> Option<WaitingCode> {
+        waiting(task, holds).map(|waiting| waiting.code)
+    }
+
+    #[test]
+    fn of_several_holds_the_one_that_lasts_longest_is_named() {
+        let ready = task(Status::Ready);
+        let short = hold("bob", "short", Some(at(60)));
+        let long = hold("bob", "long", Some(at(600)));
+        let open = hold("bob", "open", None);
+        let over = hold("bob", "over", Some(at(-1)));
+        let named = |holds: &[Hold]| waiting(&ready, holds).map(|waiting| waiting.text).unwrap_or_default();
+        for holds in [[short.clone(), long.clone()], [long.clone(), short.clone()]] {
+            assert!(named(&holds).contains("long"), "{}", named(&holds));
+        }
+        for holds in [[long.clone(), open.clone()], [open.clone(), long]] {
+            assert!(named(&holds).contains("open"), "{}", named(&holds));
+        }
+        assert_eq!(code(&ready, &[over]), None);
+        assert_eq!(code(&ready, &[hold("carol", "of another", None)]), None);
+    }
+
+    #[test]
+    fn a_review_waits_for_the_hold_of_its_reviewer() {
+        let review = Task { reviewer: "carol".parse().ok(), ..task(Status::Review) };
+        assert_eq!(code(&review, &[hold("carol", "out", None)]), Some(WaitingCode::Hold));
+        assert_eq!(code(&review, &[hold("bob", "out", None)]), Some(WaitingCode::Review));
+        assert_eq!(code(&task(Status::Ready), &[hold("carol", "out", None)]), None);
+        assert_eq!(code(&task(Status::Ready), &[hold("bob", "out", None)]), Some(WaitingCode::Hold));
+    }
+
+    #[test]
+    fn a_review_that_is_tried_again_says_when() {
+        let again = |not_before| Task {
+            reviewer: "carol".parse().ok(),
+            not_before: Some(not_before),
+            ..task(Status::Review)
+        };
+        let later = waiting(&again(at(120)), &[]).unwrap();
+        assert_eq!(later.until, Some(at(120)));
+        assert!(later.text.contains("tries the review again in 2 min"), "{}", later.text);
+        let due = waiting(&again(at(-1)), &[]).unwrap();
+        assert_eq!((due.until, due.text.as_str()), (None, "waits for a review by carol"));
+    }
+
+    #[test]
+    fn a_scheduled_task_waits_for_its_time_or_for_a_longer_hold() {
+        let scheduled = |seconds| Task { not_before: Some(at(seconds)), ..task(Status::Scheduled) };
+        let code_with = |hold: Hold| code(&scheduled(60), &[hold]);
+        assert_eq!(code_with(hold("bob", "open", None)), Some(WaitingCode::Hold));
+        assert_eq!(code_with(hold("bob", "longer", Some(at(61)))), Some(WaitingCode::Hold));
+        assert_eq!(code_with(hold("bob", "shorter", Some(at(59)))), Some(WaitingCode::Time));
+
+        let text = |task: &Task| waiting(task, &[]).unwrap().text;
+        assert_eq!(text(&scheduled(60)), "starts in 60 s");
+        assert!(text(&scheduled(0)).contains("its time has come"));
+        let failed = Task { last_failure_error: Some("no luck".to_owned()), ..scheduled(60) };
+        assert_eq!(text(&failed), "starts in 60 s", "the failure is of an earlier series");
+        let again = Task { consecutive_failures: 1, ..failed };
+        assert_eq!(text(&again), "tries again in 60 s after: no luck");
+        let open_end = Task { not_before: Some(Timestamp::OPEN_END), ..task(Status::Scheduled) };
+        let waits = waiting(&open_end, &[]).unwrap();
+        assert!(waits.text.contains("supervisor unblock"), "{}", waits.text);
+        assert_eq!(waits.until, None);
+    }
+
+    #[test]
+    fn three_parents_are_named_and_the_others_counted() {
+        let child = task(Status::Todo);
+        let accounts = Accounts::new();
+        let text = |count: usize| {
+            let mut open = Open::default();
+            for n in 0..count {
+                open.add(&format!("t_0000000{n}").parse().unwrap(), Status::Ready, &format!("part {n}"));
+            }
+            let parents = BTreeMap::from([(child.id.clone(), open)]);
+            let (nonspawnable, ending) = (BTreeMap::new(), BTreeMap::new());
+            let known = Known { parents, nonspawnable, ending, holds: Vec::new(), accounts: &accounts };
+            of_task(&child, &known, NOW).unwrap().text
+        };
+        assert_eq!(text(1), "waits for t_00000000 (ready: part 0)");
+        let three =
+            "waits for t_00000000 (ready: part 0), t_00000001 (ready: part 1), t_00000002 (ready: part 2)";
+        assert_eq!(text(3), three);
+        assert_eq!(text(5), format!("{three} and 2 more"));
+    }
+
+    #[test]
+    fn a_question_is_shown_of_a_block_that_asks_for_input_alone() {
+        let question = Question { text: "which?".to_owned(), ..Question::default() };
+        let blocked = |kind| Task {
+            block_kind: Some(kind),
+            block_reason: Some("stuck".to_owned()),
+            question: Some(question.clone()),
+            ..task(Status::Blocked)
+        };
+        assert_eq!(code(&blocked(BlockKind::NeedsInput), &[]), Some(WaitingCode::Question));
+        assert_eq!(code(&blocked(BlockKind::Capability), &[]), Some(WaitingCode::Blocked));
+        assert_eq!(code(&blocked(BlockKind::Approval), &[]), Some(WaitingCode::Approval));
+    }
+}
