@@ -178,6 +178,7 @@ mod tests {
             let escape = format!("a\\u{{{:x}}}b", u32::from(trick));
             assert_eq!(printable(&text), escape);
             assert_eq!(guarded(&text), escape);
+            assert_eq!(guarded(&format!("{text}\n{text}\x1b[0m")), format!("{escape}\n{escape}\x1b[0m"));
         }
     }
 
@@ -229,9 +230,20 @@ mod tests {
         assert_eq!(json(&"ü").unwrap(), "\"ü\"");
     }
 
+    /// Text in which tricks and parts of sequences stand among other characters. `any::<String>()` has no controls.
+    fn hostile() -> impl Strategy<Value = String> {
+        let parts = ["\n", "\t", "\r", "\x1b", "\x1b[", "\x1b]0;", "1;31m", "m", "H", "2J", "\u{200d}"];
+        let part = prop_oneof![
+            prop::sample::select(parts.to_vec()).prop_map(str::to_owned),
+            prop::sample::select(TRICKS.to_vec()).prop_map(String::from),
+            any::<char>().prop_map(String::from),
+        ];
+        prop::collection::vec(part, 0..16).prop_map(|parts| parts.concat())
+    }
+
     proptest! {
         #[test]
-        fn nothing_that_is_written_has_more_than_our_own_sequences(text in any::<String>()) {
+        fn nothing_that_is_written_has_more_than_our_own_sequences(text in hostile()) {
             let shown = guarded(&text).into_owned();
             let left = without_styles(&shown).replace("\x1b[H", "").replace("\x1b[J", "").replace("\x1b[K", "");
             let allowed = |c: char| matches!(c, '\n' | '\t' | '\u{200c}' | '\u{200d}');
