@@ -318,6 +318,8 @@ mod dependency_tests;
 #[cfg(test)]
 mod diagnose_tests;
 #[cfg(test)]
+mod ending_tests;
+#[cfg(test)]
 mod event_keys_tests;
 #[cfg(test)]
 pub(crate) mod event_snapshots;

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::testing::{Bench, alice, start, titled};
 use crate::{
-    Actor, BlockKind, Blocking, Board, Detach, Effect, EndCause, Ending, ErrorCode, Fault, Handoff, NewTask,
-    OnCleanExit, Outcome, RunId, Status, StopReason, Task, TaskId,
+    Actor, BlockKind, Blocking, Board, Detach, Effect, EndCause, ErrorCode, Fault, Handoff, NewTask, Outcome,
+    RunId, Status, StopReason, Task, TaskId,
 };
 
 /// A write whose success says nothing.
@@ -143,89 +143,6 @@ fn endings_that_are_not_the_workers_fault_are_not_counted() {
         assert_eq!(bench.task(&id).consecutive_failures as usize, number + 1);
     }
     bench.check();
-}
-
-#[test]
-fn a_clean_exit_completes_only_where_the_lane_says_so() {
-    let bench = Bench::new();
-    let id = bench.ready();
-    let run = bench.start(&id);
-    assert_eq!(bench.finish(run, EndCause::Exited { code: 0 }).outcome, Outcome::Unreported);
-    let run = bench.start(&id);
-    let mut ending = Ending::new(EndCause::Exited { code: 0 });
-    ending.result_policy = OnCleanExit::Complete { summary: Some("tail".to_owned()) };
-    let end = bench.call(move |board| board.finish_run(run, ending)).unwrap();
-    assert_eq!((end.outcome, end.status), (Outcome::Completed, Status::Done));
-    assert_eq!(bench.task(&id).result.as_deref(), Some("tail"));
-}
-
-#[test]
-fn a_clean_exit_asks_for_a_review_where_the_lane_says_so() {
-    let bench = Bench::new();
-    let id = bench.ready();
-    let run = bench.start(&id);
-    let mut ending = Ending::new(EndCause::Exited { code: 0 });
-    ending.result_policy = OnCleanExit::Review { summary: Some("look".to_owned()) };
-    let end = bench.call(move |board| board.finish_run(run, ending)).unwrap();
-    assert_eq!((end.outcome, end.status), (Outcome::ReviewRequested, Status::Review));
-    assert_eq!(bench.readers.with(|view| view.expect_run(run)).unwrap().summary.as_deref(), Some("look"));
-    bench.check();
-}
-
-#[test]
-fn a_limit_that_the_lane_has_set_is_a_question_and_no_failure() {
-    let bench = Bench::new();
-    let id = bench.ready();
-    let run = bench.start(&id);
-    let end = bench.finish(run, EndCause::OwnLimit(crate::OwnLimit::Turns));
-    assert_eq!((end.outcome, end.status), (Outcome::Blocked, Status::Blocked));
-    let task = bench.task(&id);
-    assert_eq!((task.block_kind, task.consecutive_failures), (Some(crate::BlockKind::NeedsInput), 0));
-    assert!(task.question.unwrap().text.contains("limit of its lane on turns"));
-    bench.check();
-}
-
-#[test]
-fn a_verdict_goes_before_whatever_the_end_stands_for() {
-    let causes = [
-        EndCause::OwnLimit(crate::OwnLimit::Cost),
-        EndCause::NotLoggedIn { until: crate::Timestamp::from_secs(i64::from(u32::MAX)) },
-        EndCause::RateLimited { until: crate::Timestamp::from_secs(i64::from(u32::MAX)) },
-        EndCause::Exited { code: 1 },
-        EndCause::TimedOut,
-    ];
-    for cause in causes {
-        let bench = Bench::new();
-        let id = bench.ready();
-        let run = bench.start(&id);
-        bench.call(move |board| board.complete(&id, summary("mine"), None, &alice())).unwrap();
-        assert_eq!(bench.finish(run, cause.clone()).outcome, Outcome::Completed, "{cause:?}");
-        assert!(bench.readers.with(|view| view.holds()).unwrap().is_empty(), "{cause:?}");
-    }
-}
-
-#[test]
-fn what_an_agent_has_used_is_kept_with_its_run_and_a_session_that_goes_on_is_charged_once() {
-    let bench = Bench::new();
-    let id = bench.ready();
-    let told = |input_tokens, output_tokens| crate::Spent {
-        session: Some("s".to_owned()),
-        input_tokens,
-        output_tokens,
-        cost_micros: Some(7),
-        counters: crate::Counters::OfSession,
-        ..crate::Spent::default()
-    };
-    for spent in [told(22, 5), told(33, 7), told(u64::MAX, u64::MAX)] {
-        let run = bench.start(&id);
-        let ending = Ending { spent: Some(spent), ..Ending::new(EndCause::Stopped(StopReason::Preempted)) };
-        bench.call(move |board| board.finish_run(run, ending)).unwrap();
-    }
-    let runs = bench.readers.with(|view| view.history(&id, &alice())).unwrap().rows;
-    let spent: Vec<_> = runs.iter().map(|run| run.spent.clone().unwrap()).collect();
-    let tokens: Vec<_> = spent[..2].iter().map(|spent| (spent.input_tokens, spent.output_tokens)).collect();
-    assert_eq!((tokens, spent[0].cost_micros), (vec![(22, 5), (11, 2)], Some(7)));
-    assert!(spent[2].input_tokens > 1 << 60, "a number that no store can hold is the largest that it can");
 }
 
 #[test]

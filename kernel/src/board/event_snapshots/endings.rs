@@ -1,4 +1,4 @@
-//! How the end of a run is told.
+//! Events of the end of a run.
 
 use super::{ended, told};
 use crate::testing::{Bench, limited, titled};
