@@ -182,24 +182,20 @@ mod tests {
         assert_eq!((env["LC_TIME"].to_str(), env["TERM"].to_str()), (Some("mine"), Some("TERM-value")));
     }
 
+    /// The variables of a run whose policy has these lines.
+    fn of_a_run(lines: &str, around: &Surroundings) -> BTreeMap<String, OsString> {
+        let text = format!("version = 1\n{lines}");
+        let policy = Policy::from_toml(&text, Path::new("p.toml")).unwrap();
+        policy.environment(caller, around, &[PathBuf::from("/sv/bin")], &BTreeMap::new(), BTreeMap::new())
+    }
+
     #[test]
     fn the_policys_path_is_kept_behind_our_own_programs_and_the_toolchains() {
         let around = Surroundings {
             toolchain_home: Some("/home/ann".into()),
             ..crate::surroundings::bare(Path::new("/ws"))
         };
-        let path = |text: &str| {
-            let text = format!("version = 1\n{text}");
-            let policy = Policy::from_toml(&text, Path::new("p.toml")).unwrap();
-            policy.environment(
-                caller,
-                &around,
-                &[PathBuf::from("/sv/bin")],
-                &BTreeMap::new(),
-                BTreeMap::new(),
-            )["PATH"]
-                .clone()
-        };
+        let path = |text: &str| of_a_run(text, &around)["PATH"].clone();
         assert_eq!(path(""), "/sv/bin:/usr/local/bin:/usr/bin:/bin");
         assert_eq!(path("[env]\nset = { PATH = '/mine' }"), "/sv/bin:/mine");
         assert_eq!(path("[env]\npass = ['PATH']"), "/sv/bin:PATH-value");
@@ -212,16 +208,7 @@ mod tests {
     #[test]
     fn a_run_with_a_proxy_has_the_variables_of_both_cases_and_reaches_its_own_loopback_without_it() {
         let around = crate::surroundings::bare(Path::new("/ws"));
-        let env = |text: &str| {
-            let policy = Policy::from_toml(&format!("version = 1\n{text}"), Path::new("p.toml")).unwrap();
-            policy.environment(
-                caller,
-                &around,
-                &[PathBuf::from("/sv/bin")],
-                &BTreeMap::new(),
-                BTreeMap::new(),
-            )
-        };
+        let env = |text: &str| of_a_run(text, &around);
         let own = env("[network]\nmode = 'proxy'");
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
             for name in [name.to_owned(), name.to_lowercase()] {
