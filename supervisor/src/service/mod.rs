@@ -27,8 +27,8 @@ use crate::host::uids::Uids;
 use crate::paths::{Root, make_dir};
 use crate::roster::Roster;
 
-/// What a daemon is told about the boards that it serves. Whoever asks a daemon more finds it by its own type
-/// (`daemon::OwnerLink::of`): the boards know none of its questions.
+/// The notices that boards send to their daemon. Code that asks a daemon anything else finds it by its own type
+/// (`daemon::OwnerLink::of`): the boards know none of these questions.
 pub(crate) trait Listener: Any + Debug + Send + Sync {
     /// A commit has changed a board. Waits for nothing.
     fn board_changed(&self, board: &BoardName);
