@@ -1,5 +1,7 @@
 //! Lanes of one's own: what an agent says about its ending on its standard output.
 
+mod tools;
+
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};

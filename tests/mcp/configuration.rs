@@ -24,14 +24,16 @@ fn an_operator_gets_the_root_that_was_chosen() {
         opencode["board"]["command"].as_array().unwrap()[1..],
         [json!("--root"), json!(root), json!("mcp")]
     );
-    fleet.cli(["mcp", "--config", "emacs"]).refused(2, "possible values: claude, codex, opencode, gemini");
+    fleet
+        .cli(["mcp", "--config", "emacs"])
+        .refused(2, "possible values: claude, codex, opencode, gemini, hermes");
 }
 
 #[test]
 fn a_worker_gets_the_names_of_its_variables_and_none_of_their_values() {
     let fleet = Fleet::boot();
     let (task, token) = idle_worker(&fleet, &[]);
-    for form in ["claude", "codex", "opencode", "gemini"] {
+    for form in ["claude", "codex", "opencode", "gemini", "hermes"] {
         let mut command = fleet.command(["mcp", "--config", form]);
         command.env("SUPERVISOR_TOKEN", &token).env("SUPERVISOR_TASK", &task);
         command.env("SUPERVISOR_SOCKET", socket_of(&fleet, &token));
@@ -40,6 +42,6 @@ fn a_worker_gets_the_names_of_its_variables_and_none_of_their_values() {
 
         assert!(!text.contains(&token), "{text}");
         assert!(!text.contains("--root"), "the run is in the environment: {text}");
-        assert_eq!(text.contains("SUPERVISOR_TOKEN"), form == "codex" || form == "gemini", "{text}");
+        assert_eq!(text.contains("SUPERVISOR_TOKEN"), !matches!(form, "claude" | "opencode"), "{text}");
     }
 }

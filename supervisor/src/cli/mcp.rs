@@ -4,7 +4,8 @@ use super::CommandLine;
 use crate::environment;
 use crate::failure::Failure;
 use crate::invocation::WorkerSelf;
-use crate::mcp::{self, Form, Launch};
+use crate::lanes::{Form, Launch};
+use crate::mcp;
 use crate::output::start_log;
 
 /// Serve the board as tools to an agent program, over standard input and output

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::lane::{CleanExit, Lane, Prompt};
+use super::tools::Form;
 
 /// A lane as its file says it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub(crate) struct Description {
     pub(crate) stdout: String,
     pub(crate) on_clean_exit: CleanExit,
     pub(crate) model: Option<String>,
+    /// The form in which its program gets the board's tools.
+    #[serde(default)]
+    pub(crate) tools: Option<Form>,
     pub(crate) install: Vec<PathBuf>,
     pub(crate) policy: Option<String>,
     pub(crate) account: Option<String>,
@@ -41,6 +45,7 @@ impl Lane {
             stdout: self.stdout.to_string(),
             on_clean_exit: self.on_clean_exit,
             model: self.model.clone(),
+            tools: self.tools,
             install: self.install.clone(),
             policy: self.policy.clone(),
             account: self.account.clone(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::exit_codes::{ExitCodes, ExitCodesFile};
 use super::formats::Format;
 use super::template::{Place, Template, UnknownPlace, Values};
+use super::tools::Form;
 use crate::config::definitions::{Defect, Subject};
 use crate::time::duration::WrittenDuration;
 
@@ -34,6 +35,7 @@ struct LaneFile {
     #[serde(default)]
     install: Vec<PathBuf>,
     model: Option<String>,
+    tools: Option<Form>,
     policy: Option<String>,
     account: Option<String>,
     max_runtime: Option<WrittenDuration>,
@@ -81,6 +83,8 @@ pub(crate) struct Lane {
     pub(crate) install: Vec<PathBuf>,
     /// The model that its program is to use.
     pub(crate) model: Option<String>,
+    /// The form in which its program gets the board's tools.
+    pub(super) tools: Option<Form>,
     /// The policy of tasks that name none, instead of the configured one.
     pub(crate) policy: Option<String>,
     /// The account whose limits its workers share with those of other lanes that name it.
@@ -145,16 +149,24 @@ impl Lane {
         let file: LaneFile =
             toml::from_str(text).map_err(|e| Defect::toml(reader.subject(), origin, text, &e))?;
         let argv = reader.argv(file.argv, file.prompt)?;
-        let model = match (argv.iter().flatten().any(|word| word.has(Place::Model)), file.model) {
-            (false, Some(_)) if !file.env.values().any(|value| value.contains("{model}")) => {
-                return Err(reader.defect(
-                    "model",
-                    "model",
-                    "nothing uses it; write {model} into `argv` or `env`",
-                ));
+        let env = reader.env(file.env)?;
+        let files = reader.files(file.files)?;
+        let texts = || argv.iter().flatten().chain(env.values()).chain(files.values());
+        if file.model.is_some() && !texts().any(|text| text.has(Place::Model)) {
+            let message = "nothing uses it; write {model} into `argv`, `env` or `files`";
+            return Err(reader.defect("model", "model", message));
+        }
+        match (file.tools, texts().any(|text| text.has(Place::Tools))) {
+            (Some(_), false) => {
+                let message = "nothing uses it; write {tools} into `argv`, `env` or `files`";
+                return Err(reader.defect("tools", "tools", message));
             }
-            (_, model) => model,
-        };
+            (None, true) => {
+                let message = "`{tools}` needs a form: tools = \"claude\", or another";
+                return Err(reader.defect("tools", "{tools}", message));
+            }
+            (Some(_), true) | (None, false) => {}
+        }
         let is_absolute = |path: &PathBuf| path.is_absolute() && !path.starts_with("/proc");
         if let Some(path) = file.install.iter().find(|path| !is_absolute(path)) {
             let message = format!("{} is not an absolute path of a directory", path.display());
@@ -167,11 +179,12 @@ impl Lane {
             stdout: file.stdout,
             on_clean_exit: file.on_clean_exit,
             exit_codes: file.exit_codes.into(),
-            env: reader.env(file.env)?,
+            env,
             unset: reader.unset(file.unset)?,
-            files: reader.files(file.files)?,
+            files,
             install: file.install,
-            model,
+            model: file.model,
+            tools: file.tools,
             policy: file.policy,
             account: file.account,
             max_runtime: reader.limit("max_runtime", file.max_runtime)?,
@@ -389,6 +402,8 @@ mod tests {
             ("argv = [\"x\"]\nstdout = \"yaml\"", "/etc/l.toml:2 (stdout): there is no format `yaml`"),
             ("argv = [\"x\"]\nidle_limit = 0", "/etc/l.toml:2 (idle_limit): it is 0"),
             ("argv = [\"x\"]\nmodel = \"m\"", "/etc/l.toml:2 (model): nothing uses it"),
+            ("argv = [\"x\"]\ntools = \"claude\"", "/etc/l.toml:2 (tools): nothing uses it"),
+            ("argv = [\"x\", \"{tools}\"]", "/etc/l.toml:1 (tools): `{tools}` needs a form"),
             ("argv = [\"x\"]\ninstall = [\"bin\"]", "/etc/l.toml:2 (install): bin is not an absolute path"),
             ("argv = [\"x\"]\n[env]\nPATH = \"/x\"", "/etc/l.toml:3 (env): `PATH` is set for every run"),
             (

@@ -15,6 +15,7 @@ mod prompt;
 mod registry;
 mod start;
 mod template;
+mod tools;
 
 pub(crate) use self::description::Description;
 pub(crate) use self::ending::{EndingRules, read_ending};
@@ -22,3 +23,4 @@ pub(crate) use self::lane::Lane;
 pub(crate) use self::prompt::Terms;
 pub(crate) use self::registry::Lanes;
 pub(crate) use self::start::{Facts, Places, Start};
+pub(crate) use self::tools::{Form, Launch};

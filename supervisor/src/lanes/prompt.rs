@@ -5,6 +5,8 @@ use std::path::Path;
 
 use kernel::Purpose;
 
+use super::tools::{Form, SERVER};
+
 /// What an agent has to know of its run beside its task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
@@ -33,12 +35,17 @@ whatever it found.
 - `supervisor request-changes 'what has to change'`: it is not.
 ";
 
-/// Puts the prompt of a run together.
-pub(super) fn prompt(context: &str, terms: &Terms<'_>) -> String {
-    let end = match terms.purpose {
-        Purpose::Work => WORK,
-        Purpose::Review => REVIEW,
+/// The tools that end a run, by what it is for.
+const WORK_TOOLS: [&str; 3] = ["kanban_complete", "kanban_request_review", "kanban_block"];
+const REVIEW_TOOLS: [&str; 2] = ["kanban_approve", "kanban_request_changes"];
+
+/// Puts the prompt of a run together. `tools` is the form in which its program has the board's tools.
+pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> String {
+    let (end, ends) = match terms.purpose {
+        Purpose::Work => (WORK, WORK_TOOLS.as_slice()),
+        Purpose::Review => (REVIEW, REVIEW_TOOLS.as_slice()),
     };
+    let tools = tools.map(|form| about_tools(form, ends)).unwrap_or_default();
     let until = match terms.deadline.and_then(|at| jiff::Timestamp::from_second(at).ok()) {
         Some(at) => format!(" The run is ended at {}.", at.strftime("%Y-%m-%d %H:%M UTC")),
         None => String::new(),
@@ -48,7 +55,7 @@ pub(super) fn prompt(context: &str, terms: &Terms<'_>) -> String {
         "{context}{gap}
 # How this run ends
 
-{end}
+{end}{tools}
 Nobody is there to answer while you work. What you print is kept as a log. `supervisor comment 'text'` leaves a note on the task, \
 `supervisor context` prints your task again, `supervisor --help` has the rest.
 
@@ -56,6 +63,19 @@ Work in {workspace}, the current directory. You may write there and in `$TMPDIR`
 be the network. Do not work around a refusal: block the task and name what was refused.{until}
 ",
         workspace = terms.workspace.display(),
+    )
+}
+
+/// Names the tools that do what the commands do.
+fn about_tools(form: Form, ends: &[&str]) -> String {
+    let names: Vec<String> = ends.iter().map(|tool| format!("`{}`", form.name_of(tool))).collect();
+    let (server, show, comment) = (SERVER, form.name_of("kanban_show"), form.name_of("kanban_comment"));
+    format!(
+        "
+The tools of the MCP server `{server}` do the same without a shell: {}. Call one of them in place of its command. `{show}` and \
+`{comment}` are there too.
+",
+        names.join(", ")
     )
 }
 
@@ -67,7 +87,7 @@ mod tests {
     fn a_worker_reads_its_context_and_how_its_run_ends() {
         let terms =
             Terms { purpose: Purpose::Work, workspace: Path::new("/w/t_1"), deadline: Some(1_800_000_000) };
-        insta::assert_snapshot!(prompt("# Fix the parser", &terms), @r"
+        insta::assert_snapshot!(prompt("# Fix the parser", &terms, None), @r"
         # Fix the parser
 
         # How this run ends
@@ -88,7 +108,7 @@ mod tests {
     #[test]
     fn a_reviewer_reads_how_a_review_ends() {
         let terms = Terms { purpose: Purpose::Review, workspace: Path::new("/w/t_1"), deadline: None };
-        insta::assert_snapshot!(prompt("# Look at it\n", &terms), @r"
+        insta::assert_snapshot!(prompt("# Look at it\n", &terms, None), @r"
         # Look at it
 
         # How this run ends
@@ -102,5 +122,18 @@ mod tests {
 
         Work in /w/t_1, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may be the network. Do not work around a refusal: block the task and name what was refused.
         ");
+    }
+
+    #[test]
+    fn the_tools_are_named_as_the_model_of_each_program_sees_them() {
+        let said = |purpose, form| {
+            let terms = Terms { purpose, workspace: Path::new("/w/t_1"), deadline: None };
+            let text = prompt("# It", &terms, Some(form));
+            text.lines().find(|line| line.contains("MCP server")).unwrap_or_default().to_owned()
+        };
+        insta::assert_snapshot!(said(Purpose::Work, Form::Claude), @"The tools of the MCP server `board` do the same without a shell: `mcp__board__kanban_complete`, `mcp__board__kanban_request_review`, `mcp__board__kanban_block`. Call one of them in place of its command. `mcp__board__kanban_show` and `mcp__board__kanban_comment` are there too.");
+        insta::assert_snapshot!(said(Purpose::Work, Form::Codex), @"The tools of the MCP server `board` do the same without a shell: `kanban_complete`, `kanban_request_review`, `kanban_block`. Call one of them in place of its command. `kanban_show` and `kanban_comment` are there too.");
+        insta::assert_snapshot!(said(Purpose::Work, Form::Opencode), @"The tools of the MCP server `board` do the same without a shell: `board_kanban_complete`, `board_kanban_request_review`, `board_kanban_block`. Call one of them in place of its command. `board_kanban_show` and `board_kanban_comment` are there too.");
+        insta::assert_snapshot!(said(Purpose::Review, Form::Gemini), @"The tools of the MCP server `board` do the same without a shell: `mcp_board_kanban_approve`, `mcp_board_kanban_request_changes`. Call one of them in place of its command. `mcp_board_kanban_show` and `mcp_board_kanban_comment` are there too.");
     }
 }

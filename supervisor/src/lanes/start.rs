@@ -12,6 +12,7 @@ use super::environment;
 use super::lane::{Lane, Prompt};
 use super::prompt::{Terms, prompt};
 use super::template::Values;
+use super::tools::Launch;
 
 /// A prompt that is longer is no word of a command: `MAX_ARG_STRLEN` of Linux, with the byte that ends it (execve(2)).
 const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
@@ -28,6 +29,8 @@ pub(crate) struct Places<'a> {
     pub(crate) prompt: &'a Path,
     /// The directory of all workspaces of its board.
     pub(crate) workspaces: &'a Path,
+    /// The directory with the program `supervisor`.
+    pub(crate) bin: &'a Path,
 }
 
 /// What the start of a run is made from.
@@ -78,7 +81,7 @@ impl Lane {
         terms: &Terms<'_>,
     ) -> Result<Cow<'a, str>, NoPrompt> {
         let text = match self.prompt {
-            Prompt::Stdin | Prompt::File | Prompt::Argument => prompt(context, terms),
+            Prompt::Stdin | Prompt::File | Prompt::Argument => prompt(context, terms, self.tools),
             Prompt::BodyFile => {
                 let body = task.body.as_deref().filter(|body| !body.trim().is_empty());
                 return body.map(Cow::Borrowed).ok_or(NoPrompt::NoBody);
@@ -97,7 +100,14 @@ impl Lane {
         places: &Places<'_>,
         prompt: &str,
     ) -> Vec<(PathBuf, String)> {
-        self.files(&self.values(task, places, prompt))
+        let tools = self.tools_text(places);
+        self.files(&self.values(task, places, prompt, tools.as_deref()))
+    }
+
+    /// What its program has to be told, so that it has the board's tools.
+    fn tools_text(&self, places: &Places<'_>) -> Option<String> {
+        let launch = || Launch::in_a_run(places.bin.join("supervisor").display().to_string());
+        self.tools.map(|form| form.write(&launch()))
     }
 
     /// Makes the start of a run whose prompt is in its file.
@@ -112,7 +122,8 @@ impl Lane {
                 Stdin::Null
             }
         };
-        let values = self.values(facts.task, &facts.places, facts.prompt);
+        let tools = self.tools_text(&facts.places);
+        let values = self.values(facts.task, &facts.places, facts.prompt, tools.as_deref());
         let own = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?)));
         let mut env = environment::variables(facts);
         env.retain(|name, _| !self.unset.contains(name));
@@ -120,7 +131,13 @@ impl Lane {
         Start { argv: self.command(&values), env, stdin, read }
     }
 
-    fn values<'a>(&'a self, task: &'a Task, places: &Places<'a>, prompt: &'a str) -> Values<'a> {
+    fn values<'a>(
+        &'a self,
+        task: &'a Task,
+        places: &Places<'a>,
+        prompt: &'a str,
+        tools: Option<&'a str>,
+    ) -> Values<'a> {
         Values {
             prompt_file: places.prompt,
             prompt_text: prompt,
@@ -129,6 +146,7 @@ impl Lane {
             home: places.home,
             tmp: places.tmp,
             model: task.client.model_override.as_deref().or(self.model.as_deref()),
+            tools,
         }
     }
 }

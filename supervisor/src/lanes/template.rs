@@ -28,10 +28,12 @@ pub(super) enum Place {
     Tmp,
     /// The model of the lane; a group of words with it is left out where there is none.
     Model,
+    /// The configuration of the board's tools, in the form of the lane.
+    Tools,
 }
 
 impl Place {
-    const ALL: [(&str, Place); 7] = [
+    const ALL: [(&str, Place); 8] = [
         ("prompt_file", Place::PromptFile),
         ("prompt_text", Place::PromptText),
         ("workspace", Place::Workspace),
@@ -39,6 +41,7 @@ impl Place {
         ("home", Place::Home),
         ("tmp", Place::Tmp),
         ("model", Place::Model),
+        ("tools", Place::Tools),
     ];
 
     fn named(name: &str) -> Option<Self> {
@@ -56,6 +59,7 @@ pub(super) struct Values<'a> {
     pub(super) home: &'a Path,
     pub(super) tmp: &'a Path,
     pub(super) model: Option<&'a str>,
+    pub(super) tools: Option<&'a str>,
 }
 
 impl Values<'_> {
@@ -68,6 +72,7 @@ impl Values<'_> {
             Place::Home => Some(self.home.to_string_lossy()),
             Place::Tmp => Some(self.tmp.to_string_lossy()),
             Place::Model => self.model.map(Cow::Borrowed),
+            Place::Tools => self.tools.map(Cow::Borrowed),
         }
     }
 }
@@ -175,6 +180,7 @@ pub(super) mod tests {
             home: Path::new("/h"),
             tmp: Path::new("/t"),
             model: None,
+            tools: None,
         }
     }
 

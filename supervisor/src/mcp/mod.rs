@@ -10,12 +10,10 @@
 
 mod board;
 mod catalog;
-mod configuration;
 mod http;
 mod outcome;
 mod server;
 mod stdio;
 
-pub(crate) use configuration::{Form, Launch};
 pub(crate) use http::mount;
 pub(crate) use stdio::serve;

@@ -231,6 +231,7 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
     let idle = lane.idle_limit_seconds.map(|seconds| format!("{seconds} s"));
     let optional = [
         ("model", lane.model.clone()),
+        ("tools", lane.tools.map(|form| word(serde_json::to_value(form)))),
         ("policy", lane.policy.clone()),
         ("account", lane.account.clone()),
         ("max runtime", runtime),

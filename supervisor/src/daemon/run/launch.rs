@@ -145,7 +145,8 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let prompt = prompt.map_err(|e| LaunchError::task(Stage::ReadScript, e.to_string()))?;
     let home = host.root.run_home(&order.board, order.run.id);
     let private = Private::at(&home);
-    let places = places(&prepared, &private, &workspaces);
+    let bin = host.root.bin();
+    let places = places(&prepared, &private, (&workspaces, &bin));
     private.make(identity, &prompt, &order.lane.home_files(&order.task, &places, &prompt))?;
     let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
     files::place(&private.files, identity, &order.files, &blobs)?;
@@ -248,7 +249,11 @@ fn start(
     order.lane.start(&Facts { board, task, run, token, places, prompt, access, deadline })
 }
 
-fn places<'a>(prepared: &'a Prepared, private: &'a Private, workspaces: &'a Path) -> Places<'a> {
+fn places<'a>(
+    prepared: &'a Prepared,
+    private: &'a Private,
+    (workspaces, bin): (&'a Path, &'a Path),
+) -> Places<'a> {
     Places {
         workspace: &prepared.path,
         home: &private.home,
@@ -256,6 +261,7 @@ fn places<'a>(prepared: &'a Prepared, private: &'a Private, workspaces: &'a Path
         files: &private.files,
         prompt: &private.prompt,
         workspaces,
+        bin,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The configuration that hands the board's server to an agent program, in the form that the program reads.
 //!
-//! It holds no token: the program passes the variables of the run on, or the form names them.
+//! It holds no token: the program passes the variables of the run on, or the form names them. A lane that names a form has the
+//! text as `{tools}`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use crate::invocation::OF_A_RUN;
 
 /// The name of the server; programs put it before the names of the tools.
-const SERVER: &str = "board";
+pub(super) const SERVER: &str = "board";
 /// How long a program waits for a tool: a daemon that restarts takes less.
 const TOOL_SECONDS: u32 = 600;
 /// How long a program waits for the server to start, on a host under load.
@@ -29,6 +30,8 @@ pub(crate) enum Form {
     Opencode,
     /// The `mcpServers` of `settings.json`
     Gemini,
+    /// The `mcp_servers` of `config.yaml`
+    Hermes,
 }
 
 /// How the server is started.
@@ -75,16 +78,39 @@ impl Form {
             }
             // Variables that look like secrets are passed on only where they are named; `$NAME` is the value of one.
             Form::Gemini => {
-                let named = variables.iter().map(|name| ((*name).to_owned(), format!("${name}").into()));
-                let env: BTreeMap<String, Value> = named.collect();
+                let env = by_reference(variables, |name| format!("${name}"));
                 let timeout = TOOL_SECONDS * 1000;
                 let server = json!({
                     "command": program, "args": arguments, "env": env, "trust": true, "timeout": timeout
                 });
-                json!({ "mcpServers": { SERVER: server } }).to_string()
+                json!({ SERVER: server }).to_string()
+            }
+            // It passes on what is named here alone. JSON is YAML too.
+            Form::Hermes => {
+                let env = by_reference(variables, |name| format!("${{{name}}}"));
+                let server = json!({
+                    "command": program, "args": arguments, "env": env,
+                    "timeout": TOOL_SECONDS, "connect_timeout": START_SECONDS
+                });
+                json!({ SERVER: server }).to_string()
             }
         }
     }
+
+    /// The name under which the program's model calls a tool of the server.
+    pub(super) fn name_of(self, tool: &str) -> String {
+        match self {
+            Form::Claude => format!("mcp__{SERVER}__{tool}"),
+            Form::Codex => tool.to_owned(),
+            Form::Opencode => format!("{SERVER}_{tool}"),
+            Form::Gemini | Form::Hermes => format!("mcp_{SERVER}_{tool}"),
+        }
+    }
+}
+
+/// Variables whose values are those that the program has itself.
+fn by_reference(variables: &[&str], reference: impl Fn(&str) -> String) -> BTreeMap<String, Value> {
+    variables.iter().map(|name| ((*name).to_owned(), reference(name).into())).collect()
 }
 
 /// The table of a server as a value in one line.
@@ -145,7 +171,15 @@ mod tests {
     fn gemini_gets_the_variables_by_reference() {
         assert_snapshot!(
             written(Form::Gemini),
-            @r#"{"mcpServers":{"board":{"args":["mcp"],"command":"/srv/bin/supervisor","env":{"SUPERVISOR_BOARD":"$SUPERVISOR_BOARD","SUPERVISOR_SOCKET":"$SUPERVISOR_SOCKET","SUPERVISOR_TASK":"$SUPERVISOR_TASK","SUPERVISOR_TOKEN":"$SUPERVISOR_TOKEN","SUPERVISOR_WORKSPACE":"$SUPERVISOR_WORKSPACE"},"timeout":600000,"trust":true}}}"#
+            @r#"{"board":{"args":["mcp"],"command":"/srv/bin/supervisor","env":{"SUPERVISOR_BOARD":"$SUPERVISOR_BOARD","SUPERVISOR_SOCKET":"$SUPERVISOR_SOCKET","SUPERVISOR_TASK":"$SUPERVISOR_TASK","SUPERVISOR_TOKEN":"$SUPERVISOR_TOKEN","SUPERVISOR_WORKSPACE":"$SUPERVISOR_WORKSPACE"},"timeout":600000,"trust":true}}"#
+        );
+    }
+
+    #[test]
+    fn hermes_gets_the_variables_by_reference_too() {
+        assert_snapshot!(
+            written(Form::Hermes),
+            @r#"{"board":{"args":["mcp"],"command":"/srv/bin/supervisor","connect_timeout":60,"env":{"SUPERVISOR_BOARD":"${SUPERVISOR_BOARD}","SUPERVISOR_SOCKET":"${SUPERVISOR_SOCKET}","SUPERVISOR_TASK":"${SUPERVISOR_TASK}","SUPERVISOR_TOKEN":"${SUPERVISOR_TOKEN}","SUPERVISOR_WORKSPACE":"${SUPERVISOR_WORKSPACE}"},"timeout":600}}"#
         );
     }
 }
