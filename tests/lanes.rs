@@ -125,7 +125,7 @@ fn stand_ins(user: User, script: impl Fn(&StandIn) -> String) -> Fleet {
         std::fs::write(&program, format!("#!/bin/sh\n{}", script(one))).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         // No test has a way to a service, so none needs the policy that opens one.
-        let file = one.file.replace("policy = \"network\"", "policy = \"default\"");
+        let file = one.file.replace("policy = \"agent\"", "policy = \"default\"");
         fleet.lane(one.lane, &format!("install = [{:?}]\n{file}", install.to_str().unwrap()));
     }
     fleet.start();

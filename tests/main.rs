@@ -39,6 +39,7 @@ mod help;
 mod house;
 mod injector;
 mod journal;
+mod lane_keys;
 mod lanes;
 mod limits;
 mod loopback;

@@ -12,14 +12,14 @@ use serde_json::Value;
 use crate::harness::{Fleet, User, skip};
 
 /// A server on the host's loopback interface, which answers each request with its head and a word.
-struct Server {
-    port: u16,
-    answered: Arc<AtomicUsize>,
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    pub(crate) answered: Arc<AtomicUsize>,
     ready: Arc<AtomicBool>,
 }
 
 impl Server {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (answered, ready) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
@@ -44,13 +44,13 @@ impl Server {
         Server { port, answered, ready }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 }
 
 /// Whether workers here have what the tests need: curl, and a network of their own.
-fn is_possible(fleet: &Fleet) -> bool {
+pub(crate) fn is_possible(fleet: &Fleet) -> bool {
     if !Path::new("/usr/bin/curl").exists() {
         skip("a worker behind the proxy: no curl here");
         return false;
@@ -69,7 +69,7 @@ fn proxied(fleet: &Fleet, name: &str, hosts: &[String]) {
     fleet.policy(name, &text);
 }
 
-fn events(fleet: &Fleet, task: &str, kind: &str) -> Vec<Value> {
+pub(crate) fn events(fleet: &Fleet, task: &str, kind: &str) -> Vec<Value> {
     let found = fleet.json(["events", "--task", task, "--kind", kind]);
     found["events"].as_array().unwrap().iter().map(|event| event["payload"].clone()).collect()
 }
@@ -149,16 +149,17 @@ fn a_name_that_leads_to_the_hosts_own_addresses_is_refused_unless_they_are_named
         return;
     }
     let server = Server::start();
-    proxied(&fleet, "agent", &[format!("localhost:{}", server.port)]);
+    proxied(&fleet, "narrow", &[format!("localhost:{}", server.port)]);
     fleet.start();
     let script = format!("curl -s -m 20 -f -x $HTTP_PROXY --noproxy '' http://localhost:{}/", server.port);
-    let task = fleet.create("is led back", &script, &["--policy", "agent", "--max-retries", "1"]);
+    let task = fleet.create("is led back", &script, &["--policy", "narrow", "--max-retries", "1"]);
     fleet.wait_for(&task, "blocked");
     assert_eq!(server.answered.load(Ordering::Acquire), 0);
     let denied = events(&fleet, &task, "egress_denied");
     let text = denied[0]["text"].as_str().unwrap();
     assert!(
-        text.contains("localhost") && text.contains(&format!(":{}\"] in the policy agent does", server.port)),
+        text.contains("localhost")
+            && text.contains(&format!(":{}\"] in the policy narrow does", server.port)),
         "{text}"
     );
     assert!(text.contains("which is 127.0.0.1") || text.contains("which is [::1]"), "{text}");

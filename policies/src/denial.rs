@@ -121,13 +121,13 @@ mod tests {
     #[test]
     fn the_line_for_a_host_adds_it_to_those_that_are_there() {
         let text = "version = 1\n[network]\nmode = 'proxy'\nhosts = ['a.example:443']";
-        let policy = Policy::from_toml(text, Path::new("agent.toml")).unwrap();
+        let policy = Policy::from_toml(text, Path::new("narrow.toml")).unwrap();
         let target = |text| Target::parse(text, None).unwrap();
         let denial = policy.host_denial(&target("b.example:443"), &target("b.example:443"));
         assert_eq!(
             policy.tell(&denial),
-            "the sandbox denied connecting to b.example:443: the policy agent does not allow it; [network] hosts = \
-             [\"a.example:443\", \"b.example:443\"] in the policy agent does"
+            "the sandbox denied connecting to b.example:443: the policy narrow does not allow it; [network] hosts = \
+             [\"a.example:443\", \"b.example:443\"] in the policy narrow does"
         );
         let denial = policy.host_denial(&target("b.example:443"), &target("10.0.0.1:443"));
         assert_eq!(denial.act, "connecting to b.example:443, which is 10.0.0.1");

@@ -20,6 +20,7 @@
 //! # Ok::<(), policies::PolicyError>(())
 //! ```
 
+mod additions;
 mod apply;
 mod arrange;
 mod boundary;
@@ -52,6 +53,7 @@ mod refusal;
 mod report;
 mod ruleset;
 mod scheduling;
+mod secret_stores;
 mod secrets;
 mod session;
 mod support;
@@ -61,6 +63,7 @@ mod toolchains;
 mod user_names;
 mod way_out;
 
+pub use additions::Additions;
 pub use apply::ApplyError;
 pub use arrange::{Arrange, Arrangement};
 pub use boundary::{Boundary, Closed, Held, Standing};
@@ -85,7 +88,8 @@ pub use process::{MountNamespace, Process, Seccomp};
 pub use refusal::PlanError;
 pub use report::{Layer, LayerReport, Report, State};
 pub use ruleset::{RulesetError, confine_paths};
-pub use secrets::{CredentialName, Secret, SecretError, Secrets};
+pub use secret_stores::{NoSecretName, SecretName, SecretStores};
+pub use secrets::{CredentialName, Secret, SecretError, SecretValue, Secrets};
 pub use support::{BoardKind, Support, View};
 pub use surroundings::{BoardAccess, Identity, Surroundings};
 pub use syscalls::FilterError;

@@ -189,6 +189,8 @@ fn no_grant_and_no_workspace_reaches_the_supervisors_places() {
 #[test]
 fn no_shipped_policy_shows_a_root_or_a_tasks_directory_beneath_what_it_grants() {
     let bench = bench();
+    let keeper = bench.dir.path().join("keeper");
+    let _keeps = crate::Keeper::bind(&keeper).unwrap();
     let mut walked = 0;
     for name in Policy::builtin_names().iter().filter(|name| **name != "unconfined") {
         let policy = Policy::builtin(name).unwrap();
@@ -200,7 +202,7 @@ fn no_shipped_policy_shows_a_root_or_a_tasks_directory_beneath_what_it_grants() 
             for (places, tasks) in [(vec![real.join("sv")], vec![]), (vec![], vec![real.join("task")])] {
                 let closed = crate::Closed { places, own: vec![], tasks };
                 let place = closed.places.iter().chain(&closed.tasks).next().unwrap().clone();
-                let around = Surroundings { closed, ..bench.around.clone() };
+                let around = Surroundings { closed, proxy: Some(keeper.clone()), ..bench.around.clone() };
                 let plan = policy.plan(&around, &bench.host).unwrap();
                 assert!(plan.view.unwrap().covers(&place), "{name}: {}", place.display());
                 let without = bench.host.clone().without_view("no");

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::policy::Policy;
 
 /// The names of the shipped policies, the narrowest first.
-pub(crate) const NAMES: &[&str] = &["strict", "default", "test", "network", "unconfined"];
+pub(crate) const NAMES: &[&str] = &["strict", "default", "test", "agent", "network", "unconfined"];
 
 /// Returns the text of a shipped policy.
 pub(crate) fn text(name: &str) -> Option<&'static str> {
@@ -13,6 +13,7 @@ pub(crate) fn text(name: &str) -> Option<&'static str> {
         "strict" => Some(include_str!("presets/strict.toml")),
         "default" => Some(include_str!("presets/default.toml")),
         "test" => Some(include_str!("presets/test.toml")),
+        "agent" => Some(include_str!("presets/agent.toml")),
         "network" => Some(include_str!("presets/network.toml")),
         "unconfined" => Some(include_str!("presets/unconfined.toml")),
         _ => None,

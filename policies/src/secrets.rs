@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -19,15 +19,23 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::policy::Policy;
+use crate::secret_stores::{SecretName, SecretStores};
 use crate::surroundings::Surroundings;
 
 /// The largest secret, in bytes: a variable may not be much larger (execve(2), `MAX_ARG_STRLEN`).
 const LARGEST: u64 = 64 << 10;
+/// The bits of a mode that a file may not have.
+pub(crate) const FILE_BITS: u32 = 0o077;
+/// The same of a credential. systemd closes the directory; for the user of a unit it may use an access list, whose mask is then
+/// the group's part of the mode.
+pub(crate) const CREDENTIAL_BITS: u32 = 0o037;
 
 /// Where a secret is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Secret {
+    /// A name: that of a credential, or else of a file in the directory of secrets.
+    Named(SecretName),
     /// The name of a credential that systemd has given to the daemon (systemd.exec(5), "CREDENTIALS").
     Credential(CredentialName),
     /// A file that belongs to root or to the daemon's user, and that nobody else may read.
@@ -44,11 +52,13 @@ impl<'de> Deserialize<'de> for Secret {
 /// Reads a reference.
 struct Reference;
 
-const REFERENCE: &str = "a secret is { credential = \"NAME\" } or { file = \"/PATH\" }, and never its value";
+const REFERENCE: &str =
+    "a secret is \"NAME\", { credential = \"NAME\" } or { file = \"/PATH\" }, and never its value";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Places {
+    named: Option<SecretName>,
     credential: Option<CredentialName>,
     file: Option<PathBuf>,
 }
@@ -60,14 +70,18 @@ impl<'de> Visitor<'de> for Reference {
         f.write_str("a table")
     }
 
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Secret, E> {
-        Err(E::custom(REFERENCE))
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Secret, E> {
+        // What is not a name may be the value, so the error does not repeat it.
+        SecretName::try_from(text.to_owned()).map(Secret::Named).map_err(|_| E::custom(REFERENCE))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Secret, A::Error> {
         match Places::deserialize(MapAccessDeserializer::new(map))? {
-            Places { credential: Some(name), file: None } => Ok(Secret::Credential(name)),
-            Places { credential: None, file: Some(path) } if path.is_absolute() => Ok(Secret::File(path)),
+            Places { named: Some(name), credential: None, file: None } => Ok(Secret::Named(name)),
+            Places { named: None, credential: Some(name), file: None } => Ok(Secret::Credential(name)),
+            Places { named: None, credential: None, file: Some(path) } if path.is_absolute() => {
+                Ok(Secret::File(path))
+            }
             Places { .. } => Err(serde::de::Error::custom(REFERENCE)),
         }
     }
@@ -111,6 +125,8 @@ pub struct SecretError {
 enum Why {
     #[error("{0}")]
     Io(#[from] io::Error),
+    #[error("nothing says where the secrets of this host are")]
+    NoDirectory,
     #[error(
         "the daemon has no credentials: CREDENTIALS_DIRECTORY is not set; LoadCredential= of its unit gives it some"
     )]
@@ -127,6 +143,23 @@ enum Why {
     Large,
     #[error("it has a zero byte, which no variable can have")]
     Zero,
+}
+
+/// The value of a secret. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretValue(OsString);
+
+impl SecretValue {
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for SecretValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretValue")
+    }
 }
 
 /// Variables with secret values.
@@ -151,13 +184,9 @@ impl IntoIterator for Secrets {
 impl Policy {
     /// Reads the secrets of a run, as the user that may.
     pub(crate) fn read_secrets(&self, around: &Surroundings) -> Result<Secrets, SecretError> {
+        let stores = around.secret_stores();
         let read = |(variable, secret): (&String, &Secret)| {
-            let value = secret.read(around.credentials.as_deref());
-            let value = value.map_err(|why| SecretError {
-                variable: variable.clone(),
-                source_name: secret.named(),
-                why,
-            })?;
+            let SecretValue(value) = secret.fetch(variable, &stores)?;
             Ok((variable.clone(), value))
         };
         self.env.secret.iter().map(read).collect::<Result<_, _>>().map(Secrets)
@@ -165,21 +194,50 @@ impl Policy {
 }
 
 impl Secret {
-    fn named(&self) -> String {
+    /// Reads the value, as a user that may. `variable` is what it is for.
+    ///
+    /// # Errors
+    /// Names what it is for and where it was looked for.
+    pub fn fetch(&self, variable: &str, stores: &SecretStores) -> Result<SecretValue, SecretError> {
+        self.read(stores).map(SecretValue).map_err(|why| SecretError {
+            variable: variable.to_owned(),
+            source_name: self.place(stores),
+            why,
+        })
+    }
+
+    /// Returns where the value is looked for, in words.
+    pub fn place(&self, stores: &SecretStores) -> String {
         match self {
+            Self::Named(name) => match stores.find(name) {
+                Some((path, _)) => path.display().to_string(),
+                None => format!("the secret {name}"),
+            },
             Self::Credential(CredentialName(name)) => format!("the credential {name}"),
             Self::File(path) => path.display().to_string(),
         }
     }
 
-    fn read(&self, credentials: Option<&Path>) -> Result<OsString, Why> {
+    /// Returns whether something is where the value is looked for, whatever that is.
+    pub fn is_there(&self, stores: &SecretStores) -> bool {
+        let path = match self {
+            Self::Named(name) => stores.find(name).map(|(path, _)| path),
+            Self::Credential(CredentialName(name)) => stores.credential(name),
+            Self::File(path) => Some(path.clone()),
+        };
+        path.is_some_and(|path| path.symlink_metadata().is_ok())
+    }
+
+    fn read(&self, stores: &SecretStores) -> Result<OsString, Why> {
         match self {
-            // systemd closes the directory. For the user of a unit it may use an access list, whose mask is then the group's part
-            // of the mode.
-            Self::Credential(CredentialName(name)) => {
-                read_closed(&credentials.ok_or(Why::NoCredentials)?.join(name), 0o037)
+            Self::Named(name) => {
+                let (path, open_to_others) = stores.find(name).ok_or(Why::NoDirectory)?;
+                read_closed(&path, open_to_others)
             }
-            Self::File(path) => read_closed(path, 0o077),
+            Self::Credential(CredentialName(name)) => {
+                read_closed(&stores.credential(name).ok_or(Why::NoCredentials)?, CREDENTIAL_BITS)
+            }
+            Self::File(path) => read_closed(path, FILE_BITS),
         }
     }
 }
@@ -299,10 +357,19 @@ mod tests {
 
     #[test]
     fn a_secret_is_a_reference_and_nothing_else() {
-        for secret in ["'sk-plain'", "{ value = 'sk-plain' }", "{ file = '/a', credential = 'b' }"] {
+        for secret in [
+            "'sk-Plain'",
+            "'0123456789abcdef0123'",
+            "{ value = 'sk-Plain' }",
+            "{ file = '/a', credential = 'b' }",
+            "{ named = 'a', credential = 'b' }",
+        ] {
             let text = format!("version = 1\n[env]\nsecret = {{ API_KEY = {secret} }}");
             let refused = Policy::from_toml(&text, Path::new("p.toml")).unwrap_err().to_string();
-            assert!(refused.contains("p.toml:3") && !refused.contains("sk-plain"), "{refused}");
+            assert!(
+                refused.contains("p.toml:3") && !refused.contains("sk-Plain") && !refused.contains("0123"),
+                "{refused}"
+            );
         }
         let text = "version = 1\n[env]\nsecret = { HOME = { file = '/a' } }";
         assert!(Policy::from_toml(text, Path::new("p.toml")).unwrap_err().to_string().contains("HOME"));

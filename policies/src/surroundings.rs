@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrange::Arrangement;
 use crate::boundary::Closed;
 use crate::namespaces::PidNamespace;
+use crate::secret_stores::SecretStores;
 
 /// The places and identities of one run, to which a policy is applied.
 ///
@@ -55,11 +56,19 @@ pub struct Surroundings {
     /// The directory of the daemon's credentials.
     #[serde(default)]
     pub credentials: Option<PathBuf>,
+    /// The directory of secrets that are named by a name alone.
+    #[serde(default)]
+    pub secrets: Option<PathBuf>,
     /// The process that must still be the parent once the death signal is set.
     pub parent: i32,
 }
 
 impl Surroundings {
+    /// Returns where the secrets of the run are looked for.
+    pub(crate) fn secret_stores(&self) -> SecretStores {
+        SecretStores { credentials: self.credentials.clone(), directory: self.secrets.clone() }
+    }
+
     /// Returns whether a path lies in a place of the run's own.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let lists = [&self.read, &self.write];
@@ -123,6 +132,7 @@ pub(crate) fn bare(dir: &std::path::Path) -> Surroundings {
         toolchain_home: None,
         proxy: None,
         credentials: None,
+        secrets: None,
         parent: 1,
     }
 }

@@ -108,6 +108,14 @@ impl Root {
         self.config.join("policies.d")
     }
 
+    /// Where secrets are that a policy or a lane names by a name alone.
+    pub(crate) fn secret_stores(&self) -> policies::SecretStores {
+        policies::SecretStores {
+            credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
+            directory: Some(self.config.join("secrets")),
+        }
+    }
+
     /// All boards.
     pub(crate) fn boards(&self) -> PathBuf {
         self.state.join("boards")

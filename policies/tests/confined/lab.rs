@@ -140,6 +140,7 @@ impl Lab {
             toolchain_home: None,
             proxy: None,
             credentials: None,
+            secrets: None,
             parent: std::process::id().cast_signed(),
         }
     }

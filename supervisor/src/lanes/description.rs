@@ -29,6 +29,12 @@ pub(crate) struct Description {
     pub(crate) max_runtime_seconds: Option<u64>,
     /// In seconds; none where its workers may be silent.
     pub(crate) idle_limit_seconds: Option<u64>,
+    /// The hosts that its runs reach where their policy has a proxy.
+    #[serde(default)]
+    pub(crate) hosts: Vec<String>,
+    /// The names of its variables with secret values.
+    #[serde(default)]
+    pub(crate) secrets: Vec<String>,
     /// The names of the variables that it sets.
     pub(crate) env: Vec<String>,
     /// The files that its workers find in their home.
@@ -51,6 +57,8 @@ impl Lane {
             account: self.account.clone(),
             max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
             idle_limit_seconds: self.idle_limit.map(|limit| limit.as_secs()),
+            hosts: self.additions.hosts.iter().map(ToString::to_string).collect(),
+            secrets: self.additions.secrets.keys().cloned().collect(),
             env: self.env.keys().cloned().collect(),
             files: self.file_names().cloned().collect(),
         }

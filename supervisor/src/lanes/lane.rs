@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use policies::{Additions, HostRule, Secret};
 use serde::{Deserialize, Serialize};
 
 use super::exit_codes::{ExitCodes, ExitCodesFile};
@@ -34,6 +35,10 @@ struct LaneFile {
     files: BTreeMap<PathBuf, String>,
     #[serde(default)]
     install: Vec<PathBuf>,
+    #[serde(default)]
+    hosts: BTreeSet<HostRule>,
+    #[serde(default)]
+    secrets: BTreeMap<String, Secret>,
     model: Option<String>,
     tools: Option<Form>,
     policy: Option<String>,
@@ -81,6 +86,8 @@ pub(crate) struct Lane {
     files: BTreeMap<PathBuf, Template>,
     /// Directories that have its program and what that needs; it may read and execute them.
     pub(crate) install: Vec<PathBuf>,
+    /// What comes to the policy of its runs: the hosts of its service, and secrets.
+    pub(crate) additions: Additions,
     /// The model that its program is to use.
     pub(crate) model: Option<String>,
     /// The form in which its program gets the board's tools.
@@ -183,6 +190,7 @@ impl Lane {
             unset: reader.unset(file.unset)?,
             files,
             install: file.install,
+            additions: reader.additions(Additions { hosts: file.hosts, secrets: file.secrets })?,
             model: file.model,
             tools: file.tools,
             policy: file.policy,
@@ -237,6 +245,10 @@ impl Lane {
         let fill = |(path, text): (&PathBuf, &Template)| Some((path.clone(), text.fill(values)?));
         self.files.iter().filter_map(fill).collect()
     }
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn is_reserved(name: &str) -> bool {
@@ -312,12 +324,9 @@ impl Reader<'_> {
     }
 
     fn env(&self, env: BTreeMap<String, String>) -> Result<BTreeMap<String, Template>, Defect> {
-        let is_name = |name: &str| {
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        };
         env.into_iter()
             .map(|(name, value)| {
-                if !is_name(&name) {
+                if !is_variable(&name) {
                     let message = format!("`{name}` is not the name of a variable");
                     return Err(self.defect("env", &name, message));
                 }
@@ -332,6 +341,19 @@ impl Reader<'_> {
                 Ok((name, value))
             })
             .collect()
+    }
+
+    fn additions(&self, additions: Additions) -> Result<Additions, Defect> {
+        if let Some(name) = additions.secrets.keys().find(|name| !is_variable(name)) {
+            return Err(self.defect("secrets", name, format!("`{name}` is not the name of a variable")));
+        }
+        match additions.reserved() {
+            Some(name) => {
+                let message = format!("`{name}` is set for every run and cannot be a secret of a lane");
+                Err(self.defect("secrets", name, message))
+            }
+            None => Ok(additions),
+        }
     }
 
     fn unset(&self, unset: BTreeSet<String>) -> Result<BTreeSet<String>, Defect> {
@@ -411,6 +433,12 @@ mod tests {
                 "/etc/l.toml:3 (env): `SUPERVISOR_TOKEN` is set",
             ),
             ("argv = [\"x\"]\n[env]\nA = \"{b}\"", "/etc/l.toml:3 (env): `{b}` is not a placeholder"),
+            (
+                "argv = [\"x\"]\n[secrets]\nHOME = \"k\"",
+                "/etc/l.toml:3 (secrets): `HOME` is set for every run",
+            ),
+            ("argv = [\"x\"]\n[secrets]\nK = \"sk-Value\"", "/etc/l.toml:3 (K): a secret is \"NAME\""),
+            ("argv = [\"x\"]\nhosts = [\"*\"]", "/etc/l.toml:2 (hosts): `*` is no host of a policy"),
             ("argv = [\"x\"]\nunset = [\"HOME\"]", "/etc/l.toml:2 (unset): `HOME` is set for every run"),
             (
                 "argv = [\"x\"]\n[files]\n\"../x\" = \"\"",

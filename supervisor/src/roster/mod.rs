@@ -35,12 +35,19 @@ pub(crate) struct Resolved<'a> {
     pub(crate) lane: &'a Lane,
     /// The name of their policy.
     pub(crate) policy_name: String,
-    /// What they may touch.
+    /// What they may touch, without what their lane adds.
     pub(crate) policy: &'a Policy,
     /// Whose rate limits they share.
     pub(crate) account: Option<&'a str>,
     /// What holds where a task sets no limit of its own.
     pub(crate) limits: RunLimits,
+}
+
+impl Resolved<'_> {
+    /// The policy of a run: with the hosts and the secrets of its lane.
+    pub(crate) fn policy_of_run(&self) -> Policy {
+        self.policy.with(&self.lane.additions)
+    }
 }
 
 /// What limits a run whose task sets no limit of its own.

@@ -7,6 +7,7 @@ use kernel::{HoldScope, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::lane_needs;
 use crate::api::{Audience, Call, Effect, OnBoard, Verb};
 use crate::command::Command;
 use crate::config::definitions::Found;
@@ -124,7 +125,8 @@ impl Verb for CheckLane {
             Ok(resolved) => {
                 let detail = format!("{}, which this host can enforce", resolved.policy_name);
                 checks.push(Check::new("policy", Verdict::Ok, detail));
-                checks.push(network(&resolved.policy_name, resolved.policy));
+                checks.push(lane_needs::network(lane, &resolved.policy_name, resolved.policy));
+                checks.extend(lane_needs::secrets(lane, &call.service.root().secret_stores()));
                 checks.extend(programs(&self, lane, resolved.policy));
             }
             Err(why) => checks.push(Check::failed("policy", why.into())),
@@ -146,17 +148,6 @@ impl Verb for CheckLane {
             .hint(format!("supervisor release {}", hold.release_arguments()))
         }));
         Ok(Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks })
-    }
-}
-
-/// Whether its policy lets it out.
-fn network(name: &str, policy: &policies::Policy) -> Check {
-    match policy.network.mode {
-        policies::Mode::None => {
-            Check::new("network", Verdict::Warning, format!("the policy {name} has no network"))
-                .hint("an agent that asks a service needs a policy such as `network`")
-        }
-        mode => Check::new("network", Verdict::Ok, format!("{mode:?}").to_lowercase()),
     }
 }
 
@@ -237,6 +228,8 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
         ("max runtime", runtime),
         ("idle limit", idle),
         ("install", Some(paths(&lane.install)).filter(|text| !text.is_empty())),
+        ("hosts", Some(lane.hosts.join(" ")).filter(|text| !text.is_empty())),
+        ("secrets", Some(lane.secrets.join(" ")).filter(|text| !text.is_empty())),
         ("sets", Some(lane.env.join(" ")).filter(|text| !text.is_empty())),
         ("files", Some(paths(&lane.files)).filter(|text| !text.is_empty())),
     ];

@@ -31,6 +31,7 @@ mod hold;
 mod holds;
 mod import;
 mod init;
+mod lane_needs;
 mod lanes;
 mod link;
 mod list;

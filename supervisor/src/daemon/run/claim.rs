@@ -34,9 +34,10 @@ pub(super) async fn claim(
     cancel: CancellationToken,
 ) -> Result<Order, Failure> {
     let config = context.service.config();
-    let Resolved { profile, lane, policy_name, policy, account, limits } =
-        roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config)?;
-    let (lane, policy) = (lane.clone(), policy.clone());
+    let resolved = roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config)?;
+    let policy = resolved.policy_of_run();
+    let Resolved { profile, lane, policy_name, account, limits, policy: _ } = resolved;
+    let lane = lane.clone();
     let mut secret = [0_u8; 32];
     rand::rng().fill_bytes(&mut secret);
     let token = hex::encode(secret);

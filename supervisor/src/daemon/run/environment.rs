@@ -23,6 +23,10 @@ pub(crate) enum Environment {
         /// daemon's. It stands for that user: who asks for the owner may wait for a directory that does not answer.
         as_owner_of: Option<PathBuf>,
     },
+    /// What a lane names as secrets.
+    Secrets {
+        lane: String,
+    },
     /// A policy, as this host can hold it.
     Policy(String),
     /// A directory that tasks work in.
@@ -44,6 +48,7 @@ impl fmt::Display for Environment {
                     None => Ok(()),
                 }
             }
+            Self::Secrets { lane } => write!(f, "the secrets of the lane {lane}"),
             Self::Policy(name) => write!(f, "the policy {name}"),
             Self::Directory(path) => write!(f, "the directory {}", path.display()),
             Self::Repository(path) => write!(f, "the repository {}", path.display()),
@@ -57,6 +62,7 @@ impl fmt::Display for Environment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     program: Environment,
+    secrets: Environment,
     policy: Environment,
     place: Environment,
 }
@@ -85,6 +91,7 @@ impl Needs {
         };
         Needs {
             program: Environment::Program { lane: lane.to_string(), policy: policy.clone(), as_owner_of },
+            secrets: Environment::Secrets { lane: lane.to_string() },
             policy: Environment::Policy(policy),
             place,
         }
@@ -100,8 +107,8 @@ impl Needs {
     }
 
     /// All of it.
-    pub(in crate::daemon) fn all(&self) -> [&Environment; 4] {
-        [&self.program, &self.policy, &self.place, &Environment::Root]
+    pub(in crate::daemon) fn all(&self) -> [&Environment; 5] {
+        [&self.program, &self.secrets, &self.policy, &self.place, &Environment::Root]
     }
 }
 
@@ -112,6 +119,7 @@ impl Needs {
         let program =
             Environment::Program { lane: lane.to_owned(), policy: "default".to_owned(), as_owner_of: None };
         let policy = Environment::Policy("default".to_owned());
-        Needs { program, policy, place: Environment::Workspaces(BoardName::default()) }
+        let secrets = Environment::Secrets { lane: lane.to_owned() };
+        Needs { program, secrets, policy, place: Environment::Workspaces(BoardName::default()) }
     }
 }

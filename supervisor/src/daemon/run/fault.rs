@@ -88,7 +88,10 @@ impl LaunchError {
             Environment::Workspaces(_) | Environment::Directory(_) => true,
             // A branch that is taken, or a worktree that a worker has spoilt, is the task's.
             Environment::Repository(_) => failure.cause.is_of_repository(),
-            Environment::Program { .. } | Environment::Policy(_) | Environment::Root => false,
+            Environment::Program { .. }
+            | Environment::Secrets { .. }
+            | Environment::Policy(_)
+            | Environment::Root => false,
         };
         let fault = if is_general { Fault::Environment(place) } else { Fault::Task };
         LaunchError::of_job(stage, failure, fault)

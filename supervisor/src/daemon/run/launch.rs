@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use kernel::{Clock as _, Run, Task};
-use policies::{Arrange, Arrangement, BoardAccess, Identity, PidNamespace, Policy, Surroundings};
+use policies::{
+    Arrange, Arrangement, BoardAccess, Identity, PidNamespace, Policy, SecretStores, Surroundings,
+};
 use shim::rundir::{LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
 use tokio_util::sync::CancellationToken;
 use workspace::{Prepared, Shown, WorkspaceSpec};
@@ -128,6 +130,8 @@ pub(in crate::daemon) struct Launch {
 /// Prepares everything that a run needs. Blocking: it makes directories and may wait for git.
 pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError> {
     const STAGE: Stage = Stage::MakeRunDirectory;
+    let stores = host.root.secret_stores();
+    check_secrets(order, &stores)?;
     let workspace: WorkspaceSpec = order
         .task
         .workspace
@@ -166,7 +170,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let start = start(order, (places, &prompt), deadline, &board);
     let reads = (&private, start.read.clone());
     let surroundings =
-        surroundings(host, order, &prepared, reads, identity, cgroup.as_deref(), (closed, board));
+        surroundings(host, order, &prepared, reads, identity, cgroup.as_deref(), (closed, board, stores));
     let spec = run_spec(host, order, &prepared, start, deadline_us, cgroup.as_deref(), surroundings);
     let path = host.root.run_dir(&order.board, order.run.id);
     if let Some(log_dir) = spec.log.parent() {
@@ -188,6 +192,17 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     note.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
     let policy = order.policy.clone();
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, spare })
+}
+
+/// Refuses a run whose lane names a secret that cannot be read: that concerns this lane, whatever others have the policy.
+fn check_secrets(order: &Order, stores: &SecretStores) -> Result<(), LaunchError> {
+    for (variable, secret) in &order.lane.additions.secrets {
+        secret.fetch(variable, stores).map_err(|error| {
+            let lane = order.run.profile.as_ref().map(ToString::to_string).unwrap_or_default();
+            LaunchError::at(Stage::ReadSecrets, Environment::Secrets { lane }, &error)
+        })?;
+    }
+    Ok(())
 }
 
 /// What stays closed to a run. Of the supervisor's places its home and its files are its own, the programs, the socket,
@@ -215,7 +230,7 @@ fn surroundings(
     (private, read): (&Private, Vec<PathBuf>),
     identity: Option<Identity>,
     cgroup: Option<&Path>,
-    (closed, board): (policies::Closed, BoardAccess),
+    (closed, board, stores): (policies::Closed, BoardAccess, SecretStores),
 ) -> Surroundings {
     Surroundings {
         workspace: prepared.path.clone(),
@@ -232,7 +247,8 @@ fn surroundings(
         closed,
         toolchain_home: closed::toolchain_home(&order.policy, identity),
         proxy: order.policy.has_proxy().then(|| host.root.keeper(&order.board, order.run.id)),
-        credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
+        credentials: stores.credentials,
+        secrets: stores.directory,
         // The shim's pid is known to confine alone, which fills it in.
         parent: 0,
     }

@@ -9,6 +9,8 @@ pub(in crate::daemon) enum Stage {
     Prepare,
     /// Reading what workspace the task names.
     ReadWorkspace,
+    /// Reading the secrets of its lane.
+    ReadSecrets,
     /// Choosing the worker's user.
     ChooseUser,
     /// Making the workspace ready.
@@ -36,6 +38,7 @@ impl fmt::Display for Stage {
         f.write_str(match self {
             Self::Prepare => "prepare the run",
             Self::ReadWorkspace => "read the workspace",
+            Self::ReadSecrets => "read the secrets of the lane",
             Self::ChooseUser => "choose the worker's user",
             Self::PrepareWorkspace => "prepare the workspace",
             Self::ReadScript => "read the script",

@@ -1,0 +1,55 @@
+//! What a lane needs beside its program: a way out to its service, and its secrets.
+
+use policies::{Mode, Policy, SecretStores};
+
+use crate::doctor::{Check, Verdict};
+use crate::lanes::Lane;
+
+/// Whether the policy of a lane lets it out to its hosts.
+pub(super) fn network(lane: &Lane, name: &str, policy: &Policy) -> Check {
+    let named = |hosts: &mut dyn Iterator<Item = String>| hosts.collect::<Vec<_>>().join(", ");
+    let own = named(&mut lane.additions.hosts.iter().map(ToString::to_string));
+    match policy.network.mode {
+        Mode::None | Mode::Loopback => {
+            let check = Check::new(
+                "network",
+                Verdict::Warning,
+                format!("the policy {name} has no way to other hosts"),
+            );
+            check.hint("an agent that asks a service needs a policy such as `agent`")
+        }
+        Mode::Proxy => {
+            let hosts = policy.with(&lane.additions).network.hosts;
+            if hosts.is_empty() {
+                let detail =
+                    format!("neither the lane nor the policy {name} names a host, so none is reached");
+                return Check::new("network", Verdict::Warning, detail).hint(
+                    "name those of its service: hosts = [\"api.example.org:443\"] in the file of the lane",
+                );
+            }
+            let hosts = named(&mut hosts.iter().map(ToString::to_string));
+            Check::new("network", Verdict::Ok, format!("through the proxy to {hosts}"))
+        }
+        mode @ (Mode::Ports | Mode::Host) => {
+            let word = format!("{mode:?}").to_lowercase();
+            let check = Check::new("network", Verdict::Ok, format!("{word}, to every host"));
+            if own.is_empty() {
+                return check;
+            }
+            check.hint(format!("under a policy with a proxy, such as `agent`, it reaches {own} alone"))
+        }
+    }
+}
+
+/// Whether its secrets can be read, one check each.
+pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<Check> {
+    let check = |(variable, secret): (&String, &policies::Secret)| {
+        let place = secret.place(stores);
+        match secret.fetch(variable, stores) {
+            Ok(_) => Check::new("secret", Verdict::Ok, format!("{variable}, from {place}")),
+            Err(error) => Check::new("secret", Verdict::Error, error.to_string())
+                .hint(format!("write the value into {place}, of root or the daemon's user, with mode 0600")),
+        }
+    };
+    lane.additions.secrets.iter().map(check).collect()
+}
