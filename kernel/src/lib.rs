@@ -80,7 +80,7 @@ pub use model::spent::{Counters, Spent};
 pub use model::status::{Change, Gate, InitialState, State, Status, Then, WasDone};
 pub use model::subscription::{Subscription, SubscriptionKey};
 pub use model::swarm::{BLACKBOARD, NewSwarm, Swarm, SwarmWorker};
-pub use model::task::{Approval, Client, Goal, Limits, Lineage, NewTask, Task};
+pub use model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Task};
 pub use model::verdict::{
     Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,
 };

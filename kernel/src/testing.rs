@@ -135,7 +135,7 @@ impl Bench {
     pub(crate) fn offered(&self, most: usize, accounts: &crate::Accounts) -> Vec<crate::Candidate> {
         let mut found = Vec::new();
         let offer = |view: &crate::View<'_>| {
-            view.offer(accounts, |candidate| {
+            view.offer(accounts, &checker(), |candidate| {
                 if found.len() == most {
                     return crate::Answer::Left(crate::Reach::Everything);
                 }
@@ -187,6 +187,16 @@ impl Bench {
 
 pub(crate) fn alice() -> Actor {
     Actor::person("alice")
+}
+
+/// Who runs checks.
+pub(crate) fn checker() -> crate::Profile {
+    "sh".parse().unwrap()
+}
+
+/// A task that is done when a command proves it.
+pub(crate) fn checked(command: &str, max_checks: Option<u32>) -> NewTask {
+    NewTask { check: crate::Check { command: Some(command.to_owned()), max_checks }, ..titled("proved") }
 }
 
 pub(crate) fn titled(title: &str) -> NewTask {

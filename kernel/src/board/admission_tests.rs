@@ -123,7 +123,7 @@ proptest! {
         let mut taken = Taken::default();
         let mut offered = BTreeSet::new();
         let mut wrong = None;
-        bench.readers.with(|view| view.offer(&Accounts::new(), |candidate| {
+        bench.readers.with(|view| view.offer(&Accounts::new(), &crate::testing::checker(), |candidate| {
             assert!(offered.insert(candidate.task.clone()), "{} was offered twice", candidate.task);
             if let Some(reach) = taken.refusal(candidate, &caps) {
                 return Answer::Left(reach);
@@ -165,7 +165,7 @@ fn what_cannot_start_is_not_read_however_much_there_is_of_it() {
     let mut answers = 0;
     let mut taken = Vec::new();
     let offer = |view: &crate::View<'_>| {
-        view.offer(&Accounts::new(), |candidate| {
+        view.offer(&Accounts::new(), &crate::testing::checker(), |candidate| {
             answers += 1;
             if candidate.workspace == "dir:/busy" && taken.contains(&candidate.workspace) {
                 return Answer::Left(Reach::Line);

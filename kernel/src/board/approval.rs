@@ -90,7 +90,7 @@ impl Board<'_> {
         let record = Record::new(EventKind::ApprovalGranted, payload, &label)
             .of(actor.run.as_ref().map(|own| own.run));
         self.shift(id, &from, Change::Approved { gate }, record)?;
-        self.set(id, &Field::Failures(0))?;
+        self.forget_failures(id)?;
         self.settled(id, None)
     }
 

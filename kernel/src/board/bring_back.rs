@@ -56,7 +56,7 @@ impl Board<'_> {
         let change = Change::Reopened { gate: self.gate(id, from.not_before)? };
         let payload = json!({ "reason": reason, "begun": begun });
         self.shift(id, &from, change, Record::new(EventKind::Reopened, payload, &label))?;
-        self.set(id, &Field::Failures(0))?;
+        self.forget_failures(id)?;
         self.set_blocks(id, Recurrence::default())?;
         self.reevaluate_children(id, &label)?;
         self.keep_reason(id, "REOPENED", reason, actor)?;

@@ -42,6 +42,12 @@ impl Board<'_> {
         if purpose == Purpose::Review {
             super::review::distinct(&task, actor)?;
         }
+        if purpose == Purpose::Check {
+            return Err(Error::conflict(
+                format!("the work on {id} waits for its check, which the supervisor runs"),
+                format!("wait for it, or decide yourself: `supervisor complete {id}`"),
+            ));
+        }
         let profile = task.performer(purpose);
         let target = Target { task: id, profile, tenant: task.tenant.as_ref(), account: None };
         let probes = self.pass_holds(target)?;

@@ -167,6 +167,7 @@ fn validate(new: &NewTask) -> Result<(), Error> {
             "leave it out for no limit of the task's own",
         ));
     }
+    super::check::validate(&new.check)?;
     list("skills", &new.skills)?;
     list("artifacts", &new.artifacts)?;
     if new.parents.len() > limits::PARENTS {

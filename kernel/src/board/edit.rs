@@ -42,11 +42,20 @@ pub struct Edit {
     pub workspace: Option<String>,
     /// What its workers load; an empty list for nothing.
     pub skills: Option<Vec<String>>,
+    /// The command that proves it done; an empty one for none.
+    pub check: Option<String>,
+    /// How many failed checks in a row block it.
+    pub max_checks: Option<u32>,
 }
 
 impl Edit {
     fn is_empty(&self) -> bool {
         *self == Edit::default()
+    }
+
+    /// Whether it changes what proves the task done.
+    pub(super) fn changes_check(&self) -> bool {
+        self.check.is_some() || self.max_checks.is_some()
     }
 
     /// Whether it changes what the next run is given.
@@ -85,7 +94,7 @@ impl Board<'_> {
         }
         self.set(id, &Field::Assignee(assignee.as_ref()))?;
         self.set(id, &Field::Nonspawnable(None))?;
-        self.set(id, &Field::Failures(0))?;
+        self.forget_failures(id)?;
         let payload = json!({ "assignee": assignee, "from": task.assignee });
         self.append(&task, None, EventKind::Assigned, payload, &actor.label())?;
         self.expect_task(id)
@@ -102,7 +111,7 @@ impl Board<'_> {
             ));
         }
         let fields: &mut Vec<&'static str> = &mut Vec::new();
-        if (edit.title.is_some() || edit.body.is_some() || edit.changes_runs())
+        if (edit.title.is_some() || edit.body.is_some() || edit.changes_runs() || edit.changes_check())
             && task.approval.state == Some(ApprovalState::Granted)
             && !matches!(task.status, Status::Done | Status::Archived)
         {
@@ -112,6 +121,7 @@ impl Board<'_> {
             ));
         }
         self.edit_run_settings(&task, edit, fields)?;
+        self.edit_check(&task, edit, fields)?;
         if let Some(title) = &edit.title {
             limits::title(title)?;
             self.change(id, "title", &Field::Title(title), fields)?;
@@ -210,7 +220,7 @@ impl Board<'_> {
     }
 
     /// Sets a field and notes its name for the event.
-    fn change(
+    pub(super) fn change(
         &self,
         id: &TaskId,
         name: &'static str,

@@ -11,6 +11,7 @@ use crate::{
 };
 
 mod chats;
+mod checks;
 mod edits;
 mod egress;
 mod endings;
@@ -44,9 +45,10 @@ fn words(value: &serde_json::Value) -> serde_json::Value {
 /// `KIND_tells_of_…` is the snapshot of each kind. That of an import carries what another program said.
 #[test]
 fn each_kind_has_a_snapshot() {
-    const FILES: [&str; 9] = [
+    const FILES: [&str; 10] = [
         include_str!("event_snapshots.rs"),
         include_str!("event_snapshots/chats.rs"),
+        include_str!("event_snapshots/checks.rs"),
         include_str!("event_snapshots/edits.rs"),
         include_str!("event_snapshots/egress.rs"),
         include_str!("event_snapshots/endings.rs"),

@@ -9,9 +9,10 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::{BlockKind, Denied, Ending, Finished, Outcome};
-use crate::model::run::{Purpose, Run};
+use crate::model::run::Run;
 use crate::model::status::{Change, Then, WasDone};
 use crate::model::verdict::{Blocking, Verdict};
+use crate::rules::check;
 use crate::rules::implied;
 use crate::rules::recurrence::{Limited, Recurrence};
 use crate::rules::retry::{self, Decision, Tally};
@@ -39,19 +40,23 @@ impl Board<'_> {
             blocks: from.blocks(),
             gate: self.gate(&run.task_id, from.not_before)?,
             awaits: self.awaited(&run)?,
-            review: run.purpose == Purpose::Review,
+            errand: self.errand(&run, &from)?,
             // Between the claim and now, whatever the clocks did meanwhile.
             ended_at: ending.ended_at.unwrap_or(self.now()).clamp(run.started_at.min(self.now()), self.now()),
         };
         let ending = self.as_told_by_worker(&run, ending)?;
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
         let run = implied::with_verdict(run, &ending);
-        let decision = retry::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
+        let decision = check::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
+        let decision = self.proved(&run, &from, decision)?;
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
-        let blocking = blocking(&run, &decision);
-        let (kind, mut payload) = record(&run, &decision, &ending, &from, tally.ended_at);
+        let blocking = blocking(&run, &decision, &from);
+        let (mut kind, mut payload) = record(&run, &decision, &ending, &from, tally.ended_at);
         if decision.outcome == Outcome::Approved {
             payload = self.completed_by_review(&run.task_id)?;
+        }
+        if decision.outcome == Outcome::CheckPassed {
+            (kind, payload) = self.proved_event(&run, decision.then)?;
         }
         let record = Record::new(kind, payload, SYSTEM).of(id).blocking(blocking.as_ref());
         self.prepare(&run, &decision)?;
@@ -97,7 +102,10 @@ impl Board<'_> {
             self.keep_review(&run.task_id, request)?;
             self.set(&run.task_id, &Field::NotBefore(None))?;
         }
-        if decision.then == Then::Review && decision.review_at.is_some() {
+        if decision.handed_to_check() && decision.outcome == Outcome::Completed {
+            self.keep_unchecked(run)?;
+        }
+        if decision.review_at.is_some() {
             self.set(&run.task_id, &Field::NotBefore(decision.review_at))?;
         }
         if decision.outcome == Outcome::Approved {
@@ -115,7 +123,8 @@ impl Board<'_> {
         if decision.outcome != Outcome::Blocked && decision.error.is_some() {
             self.set(id, &Field::LastError(decision.error.as_deref()))?;
         }
-        if matches!(decision.outcome, Outcome::Completed | Outcome::Approved) {
+        self.count_check(id, from, decision.outcome)?;
+        if matches!(decision.outcome, Outcome::Completed | Outcome::Approved | Outcome::CheckPassed) {
             self.set(id, &Field::LastError(None))?;
             self.set_blocks(id, Recurrence::default())?;
         }
@@ -172,10 +181,13 @@ impl Board<'_> {
     fn follow(&self, run: &Run, from: &Standing, decision: &Decision) -> Result<(), Error> {
         if decision.gave_up() {
             let task = self.expect_task(&run.task_id)?;
-            let payload = json!({
+            let mut payload = json!({
                 "failures": decision.failures, "error": decision.error, "trigger_outcome": decision.outcome,
                 "limit_source": if from.max_retries.is_some() { "task" } else { "dispatcher" },
             });
+            if decision.outcome == Outcome::CheckFailed {
+                payload["failed_checks"] = json!(task.failed_checks);
+            }
             self.append(&task, Some(run.id), EventKind::GaveUp, payload, SYSTEM)?;
         }
         match decision.then {
@@ -201,14 +213,17 @@ impl Board<'_> {
 }
 
 /// What a person reads on the task that this end blocks.
-fn blocking(run: &Run, decision: &Decision) -> Option<Blocking> {
+fn blocking(run: &Run, decision: &Decision, from: &Standing) -> Option<Blocking> {
     let Then::Blocked(kind) = decision.then else { return None };
     if let Some(Verdict::Block(blocking)) = &run.verdict {
         return Some(blocking.clone());
     }
     let mut reason = decision.error.clone();
     if kind == BlockKind::GaveUp {
-        let failures = Counted(decision.failures, "failure");
+        let failures = match decision.outcome {
+            Outcome::CheckFailed => Counted(from.failed_checks.saturating_add(1), "failed check").to_string(),
+            _ => Counted(decision.failures, "failure").to_string(),
+        };
         reason = Some(format!("gave up after {failures}: {}", reason.unwrap_or_default()));
     }
     Some(Blocking { kind, reason, question: None })
@@ -230,6 +245,10 @@ fn record(
         payload[Denied::KEY] = json!(denied);
     }
     let kind = match decision.outcome {
+        // Work that no check has proved is archived as what was not done.
+        Outcome::Cancelled | Outcome::Completed if decision.then == Then::Archived(WasDone::No) => {
+            EventKind::Archived
+        }
         Outcome::Completed => {
             payload = completed_payload(decision.handoff.as_ref());
             EventKind::Completed
@@ -252,9 +271,14 @@ fn record(
             };
             EventKind::ReviewRequested
         }
-        Outcome::Approved => {
+        // Told by what the work has asked for.
+        Outcome::Approved | Outcome::CheckPassed => {
             payload = json!({});
             EventKind::Completed
+        }
+        Outcome::CheckFailed => {
+            payload = super::check::failed(ending, decision, from);
+            EventKind::CheckFailed
         }
         Outcome::ChangesRequested => {
             let Some(Verdict::RequestChanges { reason }) = &run.verdict else {
@@ -263,7 +287,6 @@ fn record(
             payload = json!({ "reason": preview(Some(reason)) });
             EventKind::ChangesRequested
         }
-        Outcome::Cancelled if matches!(decision.then, Then::Archived(_)) => EventKind::Archived,
         // The keys of these three are those that the established board's readers know.
         Outcome::Reclaimed => {
             payload["stale_lock"] = json!(run.claim_lock);
@@ -291,5 +314,9 @@ fn record(
         Outcome::Lost => EventKind::Lost,
         Outcome::SpawnFailed => EventKind::SpawnFailed,
     };
+    if decision.handed_to_check() {
+        payload["check"] = json!(preview(from.check.command.as_deref()));
+        return (EventKind::CheckPending, payload);
+    }
     (kind, payload)
 }

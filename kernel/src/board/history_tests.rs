@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use crate::testing::{Bench, alice, gated, start, titled};
 use crate::{
-    Actor, Approval, BlockKind, Blocking, Destination, Detach, EndCause, Ending, Error, Handoff, HoldKind,
-    HoldOn, HoldScope, InitialState, NewHold, NewTask, OnCleanExit, RunId, StopReason, TaskId,
+    Actor, Approval, BlockKind, Blocking, Check, Destination, Detach, EndCause, Ending, Error, Handoff,
+    HoldKind, HoldOn, HoldScope, InitialState, NewHold, NewTask, OnCleanExit, RunId, StopReason, TaskId,
 };
 
 #[derive(Clone, Debug)]
@@ -120,7 +120,8 @@ pub(crate) fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) -> Result
             };
             let not_before = later.then(|| crate::Clock::now(&*bench.clock).after(Duration::from_mins(5)));
             let approval = if intake == 2 { gated() } else { Approval::default() };
-            let new = NewTask { parents, initial_state, not_before, approval, ..titled("random") };
+            let check = Check { command: (intake == 3).then(|| "true".to_owned()), max_checks: None };
+            let new = NewTask { parents, initial_state, not_before, approval, check, ..titled("random") };
             bench.call(move |board| board.create(new, &person)).map(|created| ids.push(created.task.id))
         }
         Act::Wait(seconds) => {

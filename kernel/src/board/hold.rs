@@ -156,7 +156,7 @@ impl Board<'_> {
                 (Some((HoldKind::RateLimit, _)), _) => {
                     self.end_hold(&hold, "a run was logged in again", Some(run), SYSTEM)?;
                 }
-                // It did not come far enough to say anything: another one tries.
+                // It did not come far enough to say anything, or asks no service: another one tries.
                 (
                     _,
                     Outcome::Reclaimed
@@ -164,7 +164,9 @@ impl Board<'_> {
                     | Outcome::Cancelled
                     | Outcome::Lost
                     | Outcome::RateLimited
-                    | Outcome::SpawnFailed,
+                    | Outcome::SpawnFailed
+                    | Outcome::CheckPassed
+                    | Outcome::CheckFailed,
                 ) => self.tx.set_probe(hold.id, None, now)?,
                 (
                     _,

@@ -33,6 +33,7 @@ mod attach;
 mod attempt;
 mod bring_back;
 mod charge;
+mod check;
 mod claim;
 mod context;
 mod create;
@@ -309,6 +310,8 @@ mod authority_tests;
 mod bring_back_tests;
 #[cfg(test)]
 mod charge_tests;
+#[cfg(test)]
+mod check_tests;
 #[cfg(test)]
 mod context_tests;
 #[cfg(test)]

@@ -3,21 +3,28 @@
 use super::view::View;
 use crate::model::candidate::{Accounts, Answer, Candidate, Lane};
 use crate::model::error::Error;
+use crate::model::id::Profile;
 use crate::rules::admission::{self, Offer};
 
 impl View<'_> {
     /// Offers the tasks that may start, one after the other, until `answer` says that nothing more can or nothing is
     /// left. The order is that in which they should start: fair turns between tenants (the one with the fewest open runs
     /// first), then priority, then age. A task in review is among them where a profile is to review it, which then is
-    /// the candidate's assignee. Unassigned tasks and those that somebody holds are not.
+    /// the candidate's assignee; so is one whose work waits for its check, with `checker` as the assignee. Unassigned tasks and those that somebody holds are not.
     ///
     /// What an answer closes is not read: the cost is that of the lanes there are (pairs of tenant and assignee) and of
     /// the answers, however many tasks wait.
-    pub fn offer(&self, accounts: &Accounts, answer: impl FnMut(&Candidate) -> Answer) -> Result<(), Error> {
+    pub fn offer(
+        &self,
+        accounts: &Accounts,
+        checker: &Profile,
+        answer: impl FnMut(&Candidate) -> Answer,
+    ) -> Result<(), Error> {
         let on = Offer {
             holds: self.holds()?,
             ready: lanes(|after| self.tx.next_ready_lane(after))?,
             reviews: lanes(|after| self.tx.next_review_lane(after))?,
+            checks: self.check_lanes(checker)?,
             running: self.tx.open_runs_by_tenant()?,
             accounts,
             now: self.now(),
@@ -27,6 +34,12 @@ impl View<'_> {
             self.tx.page_of_candidates(lane, source, after, limit, now)
         };
         admission::offer(on, &mut read, answer)
+    }
+
+    /// The tenants with work that waits for its check, each with who runs checks.
+    fn check_lanes(&self, checker: &Profile) -> Result<Vec<Lane>, Error> {
+        let tenants = self.tx.tenants_with_checks()?;
+        Ok(tenants.into_iter().map(|tenant| Lane { tenant, profile: checker.clone() }).collect())
     }
 }
 

@@ -42,14 +42,15 @@ impl Board<'_> {
         let is_scheduled = matches!(from.state, State::Scheduled { .. });
         let not_before = from.not_before.filter(|_| !is_scheduled);
         // What was under review when somebody blocked it still is.
-        let gate = match task.work_by {
-            Some(_) => Gate::Review,
-            None => self.gate(id, not_before)?,
+        let gate = match (&task.work_by, task.unchecked_run) {
+            (_, Some(of)) => Gate::Check(of),
+            (Some(_), None) => Gate::Review,
+            (None, None) => self.gate(id, not_before)?,
         };
         let change = Change::Unblocked { gate };
         let payload = Some(json!({ "reason": reason }));
         self.shift(id, &from, change, Record::new(EventKind::Unblocked, payload, &actor.label()))?;
-        self.set(id, &Field::Failures(0))?;
+        self.forget_failures(id)?;
         if is_scheduled {
             // Otherwise the next attempt would wait for the time that was just set aside.
             self.set(id, &Field::NotBefore(None))?;
@@ -131,10 +132,11 @@ impl Board<'_> {
                 }
             }
         }
-        let gate = match (&task.work_by, from.state) {
-            (Some(_), _) => Gate::Review,
-            (None, State::Triage) => self.gate(id, from.not_before)?,
-            (None, _) => self.gate(id, None)?,
+        let gate = match (&task.work_by, task.unchecked_run, from.state) {
+            (_, Some(of), _) => Gate::Check(of),
+            (Some(_), None, _) => Gate::Review,
+            (None, None, State::Triage) => self.gate(id, from.not_before)?,
+            (None, None, _) => self.gate(id, None)?,
         };
         let forced = force == Force::Yes && !open.is_empty();
         let payload = json!({ "actor": actor.name, "reason": reason, "forced": forced });
@@ -142,7 +144,7 @@ impl Board<'_> {
         self.shift(id, &from, Change::Promoted { gate }, record)?;
         if from.state != State::Triage {
             self.set(id, &Field::NotBefore(None))?;
-            self.set(id, &Field::Failures(0))?;
+            self.forget_failures(id)?;
         }
         self.expect_task(id)
     }
@@ -202,7 +204,7 @@ impl Board<'_> {
         let status = next(Some(from.state), change).map_or(from.state, |to| to).status();
         let payload = json!({ "status": status });
         self.shift(id, from, change, Record::new(EventKind::Status, payload, label))?;
-        self.set(id, &Field::Failures(0))?;
+        self.forget_failures(id)?;
         self.reevaluate_children(id, label)
     }
 }

@@ -169,7 +169,7 @@ impl Board<'_> {
         label: &str,
     ) -> Result<Settled, Error> {
         self.tell_approved(&task.id, None, label)?;
-        self.set(&task.id, &Field::Failures(0))?;
+        self.forget_failures(&task.id)?;
         self.set_blocks(&task.id, Recurrence::default())?;
         let payload = self.completed_by_review(&task.id)?;
         let run = self.last_completed_run(&task.id)?.map(|run| run.id);
@@ -199,7 +199,18 @@ impl Board<'_> {
 
 /// What a run that starts from a state is for.
 pub(super) fn purpose(state: State) -> Purpose {
-    if state == State::Review { Purpose::Review } else { Purpose::Work }
+    match state {
+        State::Review => Purpose::Review,
+        State::Checking { .. } => Purpose::Check,
+        State::Triage
+        | State::Todo
+        | State::Scheduled { .. }
+        | State::Ready
+        | State::Running { .. }
+        | State::Blocked { .. }
+        | State::Done
+        | State::Archived { .. } => Purpose::Work,
+    }
 }
 
 /// Refuses whose own work is under review.

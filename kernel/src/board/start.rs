@@ -9,7 +9,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::Target;
 use crate::model::id::{Profile, RunId, TaskId};
-use crate::model::run::Run;
+use crate::model::run::{Purpose, Run};
 use crate::model::status::{Change, State};
 use crate::store::fields::Field;
 use crate::store::runs::NewRun;
@@ -63,7 +63,11 @@ impl Board<'_> {
             ));
         }
         let purpose = super::review::purpose(from.state);
-        let profile = task.performer(purpose);
+        let profile = match purpose {
+            Purpose::Work | Purpose::Review => task.performer(purpose),
+            // A check is nobody's: it is run as what the supervisor says.
+            Purpose::Check => start.profile.as_ref(),
+        };
         if start.profile.is_some() && start.profile.as_ref() != profile {
             return Err(Error::conflict(
                 format!("{id} is no longer for {}", start.profile.as_ref().map_or("nobody", Profile::as_str)),
@@ -74,8 +78,10 @@ impl Board<'_> {
             Target { task: id, profile, tenant: task.tenant.as_ref(), account: start.account.as_deref() };
         let probes = self.pass_holds(target)?;
         let run = self.tx.insert_run(&NewRun {
+            profile,
             claim_lock: Some(&start.claim_lock),
-            token_hash: Some(start.token_hash),
+            // What proves the work has no say about it.
+            token_hash: Some(start.token_hash).filter(|_| purpose != Purpose::Check),
             nonce: Some(&start.nonce),
             policy: start.policy.as_deref(),
             account: start.account.as_deref(),

@@ -120,8 +120,11 @@ impl Board<'_> {
             // Nobody here knows where such a worker has its files.
             Holder::External => verdict,
         };
+        let mut author = actor.label();
         let verdict = match (verdict, open.verdict.clone()) {
             (Verdict::Archive { .. }, Some(Verdict::Complete(handoff))) => {
+                // Who says that it is done stays who said so.
+                author = self.tx.verdict_by(run)?.unwrap_or(author);
                 Verdict::Archive { handoff: Some(handoff) }
             }
             (verdict, _) => verdict,
@@ -143,7 +146,7 @@ impl Board<'_> {
         let payload = json!({ "verdict": verdict.kind(), "by": actor.name, "reason": reason(&verdict) });
         let record = Record::new(EventKind::Verdict, payload, &label).of(run);
         self.shift(&task.id, standing, change, record)?;
-        if !self.tx.record_verdict(run, &verdict, &label, stop, self.now())? {
+        if !self.tx.record_verdict(run, &verdict, &author, stop, self.now())? {
             return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
         }
         let effect = self.end_if_external(&open, stop)?;
@@ -163,7 +166,7 @@ impl Board<'_> {
         match verdict {
             Verdict::Complete(handoff) => {
                 let run = self.zero_length(task, Outcome::Completed, Status::Done, Some(&handoff), None)?;
-                self.set(&task.id, &Field::Failures(0))?;
+                self.forget_failures(&task.id)?;
                 self.set_blocks(&task.id, Recurrence::default())?;
                 self.keep_handoff(&task.id, &handoff)?;
                 let record = Record::new(EventKind::Completed, completed(&handoff), &label).of(run);
@@ -183,7 +186,7 @@ impl Board<'_> {
                     change,
                     Record::new(EventKind::ChangesRequested, payload, &label),
                 )?;
-                self.set(&task.id, &Field::Failures(0))?;
+                self.forget_failures(&task.id)?;
                 self.settled(&task.id, None)
             }
             Verdict::Archive { .. } => {

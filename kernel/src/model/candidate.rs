@@ -41,6 +41,8 @@ pub(crate) enum Source {
     Heads,
     /// What a profile is to review.
     Reviews,
+    /// Work that waits for its check.
+    Checks,
 }
 
 /// What the caller says of a candidate.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::model::clock::Timestamp;
 use crate::model::id::{RunId, TaskId};
 use crate::model::spent::Spent;
-use crate::model::status::{Status, Then, WasDone};
+use crate::model::status::{Gate, Status, Then, WasDone};
 use crate::model::words::words;
 
 /// How many counted failures in a row block a task, unless it or its dispatcher says otherwise.
@@ -27,6 +27,10 @@ words! {
         Approved => "approved",
         /// A reviewer sent the work back.
         ChangesRequested => "changes_requested",
+        /// The check of a task proved its work done.
+        CheckPassed => "check_passed",
+        /// The check of a task failed.
+        CheckFailed => "check_failed",
         /// A person ended it for good.
         Cancelled => "cancelled",
         /// A person took the task back.
@@ -56,11 +60,16 @@ impl Outcome {
     /// Returns whether a run with this outcome may send its task there.
     pub(crate) fn allows(self, then: Then) -> bool {
         match self {
+            // What waits for a check is not done yet, and is archived as what it is.
             Outcome::Completed => {
-                matches!(then, Then::Done | Then::Archived(WasDone::Yes))
+                matches!(then, Then::Done | Then::Archived(_) | Then::Again(Gate::Check(_)))
             }
             Outcome::Blocked => matches!(then, Then::Blocked(_) | Then::Triage | Then::Again(_)),
-            Outcome::ReviewRequested => matches!(then, Then::Review),
+            Outcome::ReviewRequested => matches!(then, Then::Review | Then::Again(Gate::Check(_))),
+            Outcome::CheckPassed => matches!(then, Then::Done | Then::Review),
+            Outcome::CheckFailed => {
+                matches!(then, Then::Again(_) | Then::Blocked(BlockKind::GaveUp))
+            }
             Outcome::Approved => matches!(then, Then::Done),
             Outcome::ChangesRequested => matches!(then, Then::Again(_)),
             Outcome::Cancelled => {

@@ -54,7 +54,11 @@ impl From<Outcome> for RunStatus {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             // The words of a run's status are those of the established board: a review that came to an end is done.
-            Outcome::Completed | Outcome::Approved | Outcome::ChangesRequested => RunStatus::Done,
+            Outcome::Completed
+            | Outcome::Approved
+            | Outcome::ChangesRequested
+            | Outcome::CheckPassed
+            | Outcome::CheckFailed => RunStatus::Done,
             Outcome::Blocked => RunStatus::Blocked,
             Outcome::ReviewRequested => RunStatus::Review,
             Outcome::Cancelled => RunStatus::Cancelled,
@@ -93,6 +97,8 @@ words! {
         Work => "work",
         /// A look at the work of somebody else.
         Review => "review",
+        /// The command that proves the work done.
+        Check => "check",
     }
 }
 

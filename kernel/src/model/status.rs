@@ -22,7 +22,7 @@ words! {
         Ready => "ready",
         /// A run is open.
         Running => "running",
-        /// Waits for a reviewer.
+        /// Waits for a reviewer, or for its check.
         Review => "review",
         /// Waits for a person; nothing automatic leaves it.
         Blocked => "blocked",
@@ -57,6 +57,11 @@ pub enum State {
     },
     /// See [`Status::Review`].
     Review,
+    /// Its work was handed over and waits for its check; in [`Status::Review`], too.
+    Checking {
+        /// The run that handed the work over.
+        of: RunId,
+    },
     /// See [`Status::Blocked`].
     Blocked { kind: BlockKind },
     /// See [`Status::Done`].
@@ -91,6 +96,8 @@ pub enum Gate {
     Until(#[serde(with = "micros")] Timestamp),
     /// Its work waits for a reviewer.
     Review,
+    /// The work that this run handed over waits for its check.
+    Check(RunId),
     /// Somebody has to approve it first.
     Approval,
 }
@@ -215,7 +222,7 @@ impl State {
             State::Scheduled { .. } => Status::Scheduled,
             State::Ready => Status::Ready,
             State::Running { .. } => Status::Running,
-            State::Review => Status::Review,
+            State::Review | State::Checking { .. } => Status::Review,
             State::Blocked { .. } => Status::Blocked,
             State::Done => Status::Done,
             State::Archived { .. } => Status::Archived,

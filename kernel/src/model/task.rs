@@ -26,6 +26,27 @@ pub struct Limits {
     pub budget_usd_micros: Option<i64>,
 }
 
+/// How many failed checks in a row block a task that says nothing of it.
+const DEFAULT_MAX_CHECKS: u32 = 3;
+
+/// The command that proves the work on a task done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// The command, for `sh -c` in the workspace; none where what the worker says is enough.
+    #[serde(rename = "check", default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// How many failed checks in a row block the task; 3 where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_checks: Option<u32>,
+}
+
+impl Check {
+    /// Returns how many failed checks in a row block the task.
+    pub fn limit(&self) -> u32 {
+        self.max_checks.unwrap_or(DEFAULT_MAX_CHECKS)
+    }
+}
+
 /// The approval that a task needs once its parents are done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Approval {
@@ -111,6 +132,8 @@ pub struct NewTask {
     pub artifacts: Vec<String>,
     /// How much it may take.
     pub limits: Limits,
+    /// What proves it done.
+    pub check: Check,
     /// The approval it needs.
     pub approval: Approval,
     /// Whether its worker has a goal.
@@ -139,6 +162,7 @@ impl NewTask {
             ("idempotency_key", &self.idempotency_key),
             ("created_by", &self.created_by),
             ("policy", &self.policy),
+            ("check", &self.check.command),
             ("mission", &self.lineage.mission),
             ("approver", &self.approval.approver),
             ("workflow_template_id", workflow_template_id),
@@ -236,6 +260,15 @@ pub struct Task {
     /// How much it may take.
     #[serde(flatten)]
     pub limits: Limits,
+    /// What proves it done.
+    #[serde(flatten)]
+    pub check: Check,
+    /// Failed checks in a row.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_checks: u32,
+    /// The run whose work waits for its check, or is being checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchecked_run: Option<RunId>,
     /// The approval it needs.
     #[serde(flatten)]
     pub approval: Approval,
@@ -253,12 +286,18 @@ pub struct Task {
     pub why: Option<Waiting>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 impl Task {
-    /// Returns who it names for this.
+    /// Returns who it names for this; a check names nobody, the supervisor runs it.
     pub(crate) fn performer(&self, purpose: Purpose) -> Option<&Profile> {
         match purpose {
             Purpose::Work => self.assignee.as_ref(),
             Purpose::Review => self.reviewer.as_ref(),
+            Purpose::Check => None,
         }
     }
 

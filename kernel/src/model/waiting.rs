@@ -24,6 +24,8 @@ words! {
         Nonspawnable => "nonspawnable",
         /// A reviewer has to look.
         Review => "review",
+        /// Its check has to run.
+        Check => "check",
         /// Somebody has to approve it.
         Approval => "approval",
         /// Somebody has to answer a question.

@@ -22,6 +22,8 @@ pub(crate) struct Offer<'a> {
     pub(crate) ready: Vec<Lane>,
     /// The pairs of tenant and reviewer with tasks in review.
     pub(crate) reviews: Vec<Lane>,
+    /// The tenants with work that waits for its check, with who runs it.
+    pub(crate) checks: Vec<Lane>,
     /// The open runs of each tenant.
     pub(crate) running: Vec<(Option<Tenant>, u32)>,
     /// The account of each profile that has one.
@@ -52,6 +54,9 @@ pub(crate) fn offer(
     }
     for lane in &on.reviews {
         add(lane, &[Source::Reviews]);
+    }
+    for lane in &on.checks {
+        add(lane, &[Source::Checks]);
     }
     for (tenant, load) in on.running {
         if let Some(queue) = tenants.get_mut(&tenant) {
@@ -135,7 +140,7 @@ impl TenantQueue {
         match source.source {
             Source::Heads => {}
             Source::Line(_) => source.end(),
-            Source::Reviews => {
+            Source::Reviews | Source::Checks => {
                 source.closed.insert(candidate.workspace.clone());
                 source.waiting.retain(|one| one.workspace != candidate.workspace);
             }
@@ -151,7 +156,7 @@ struct Stream {
     /// The last one that was read.
     after: Option<Candidate>,
     ended: bool,
-    /// Workspaces of reviews that are not on offer. Reviews have no lines: they are read, and left out here.
+    /// Workspaces of reviews and checks that are not on offer. These have no lines: they are read, and left out here.
     closed: BTreeSet<String>,
 }
 

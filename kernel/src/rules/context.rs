@@ -94,6 +94,7 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
     page.section("");
     page.part(Rank::Task, "the head", head);
     review(task, material.purpose, &mut page);
+    check(task, &mut page);
     if let Some(body) = &task.body {
         let body = page.cut(body, limits.body, "the body");
         page.section("\n## Body\n\n");
@@ -115,7 +116,7 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
 
 /// Tells a reviewer what its run is for.
 fn review(task: &Task, purpose: Option<Purpose>, page: &mut Page) {
-    if purpose.is_none_or(|purpose| purpose == Purpose::Work) {
+    if purpose != Some(Purpose::Review) {
         return;
     }
     let id = &task.id;
@@ -127,6 +128,19 @@ fn review(task: &Task, purpose: Option<Purpose>, page: &mut Page) {
     );
     page.section("");
     page.part(Rank::Task, "what a review is", text);
+}
+
+/// Tells a worker what its work is proved by.
+fn check(task: &Task, page: &mut Page) {
+    let Some(command) = &task.check.command else { return };
+    let text = format!(
+        "\n## What proves it done\n\nWhen your run is over, this command runs in the workspace with `sh -c`. The task is done only \
+         if it exits with 0; run it yourself before you say that the work is complete. {} in a row block the task.\n\n{}",
+        Counted(task.check.limit(), "failed check"),
+        quote(command)
+    );
+    page.section("");
+    page.part(Rank::Task, "the check", text);
 }
 
 fn thread(material: &Material, limits: ContextLimits, page: &mut Page) {
@@ -204,6 +218,9 @@ fn handoff(run: &Run, limits: ContextLimits, what: &str, page: &mut Page) -> Str
     };
     field("", "summary", run.summary.as_deref());
     field("error:\n", "error", run.error.as_deref());
+    // The output of a check is what its next attempt needs to know.
+    let output = run.stderr_tail.as_deref().filter(|_| run.outcome == Some(Outcome::CheckFailed));
+    field("the end of its output:\n", "output", output);
     field("metadata:\n", "metadata", run.metadata.as_ref().map(ToString::to_string).as_deref());
     text
 }

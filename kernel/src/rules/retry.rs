@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::model::clock::Timestamp;
+use crate::model::id::RunId;
 use crate::model::outcome::{BlockKind, EndCause, Ending, Fault, OnCleanExit, Outcome, StopReason};
 use crate::model::status::{Gate, Then, WasDone};
 use crate::model::verdict::{Destination, Handoff, Verdict};
@@ -25,10 +26,31 @@ pub(crate) struct Tally {
     pub(crate) gate: Gate,
     /// Whether a parent is open, or was while the run went on: only then there is a task to wait for.
     pub(crate) awaits: bool,
-    /// Whether the run was a reviewer's: its task goes back to review.
-    pub(crate) review: bool,
+    /// What the run was for: its task goes back there.
+    pub(crate) errand: Errand,
     /// When nothing of the run was left: the pause before another try counts from then.
     pub(crate) ended_at: Timestamp,
+}
+
+/// What a run was for, with what its end needs to know of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Errand {
+    Work,
+    Review,
+    Check(Checked),
+}
+
+/// A check at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checked {
+    /// The run whose work it is about.
+    pub(crate) of: RunId,
+    /// Where work goes that is proved: what its run has asked for.
+    pub(crate) proved: Then,
+    /// Failed checks in a row before this one.
+    pub(crate) failed: u32,
+    /// How many of them block the task.
+    pub(crate) limit: u32,
 }
 
 /// What the end of a run comes to.
@@ -38,7 +60,7 @@ pub(crate) struct Decision {
     pub(crate) then: Then,
     /// Counted failures in a row from now on.
     pub(crate) failures: u32,
-    /// When a task that goes back to review is reviewed again, if later than now.
+    /// When a task that goes back to review or to its check is looked at again, if later than now.
     pub(crate) review_at: Option<Timestamp>,
     /// What went wrong, if anything did.
     pub(crate) error: Option<String>,
@@ -51,12 +73,18 @@ impl Decision {
         self.then == Then::Blocked(BlockKind::GaveUp)
     }
 
+    /// Returns whether the work that its run hands over waits for its check.
+    pub(crate) fn handed_to_check(&self) -> bool {
+        matches!(self.outcome, Outcome::Completed | Outcome::ReviewRequested)
+            && matches!(self.then, Then::Again(Gate::Check(_)))
+    }
+
     /// Returns when the task is tried again, if it waits for that.
     pub(crate) fn retry_at(&self) -> Option<Timestamp> {
         if let Then::Again(Gate::Until(at)) = self.then {
             return Some(at);
         }
-        self.review_at.filter(|_| self.then == Then::Review)
+        self.review_at.filter(|_| matches!(self.then, Then::Review | Then::Again(Gate::Check(_))))
     }
 }
 
@@ -74,6 +102,8 @@ pub fn counts(outcome: Outcome) -> bool {
         | Outcome::ReviewRequested
         | Outcome::Approved
         | Outcome::ChangesRequested
+        | Outcome::CheckPassed
+        | Outcome::CheckFailed
         | Outcome::Cancelled
         | Outcome::Reclaimed
         | Outcome::Preempted
@@ -153,7 +183,11 @@ fn by_verdict(verdict: &Verdict, tally: Tally) -> Decision {
 
 /// Where a task goes that is tried again without a pause.
 fn again(tally: Tally) -> Then {
-    if tally.review { Then::Review } else { Then::Again(tally.gate) }
+    match tally.errand {
+        Errand::Work => Then::Again(tally.gate),
+        Errand::Review => Then::Review,
+        Errand::Check(checked) => Then::Again(Gate::Check(checked.of)),
+    }
 }
 
 fn by_stop(reason: StopReason, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
@@ -174,7 +208,7 @@ fn by_stop(reason: StopReason, ending: &Ending, tally: Tally, now: Timestamp) ->
 fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
     let failed = |outcome, error: &str| failed(outcome, error, ending, tally, now);
     match &ending.cause {
-        EndCause::Exited { code: 0 } if tally.review => {
+        EndCause::Exited { code: 0 } if tally.errand == Errand::Review => {
             failed(Outcome::Unreported, "the reviewer exited without approve or request-changes")
         }
         EndCause::Exited { code: 0 } => match &ending.result_policy {
@@ -212,7 +246,7 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
         }
         EndCause::RateLimited { until } => Decision {
             error: Some(with_trouble("its service refused it for a while", ending)),
-            review_at: Some(*until).filter(|_| tally.review),
+            review_at: Some(*until).filter(|_| tally.errand == Errand::Review),
             ..plain(Outcome::RateLimited, later(tally, *until, now), tally.failures)
         },
         // A hold keeps it and its siblings until the next try, or until a person releases it.
@@ -235,17 +269,18 @@ fn failed(outcome: Outcome, error: &str, ending: &Ending, tally: Tally, now: Tim
         Some(denied) => format!("{error}; {}", denied.text),
         None => error.to_owned(),
     };
-    let review_at = (then == Then::Review && at > now).then_some(at);
+    let looks_again = matches!(then, Then::Review | Then::Again(Gate::Check(_)));
+    let review_at = (looks_again && at > now).then_some(at);
     Decision { error: Some(error), review_at, ..plain(outcome, then, failures) }
 }
 
-/// Tries again at `at`, unless parents are open: then they decide. A review is tried again from review.
+/// Tries again at `at`, unless parents are open: then they decide. A review is tried again from review, and a check as one.
 fn later(tally: Tally, at: Timestamp, now: Timestamp) -> Then {
-    if tally.review {
-        return Then::Review;
+    if tally.errand != Errand::Work {
+        return again(tally);
     }
     Then::Again(match tally.gate {
-        Gate::Parents | Gate::Review | Gate::Approval => tally.gate,
+        Gate::Parents | Gate::Review | Gate::Check(_) | Gate::Approval => tally.gate,
         Gate::Until(until) => Gate::Until(until.max(at)),
         Gate::Open if at > now => Gate::Until(at),
         Gate::Open => Gate::Open,
@@ -264,14 +299,17 @@ fn with_tail(error: String, ending: &Ending) -> String {
     if ending.trouble.is_some() {
         return with_trouble(&error, ending);
     }
-    let last = ending
-        .stderr_tail
-        .as_deref()
-        .and_then(|tail| tail.lines().rev().find(|line| !line.trim().is_empty()));
-    match last {
-        Some(line) => format!("{error}: {}", line.trim().chars().take(300).collect::<String>()),
+    match last_line(ending) {
+        Some(line) => format!("{error}: {line}"),
         None => error,
     }
+}
+
+/// The last thing that the worker wrote to its standard error, in a line.
+pub(crate) fn last_line(ending: &Ending) -> Option<String> {
+    let tail = ending.stderr_tail.as_deref()?;
+    let line = tail.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.trim().chars().take(300).collect())
 }
 
 #[cfg(test)]
@@ -289,7 +327,7 @@ mod tests {
             blocks: Recurrence::default(),
             gate: Gate::Open,
             awaits: false,
-            review: false,
+            errand: Errand::Work,
             ended_at: NOW,
         }
     }
@@ -341,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_tried_again_after_its_pause_and_where_the_task_waits_anyway() {
-        let review = Tally { review: true, ..tally() };
+        let review = Tally { errand: Errand::Review, ..tally() };
         for (tally, now, then, review_at) in [
             (tally(), NOW, Then::Again(at(101)), None),
             (Tally { failures: 0, ..tally() }, NOW, Then::Again(Gate::Open), None),
@@ -366,7 +404,7 @@ mod tests {
         let ending = Ending::new(EndCause::RateLimited { until });
         let work = decide(None, None, &ending, tally(), NOW);
         assert_eq!((work.then, work.review_at, work.failures), (Then::Again(at(900)), None, 1));
-        let review = decide(None, None, &ending, Tally { review: true, ..tally() }, NOW);
+        let review = decide(None, None, &ending, Tally { errand: Errand::Review, ..tally() }, NOW);
         assert_eq!((review.then, review.review_at, review.failures), (Then::Review, Some(until), 1));
     }
 
@@ -384,10 +422,11 @@ mod tests {
         let result_policy = OnCleanExit::Complete { summary: None };
         let ending = Ending { result_policy, ..Ending::new(EndCause::Exited { code: 0 }) };
         assert_eq!(decide(None, None, &ending, tally(), NOW).outcome, Outcome::Completed);
-        let review = decide(None, None, &ending, Tally { review: true, ..tally() }, NOW);
+        let review = decide(None, None, &ending, Tally { errand: Errand::Review, ..tally() }, NOW);
         assert_eq!((review.outcome, review.then), (Outcome::Unreported, Then::Review));
         for cause in [EndCause::LostReboot, EndCause::NeverStarted] {
-            let again = decide(None, None, &Ending::new(cause), Tally { review: true, ..tally() }, NOW);
+            let again =
+                decide(None, None, &Ending::new(cause), Tally { errand: Errand::Review, ..tally() }, NOW);
             assert_eq!((again.then, again.failures), (Then::Review, 1));
         }
     }

@@ -45,13 +45,13 @@ fn step(state: State, change: Change) -> Option<State> {
         Change::Ended { run, outcome, then } => end(state, run, outcome, then),
         Change::Reevaluated { gate } => in_queue(state).then_some(at(gate)),
         Change::Completed => free(state).then_some(State::Done),
-        Change::ReviewRequested => (free(state) && state != State::Review).then_some(State::Review),
+        Change::ReviewRequested => (free(state) && !in_review(state)).then_some(State::Review),
         Change::Approved { gate } => awaits_approval(state).then_some(at(gate)),
         Change::Blocked { kind } => {
             (unfinished(state) && blocked(state).is_none()).then_some(State::Blocked { kind })
         }
         Change::Unblocked { gate } => (released(state) || scheduled(state)).then_some(at(gate)),
-        Change::ChangesRequested { gate } => (state == State::Review).then_some(at(gate)),
+        Change::ChangesRequested { gate } => in_review(state).then_some(at(gate)),
         Change::Promoted { gate } => (released(state)
             || matches!(state, State::Triage | State::Todo | State::Scheduled { .. }))
         .then_some(at(gate)),
@@ -73,12 +73,14 @@ fn at(gate: Gate) -> State {
         Gate::Parents => State::Todo,
         Gate::Until(until) => State::Scheduled { until },
         Gate::Review => State::Review,
+        Gate::Check(of) => State::Checking { of },
         Gate::Approval => State::Blocked { kind: BlockKind::Approval },
     }
 }
 
 fn start(state: State, run: RunId) -> Option<State> {
-    matches!(state, State::Ready | State::Review).then_some(State::Running { run, verdict: None })
+    matches!(state, State::Ready | State::Review | State::Checking { .. })
+        .then_some(State::Running { run, verdict: None })
 }
 
 fn record(state: State, run: RunId, verdict: VerdictKind) -> Option<State> {
@@ -154,9 +156,14 @@ pub(crate) fn in_queue(state: State) -> bool {
     matches!(state, State::Todo | State::Scheduled { .. } | State::Ready)
 }
 
+/// Returns whether the task has handed over work that nobody has looked at.
+fn in_review(state: State) -> bool {
+    matches!(state, State::Review | State::Checking { .. })
+}
+
 /// Returns whether nobody runs the task and it is not over.
 fn unfinished(state: State) -> bool {
-    in_queue(state) || matches!(state, State::Triage | State::Review | State::Blocked { .. })
+    in_queue(state) || in_review(state) || matches!(state, State::Triage | State::Blocked { .. })
 }
 
 #[cfg(test)]
@@ -177,6 +184,7 @@ mod tests {
             ("running", Some(State::Running { run: RUN, verdict: None })),
             ("ending", Some(State::Running { run: RUN, verdict: Some(VerdictKind::Complete) })),
             ("review", Some(State::Review)),
+            ("checking", Some(State::Checking { of: RUN })),
             ("blocked", Some(State::Blocked { kind: BlockKind::Transient })),
             ("approval", Some(State::Blocked { kind: BlockKind::Approval })),
             ("done", Some(State::Done)),
@@ -189,9 +197,10 @@ mod tests {
     #[test]
     fn every_pair_of_status_and_change_is_decided_as_the_table_says() {
         let gate = Gate::Open;
+        let check = Gate::Check(RUN);
         let ended = |outcome, then| Change::Ended { run: RUN, outcome, then };
         let recorded = |verdict| Change::Recorded { run: RUN, verdict };
-        let idle = &["triage", "todo", "scheduled", "ready", "review", "blocked"][..];
+        let idle = &["triage", "todo", "scheduled", "ready", "review", "checking", "blocked"][..];
         let queue = &["todo", "scheduled", "ready"][..];
         let open = &["running", "ending"][..];
         let table: Vec<(Change, Vec<&str>, Status)> = vec![
@@ -210,7 +219,7 @@ mod tests {
                 queue.to_vec(),
                 Status::Scheduled,
             ),
-            (Change::Started { run: RUN }, vec!["ready", "review"], Status::Running),
+            (Change::Started { run: RUN }, vec!["ready", "review", "checking"], Status::Running),
             (recorded(VerdictKind::Complete), vec!["running"], Status::Running),
             (recorded(VerdictKind::Archive), open.to_vec(), Status::Running),
             (Change::Recorded { run: RunId(8), verdict: VerdictKind::Block }, vec![], Status::Running),
@@ -230,6 +239,15 @@ mod tests {
             (ended(Outcome::Approved, Then::Again(gate)), vec![], Status::Ready),
             (ended(Outcome::ChangesRequested, Then::Again(gate)), open.to_vec(), Status::Ready),
             (ended(Outcome::ChangesRequested, Then::Done), vec![], Status::Done),
+            (ended(Outcome::Completed, Then::Again(check)), open.to_vec(), Status::Review),
+            (ended(Outcome::ReviewRequested, Then::Again(check)), open.to_vec(), Status::Review),
+            (ended(Outcome::Lost, Then::Again(check)), open.to_vec(), Status::Review),
+            (ended(Outcome::CheckPassed, Then::Done), open.to_vec(), Status::Done),
+            (ended(Outcome::CheckPassed, Then::Review), open.to_vec(), Status::Review),
+            (ended(Outcome::CheckPassed, Then::Again(gate)), vec![], Status::Ready),
+            (ended(Outcome::CheckFailed, Then::Again(gate)), open.to_vec(), Status::Ready),
+            (ended(Outcome::CheckFailed, Then::Done), vec![], Status::Done),
+            (Change::Unblocked { gate: check }, vec!["blocked", "scheduled"], Status::Review),
             (recorded(VerdictKind::Approve), vec!["running"], Status::Running),
             (recorded(VerdictKind::RequestChanges), vec!["running"], Status::Running),
             (Change::Completed, idle.to_vec(), Status::Done),
@@ -248,18 +266,18 @@ mod tests {
             ),
             (
                 Change::Blocked { kind: BlockKind::NeedsInput },
-                vec!["triage", "todo", "scheduled", "ready", "review"],
+                vec!["triage", "todo", "scheduled", "ready", "review", "checking"],
                 Status::Blocked,
             ),
             (Change::Unblocked { gate }, vec!["blocked", "scheduled"], Status::Ready),
             (Change::Unblocked { gate: Gate::Review }, vec!["blocked", "scheduled"], Status::Review),
-            (Change::ChangesRequested { gate }, vec!["review"], Status::Ready),
+            (Change::ChangesRequested { gate }, vec!["review", "checking"], Status::Ready),
             (Change::Promoted { gate }, vec!["triage", "todo", "scheduled", "blocked"], Status::Ready),
             (Change::Scheduled { gate }, vec!["todo", "scheduled", "ready", "blocked"], Status::Ready),
             (Change::Requeued { gate }, [idle, &["done"]].concat(), Status::Ready),
             (
                 Change::SentToTriage,
-                vec!["todo", "scheduled", "ready", "review", "blocked", "approval", "done"],
+                vec!["todo", "scheduled", "ready", "review", "checking", "blocked", "approval", "done"],
                 Status::Triage,
             ),
             (Change::Archived, [idle, &["approval", "done"]].concat(), Status::Archived),

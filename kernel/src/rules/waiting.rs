@@ -51,7 +51,12 @@ pub(crate) struct Known<'a> {
 impl Known<'_> {
     /// The hold that keeps a task from starting, if one does: that which lasts longest.
     fn hold(&self, task: &Task, now: Timestamp) -> Option<&Hold> {
-        let profile = if task.status == Status::Review { &task.reviewer } else { &task.assignee };
+        let profile = match task.status {
+            // Whom a check is run as, the board does not know.
+            Status::Review if task.unchecked_run.is_some() => &None,
+            Status::Review => &task.reviewer,
+            _ => &task.assignee,
+        };
         let account = profile.as_ref().and_then(|profile| self.accounts.get(profile)).map(String::as_str);
         let (profile, tenant) = (profile.as_ref(), task.tenant.as_ref());
         let target = Target { task: &task.id, profile, tenant, account };
@@ -93,6 +98,9 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
             .ending
             .get(&task.id)
             .map(|run| Waiting::new(WaitingCode::Ending, format!("run {run} is being ended"))),
+        Status::Review if task.unchecked_run.is_some() => {
+            Some(on_hold().unwrap_or_else(|| to_check(task, now)))
+        }
         Status::Review => {
             let held = task.reviewer.as_ref().and_then(|_| on_hold());
             Some(held.unwrap_or_else(|| in_review(task, known.nonspawnable.get(&task.id), now)))
@@ -117,6 +125,17 @@ fn scheduled(task: &Task, now: Timestamp) -> Waiting {
         None => Waiting::new(WaitingCode::Time, format!("starts in {wait}")),
     };
     waiting.until(at)
+}
+
+fn to_check(task: &Task, now: Timestamp) -> Waiting {
+    let command = task.check.command.as_deref().unwrap_or_default();
+    match task.not_before.filter(|at| *at > now) {
+        Some(at) => {
+            let wait = brief(at.since(now).as_secs());
+            Waiting::new(WaitingCode::Check, format!("its check runs again in {wait}: {command}")).until(at)
+        }
+        None => Waiting::new(WaitingCode::Check, format!("its check is to run: {command}")),
+    }
 }
 
 fn in_review(task: &Task, nonspawnable: Option<&String>, now: Timestamp) -> Waiting {

@@ -26,7 +26,13 @@ const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority
      coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.task_id = t.id AND r.purpose = 'work' \
        ORDER BY r.id DESC LIMIT 1)) AS policy \
      FROM tasks t INDEXED BY tasks_review WHERE t.status = 'review' AND t.reviewer IS NOT NULL \
-     AND t.tenant = ?1 AND t.reviewer = ?2 AND ifnull(t.not_before, 0) <= ?3";
+     AND t.tenant = ?1 AND t.reviewer = ?2 AND ifnull(t.not_before, 0) <= ?3 AND t.unchecked_run IS NULL";
+
+/// Under the policy of the work as well: what the work may not touch, its proof may not either.
+const CHECKS: &str = "SELECT t.id, ?2 AS assignee, t.tenant, t.priority, t.created_at, t.workspace, \
+     coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.id = t.unchecked_run)) AS policy \
+     FROM tasks t INDEXED BY tasks_check WHERE t.status = 'review' AND t.unchecked_run IS NOT NULL \
+     AND t.tenant = ?1 AND ifnull(t.not_before, 0) <= ?3";
 
 impl Tx<'_> {
     /// Returns the lane with ready tasks that follows `after`, or the first one.
@@ -53,6 +59,7 @@ impl Tx<'_> {
             Source::Line(name) => (READY, ["t.priority", "t.created_at", "t.id"], name.as_str()),
             Source::Heads => (HEADS, ["h.priority", "h.created_at", "h.task"], ""),
             Source::Reviews => (REVIEWS, ["t.priority", "t.created_at", "t.id"], ""),
+            Source::Checks => (CHECKS, ["t.priority", "t.created_at", "t.id"], ""),
         };
         let [priority, created, id] = order;
         // Two ranges of the index, for it descends in one column and ascends in the others.
@@ -69,8 +76,11 @@ impl Tx<'_> {
             let range = range.replace("{p}", priority).replace("{c}", created).replace("{i}", id);
             let sql = format!("{from} AND {range} ORDER BY {priority} DESC, {created}, {id} LIMIT ?7");
             let after = (after.map(|a| a.priority), after.map(|a| a.created_at), after.map(|a| &a.task));
-            // Reviews wait until a time; a line has a name.
-            let third: &dyn rusqlite::ToSql = if *source == Source::Reviews { &now } else { &place };
+            // Reviews and checks wait until a time; a line has a name.
+            let third: &dyn rusqlite::ToSql = match source {
+                Source::Reviews | Source::Checks => &now,
+                Source::Line(_) | Source::Heads => &place,
+            };
             let tenant = StoredTenant(lane.tenant.as_ref());
             let params = params![tenant, lane.profile, third, after.0, after.1, after.2, left];
             found.extend(self.conn.list::<_, Vec<_>>("list what may start", &sql, params, candidate)?);
@@ -88,7 +98,7 @@ impl Tx<'_> {
     ) -> Result<Vec<(TaskId, Profile, Timestamp)>, Error> {
         self.conn.list("list tasks that nothing can run", "SELECT id, CASE status WHEN 'ready' THEN assignee ELSE reviewer END AS whose, updated_at \
          FROM tasks INDEXED BY tasks_live_updated WHERE status <> 'archived' AND status IN ('ready', 'review') \
-         AND updated_at >= ?1 AND nonspawnable IS NULL AND whose NOT IN (SELECT value FROM json_each(?2)) \
+         AND (status = 'ready' OR unchecked_run IS NULL) AND updated_at >= ?1 AND nonspawnable IS NULL AND whose NOT IN (SELECT value FROM json_each(?2)) \
          ORDER BY updated_at, id LIMIT ?3", params![since, known, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })
@@ -99,20 +109,31 @@ impl Tx<'_> {
         self.conn.find(
             "look for tasks in review",
             "SELECT tenant, reviewer FROM tasks INDEXED BY tasks_review WHERE status = 'review' \
-             AND reviewer IS NOT NULL AND (tenant, reviewer) > (?1, ?2) ORDER BY tenant, reviewer LIMIT 1",
+             AND reviewer IS NOT NULL AND unchecked_run IS NULL AND (tenant, reviewer) > (?1, ?2) ORDER BY tenant, reviewer LIMIT 1",
             place_of(after),
             lane,
         )
     }
 
-    /// Returns when the next review that waits for a time may be tried again.
-    pub(crate) fn next_review_time(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-        self.conn.value(
-            "read the next review",
-            "SELECT min(not_before) FROM tasks INDEXED BY tasks_review \
-         WHERE status = 'review' AND reviewer IS NOT NULL AND not_before > ?1",
-            [now],
+    /// Lists the tenants with work that waits for its check.
+    pub(crate) fn tenants_with_checks(&self) -> Result<Vec<Option<Tenant>>, Error> {
+        self.conn.list(
+            "look for work to check",
+            "SELECT DISTINCT tenant FROM tasks INDEXED BY tasks_check WHERE status = 'review' \
+             AND unchecked_run IS NOT NULL ORDER BY tenant",
+            [],
+            |row| text_or_none(row, 0),
         )
+    }
+
+    /// Returns when the next review or check that waits for a time may be tried again.
+    pub(crate) fn next_review_time(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+        let reviews = "SELECT min(not_before) FROM tasks INDEXED BY tasks_review \
+             WHERE status = 'review' AND reviewer IS NOT NULL AND not_before > ?1";
+        let checks = "SELECT min(not_before) FROM tasks INDEXED BY tasks_check \
+             WHERE status = 'review' AND unchecked_run IS NOT NULL AND not_before > ?1";
+        let read = |sql| self.conn.value::<Option<Timestamp>>("read the next review", sql, [now]);
+        Ok(read(reviews)?.into_iter().chain(read(checks)?).min())
     }
 
     /// Counts the open runs of each tenant.

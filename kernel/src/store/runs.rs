@@ -278,6 +278,11 @@ impl Tx<'_> {
         )
     }
 
+    /// Returns who decided about a run.
+    pub(crate) fn verdict_by(&self, id: RunId) -> Result<Option<String>, Error> {
+        self.conn.value("read the run", "SELECT verdict_by FROM task_runs WHERE id = ?1", [id])
+    }
+
     /// Records why an open run is to be ended. Returns whether it was open.
     pub(crate) fn record_stop(&self, id: RunId, reason: StopReason, now: Timestamp) -> Result<bool, Error> {
         self.conn.alter("record the stop", "UPDATE task_runs SET status = 'ending', stop_reason = ?2, ending_since = coalesce(ending_since, ?3) \

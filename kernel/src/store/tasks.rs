@@ -13,18 +13,20 @@ use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::status::{State, Status, WasDone};
-use crate::model::task::{Approval, Client, Goal, Limits, Lineage, NewTask, Task};
+use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Task};
 use crate::model::verdict::{Blocking, Question, Verdict};
 
 columns! {
     COLUMNS, read_columns -> Task from "t.";
     "t.": workspace, title, body, assignee, reviewer, work_by, status, priority, tenant as optional, workspace_path,
         branch_name, created_by, created_at, started_at, completed_at, result, skills as list, block_kind,
-        block_reason, question as json, consecutive_failures, last_failure_error, current_run_id;
+        block_reason, question as json, consecutive_failures, last_failure_error, current_run_id, failed_checks,
+        unchecked_run;
     "r.": claim_lock, claim_expires, worker_pid, last_heartbeat_at;
     "t.": not_before, idempotency_key, updated_at, policy, creator_uid, worker_uid, creator_task, notes,
         artifacts as list;
     limits: Limits { max_runtime = max_runtime_us as duration, max_retries, budget_usd_micros }
+    check: Check { command = check_command, max_checks }
     approval: Approval { state = approval, class = approval_class, approver }
     goal: Goal { mode = goal_mode, max_turns = goal_max_turns }
     lineage: Lineage { mission, depth }
@@ -57,11 +59,14 @@ pub(crate) struct Standing {
     pub(crate) max_retries: Option<u32>,
     pub(crate) last_block_kind: Option<BlockKind>,
     pub(crate) block_recurrences: u32,
+    pub(crate) check: Check,
+    pub(crate) failed_checks: u32,
 }
 
 /// What a standing is read from.
 const STANDING: &str = "t.status, t.tenant, t.not_before, t.completed_at, t.current_run_id, t.block_kind, \
-    t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, r.verdict";
+    t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, r.verdict, \
+    t.check_command, t.max_checks, t.failed_checks, t.unchecked_run";
 /// What of it is no column of a task.
 const STANDING_BESIDE: &str = "t.last_block_kind, t.block_recurrences, r.verdict";
 
@@ -130,7 +135,7 @@ impl Tx<'_> {
         mut each: impl FnMut(TaskId, State) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let sql = format!(
-            "SELECT t.id, t.status, t.not_before, t.completed_at, t.current_run_id, t.block_kind, r.verdict {FROM}"
+            "SELECT t.id, t.status, t.not_before, t.completed_at, t.current_run_id, t.block_kind, t.unchecked_run, r.verdict {FROM}"
         );
         let read = |row: &Row<'_>| Ok((row.get("id")?, state(row)?));
         self.conn.scan("read all states", &sql, [], read, |(task, state)| each(task, state))
@@ -174,8 +179,8 @@ impl Tx<'_> {
             ("block_kind", &kind),
             ("block_reason", &kind.map(|_| "held at creation")),
         ];
-        let NewTask { limits, approval, goal, lineage, client, .. } = task;
-        let groups: [&dyn Group; 5] = [limits, approval, goal, lineage, client];
+        let NewTask { limits, check, approval, goal, lineage, client, .. } = task;
+        let groups: [&dyn Group; 6] = [limits, check, approval, goal, lineage, client];
         let groups = groups.map(|group| group.cells());
         let grouped = groups.iter().flatten().map(|(column, value)| (*column, value as &dyn ToSql));
         let row: Vec<_> = plain.iter().copied().chain(grouped).collect();
@@ -207,7 +212,8 @@ impl Tx<'_> {
            completed_at = CASE WHEN ?10 THEN coalesce(completed_at, ?9) END, \
            started_at = CASE WHEN ?3 = 'running' AND status <> 'running' THEN ?9 ELSE started_at END, \
            nonspawnable = CASE WHEN ?3 = 'ready' THEN nonspawnable END, \
-           work_by = CASE WHEN ?3 IN ('review', 'running', 'blocked') THEN work_by END \
+           work_by = CASE WHEN ?3 IN ('review', 'running', 'blocked') THEN work_by END, \
+           unchecked_run = CASE WHEN ?3 = 'review' THEN ?12 WHEN ?3 IN ('running', 'blocked') THEN unchecked_run END \
          WHERE id = ?1 AND status = ?2 AND current_run_id IS ?11", params![
             id,
             from.status(),
@@ -220,7 +226,14 @@ impl Tx<'_> {
             now,
             to.is_finished(),
             run(from),
+            if let State::Checking { of } = to { Some(of) } else { None },
         ])
+    }
+
+    /// Forgets the work that a task has handed over: it is to be done again.
+    pub(crate) fn forget_unchecked_work(&self, id: &TaskId) -> Result<(), Error> {
+        let sql = "UPDATE tasks SET unchecked_run = NULL, work_by = NULL WHERE id = ?1";
+        self.conn.run("forget the unchecked work", sql, [id])
     }
 
     /// Replaces what a person reads on a blocked task.
@@ -297,6 +310,8 @@ fn read_standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
         max_retries: row.get("max_retries")?,
         last_block_kind: row.get("last_block_kind")?,
         block_recurrences: row.get("block_recurrences")?,
+        check: Check { command: row.get("check_command")?, max_checks: row.get("max_checks")? },
+        failed_checks: row.get("failed_checks")?,
     })
 }
 
@@ -310,7 +325,9 @@ fn state(row: &Row<'_>) -> rusqlite::Result<State> {
             run: row.get("current_run_id")?,
             verdict: json::<Verdict>(row, "verdict")?.map(|verdict| verdict.kind()),
         },
-        Status::Review => State::Review,
+        Status::Review => {
+            row.get::<_, Option<RunId>>("unchecked_run")?.map_or(State::Review, |of| State::Checking { of })
+        }
         Status::Blocked => State::Blocked { kind: row.get("block_kind")? },
         Status::Done => State::Done,
         Status::Archived => {

@@ -11,6 +11,7 @@ use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 use crate::api::Call;
 use crate::daemon::{OwnerLink, ask_why};
 use crate::failure::Failure;
+use crate::lanes::check_performer;
 use crate::roster::CannotRun;
 use crate::time::timestamp;
 
@@ -64,6 +65,9 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
             answer.filter(|answer| task.status != Status::Running || about_runs.contains(&answer.code));
         if let Some(answer) = answer {
             task.why = Some(match (task.status, profile) {
+                (Status::Review, Some(_)) if task.unchecked_run.is_some() => {
+                    Waiting { text: format!("its check is to run: {}", answer.text), ..answer }
+                }
                 (Status::Review, Some(reviewer)) => {
                     Waiting { text: format!("waits for a review by {reviewer}: {}", answer.text), ..answer }
                 }
@@ -83,6 +87,7 @@ fn left_open(task: &Task) -> Option<(Task, Option<Profile>)> {
         (Status::Ready, None | Some(WaitingCode::Nonspawnable)) | (Status::Running, _) => {
             task.assignee.clone()
         }
+        (Status::Review, Some(WaitingCode::Check)) if !held => Some(check_performer()),
         (Status::Review, Some(WaitingCode::Review)) if !held && task.reviewer.is_some() => {
             task.reviewer.clone()
         }

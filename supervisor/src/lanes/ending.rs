@@ -14,7 +14,7 @@
 
 use std::time::Duration;
 
-use kernel::{EndCause, Ending, OnCleanExit, Siblings, Spent, Timestamp};
+use kernel::{EndCause, Ending, OnCleanExit, Purpose, Siblings, Spent, Timestamp};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Cause, ExitRecord, Stdout, StopReason};
 
@@ -49,6 +49,17 @@ pub(crate) struct EndingRules {
     /// What exit codes of its program mean.
     #[serde(default)]
     exit_codes: ExitCodes,
+}
+
+impl EndingRules {
+    /// How the ending of a run in a lane is read. A check says nothing but whether it passed, which its exit code tells the
+    /// board.
+    pub(crate) fn of(lane: &Lane, purpose: Purpose) -> Self {
+        match purpose {
+            Purpose::Work | Purpose::Review => Self::from(lane),
+            Purpose::Check => Self::default(),
+        }
+    }
 }
 
 impl From<&Lane> for EndingRules {

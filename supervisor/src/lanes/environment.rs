@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kernel::Purpose;
 use policies::BoardAccess;
 
 use super::start::{Facts, Places};
@@ -26,7 +27,10 @@ pub(super) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
     put("SUPERVISOR_PURPOSE", run.purpose.as_str());
     put("SUPERVISOR_WORKSPACE", &workspace);
     put("SUPERVISOR_FILES", &files.display().to_string());
-    put("SUPERVISOR_TOKEN", token);
+    // A check has nothing to say to the board.
+    if run.purpose != Purpose::Check {
+        put("SUPERVISOR_TOKEN", token);
+    }
     match access {
         BoardAccess::Port(port) => put("SUPERVISOR_SOCKET", &format!("tcp://127.0.0.1:{port}")),
         BoardAccess::Socket(socket) => put("SUPERVISOR_SOCKET", &socket.display().to_string()),

@@ -4,6 +4,7 @@
 //! 2. [`Lane::prompt_text`] makes the prompt, [`Lane::start`] the command, its environment and what it may read;
 //! 3. [`read_ending`] makes the report to the board from the exit record and the standard output.
 
+mod check;
 mod description;
 mod ending;
 mod environment;
@@ -17,6 +18,7 @@ mod start;
 mod template;
 mod tools;
 
+pub(crate) use self::check::performer as check_performer;
 pub(crate) use self::description::Description;
 pub(crate) use self::ending::{EndingRules, read_ending};
 pub(crate) use self::lane::Lane;

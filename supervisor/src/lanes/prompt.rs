@@ -42,7 +42,8 @@ const REVIEW_TOOLS: [&str; 2] = ["kanban_approve", "kanban_request_changes"];
 /// Puts the prompt of a run together. `tools` is the form in which its program has the board's tools.
 pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> String {
     let (end, ends) = match terms.purpose {
-        Purpose::Work => (WORK, WORK_TOOLS.as_slice()),
+        // The prompt of a check is empty: it has no agent.
+        Purpose::Work | Purpose::Check => (WORK, WORK_TOOLS.as_slice()),
         Purpose::Review => (REVIEW, REVIEW_TOOLS.as_slice()),
     };
     let tools = tools.map(|form| about_tools(form, ends)).unwrap_or_default();

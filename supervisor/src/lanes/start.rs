@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Run, Task};
+use kernel::{BoardName, Purpose, Run, Task};
 use policies::BoardAccess;
 use shim::rundir::Stdin;
 
+use super::check;
 use super::environment;
 use super::lane::{Lane, Prompt};
 use super::prompt::{Terms, prompt};
@@ -80,6 +81,9 @@ impl Lane {
         context: &str,
         terms: &Terms<'_>,
     ) -> Result<Cow<'a, str>, NoPrompt> {
+        if terms.purpose == Purpose::Check {
+            return Ok(Cow::Borrowed(""));
+        }
         let text = match self.prompt {
             Prompt::Stdin | Prompt::File | Prompt::Argument => prompt(context, terms, self.tools),
             Prompt::BodyFile => {
@@ -122,6 +126,12 @@ impl Lane {
                 Stdin::Null
             }
         };
+        if facts.run.purpose == Purpose::Check {
+            // It reads its workspace alone.
+            let argv = check::command(facts.task);
+            let env = environment::variables(facts);
+            return Start { argv, env, stdin: Stdin::Null, read: Vec::new() };
+        }
         let tools = self.tools_text(&facts.places);
         let values = self.values(facts.task, &facts.places, facts.prompt, tools.as_deref());
         let own = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?)));

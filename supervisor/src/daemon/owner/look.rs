@@ -14,6 +14,7 @@ use super::room::Room;
 use crate::config::Config;
 use crate::daemon::run::context::Context;
 use crate::failure::Failure;
+use crate::lanes::check_performer;
 use crate::roster::Roster;
 
 /// How many tasks that nothing can run are noted at once; their commit brings the next look.
@@ -46,7 +47,7 @@ pub(crate) fn look(
     }
     let mut refused = BTreeSet::new();
     let config = room.config();
-    view.offer(&roster.accounts(), |candidate| {
+    view.offer(&roster.accounts(), &check_performer(), |candidate| {
         match roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config) {
             Ok(_) => {}
             Err(why) if why.is_unknown() => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use kernel::{Clock as _, Run, Task};
+use kernel::{Clock as _, Purpose, Run, Task};
 use policies::{
     Arrange, Arrangement, BoardAccess, Identity, PidNamespace, Policy, SecretStores, Surroundings,
 };
@@ -72,6 +72,10 @@ impl Host {
 
     /// Makes the way of a run to the board.
     fn way(&self, order: &Order, identity: Option<Identity>) -> Result<BoardAccess, LaunchError> {
+        // Its exit code is all that it says.
+        if order.run.purpose == Purpose::Check {
+            return Ok(BoardAccess::None);
+        }
         if let Some(port) = self.port {
             return Ok(BoardAccess::Port(port));
         }
@@ -183,7 +187,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STAGE, &e))?;
     failpoint::pass("after-run-dir");
     let note = Note {
-        rules: EndingRules::from(&order.lane),
+        rules: EndingRules::of(&order.lane, order.run.purpose),
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
         worktree: place::worktree(&workspace, &order.task.id),
@@ -306,7 +310,11 @@ fn run_spec(
         stdout_cap: order.config.worker.log_cap,
         deadline_us,
         grace_ms: u64::try_from(order.config.worker.grace().as_millis()).unwrap_or(u64::MAX),
-        idle_ms: order.lane.idle_limit.and_then(|limit| u64::try_from(limit.as_millis()).ok()),
+        idle_ms: order
+            .lane
+            .idle_limit
+            .filter(|_| order.run.purpose != Purpose::Check)
+            .and_then(|limit| u64::try_from(limit.as_millis()).ok()),
         policy: order.policy.clone(),
         surroundings,
         cgroup: cgroup.map(Path::to_owned),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::{BoardName, Profile, Run, RunId, Task, TaskId, Tenant, Timestamp};
+use kernel::{BoardName, Profile, Purpose, Run, RunId, Task, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 use shim::rundir::RunDir;
 
@@ -32,6 +32,9 @@ pub(crate) struct LiveRun {
     /// The task's title.
     pub(crate) title: String,
     pub(crate) run: RunId,
+    /// What it is for.
+    #[serde(default)]
+    pub(crate) purpose: Purpose,
     /// Who works.
     pub(crate) profile: Option<Profile>,
     pub(crate) tenant: Option<Tenant>,
@@ -65,6 +68,7 @@ impl LiveRun {
             task: run.task_id.clone(),
             title: task.map(|task| task.title.clone()).unwrap_or_default(),
             run: run.id,
+            purpose: run.purpose,
             profile: run.profile.clone(),
             tenant: run.tenant.clone(),
             phase: if run.worker_pid.is_some() { Phase::Running } else { Phase::Starting },

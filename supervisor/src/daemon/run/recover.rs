@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kernel::{BoardName, Holder, Run, RunId};
+use kernel::{BoardName, Holder, Purpose, Run, RunId};
 use shim::rundir::{LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
 
 use super::attempt::{Charge, Terms};
@@ -51,6 +51,7 @@ pub(in crate::daemon) fn recover(
         take_over(context, board.name(), run);
         reopen_proxy(context, board, run);
         if context.host.port.is_none()
+            && run.purpose != Purpose::Check
             && let Err(error) = context.host.doors.reopen((board.id(), run.id))
         {
             // Its worker asks in vain until the next daemon. It works on, and its end is seen.

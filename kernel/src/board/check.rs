@@ -1,0 +1,168 @@
+//! Checks of work that was handed over: what they are about, and what their ends leave on the task.
+
+use serde_json::{Value, json};
+
+use super::edit::Edit;
+use super::{Board, SYSTEM, preview, verdict};
+use crate::model::actor::{ActorKind, Label};
+use crate::model::error::Error;
+use crate::model::event::EventKind;
+use crate::model::id::{Profile, TaskId};
+use crate::model::limits;
+use crate::model::outcome::{Ending, Outcome};
+use crate::model::run::{Purpose, Run};
+use crate::model::status::{Status, Then};
+use crate::model::task::{Check, Task};
+use crate::model::verdict::Handoff;
+use crate::rules::check;
+use crate::rules::retry::{Checked, Decision, Errand};
+use crate::store::fields::Field;
+use crate::store::tasks::Standing;
+
+/// What a check looks like.
+const HINT: &str = "name a command that exits with 0 when the work is done: `--check 'cargo test'`";
+
+impl Board<'_> {
+    /// What a run is for, with what its end needs to know of that.
+    pub(super) fn errand(&self, run: &Run, from: &Standing) -> Result<Errand, Error> {
+        Ok(match run.purpose {
+            Purpose::Work => Errand::Work,
+            Purpose::Review => Errand::Review,
+            Purpose::Check => {
+                let of = self.expect_task(&run.task_id)?.unchecked_run.unwrap_or(run.id);
+                let proved = match self.expect_run(of)?.outcome {
+                    Some(Outcome::ReviewRequested) => Then::Review,
+                    _ => Then::Done,
+                };
+                Errand::Check(Checked { of, proved, failed: from.failed_checks, limit: from.check.limit() })
+            }
+        })
+    }
+
+    /// What the end of a run comes to where its task has a check. What a person decides needs no proof.
+    pub(super) fn proved(&self, run: &Run, from: &Standing, decision: Decision) -> Result<Decision, Error> {
+        if from.check.command.is_none() || run.purpose != Purpose::Work {
+            return Ok(decision);
+        }
+        let by = self.tx.verdict_by(run.id)?;
+        let is_persons = by.is_some_and(|by| Label::parse(&by).kind == Some(ActorKind::Person));
+        Ok(if is_persons { decision } else { check::unproved(decision, run.id) })
+    }
+
+    /// Keeps what a task has to have whose work waits for its check.
+    pub(super) fn keep_unchecked(&self, run: &Run) -> Result<(), Error> {
+        let name = run.profile.as_ref().map_or("worker", Profile::as_str);
+        self.set(&run.task_id, &Field::WorkBy(&format!("{}:{name}", ActorKind::Worker)))?;
+        self.set(&run.task_id, &Field::NotBefore(None))
+    }
+
+    /// The event of a task whose work its check has proved: that which the work asked for.
+    pub(super) fn proved_event(&self, run: &Run, proved: Then) -> Result<(EventKind, Value), Error> {
+        let task = self.expect_task(&run.task_id)?;
+        let payload = json!({ "check": command(&task) });
+        self.append(&task, Some(run.id), EventKind::CheckPassed, payload, SYSTEM)?;
+        let summary = task.unchecked_run.map(|of| self.expect_run(of)).transpose()?.and_then(|of| of.summary);
+        let mut payload = verdict::completed(&Handoff {
+            result: task.result,
+            summary,
+            metadata: None,
+            artifacts: task.artifacts,
+        });
+        if proved != Then::Review {
+            return Ok((EventKind::Completed, payload));
+        }
+        payload["reviewer"] = json!(task.reviewer);
+        payload["work_by"] = json!(task.work_by);
+        Ok((EventKind::ReviewRequested, payload))
+    }
+
+    /// Keeps what the end of a check leaves on its task.
+    pub(super) fn count_check(&self, id: &TaskId, from: &Standing, outcome: Outcome) -> Result<(), Error> {
+        if outcome == Outcome::CheckFailed {
+            self.set(id, &Field::FailedChecks(from.failed_checks.saturating_add(1)))?;
+            return self.tx.forget_unchecked_work(id);
+        }
+        if outcome == Outcome::CheckPassed {
+            self.set(id, &Field::FailedChecks(0))?;
+        }
+        Ok(())
+    }
+
+    /// Changes what proves a task done: not while work waits for that.
+    pub(super) fn edit_check(
+        &self,
+        task: &Task,
+        edit: &Edit,
+        fields: &mut Vec<&'static str>,
+    ) -> Result<(), Error> {
+        if !edit.changes_check() {
+            return Ok(());
+        }
+        let id = &task.id;
+        if let Some(of) = task.unchecked_run {
+            return Err(Error::conflict(
+                format!("the work of run {of} on {id} waits for its check, or is being checked"),
+                format!("wait for its end, or decide yourself: `supervisor complete {id}`"),
+            ));
+        }
+        if matches!(task.status, Status::Done | Status::Archived) {
+            return Err(Error::conflict(
+                format!("{id} is {}: nothing more is checked", task.status),
+                format!("`supervisor reopen {id}` lets it be done again"),
+            ));
+        }
+        if let Some(command) = &edit.check {
+            limits::bytes("check", command, limits::WORD)?;
+            let command = Some(command.as_str()).filter(|command| !command.is_empty());
+            command.map_or(Ok(()), |command| limits::filled("check", command, HINT))?;
+            self.change(id, "check", &Field::Check(command), fields)?;
+            self.set(id, &Field::FailedChecks(0))?;
+        }
+        if let Some(limit) = edit.max_checks {
+            let has_check = match &edit.check {
+                Some(command) => !command.is_empty(),
+                None => task.check.command.is_some(),
+            };
+            require_limit(limit, has_check.then_some(()))?;
+            self.change(id, "max_checks", &Field::MaxChecks(limit), fields)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the failures of a task that somebody lets go on.
+    pub(super) fn forget_failures(&self, id: &TaskId) -> Result<(), Error> {
+        self.set(id, &Field::Failures(0))?;
+        self.set(id, &Field::FailedChecks(0))
+    }
+}
+
+/// Refuses a check that proves nothing, and a limit that means nothing.
+pub(super) fn validate(check: &Check) -> Result<(), Error> {
+    check.command.as_deref().map_or(Ok(()), |command| limits::filled("check", command, HINT))?;
+    let present = check.command.as_ref().map(|_| ());
+    check.max_checks.map_or(Ok(()), |limit| require_limit(limit, present))
+}
+
+fn require_limit(limit: u32, check: Option<()>) -> Result<(), Error> {
+    if check.is_none() {
+        return Err(Error::invalid("max_checks", "the task has no check", HINT));
+    }
+    if limit == 0 {
+        return Err(Error::invalid("max_checks", "it is zero", "give 1 or more; 3 is the default"));
+    }
+    Ok(())
+}
+
+/// The details of the event of a failed check.
+pub(super) fn failed(ending: &Ending, decision: &Decision, from: &Standing) -> Value {
+    json!({
+        "check": preview(from.check.command.as_deref()), "error": decision.error,
+        "exit_code": ending.exit_code, "signal": ending.signal,
+        "failed_checks": from.failed_checks.saturating_add(1), "max_checks": from.check.limit(),
+    })
+}
+
+/// The command, as far as an event tells it.
+fn command(task: &Task) -> Option<String> {
+    preview(task.check.command.as_deref())
+}

@@ -1,0 +1,82 @@
+//! Checks: what a worker hands over counts when a command has proved it, which is a run of its own.
+
+use crate::model::clock::Timestamp;
+use crate::model::id::RunId;
+use crate::model::outcome::{BlockKind, EndCause, Ending, Outcome, StopReason};
+use crate::model::status::{Gate, Then, WasDone};
+use crate::model::verdict::Verdict;
+use crate::rules::retry::{self, Checked, Decision, Errand, Tally, last_line};
+
+/// What the end of a worker's run comes to where its task has a check: work that is handed over waits for it.
+pub(crate) fn unproved(decision: Decision, run: RunId) -> Decision {
+    if !matches!(decision.outcome, Outcome::Completed | Outcome::ReviewRequested) {
+        return decision;
+    }
+    let then = match decision.then {
+        Then::Done | Then::Review => Then::Again(Gate::Check(run)),
+        Then::Archived(WasDone::Yes) => Then::Archived(WasDone::No),
+        other @ (Then::Blocked(_) | Then::Triage | Then::Again(_) | Then::Archived(WasDone::No)) => other,
+    };
+    Decision { then, ..decision }
+}
+
+/// Decides what the end of a run comes to: as [`retry::decide`] does, and for a check that ran by what it says of the work.
+pub(crate) fn decide(
+    verdict: Option<&Verdict>,
+    stop: Option<StopReason>,
+    ending: &Ending,
+    tally: Tally,
+    now: Timestamp,
+) -> Decision {
+    let told = match tally.errand {
+        Errand::Check(checked) if verdict.is_none() && stop.is_none() => told(checked, ending, tally),
+        Errand::Work | Errand::Review | Errand::Check(_) => None,
+    };
+    told.unwrap_or_else(|| retry::decide(verdict, stop, ending, tally, now))
+}
+
+/// What the end of a check says of the work; none where it says nothing: the check did not run, or not to its end, for a reason
+/// that is not its own.
+fn told(checked: Checked, ending: &Ending, tally: Tally) -> Option<Decision> {
+    let failure = match &ending.cause {
+        EndCause::Exited { code: 0 } => {
+            return Some(Decision {
+                outcome: Outcome::CheckPassed,
+                then: checked.proved,
+                failures: tally.failures,
+                review_at: None,
+                error: None,
+                handoff: None,
+            });
+        }
+        EndCause::Exited { code } => format!("exit code {code}"),
+        // What an exit code means to a lane it does not mean to a check.
+        EndCause::RateLimited { .. } | EndCause::NotLoggedIn { .. } | EndCause::OwnLimit(_) => {
+            format!("exit code {}", ending.exit_code.unwrap_or(-1))
+        }
+        EndCause::Signaled { signal } => format!("ended by signal {signal}"),
+        EndCause::TimedOut => "it ran longer than its limit".to_owned(),
+        EndCause::OutOfMemory => "it used more memory than its limit".to_owned(),
+        EndCause::Stopped(_)
+        | EndCause::SpawnFailed { .. }
+        | EndCause::LostReboot
+        | EndCause::ShimKilled
+        | EndCause::NeverStarted => return None,
+    };
+    let mut error = format!("the check failed: {failure}");
+    for more in
+        [last_line(ending), ending.denied.as_ref().map(|denied| denied.text.clone())].into_iter().flatten()
+    {
+        error.push_str("; ");
+        error.push_str(&more);
+    }
+    let gave_up = checked.failed.saturating_add(1) >= checked.limit;
+    Some(Decision {
+        outcome: Outcome::CheckFailed,
+        then: if gave_up { Then::Blocked(BlockKind::GaveUp) } else { Then::Again(tally.gate) },
+        failures: tally.failures,
+        review_at: None,
+        error: Some(error),
+        handoff: None,
+    })
+}
