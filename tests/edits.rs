@@ -29,7 +29,7 @@ fn a_change_over_the_api_keeps_each_field_or_refuses_it() {
     let task = created(&fleet, &[]);
     let fields = json!({
         "title": "another", "body": "a body", "priority": 7, "max_retries": 2, "max_runtime": "5m",
-        "policy": "strict", "tenant": "acme", "skills": ["git"], "assignee": "shade",
+        "policy": "strict", "tenant": "acme", "skills": ["git"], "assignee": "shade", "check": "make", "max_checks": 2,
     });
     let changed = patch(&api, &task, &fields).json(200);
     for (key, value) in fields.as_object().unwrap() {

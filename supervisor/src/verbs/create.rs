@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr as _;
 
 use kernel::{
-    ActorKind, Approval, ApprovalClass, ApprovalState, Client, Goal, InitialState, Label, Limits, NewTask,
-    Profile, Status, Task, TaskId, Tenant,
+    ActorKind, Approval, ApprovalClass, ApprovalState, Check, Client, Goal, InitialState, Label, Limits,
+    NewTask, Profile, Status, Task, TaskId, Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,8 @@ Examples:
   supervisor create 'say hello' --assignee shell --body 'echo hello'
   supervisor create 'run the tests' --assignee shell --body 'make test' \\
       --workspace worktree:/srv/app --max-runtime 30m
+  supervisor create 'fix the test' --assignee claude --check 'cargo test' \
+      --workspace worktree:/srv/app
   supervisor create 'summarise' --assignee shell --body-file sum.sh \\
       --parent t_0123abcd --parent t_4567cdef
   supervisor create 'water the plants' --assignee shell --body ./water \\
@@ -101,6 +103,12 @@ pub(crate) struct Create {
     /// Block the task after this many counted failures in a row; 0 and 1: after the first
     #[arg(long, value_name = "N")]
     pub(crate) max_retries: Option<u32>,
+    /// What proves the task done: a command for `sh -c`, run in the workspace when its worker is gone
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) check: Option<String>,
+    /// Block the task after this many failed checks in a row [default: 3]
+    #[arg(long, value_name = "N", requires = "check")]
+    pub(crate) max_checks: Option<u32>,
     /// What the worker may touch: a policy's name [default: the configured one]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
@@ -186,6 +194,7 @@ impl Create {
                 max_retries: self.max_retries,
                 ..Limits::default()
             },
+            check: Check { command: self.check, max_checks: self.max_checks },
             approval: Approval {
                 state: self.require_approval.then_some(ApprovalState::Required),
                 class: self.approval_class,

@@ -25,6 +25,7 @@ Examples:
   supervisor edit t_0123abcd --result 'shipped in 2.1'
   supervisor edit t_0123abcd --title 'fix the parser' --priority 5
   supervisor edit t_0123abcd --body-file task.md
+  supervisor edit t_0123abcd --check 'make test' --max-checks 5
   supervisor edit t_0123abcd --max-runtime 2h --policy strict --skill git
   supervisor edit t_0123abcd                    (in an editor)")]
 pub(crate) struct Edit {
@@ -71,6 +72,14 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "DURATION")]
     #[serde(default)]
     pub(crate) max_runtime: Option<WrittenDuration>,
+    /// What proves the task done: a command for `sh -c`; an empty one for none
+    #[arg(long, value_name = "COMMAND")]
+    #[serde(default)]
+    pub(crate) check: Option<String>,
+    /// Block the task after this many failed checks in a row
+    #[arg(long, value_name = "N")]
+    #[serde(default)]
+    pub(crate) max_checks: Option<u32>,
     /// What the worker may touch: a policy's name
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
@@ -129,6 +138,8 @@ impl Edit {
             policy: self.policy,
             workspace,
             skills: self.skills,
+            check: self.check,
+            max_checks: self.max_checks,
         })
     }
 }

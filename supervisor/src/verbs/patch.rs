@@ -56,6 +56,12 @@ pub(crate) struct Patch {
     /// How long a run may take.
     #[serde(deserialize_with = "given")]
     pub(crate) max_runtime: Option<WrittenDuration>,
+    /// What proves it done: a command for `sh -c`; an empty text for none.
+    #[serde(deserialize_with = "given")]
+    pub(crate) check: Option<String>,
+    /// Block the task after this many failed checks in a row.
+    #[serde(deserialize_with = "given")]
+    pub(crate) max_checks: Option<u32>,
     /// What its workers may touch.
     #[serde(deserialize_with = "given")]
     pub(crate) policy: Option<String>,
@@ -96,6 +102,8 @@ impl Patch {
             policy: self.policy.take(),
             workspace: self.workspace.take(),
             skills: self.skills.take(),
+            check: self.check.take(),
+            max_checks: self.max_checks.take(),
         }
     }
 }

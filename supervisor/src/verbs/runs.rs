@@ -197,7 +197,9 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
 /// The colour of an outcome; of none while the run goes on.
 pub(super) fn ink(outcome: Option<kernel::Outcome>) -> Ink {
     match outcome {
-        Some(kernel::Outcome::Completed | kernel::Outcome::Approved) => Ink::Green,
+        Some(kernel::Outcome::Completed | kernel::Outcome::Approved | kernel::Outcome::CheckPassed) => {
+            Ink::Green
+        }
         None => Ink::Cyan,
         Some(_) => Ink::Yellow,
     }

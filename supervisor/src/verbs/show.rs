@@ -194,6 +194,7 @@ impl Command for Show {
             let class = task.approval.class.map(|class| format!(" ({class})")).unwrap_or_default();
             field(screen, "approval", &format!("{approval}{by}{class}"));
         }
+        show_check(task, screen);
         if let Some(question) = &task.question {
             show_question(question, screen);
         }
@@ -244,6 +245,16 @@ impl Command for Show {
             }
         }
     }
+}
+
+/// What proves the task done, and how often in a row it did not.
+fn show_check(task: &Task, screen: &mut Screen) {
+    let Some(command) = &task.check.command else { return };
+    let failed = match task.failed_checks {
+        0 => String::new(),
+        failed => format!("  (failed {failed} of {})", task.check.limit()),
+    };
+    field(screen, "check", &format!("{}{failed}", printable(command)));
 }
 
 /// What a person is asked, with the answers to choose from.

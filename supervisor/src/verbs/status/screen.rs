@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::Timestamp;
+use kernel::{Purpose, Timestamp};
 
 use super::{StatusReport, WorkerLine};
 use crate::daemon::{LiveRun, Phase};
@@ -134,6 +134,7 @@ fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 11] {
     let run = &worker.run;
     let (state, ink) = match run.phase {
         Phase::Starting => ("starting", Ink::Yellow),
+        Phase::Running if run.purpose == Purpose::Check => ("checking", Ink::Green),
         Phase::Running => ("running", Ink::Green),
         Phase::Ending => ("ending", Ink::Yellow),
         Phase::Settling => ("settling", Ink::Red),
