@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, fchown, fstat, mkdirat};
+use rustix::fs::{AtFlags, Mode, chownat, fstat, mkdirat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 
@@ -122,22 +122,29 @@ pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepare
     };
     let opened = open::child(&parent.fd, Path::new(name.as_str()), &path).map_err(ScratchError::Open)?;
     let found = opened.stat.st_uid;
+    // What was made just now is empty.
     let interrupted = found == me.uid
         && found != owner.uid
-        && tree::is_empty(&opened.fd).map_err(|source| ScratchError::List { path: path.clone(), source })?;
+        && (made == Made::Created
+            || tree::is_empty(&opened.fd)
+                .map_err(|source| ScratchError::List { path: path.clone(), source })?);
     if found != owner.uid && !interrupted {
         return Err(ScratchError::ForeignOwner { path, found, expected: owner.uid });
     }
-    open::make_private(&opened.fd).map_err(|source| ScratchError::Protect { path: path.clone(), source })?;
-    // fchown refuses an O_PATH descriptor; "." of it is the same directory.
-    let fd = open::readable(&opened.fd)
-        .map_err(|source| ScratchError::Open(OpenError::Open { path: path.clone(), source }))?;
+    if opened.stat.st_mode & 0o7777 != Mode::RWXU.as_raw_mode() {
+        open::make_private(&opened.fd)
+            .map_err(|source| ScratchError::Protect { path: path.clone(), source })?;
+    }
     if interrupted {
-        fchown(&fd, Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid))).map_err(|errno| {
-            ScratchError::Give { path: path.clone(), uid: owner.uid, source: errno.into() }
+        let (uid, gid) = (Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)));
+        // fchown refuses an O_PATH descriptor; this is the same directory.
+        chownat(&opened.fd, "", uid, gid, AtFlags::EMPTY_PATH).map_err(|errno| ScratchError::Give {
+            path: path.clone(),
+            uid: owner.uid,
+            source: errno.into(),
         })?;
     }
-    let stat = fstat(&fd).map_err(|errno| {
+    let stat = fstat(&opened.fd).map_err(|errno| {
         ScratchError::Open(OpenError::Examine { path: path.clone(), source: errno.into() })
     })?;
     Ok(Prepared {
