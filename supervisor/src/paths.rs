@@ -316,17 +316,27 @@ pub(crate) fn make_dir(dir: &Path, mode: u32) -> Result<(), Failure> {
         let failure = Failure::file("make the directory", dir, &e);
         if failure.hint.is_some() { failure } else { failure.hint("choose another root with --root DIR") }
     };
-    let existed = dir.is_dir();
-    if let Some(parent) = dir.parent() {
-        std::fs::create_dir_all(parent).map_err(fail)?;
+    let closed = |meta: &std::fs::Metadata| meta.permissions().mode() & 0o777 & !mode == 0;
+    if std::fs::metadata(dir).is_ok_and(|meta| meta.is_dir() && closed(&meta)) {
+        return Ok(());
     }
     // With its mode from the start: what somebody opens or makes in it before a later chmod would stay.
-    match DirBuilder::new().mode(mode).create(dir) {
+    let make = || DirBuilder::new().mode(mode).create(dir);
+    let made = match (make(), dir.parent()) {
+        (Err(e), Some(parent)) if e.kind() == std::io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(parent).map_err(fail)?;
+            make()
+        }
+        (made, _) => made,
+    };
+    let is_new = made.is_ok();
+    match made {
         Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists || !dir.is_dir() => return Err(fail(e)),
         Ok(()) | Err(_) => {}
     }
-    let now = std::fs::metadata(dir).map_err(fail)?.permissions().mode() & 0o777;
-    if !existed || (now & !mode) != 0 {
+    let now = std::fs::metadata(dir).map_err(fail)?;
+    // The umask may have taken some of it away.
+    if !closed(&now) || (is_new && now.permissions().mode() & 0o777 != mode) {
         std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).map_err(fail)?;
     }
     Ok(())

@@ -192,8 +192,9 @@ impl Ledger {
     fn write(&self, entries: &Entries) -> std::io::Result<()> {
         let entries = Entries { version: VERSION, ..entries.clone() };
         let mut beside = tempfile::NamedTempFile::new_in(&self.dir)?;
-        serde_json::to_writer(&mut beside, &entries)?;
-        beside.write_all(b"\n")?;
+        let mut text = serde_json::to_vec(&entries)?;
+        text.push(b'\n');
+        beside.write_all(&text)?;
         beside.as_file().sync_all()?;
         beside.persist(self.dir.join(FILE)).map_err(|e| e.error)?;
         std::fs::File::open(&self.dir)?.sync_all()
