@@ -178,8 +178,12 @@ impl Client {
     fn gave_up(&self, trouble: &Trouble) -> Failure {
         let (Trouble::Absent(reason) | Trouble::Denied(reason) | Trouble::Broken(reason)) = trouble;
         if self.worker().is_some() {
-            return Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}"))
-                .hint("nothing was recorded; try again in a moment");
+            return Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}")).hint(
+                match trouble {
+                    Trouble::Absent(_) | Trouble::Denied(_) => "nothing was recorded; try again in a moment",
+                    Trouble::Broken(_) => "the change may have been made: check before you repeat it",
+                },
+            );
         }
         match OwnerLock::owner(self.root()) {
             Some(owner) => Failure::new(

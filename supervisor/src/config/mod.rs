@@ -5,6 +5,7 @@ mod settings;
 pub(crate) mod uid_map;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -185,7 +186,7 @@ impl Tuning {
         if let Some(most) = self.max_running {
             config.limits.max_running = Some(most.min(config.limits.total()));
         }
-        if let Some(limit) = self.failure_limit {
+        if let Some(limit) = self.failure_limit.and_then(NonZeroU32::new) {
             config.worker.failure_limit = limit;
         }
         config
@@ -213,7 +214,7 @@ pub(crate) struct WorkerConfig {
     /// The policy of tasks that name none.
     pub(crate) policy: String,
     /// Counted failures in a row until a task is blocked, unless the task says `--max-retries`.
-    pub(crate) failure_limit: u32,
+    pub(crate) failure_limit: NonZeroU32,
     /// How long `drain` waits before it ends workers.
     pub(crate) drain: WrittenDuration,
     /// A run that is no older than this is taken back when its task is linked behind another one.
@@ -235,7 +236,7 @@ impl Default for WorkerConfig {
             verdict_grace: seconds("10s"),
             log_cap: 8 << 20,
             policy: "default".to_owned(),
-            failure_limit: 5,
+            failure_limit: const { NonZeroU32::new(5).unwrap() },
             drain: seconds("30s"),
             link_grace: seconds("30s"),
         }
@@ -346,6 +347,16 @@ mod tests {
         let failure = load("[limits]\nmax_runing = 3\n").unwrap_err();
         assert!(failure.message.contains("supervisor.toml:2 (max_runing): unknown field"), "{failure}");
         assert_eq!(failure.message.lines().count(), 1, "{failure}");
+    }
+
+    #[test]
+    fn a_limit_of_no_failures_is_refused() {
+        assert_eq!(load("[worker]\nfailure_limit = 1\n").unwrap().worker.failure_limit.get(), 1);
+        let failure = load("[worker]\nfailure_limit = 0\n").unwrap_err();
+        assert!(
+            failure.message.contains("supervisor.toml:2") && failure.message.contains("nonzero"),
+            "{failure}"
+        );
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl RunLimits {
     pub(crate) fn of(config: &Config) -> Self {
         RunLimits {
             max_runtime: config.worker.max_runtime.duration(),
-            failure_limit: config.worker.failure_limit,
+            failure_limit: config.worker.failure_limit.get(),
         }
     }
 }

@@ -29,7 +29,7 @@ pub(in crate::daemon) async fn fail_to_start(
     let why = format!("failed to {}: {}", error.stage, error.error);
     let step = error.stage.to_string();
     let mut ending = failed_start(context, key, terms, error.fault, (step, error.error, why)).await;
-    ending.failure_limit = context.service.config().worker.failure_limit;
+    ending.failure_limit = context.service.config().worker.failure_limit.get();
     finish(context, board, key, run, ending).await;
 }
 
