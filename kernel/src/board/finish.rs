@@ -220,9 +220,10 @@ fn blocking(run: &Run, decision: &Decision, from: &Standing) -> Option<Blocking>
     }
     let mut reason = decision.error.clone();
     if kind == BlockKind::GaveUp {
-        let failures = match decision.outcome {
-            Outcome::CheckFailed => Counted(from.failed_checks.saturating_add(1), "failed check").to_string(),
-            _ => Counted(decision.failures, "failure").to_string(),
+        let failures = if decision.outcome == Outcome::CheckFailed {
+            Counted(from.failed_checks.saturating_add(1), "failed check").to_string()
+        } else {
+            Counted(decision.failures, "failure").to_string()
         };
         reason = Some(format!("gave up after {failures}: {}", reason.unwrap_or_default()));
     }

@@ -121,7 +121,7 @@ pub(crate) fn perform(bench: &Bench, ids: &mut Vec<TaskId>, act: &Act) -> Result
             let not_before = later.then(|| crate::Clock::now(&*bench.clock).after(Duration::from_mins(5)));
             let approval = if intake == 2 { gated() } else { Approval::default() };
             let check = Check { command: (intake == 3).then(|| "true".to_owned()), max_checks: None };
-            let new = NewTask { parents, initial_state, not_before, approval, check, ..titled("random") };
+            let new = NewTask { parents, initial_state, not_before, check, approval, ..titled("random") };
             bench.call(move |board| board.create(new, &person)).map(|created| ids.push(created.task.id))
         }
         Act::Wait(seconds) => {

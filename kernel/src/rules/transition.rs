@@ -193,9 +193,8 @@ mod tests {
         ]
     }
 
-    /// Every pair that is not in the row's list has to be refused.
-    #[test]
-    fn every_pair_of_status_and_change_is_decided_as_the_table_says() {
+    /// Each change, the states that it is possible in, and where it leads from there.
+    fn table() -> Vec<(Change, Vec<&'static str>, Status)> {
         let gate = Gate::Open;
         let check = Gate::Check(RUN);
         let ended = |outcome, then| Change::Ended { run: RUN, outcome, then };
@@ -203,7 +202,7 @@ mod tests {
         let idle = &["triage", "todo", "scheduled", "ready", "review", "checking", "blocked"][..];
         let queue = &["todo", "scheduled", "ready"][..];
         let open = &["running", "ending"][..];
-        let table: Vec<(Change, Vec<&str>, Status)> = vec![
+        vec![
             (Change::Created { initial: InitialState::Normal, gate }, vec!["nothing"], Status::Ready),
             (
                 Change::Created { initial: InitialState::Normal, gate: Gate::Parents },
@@ -293,8 +292,13 @@ mod tests {
                 Status::Blocked,
             ),
             (Change::Unarchived { then: Then::Archived(WasDone::No) }, vec![], Status::Archived),
-        ];
-        for (change, from, to) in table {
+        ]
+    }
+
+    /// Every pair that is not in the row's list has to be refused.
+    #[test]
+    fn every_pair_of_status_and_change_is_decided_as_the_table_says() {
+        for (change, from, to) in table() {
             for (name, state) in states() {
                 let got = next(state, change).map(State::status);
                 if from.contains(&name) {

@@ -51,11 +51,13 @@ pub(crate) struct Known<'a> {
 impl Known<'_> {
     /// The hold that keeps a task from starting, if one does: that which lasts longest.
     fn hold(&self, task: &Task, now: Timestamp) -> Option<&Hold> {
-        let profile = match task.status {
-            // Whom a check is run as, the board does not know.
-            Status::Review if task.unchecked_run.is_some() => &None,
-            Status::Review => &task.reviewer,
-            _ => &task.assignee,
+        let profile = if task.status != Status::Review {
+            &task.assignee
+        } else if task.unchecked_run.is_some() {
+            // As whom a check runs, the board does not know.
+            &None
+        } else {
+            &task.reviewer
         };
         let account = profile.as_ref().and_then(|profile| self.accounts.get(profile)).map(String::as_str);
         let (profile, tenant) = (profile.as_ref(), task.tenant.as_ref());
