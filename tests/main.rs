@@ -45,6 +45,7 @@ mod lanes;
 mod limits;
 mod loopback;
 mod mcp;
+mod missions;
 mod mounts;
 mod moved;
 mod pages;

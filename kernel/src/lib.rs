@@ -67,6 +67,7 @@ pub use model::id::{
 };
 pub use model::limits;
 pub use model::log::{Folded, Horizon};
+pub use model::mission::{MissionLimit, MissionLimits};
 pub use model::note::{Attachment, Comment, Event, NewAttachment};
 pub use model::outcome::DEFAULT_FAILURE_LIMIT;
 pub use model::outcome::{
@@ -86,7 +87,6 @@ pub use model::verdict::{
 };
 pub use model::waiting::{Waiting, WaitingCode};
 pub use readers::Readers;
-pub use rules::authority::DEPTH;
 pub use rules::context::{Context, ContextLimits, PlaceOf};
 pub use rules::diagnose::{Diagnosed, Diagnostic, Severity};
 pub use rules::links::AtWork;

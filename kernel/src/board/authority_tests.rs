@@ -3,9 +3,11 @@
 use crate::model::error::ErrorCode;
 use crate::model::outcome::StopReason;
 use crate::model::run::Run;
-use crate::rules::authority::{self, DEPTH};
+use crate::rules::authority;
 use crate::testing::{Bench, alice, titled};
-use crate::{Actor, Client, Error, Lineage, NewTask, RunId, Task, Tenant};
+use crate::{Actor, Client, Error, Lineage, MissionLimits, NewTask, RunId, Task, Tenant};
+
+const DEPTH: u32 = 5;
 
 fn tenant(name: &str) -> Tenant {
     name.parse().unwrap()
@@ -109,7 +111,8 @@ fn only_people_and_the_supervisor_do_what_is_for_people() {
 
 /// Makes a task as the worker of a task does; returns what the board would store.
 fn bounded(run: &Run, own: &Task, worker: &Actor, mut new: NewTask) -> Result<NewTask, Error> {
-    let creator = authority::bound_new_task(worker, Some((run, own)), &mut new)?;
+    let limits = MissionLimits { depth: DEPTH, ..MissionLimits::default() };
+    let creator = authority::bound_new_task(worker, Some((run, own)), &mut new, &limits)?;
     assert_eq!((creator, new.created_by.as_deref()), (Some(own.id.clone()), Some("bob")));
     Ok(new)
 }
@@ -157,11 +160,11 @@ fn a_workers_task_has_its_tenant_workspace_and_policy_and_no_other() {
 #[test]
 fn a_workers_task_is_one_deeper_and_belongs_to_the_mission_and_session_of_its_maker() {
     let bench = Bench::new();
-    let (own, run, worker) = working(&bench, titled("own"));
+    let (task, run, worker) = working(&bench, titled("own"));
     let own = Task {
         lineage: Lineage { depth: DEPTH - 1, mission: Some("m".to_owned()) },
         client: Client { session_id: Some("s".to_owned()), ..Client::default() },
-        ..own
+        ..task.clone()
     };
     let made = bounded(&run, &own, &worker, titled("x")).unwrap();
     assert_eq!(
@@ -176,10 +179,17 @@ fn a_workers_task_is_one_deeper_and_belongs_to_the_mission_and_session_of_its_ma
     let made = bounded(&run, &own, &worker, named).unwrap();
     assert_eq!(
         (made.lineage.depth, made.lineage.mission.as_deref(), made.client.session_id.as_deref()),
-        (DEPTH, Some("n"), Some("t"))
+        (DEPTH, Some("m"), Some("t")),
+        "no worker names its mission"
     );
     let deep = Task { lineage: Lineage { depth: DEPTH, ..Lineage::default() }, ..own };
-    refused(bounded(&run, &deep, &worker, titled("x")), "tasks deep already");
+    let refused = bounded(&run, &deep, &worker, titled("x")).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Exhausted);
+    let told = "missions.depth: this would be 6 tasks below the first task of the mission, the limit is 5";
+    assert_eq!(refused.to_string(), told);
+    let first = Task { lineage: Lineage::default(), ..task };
+    let made = bounded(&run, &first, &worker, titled("x")).unwrap();
+    assert_eq!(made.lineage, Lineage { depth: 1, mission: Some(first.id.to_string()) });
 }
 
 #[test]
@@ -187,7 +197,7 @@ fn a_person_of_one_tenant_makes_tasks_there_and_any_other_person_anywhere() {
     let limited = Actor { tenant: Some(tenant("acme")), ..alice() };
     let made = |actor: &Actor, wanted: Option<&str>| {
         let mut new = NewTask { tenant: wanted.map(tenant), ..titled("x") };
-        authority::bound_new_task(actor, None, &mut new)
+        authority::bound_new_task(actor, None, &mut new, &MissionLimits::default())
             .map(|creator| (creator, new.tenant, new.lineage.depth))
     };
     assert_eq!(made(&limited, None).unwrap(), (None, Some(tenant("acme")), 0));

@@ -49,7 +49,8 @@ impl Board<'_> {
             ));
         }
         let profile = task.performer(purpose);
-        let target = Target { task: id, profile, tenant: task.tenant.as_ref(), account: None };
+        let (tenant, mission) = (task.tenant.as_ref(), task.mission());
+        let target = Target { task: id, profile, tenant, account: None, mission };
         let probes = self.pass_holds(target)?;
         let now = self.now();
         let lock = format!("hand:{}:{}", actor.name, self.draw_mark());

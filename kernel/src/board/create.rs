@@ -34,8 +34,8 @@ impl Board<'_> {
     pub fn create(&mut self, mut new: NewTask, actor: &Actor) -> Result<Created, Error> {
         let run = self.live_run(actor)?;
         let own = run.as_ref().map(|run| self.expect_task(&run.task_id)).transpose()?;
-        let creator_task = authority::bound_new_task(actor, run.as_ref().zip(own.as_ref()), &mut new)?;
-        let run = run.map(|run| run.id);
+        let maker = run.as_ref().zip(own.as_ref());
+        let creator_task = authority::bound_new_task(actor, maker, &mut new, &self.quotas.mission)?;
         validate(&new)?;
         super::approval::validate(&new, actor)?;
         new.tenant = self.tenant_of(&new, actor)?;
@@ -44,7 +44,11 @@ impl Board<'_> {
         {
             return Ok(Created { task, existing: true });
         }
+        if let Some((run, own)) = maker {
+            self.join_mission(own, run, new.assignee.as_ref())?;
+        }
         self.charge(actor, cost(&new))?;
+        let run = run.as_ref().map(|run| run.id);
         let gate = self.gate_of(&new)?;
         let change = Change::Created { initial: new.initial_state, gate };
         let state =

@@ -72,6 +72,8 @@ impl Board<'_> {
         if let Some(spent) = &ending.spent {
             self.tx.put_spent(&run, spent)?;
         }
+        let cost = ending.spent.as_ref().and_then(|spent| spent.cost_micros);
+        self.charge_mission(&run, tally.ended_at, cost)?;
         self.delay(&run, &decision, tally)?;
         self.follow(&run, &from, &decision)?;
         if let Some(Verdict::Move { .. }) = &run.verdict {

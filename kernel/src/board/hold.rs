@@ -33,7 +33,7 @@ impl Board<'_> {
             self.task_for(&task_of(on)?, actor)?;
         }
         let by = By { label: &actor.label(), within: &Within::Board, run: None };
-        self.place(on, new, by)
+        self.place(&self.named_on_board(on)?, new, by)
     }
 
     /// Tells of a limit that the service of a worker's account has met it with. That holds the tasks of the account
@@ -61,17 +61,21 @@ impl Board<'_> {
         self.now().after(self.quotas.longest_hold)
     }
 
-    /// Ends the holds on something. Returns them.
+    /// Ends the holds on something. A mission that was paused at its limits may have as much again. Returns the holds.
     pub fn release(&mut self, on: &HoldOn, reason: Option<&str>, actor: &Actor) -> Result<Vec<Hold>, Error> {
         authority::person(actor, "release what is held")?;
         if on.scope == HoldScope::Task {
             self.task_for(&task_of(on)?, actor)?;
         }
+        let on = &self.named_on_board(on)?;
         let live: Vec<Hold> = self.holds()?.into_iter().filter(|hold| hold.on() == *on).collect();
         if live.is_empty() {
             return Err(Error::conflict(format!("{on} is not held"), "see what is: `supervisor holds`"));
         }
         for hold in &live {
+            if hold.kind == HoldKind::Limit {
+                self.grant_mission(&hold.name)?;
+            }
             self.end_hold(hold, reason.unwrap_or("released"), None, &actor.label())?;
         }
         Ok(live)
@@ -88,7 +92,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    fn place(&self, on: &HoldOn, new: &NewHold, by: By<'_>) -> Result<Hold, Error> {
+    pub(super) fn place(&self, on: &HoldOn, new: &NewHold, by: By<'_>) -> Result<Hold, Error> {
         self.tx.insert_hold(on, new, by, self.now())?;
         let placed = self
             .holds()?
@@ -187,7 +191,7 @@ impl Board<'_> {
         let told = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id) && hold.kind == kind);
         let (is_shared, reason) = match kind {
             // Without an account the task alone waits, and it has its time already.
-            HoldKind::RateLimit | HoldKind::Manual => {
+            HoldKind::RateLimit | HoldKind::Manual | HoldKind::Limit => {
                 (ending.siblings == Siblings::Hold && run.account.is_some(), "was refused")
             }
             // A login is that of the account, or of all the lane's workers.
@@ -208,7 +212,7 @@ impl Board<'_> {
         let now = self.now();
         for hold in self.holds()?.into_iter().filter(|hold| hold.stance(now) == Stance::Open) {
             let reason = match hold.kind {
-                HoldKind::Manual => "its time has come",
+                HoldKind::Manual | HoldKind::Limit => "its time has come",
                 HoldKind::RateLimit | HoldKind::Login => "a run is served again",
             };
             self.end_hold(&hold, reason, None, SYSTEM)?;
@@ -232,12 +236,16 @@ impl Board<'_> {
     ) -> Result<(), Error> {
         let task = match hold.scope {
             HoldScope::Task => Some(task_of(&hold.on())?),
+            HoldScope::Mission => match hold.name.parse().ok() {
+                Some(first) if self.task(&first)?.is_some() => Some(first),
+                Some(_) | None => run.map(|run| run.task_id.clone()),
+            },
             HoldScope::Profile | HoldScope::Tenant | HoldScope::Account => run.map(|run| run.task_id.clone()),
         };
         let known = task.as_ref().map(|id| self.expect_task(id)).transpose()?.and_then(|task| task.tenant);
         let tenant = match hold.scope {
             HoldScope::Tenant => hold.name.parse::<Tenant>().ok(),
-            HoldScope::Task | HoldScope::Profile | HoldScope::Account => known,
+            HoldScope::Task | HoldScope::Profile | HoldScope::Account | HoldScope::Mission => known,
         };
         let event = NewEvent {
             task: task.as_ref(),

@@ -45,6 +45,7 @@ pub(crate) mod fold;
 mod hold;
 mod import;
 mod link;
+mod mission;
 mod note;
 mod notify;
 mod offer;
@@ -332,6 +333,8 @@ mod fold_tests;
 pub(crate) mod history_tests;
 #[cfg(test)]
 mod hold_tests;
+#[cfg(test)]
+mod mission_tests;
 #[cfg(test)]
 mod part_tests;
 #[cfg(test)]

@@ -74,8 +74,8 @@ impl Board<'_> {
                 "look again at what is ready",
             ));
         }
-        let target =
-            Target { task: id, profile, tenant: task.tenant.as_ref(), account: start.account.as_deref() };
+        let (tenant, account) = (task.tenant.as_ref(), start.account.as_deref());
+        let target = Target { task: id, profile, tenant, account, mission: task.mission() };
         let probes = self.pass_holds(target)?;
         let run = self.tx.insert_run(&NewRun {
             profile,

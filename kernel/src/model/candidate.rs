@@ -22,6 +22,8 @@ pub struct Candidate {
     pub workspace: String,
     /// Its policy.
     pub policy: Option<String>,
+    /// The mission that it belongs to, where it is not the first task of one.
+    pub mission: Option<String>,
 }
 
 /// The tasks of one tenant, or of none, for one profile.

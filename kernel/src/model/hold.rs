@@ -22,6 +22,8 @@ words! {
         RateLimit => "rate_limit",
         /// A service does not accept a login.
         Login => "login",
+        /// A mission has used up what it may, and waits for a person who lets it go on.
+        Limit => "limit",
     }
 }
 
@@ -37,6 +39,8 @@ words! {
         Tenant => "tenant",
         /// All tasks of the profiles that share an account.
         Account => "account",
+        /// A task that a person made, and all that workers make below it.
+        Mission => "mission",
     }
 }
 
@@ -74,7 +78,7 @@ impl std::fmt::Display for HoldOn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.scope {
             HoldScope::Task => f.write_str(&self.name),
-            HoldScope::Profile | HoldScope::Tenant | HoldScope::Account => {
+            HoldScope::Profile | HoldScope::Tenant | HoldScope::Account | HoldScope::Mission => {
                 write!(f, "{} {}", self.scope, self.name)
             }
         }
@@ -141,6 +145,7 @@ pub(crate) struct Target<'a> {
     pub(crate) profile: Option<&'a Profile>,
     pub(crate) tenant: Option<&'a Tenant>,
     pub(crate) account: Option<&'a str>,
+    pub(crate) mission: &'a str,
 }
 
 impl Hold {
@@ -150,7 +155,9 @@ impl Hold {
         match (self.kind, self.probe_run) {
             _ if lasts => Stance::Closed,
             (HoldKind::RateLimit | HoldKind::Login, None) => Stance::Probe,
-            (HoldKind::RateLimit | HoldKind::Login, Some(_)) | (HoldKind::Manual, _) => Stance::Open,
+            (HoldKind::RateLimit | HoldKind::Login, Some(_)) | (HoldKind::Manual | HoldKind::Limit, _) => {
+                Stance::Open
+            }
         }
     }
 
@@ -161,6 +168,7 @@ impl Hold {
             HoldScope::Profile => target.profile.map(Profile::as_str),
             HoldScope::Tenant => target.tenant.map(Tenant::as_str),
             HoldScope::Account => target.account,
+            HoldScope::Mission => Some(target.mission),
         };
         name == Some(self.name.as_str()) && self.within.reaches(target.tenant)
     }
@@ -174,7 +182,7 @@ impl Hold {
     pub fn release_arguments(&self) -> String {
         match self.scope {
             HoldScope::Task => self.name.clone(),
-            HoldScope::Profile | HoldScope::Tenant | HoldScope::Account => {
+            HoldScope::Profile | HoldScope::Tenant | HoldScope::Account | HoldScope::Mission => {
                 format!("--{} {}", self.scope, self.name)
             }
         }
@@ -188,6 +196,14 @@ impl Hold {
                 let on =
                     if self.scope == HoldScope::Task { String::new() } else { format!("{}, ", self.on()) };
                 (WaitingCode::Hold, format!("held by {by} ({on}{}): {release}", self.reason))
+            }
+            (HoldKind::Limit, _) => {
+                let text = format!(
+                    "the {} is paused: {}; {release} lets it have as much again",
+                    self.on(),
+                    self.reason
+                );
+                (WaitingCode::Hold, text)
             }
             (HoldKind::RateLimit, Some(run)) => {
                 let text = format!("waits for run {run}, which tries whether {} is served again", self.on());

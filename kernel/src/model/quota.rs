@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::model::error::Error;
+use crate::model::mission::MissionLimits;
 use crate::model::words::words;
 
 words! {
@@ -65,12 +66,14 @@ pub struct Quotas {
     limits: Vec<(Bound, u64)>,
     /// How long a worker may hold its account at most.
     pub longest_hold: Duration,
+    /// How far a mission may go.
+    pub mission: MissionLimits,
 }
 
 impl Default for Quotas {
     fn default() -> Self {
         let limits = Bound::ALL.iter().map(|bound| (*bound, bound.default_limit())).collect();
-        Self { limits, longest_hold: Duration::from_hours(24) }
+        Self { limits, longest_hold: Duration::from_hours(24), mission: MissionLimits::default() }
     }
 }
 

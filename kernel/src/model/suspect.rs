@@ -17,12 +17,18 @@ pub(crate) struct Suspect {
     pub(crate) block_reason: Option<String>,
     pub(crate) nonspawnable: Option<String>,
     pub(crate) not_before: Option<Timestamp>,
+    pub(crate) mission: Option<String>,
     pub(crate) was_blocked: bool,
     /// When it came to stand where it stands.
     pub(crate) since: Timestamp,
 }
 
 impl Suspect {
+    /// The mission that it belongs to.
+    pub(crate) fn mission(&self) -> &str {
+        self.mission.as_deref().unwrap_or(self.id.as_str())
+    }
+
     /// Whether its failures have used up its attempts: nothing tries it again by itself.
     pub(crate) fn gave_up(&self) -> bool {
         self.status == Status::Blocked && self.block_kind == Some(BlockKind::GaveUp)

@@ -74,7 +74,8 @@ pub struct Goal {
 /// What a task descends from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lineage {
-    /// The mission it belongs to.
+    /// The mission it belongs to: the id of the task that a person made, for all that workers make below it; none of that one
+    /// itself.
     pub mission: Option<String>,
     /// How many tasks above it made tasks; set by the board for a worker's tasks.
     pub depth: u32,
@@ -292,6 +293,11 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Task {
+    /// Returns the mission that it belongs to, by the task that a person made.
+    pub fn mission(&self) -> &str {
+        self.lineage.mission.as_deref().unwrap_or(self.id.as_str())
+    }
+
     /// Returns who it names for this; a check names nobody, the supervisor runs it.
     pub(crate) fn performer(&self, purpose: Purpose) -> Option<&Profile> {
         match purpose {

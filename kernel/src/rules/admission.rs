@@ -72,7 +72,7 @@ pub(crate) fn offer(
         let Some(tenant) = turns.min().map(|(_, tenant)| tenant.clone()) else { return Ok(()) };
         let Some(queue) = tenants.get_mut(&tenant) else { return Ok(()) };
         let Some((source, candidate)) = queue.take() else { return Ok(()) };
-        let held = holds.tasks.contains(candidate.task.as_str());
+        let held = holds.task(&candidate);
         match if held { Answer::Left(Reach::Task) } else { answer(&candidate) } {
             Answer::Taken => {
                 queue.load += 1;
@@ -198,6 +198,7 @@ struct Closed {
     profiles: BTreeSet<String>,
     tenants: BTreeSet<String>,
     accounts: Vec<(String, Within)>,
+    missions: BTreeSet<String>,
 }
 
 impl Closed {
@@ -210,10 +211,16 @@ impl Closed {
                     HoldScope::Profile => drop(closed.profiles.insert(hold.name)),
                     HoldScope::Tenant => drop(closed.tenants.insert(hold.name)),
                     HoldScope::Account => closed.accounts.push((hold.name, hold.within)),
+                    HoldScope::Mission => drop(closed.missions.insert(hold.name)),
                 }
             }
         }
         closed
+    }
+
+    fn task(&self, candidate: &Candidate) -> bool {
+        let id = candidate.task.as_str();
+        self.tasks.contains(id) || self.missions.contains(candidate.mission.as_deref().unwrap_or(id))
     }
 
     fn lane(&self, lane: &Lane, accounts: &Accounts) -> bool {

@@ -3,12 +3,11 @@
 use crate::model::actor::{Actor, ActorKind, RunRef};
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
+use crate::model::mission::MissionLimits;
 use crate::model::outcome::StopReason;
 use crate::model::run::Run;
 use crate::model::task::{NewTask, SCRATCH, Task};
-
-/// How deep workers' tasks may make tasks.
-pub const DEPTH: u32 = 3;
+use crate::rules::mission;
 
 /// Refuses a caller that does not see this tenant: to it, the task does not exist.
 pub(crate) fn may_see(actor: &Actor, task: &Task) -> Result<(), Error> {
@@ -96,6 +95,7 @@ pub(crate) fn bound_new_task(
     actor: &Actor,
     own: Option<(&Run, &Task)>,
     new: &mut NewTask,
+    missions: &MissionLimits,
 ) -> Result<Option<TaskId>, Error> {
     let Some((run, own)) = own else {
         if let Some(only) = &actor.tenant {
@@ -132,16 +132,9 @@ pub(crate) fn bound_new_task(
         ));
     }
     new.policy = policy;
-    if own.lineage.depth >= DEPTH {
-        return Err(Error::forbidden(
-            format!("this task is {DEPTH} tasks deep already: it may make none"),
-            "do the work yourself, or block with a question to a person",
-        ));
-    }
-    new.lineage.depth = own.lineage.depth + 1;
-    if new.lineage.mission.is_none() {
-        new.lineage.mission.clone_from(&own.lineage.mission);
-    }
+    new.lineage.depth = own.lineage.depth.saturating_add(1);
+    mission::depth(new.lineage.depth, missions)?;
+    new.lineage.mission = Some(own.mission().to_owned());
     new.client.session_id = new.client.session_id.take().or_else(|| own.client.session_id.clone());
     new.created_by = Some(actor.name.clone());
     Ok(Some(own.id.clone()))

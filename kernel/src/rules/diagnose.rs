@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::event::EventKind;
-use crate::model::hold::{Hold, HoldScope};
+use crate::model::hold::{Hold, HoldKind, HoldScope};
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::note::Event;
 use crate::model::outcome::{Denied, Outcome};
@@ -115,6 +115,7 @@ impl Facts<'_> {
             self.crashing(),
             self.forgotten(),
             self.cycling(),
+            self.paused(),
             self.stranded(),
             self.overdue(),
         ];
@@ -250,6 +251,23 @@ impl Facts<'_> {
         })
     }
 
+    /// Its mission waits for a person.
+    fn paused(&self) -> Option<Diagnostic> {
+        let suspect = self.suspect;
+        let is_of_mission = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.name == suspect.mission();
+        let hold = self.holds.iter().find(is_of_mission).filter(|_| suspect.status == Status::Ready)?;
+        let action = Remedy::command("let it have as much again", format!("release --mission {}", hold.name));
+        Some(Diagnostic {
+            severity: Severity::Error,
+            title: format!("the mission {} is paused", hold.name),
+            detail: hold.reason.clone(),
+            actions: suggest(vec![action]),
+            first_seen_at: hold.created_at,
+            run_id: hold.run_id,
+            ..self.lasting("mission_paused", json!({ "mission": hold.name }))
+        })
+    }
+
     fn stranded(&self) -> Option<Diagnostic> {
         let suspect = self.suspect;
         let age = self.now.since(suspect.since);
@@ -260,6 +278,7 @@ impl Facts<'_> {
         let held = self.holds.iter().any(|hold| {
             let profile = suspect.assignee.as_ref().map(Profile::as_str);
             (hold.scope == HoldScope::Task && hold.name == suspect.id.as_str())
+                || (hold.scope == HoldScope::Mission && hold.name == suspect.mission())
                 || (hold.scope == HoldScope::Profile && Some(hold.name.as_str()) == profile)
         });
         if held {

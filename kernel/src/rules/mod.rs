@@ -8,6 +8,7 @@ pub(crate) mod context;
 pub(crate) mod diagnose;
 pub(crate) mod implied;
 pub(crate) mod links;
+pub(crate) mod mission;
 pub(crate) mod readiness;
 pub(crate) mod recurrence;
 pub(crate) mod remedy;

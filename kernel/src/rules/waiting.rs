@@ -61,7 +61,7 @@ impl Known<'_> {
         };
         let account = profile.as_ref().and_then(|profile| self.accounts.get(profile)).map(String::as_str);
         let (profile, tenant) = (profile.as_ref(), task.tenant.as_ref());
-        let target = Target { task: &task.id, profile, tenant, account };
+        let target = Target { task: &task.id, profile, tenant, account, mission: task.mission() };
         let holds =
             self.holds.iter().filter(|hold| hold.concerns(target) && hold.stance(now) == Stance::Closed);
         holds.max_by_key(|hold| hold.until.map_or(i64::MAX, Timestamp::as_micros))

@@ -22,6 +22,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0009.sql")),
     M::up(include_str!("migrations/0010.sql")),
     M::up(include_str!("migrations/0011.sql")),
+    M::up(include_str!("migrations/0012.sql")),
 ];
 
 /// Returns every migration that there is.

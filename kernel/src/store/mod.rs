@@ -22,6 +22,7 @@ pub(crate) mod left;
 pub(crate) mod links;
 pub(crate) mod meta;
 pub(crate) mod migrate;
+mod missions;
 pub(crate) mod notify;
 pub(crate) mod open;
 pub(crate) mod pages;

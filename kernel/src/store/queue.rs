@@ -13,16 +13,16 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId, Tenant};
 
-const READY: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy \
+const READY: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy, t.mission \
      FROM tasks t INDEXED BY tasks_ready WHERE t.status = 'ready' AND t.assignee IS NOT NULL \
      AND t.tenant = ?1 AND t.assignee = ?2 AND t.line = ?3";
 
-const HEADS: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy \
+const HEADS: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy, t.mission \
      FROM line_heads h INDEXED BY line_heads_order CROSS JOIN tasks t ON t.id = h.task \
      WHERE h.tenant = ?1 AND h.assignee = ?2 AND ?3 NOT NULL";
 
 /// Under the policy of the work: a worker that names its reviewer must not widen what runs on its files.
-const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority, t.created_at, t.workspace, \
+const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority, t.created_at, t.workspace, t.mission, \
      coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.task_id = t.id AND r.purpose = 'work' \
        ORDER BY r.id DESC LIMIT 1)) AS policy \
      FROM tasks t INDEXED BY tasks_review WHERE t.status = 'review' AND t.reviewer IS NOT NULL \
@@ -201,5 +201,6 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
         created_at: row.get("created_at")?,
         workspace: row.get("workspace")?,
         policy: row.get("policy")?,
+        mission: row.get("mission")?,
     })
 }

@@ -17,7 +17,7 @@ impl Tx<'_> {
     pub(crate) fn suspects(&self, task: Option<&TaskId>, now: Timestamp) -> Result<Vec<Suspect>, Error> {
         // The last transition says since when; where it was folded, the last change of the row is the best there is.
         self.conn.list("look for what is wrong", "SELECT t.id, t.title, t.status, t.assignee, t.consecutive_failures, t.last_failure_error, t.block_kind, t.block_reason, \
-           t.nonspawnable, t.not_before, \
+           t.nonspawnable, t.not_before, t.mission, \
            t.last_block_kind IS NOT NULL OR t.status IN ('blocked', 'ready', 'triage') AS was_blocked, \
            coalesce((SELECT max(e.created_at) FROM task_events e WHERE e.task_id = t.id AND e.change IS NOT NULL), \
              t.updated_at) AS since \
@@ -37,6 +37,7 @@ impl Tx<'_> {
                     block_reason: row.get("block_reason")?,
                     nonspawnable: row.get("nonspawnable")?,
                     not_before: row.get("not_before")?,
+                    mission: row.get("mission")?,
                     was_blocked: row.get("was_blocked")?,
                     since: row.get("since")?,
                 })

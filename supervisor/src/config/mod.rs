@@ -1,6 +1,7 @@
 //! `supervisor.toml`: limits of admission, worker uids, grace. Unknown keys are errors that name the line.
 
 pub(crate) mod definitions;
+mod missions;
 mod settings;
 pub(crate) mod uid_map;
 
@@ -14,6 +15,7 @@ use kernel::{Bound, Profile, Quotas, Tenant};
 use serde::Deserialize;
 
 use self::definitions::{Defect, Subject};
+use self::missions::MissionConfig;
 use self::uid_map::{Range, UidMap};
 use crate::failure::Failure;
 use crate::paths::Root;
@@ -30,7 +32,9 @@ pub(crate) struct Config {
     /// What callers of the API may have at once.
     pub(crate) api: ApiConfig,
     /// What a run may write and a tenant may keep.
-    pub(crate) quotas: QuotaConfig,
+    quotas: QuotaConfig,
+    /// How far a mission may go.
+    missions: MissionConfig,
 }
 
 /// What a run may write and a tenant may keep. Reloaded on SIGHUP. What is absent has its default.
@@ -54,7 +58,7 @@ pub(crate) struct QuotaConfig {
 
 impl QuotaConfig {
     /// The table that the boards go by.
-    pub(crate) fn quotas(&self) -> Quotas {
+    fn quotas(&self) -> Quotas {
         let said = [
             (Bound::Creates, self.creates),
             (Bound::Comments, self.comments),
@@ -274,6 +278,13 @@ impl WorkerConfig {
 }
 
 impl Config {
+    /// The limits that the boards go by.
+    pub(crate) fn quotas(&self) -> Quotas {
+        let mut quotas = self.quotas.quotas();
+        quotas.mission = self.missions.limits();
+        quotas
+    }
+
     /// Reads the configuration of a root, for a program that cannot go on without it.
     pub(crate) fn load(root: &Root) -> Result<Self, Failure> {
         let path = root.config_file();
@@ -385,8 +396,8 @@ mod tests {
     fn every_bound_is_configured_under_its_own_name() {
         for bound in Bound::ALL {
             let config = load(&format!("[quotas]\n{bound} = 7\nlongest_hold = \"2h\"\n")).unwrap();
-            assert_eq!(config.quotas.quotas().limit(*bound), 7);
-            assert_eq!(config.quotas.quotas().longest_hold.as_secs(), 7200);
+            assert_eq!(config.quotas().limit(*bound), 7);
+            assert_eq!(config.quotas().longest_hold.as_secs(), 7200);
         }
     }
 

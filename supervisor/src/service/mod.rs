@@ -156,7 +156,7 @@ pub(crate) struct Service {
 impl Service {
     /// A service over a root; boards are opened when they are first used.
     pub(crate) fn new(root: Root, config: Config, mode: Mode) -> Self {
-        let quotas = SharedQuotas::new(config.quotas.quotas());
+        let quotas = SharedQuotas::new(config.quotas());
         Service {
             uids: Uids::of(&root),
             root,
@@ -209,7 +209,7 @@ impl Service {
     pub(crate) fn use_settings(&self, settings: Result<Config, Defect>) {
         let defect = match settings {
             Ok(config) => {
-                self.quotas.set(config.quotas.quotas());
+                self.quotas.set(config.quotas());
                 *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
                 None
             }

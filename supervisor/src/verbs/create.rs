@@ -14,6 +14,7 @@ use super::texts;
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, person};
 use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::service::details;
@@ -260,11 +261,19 @@ impl Verb for Create {
         warnings.extend(unreachable_approver(self.approver.as_deref(), &call));
         self.approver = self.approver.map(|approver| typed_approver(approver, &call));
         let new = self.into_new_task()?;
-        call.write(move |board, actor| {
-            let created = board.create(new, actor)?;
-            Ok(Created { task: created.task, existing: created.existing, warnings })
-        })
-        .await
+        let created = call
+            .write(move |board, actor| {
+                let created = board.create(new, actor)?;
+                Ok(Created { task: created.task, existing: created.existing, warnings })
+            })
+            .await;
+        if let Err(refusal) = &created
+            && refusal.code == Code::Exhausted
+        {
+            // The refusal has undone its write: the question to a person is one of its own.
+            call.write_further(|board, actor| board.ask_for_more_tasks(actor)).await?;
+        }
+        created
     }
 }
 

@@ -1,4 +1,4 @@
-//! `hold`: tasks, or all tasks of a profile, a tenant or an account, that are not to start for a while.
+//! `hold`: tasks, or all tasks of a profile, a tenant, an account or a mission, that are not to start for a while.
 
 use kernel::{ActorKind, HoldKind, HoldOn, HoldScope, NewHold, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
@@ -21,6 +21,7 @@ Examples:
   supervisor hold t_0123abcd --reason 'not before the release' --until 2h
   supervisor hold --profile reviewer --reason 'its model is being replaced'
   supervisor hold --account main --reason 'the invoice is open' --until 1d
+  supervisor hold --mission t_0123abcd --reason 'wrong direction'
   supervisor hold --until 15m --reason '429'   (inside a run)")]
 pub(crate) struct Hold {
     /// The tasks
@@ -50,6 +51,9 @@ pub(crate) struct On {
     /// All tasks of the lanes that share this account
     #[arg(long, value_name = "NAME")]
     pub(crate) account: Option<String>,
+    /// The mission of this task: the task that a person made, and all that workers made below it
+    #[arg(long, value_name = "TASK")]
+    pub(crate) mission: Option<String>,
 }
 
 impl On {
@@ -60,7 +64,8 @@ impl On {
         let profile = self.profile.map(|name| name.to_string()).map(on(HoldScope::Profile));
         let tenant = self.tenant.map(|name| name.to_string()).map(on(HoldScope::Tenant));
         let account = self.account.map(on(HoldScope::Account));
-        tasks.chain(profile).chain(tenant).chain(account).collect()
+        let mission = self.mission.map(on(HoldScope::Mission));
+        tasks.chain(profile).chain(tenant).chain(account).chain(mission).collect()
     }
 }
 
@@ -81,7 +86,7 @@ impl Verb for Hold {
         }
         if call.actor.kind != ActorKind::Worker {
             return Err(Failure::usage("nothing to hold is named")
-                .hint("name tasks, or --profile, --tenant or --account"));
+                .hint("name tasks, or --profile, --tenant, --account or --mission"));
         }
         let until = until
             .ok_or_else(|| Failure::usage("the hold has no end").hint("add --until, such as --until 15m"))?;

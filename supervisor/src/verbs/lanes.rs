@@ -137,7 +137,7 @@ impl Verb for CheckLane {
         let held = holds.into_iter().filter(|hold| match hold.scope {
             HoldScope::Account => account.as_deref() == Some(hold.name.as_str()),
             HoldScope::Profile => hold.name == profile,
-            HoldScope::Task | HoldScope::Tenant => false,
+            HoldScope::Task | HoldScope::Tenant | HoldScope::Mission => false,
         });
         checks.extend(held.map(|hold| {
             Check::new(

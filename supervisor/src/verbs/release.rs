@@ -14,12 +14,15 @@ use crate::terminal::{Screen, printable};
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
+A mission that was paused at a limit may have as much again when it is released.
+
 Exit code: 4 if anything named is not held; nothing is released then.
 
 Examples:
   supervisor release t_0123abcd
   supervisor release --profile reviewer
-  supervisor release --account main --reason 'the invoice is paid'")]
+  supervisor release --account main --reason 'the invoice is paid'
+  supervisor release --mission t_0123abcd")]
 pub(crate) struct Release {
     /// The tasks
     #[arg(value_name = "TASK", num_args = 0..)]
@@ -42,7 +45,7 @@ impl Verb for Release {
         let named = self.on.all(self.task_ids);
         if named.is_empty() {
             return Err(Failure::usage("nothing to release is named").hint(
-                "name tasks, or --profile, --tenant or --account; `supervisor holds` lists what is held",
+                "name tasks, or --profile, --tenant, --account or --mission; `supervisor holds` lists what is held",
             ));
         }
         let reason = self.reason;

@@ -1,0 +1,89 @@
+//! What a mission uses, and the question to a person when one of its limits is reached: a hold on all that it has.
+
+use super::{Board, SYSTEM};
+use crate::model::actor::Actor;
+use crate::model::clock::Timestamp;
+use crate::model::error::Error;
+use crate::model::hold::{HoldKind, HoldOn, HoldScope, NewHold, Within};
+use crate::model::id::{Profile, TaskId};
+use crate::model::mission::MissionLimit;
+use crate::model::run::Run;
+use crate::model::task::Task;
+use crate::rules::mission::{self, Reached};
+use crate::store::holds::By;
+
+impl Board<'_> {
+    /// Refuses a worker's task that its mission has no room for, or whose work would go back to where it came from, and
+    /// counts one that is made.
+    pub(super) fn join_mission(
+        &self,
+        own: &Task,
+        run: &Run,
+        assignee: Option<&Profile>,
+    ) -> Result<(), Error> {
+        let mut makers: Vec<Profile> = run.profile.iter().cloned().collect();
+        makers.extend(self.tx.makers_of(&own.id)?);
+        mission::delegates_onward(&makers, assignee)?;
+        let name = own.mission();
+        self.tx.open_mission(name, &own.id)?;
+        let used = self.tx.mission(name)?.unwrap_or_default();
+        mission::room_for_task(name, &used, &self.quotas.mission)?;
+        self.tx.add_task_to_mission(name)
+    }
+
+    /// Counts what a run has used, and pauses its mission where nothing is left for another one.
+    pub(super) fn charge_mission(
+        &self,
+        run: &Run,
+        ended_at: Timestamp,
+        cost: Option<u64>,
+    ) -> Result<(), Error> {
+        let task = self.expect_task(&run.task_id)?;
+        let name = task.mission();
+        let time = ended_at.since(run.started_at);
+        let Some(used) = self.tx.add_run_to_mission(name, time, cost.unwrap_or_default())? else {
+            return Ok(());
+        };
+        match mission::spent(&used, &self.quotas.mission) {
+            Some(reached) => self.pause_mission(name, reached, run),
+            None => Ok(()),
+        }
+    }
+
+    /// Pauses the mission of a worker that asked for a task more than it may have, and asks a person. A mission that has
+    /// room left, or is paused already, is left as it is.
+    pub fn ask_for_more_tasks(&mut self, actor: &Actor) -> Result<(), Error> {
+        let Some(run) = self.live_run(actor)? else { return Ok(()) };
+        let task = self.expect_task(&run.task_id)?;
+        let name = task.mission();
+        let Some(used) = self.tx.mission(name)? else { return Ok(()) };
+        match mission::reached(MissionLimit::Tasks, &used, &self.quotas.mission) {
+            Some(reached) => self.pause_mission(name, reached, &run),
+            None => Ok(()),
+        }
+    }
+
+    fn pause_mission(&self, name: &str, reached: Reached, run: &Run) -> Result<(), Error> {
+        let on = HoldOn { scope: HoldScope::Mission, name: name.to_owned() };
+        let is_paused = |hold: &crate::Hold| hold.on() == on && hold.kind == HoldKind::Limit;
+        if self.holds()?.iter().any(is_paused) {
+            return Ok(());
+        }
+        let new = NewHold { kind: HoldKind::Limit, reason: reached.to_string(), until: None };
+        self.place(&on, &new, By { label: SYSTEM, within: &Within::Board, run: Some(run) }).map(drop)
+    }
+
+    /// Lets a mission that was paused at its limits have as much again.
+    pub(super) fn grant_mission(&self, name: &str) -> Result<(), Error> {
+        let Some(used) = self.tx.mission(name)? else { return Ok(()) };
+        self.tx.grant_mission(name, &mission::granted(used, &self.quotas.mission))
+    }
+
+    /// Names what a hold is on: the mission of a task, where a task of it is named.
+    pub(super) fn named_on_board(&self, on: &HoldOn) -> Result<HoldOn, Error> {
+        let task: Option<TaskId> = on.name.parse().ok().filter(|_| on.scope == HoldScope::Mission);
+        let task = task.map(|id| self.task(&id)).transpose()?.flatten();
+        let name = task.map_or_else(|| on.name.clone(), |task| task.mission().to_owned());
+        Ok(HoldOn { name, ..on.clone() })
+    }
+}

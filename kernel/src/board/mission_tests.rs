@@ -1,0 +1,208 @@
+//! What missions may have, and how one that is at a limit waits for a person.
+
+use std::time::Duration;
+
+use crate::testing::{Bench, alice, titled};
+use crate::{
+    Accounts, Actor, EndCause, Ending, ErrorCode, HoldKind, HoldOn, HoldScope, Lineage, MissionLimits,
+    NewTask, Quotas, RunId, SharedQuotas, Spent, StopReason, Task, TaskId, WaitingCode, WriterOptions,
+};
+
+fn bench(mission: MissionLimits) -> Bench {
+    let mut quotas = Quotas::default();
+    quotas.mission = mission;
+    let quotas = SharedQuotas::new(quotas);
+    Bench::with(|options| WriterOptions { quotas, ..options })
+}
+
+fn tasks(tasks: u64) -> MissionLimits {
+    MissionLimits { tasks, ..MissionLimits::default() }
+}
+
+fn started(bench: &Bench, id: &TaskId) -> Actor {
+    Actor::worker("bob", bench.start(id), id.clone(), None)
+}
+
+fn make(bench: &Bench, actor: &Actor) -> Result<Task, crate::Error> {
+    let actor = actor.clone();
+    bench.call(move |board| board.create(titled("part"), &actor)).map(|created| created.task)
+}
+
+fn run_of(actor: &Actor) -> RunId {
+    actor.run.clone().unwrap().run
+}
+
+fn offered(bench: &Bench) -> Vec<TaskId> {
+    bench.offered(100, &Accounts::new()).into_iter().map(|candidate| candidate.task).collect()
+}
+
+fn mission(name: impl ToString) -> HoldOn {
+    HoldOn { scope: HoldScope::Mission, name: name.to_string() }
+}
+
+fn why(bench: &Bench, id: &TaskId) -> Option<crate::Waiting> {
+    bench.readers.with(|view| view.waiting(id)).unwrap()
+}
+
+#[test]
+fn a_mission_at_its_tasks_is_paused_with_all_that_it_has_and_released_has_as_much_again() {
+    let bench = bench(tasks(3));
+    let first = bench.ready();
+    let other = bench.ready();
+    let worker = started(&bench, &first);
+    let parts: Vec<Task> = (0..2).map(|_| make(&bench, &worker).unwrap()).collect();
+    assert_eq!(parts[0].lineage, Lineage { mission: Some(first.to_string()), depth: 1 });
+
+    let refused = make(&bench, &worker).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Exhausted);
+    let told = format!("missions.tasks: this would be 4 tasks of the mission {first}, the limit is 3");
+    assert_eq!(refused.to_string(), told);
+    assert_eq!(offered(&bench).len(), 3, "the refusal is undone with the write");
+
+    for _ in 0..2 {
+        let asks = worker.clone();
+        bench.call(move |board| board.ask_for_more_tasks(&asks)).unwrap();
+    }
+    assert_eq!(offered(&bench), [other.clone()]);
+    let waits = why(&bench, &parts[0].id).unwrap();
+    assert_eq!(waits.code, WaitingCode::Hold);
+    let verb = format!("`supervisor release --mission {first}`");
+    assert!(
+        waits.text.contains("3 tasks of 3 (missions.tasks)") && waits.text.contains(&verb),
+        "{}",
+        waits.text
+    );
+    let holds = bench.readers.with(|view| view.holds()).unwrap();
+    assert_eq!((holds.len(), holds[0].kind, holds[0].run_id), (1, HoldKind::Limit, Some(run_of(&worker))));
+
+    // Any task of it names it.
+    let part = mission(&parts[1].id);
+    bench.call(move |board| board.release(&part, None, &alice())).unwrap();
+    assert_eq!(offered(&bench).len(), 3);
+    for _ in 0..3 {
+        make(&bench, &worker).unwrap();
+    }
+    assert!(make(&bench, &worker).is_err());
+    bench.check();
+}
+
+#[test]
+fn the_tasks_of_all_workers_below_one_task_count_together_and_those_of_people_do_not() {
+    let bench = bench(tasks(3));
+    let first = bench.ready();
+    let worker = started(&bench, &first);
+    let part = make(&bench, &worker).unwrap();
+    let below = started(&bench, &part.id);
+    assert_eq!(make(&bench, &below).unwrap().lineage.depth, 2);
+    assert!(make(&bench, &worker).is_err());
+    for _ in 0..5 {
+        bench.child_of(&[&first]);
+    }
+    let neighbour = started(&bench, &bench.ready());
+    make(&bench, &neighbour).unwrap();
+    bench.check();
+}
+
+#[test]
+fn run_time_and_cost_of_a_mission_are_summed_up_and_pause_it() {
+    let limits = MissionLimits { runtime: Duration::from_mins(10), cost_micros: 3_000_000, ..tasks(20) };
+    for (minutes, micros, reason) in [
+        (5, 0, "10 min of run time of 10 min (missions.runtime)"),
+        (1, 1_500_000, "3.00 USD of 3.00 USD (missions.cost_usd)"),
+    ] {
+        let bench = bench(limits);
+        let first = bench.ready();
+        let end = |id: &TaskId, parts: usize| {
+            let worker = started(&bench, id);
+            let made: Vec<Task> = (0..parts).map(|_| make(&bench, &worker).unwrap()).collect();
+            bench.clock.advance(Duration::from_mins(minutes));
+            let spent = Some(Spent { cost_micros: Some(micros), ..Spent::default() });
+            let ending = Ending { spent, ..Ending::new(EndCause::Stopped(StopReason::Preempted)) };
+            bench.call(move |board| board.finish_run(run_of(&worker), ending)).unwrap();
+            made
+        };
+        // What came before the mission was one counts, too.
+        assert!(end(&first, 0).is_empty());
+        assert_eq!(offered(&bench).len(), 1);
+        let part = end(&first, 1).remove(0);
+
+        assert_eq!(offered(&bench), [], "{reason}");
+        let holds = bench.readers.with(|view| view.holds()).unwrap();
+        assert_eq!((holds[0].reason.as_str(), holds[0].on()), (reason, mission(&first)));
+        assert!(why(&bench, &part.id).unwrap().text.contains(reason));
+        let refused = bench.call({
+            let (id, start) = (part.id.clone(), crate::testing::start(&*bench.clock));
+            move |board| board.start_run(&id, start)
+        });
+        assert!(refused.unwrap_err().to_string().contains("is paused"));
+        let kinds: Vec<String> = bench
+            .readers
+            .with(|view| view.diagnose(Some(&part.id)))
+            .unwrap()
+            .into_iter()
+            .flat_map(|one| one.diagnostics)
+            .map(|one| one.kind)
+            .collect();
+        assert_eq!(kinds, ["mission_paused"]);
+
+        let on = mission(&first);
+        bench.call(move |board| board.release(&on, None, &alice())).unwrap();
+        assert_eq!(offered(&bench).len(), 2);
+        bench.check();
+    }
+}
+
+#[test]
+fn a_task_that_no_worker_has_divided_is_no_mission_and_has_no_limit() {
+    let bench = bench(MissionLimits { runtime: Duration::from_secs(1), ..tasks(20) });
+    let id = bench.ready();
+    let run = bench.start(&id);
+    bench.clock.advance(Duration::from_hours(3));
+    bench.finish(run, EndCause::Stopped(StopReason::Preempted));
+    assert_eq!(offered(&bench), [id]);
+}
+
+#[test]
+fn work_does_not_go_back_to_the_profile_that_it_came_from_through_another() {
+    let bench = Bench::new();
+    let first = bench.ready();
+    let bob = started(&bench, &first);
+    let to = |name: &str, actor: &Actor| {
+        let (assignee, actor) = (name.parse().ok(), actor.clone());
+        bench
+            .call(move |board| board.create(NewTask { assignee, ..titled("x") }, &actor))
+            .map(|made| made.task)
+    };
+    to("bob", &bob).unwrap();
+    let for_carol = to("carol", &bob).unwrap();
+    let start = crate::Start { profile: "carol".parse().ok(), ..crate::testing::start(&*bench.clock) };
+    let id = for_carol.id.clone();
+    let run = bench.call(move |board| board.start_run(&id, start)).unwrap().id;
+    let carol = Actor::worker("carol", run, for_carol.id, None);
+    to("carol", &carol).unwrap();
+    to("dave", &carol).unwrap();
+    let refused = to("bob", &carol).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Forbidden);
+    assert!(refused.to_string().ends_with("bob → carol → bob"), "{refused}");
+    bench.check();
+}
+
+#[test]
+fn a_person_holds_a_mission_by_hand_and_that_grants_nothing() {
+    let bench = bench(tasks(2));
+    let first = bench.ready();
+    let worker = started(&bench, &first);
+    let part = make(&bench, &worker).unwrap();
+    let (on, by_part) = (mission(&first), mission(&part.id));
+    bench
+        .call(move |board| {
+            let new =
+                crate::NewHold { kind: HoldKind::Manual, reason: "a look first".to_owned(), until: None };
+            board.hold(&by_part, &new, &alice())
+        })
+        .unwrap();
+    assert_eq!(offered(&bench), []);
+    bench.call(move |board| board.release(&on, None, &alice())).unwrap();
+    assert_eq!(offered(&bench), [part.id]);
+    assert!(make(&bench, &worker).is_err());
+}

@@ -1,0 +1,180 @@
+//! How far a mission goes before a person has to say that it may go on, and whom its workers may delegate to.
+
+use crate::model::error::Error;
+use crate::model::id::Profile;
+use crate::model::mission::{MissionLimit, MissionLimits, Used};
+
+/// A limit of a mission, with what it counts now and what it allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reached {
+    pub(crate) limit: MissionLimit,
+    count: u64,
+    allowed: u64,
+}
+
+/// In words, such as `20 tasks of 20 (missions.tasks)`.
+impl std::fmt::Display for Reached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Reached { limit, count, allowed } = self;
+        match limit {
+            MissionLimit::Tasks => write!(f, "{count} tasks of {allowed}")?,
+            MissionLimit::Runtime => write!(f, "{} of run time of {}", time(*count), time(*allowed))?,
+            MissionLimit::Cost => write!(f, "{} of {}", dollars(*count), dollars(*allowed))?,
+        }
+        write!(f, " (missions.{limit})")
+    }
+}
+
+fn time(micros: u64) -> String {
+    crate::model::waiting::brief(micros / 1_000_000)
+}
+
+fn dollars(micros: u64) -> String {
+    format!("{}.{:02} USD", micros / 1_000_000, micros % 1_000_000 / 10_000)
+}
+
+/// One row of what is limited: what is used, the limit, and how often it was granted as much again.
+fn row(limit: MissionLimit, used: &Used, limits: &MissionLimits) -> (u64, u64, u64) {
+    let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    match limit {
+        MissionLimit::Tasks => (used.tasks, limits.tasks, used.more_tasks),
+        MissionLimit::Runtime => (micros(used.runtime), micros(limits.runtime), used.more_runtime),
+        MissionLimit::Cost => (used.cost_micros, limits.cost_micros, used.more_cost),
+    }
+}
+
+/// Returns a limit with its figures where nothing is left of it.
+pub(crate) fn reached(limit: MissionLimit, used: &Used, limits: &MissionLimits) -> Option<Reached> {
+    let (count, base, more) = row(limit, used, limits);
+    let allowed = base.saturating_mul(more.saturating_add(1));
+    (count >= allowed).then_some(Reached { limit, count, allowed })
+}
+
+/// Returns the first limit of which nothing is left, of those that runs use up.
+pub(crate) fn spent(used: &Used, limits: &MissionLimits) -> Option<Reached> {
+    [MissionLimit::Runtime, MissionLimit::Cost].into_iter().find_map(|limit| reached(limit, used, limits))
+}
+
+/// Returns the same mission with as much again of whatever nothing is left of.
+pub(crate) fn granted(mut used: Used, limits: &MissionLimits) -> Used {
+    for limit in MissionLimit::ALL {
+        let (count, base, more) = row(*limit, &used, limits);
+        if reached(*limit, &used, limits).is_some() {
+            let more = more.max(count / base.max(1));
+            match limit {
+                MissionLimit::Tasks => used.more_tasks = more,
+                MissionLimit::Runtime => used.more_runtime = more,
+                MissionLimit::Cost => used.more_cost = more,
+            }
+        }
+    }
+    used
+}
+
+/// Refuses another task of a mission that has as many as it may.
+pub(crate) fn room_for_task(mission: &str, used: &Used, limits: &MissionLimits) -> Result<(), Error> {
+    let Some(Reached { count, allowed, .. }) = reached(MissionLimit::Tasks, used, limits) else {
+        return Ok(());
+    };
+    let next = count.saturating_add(1);
+    Err(Error::Exhausted {
+        message: format!(
+            "missions.tasks: this would be {next} tasks of the mission {mission}, the limit is {allowed}"
+        ),
+        hint: format!(
+            "nothing more of the mission starts until an operator lets it go on: `supervisor release --mission {mission}`; \
+             finish with what there is, or block with a question to a person"
+        ),
+    })
+}
+
+/// Refuses a task that is too deep below the one that a person made.
+pub(crate) fn depth(deep: u32, limits: &MissionLimits) -> Result<(), Error> {
+    if deep <= limits.depth {
+        return Ok(());
+    }
+    Err(Error::Exhausted {
+        message: format!(
+            "missions.depth: this would be {deep} tasks below the first task of the mission, the limit is {}",
+            limits.depth
+        ),
+        hint: "do the work yourself, or block with a question to a person; an operator raises it in [missions] of \
+               supervisor.toml"
+            .to_owned(),
+    })
+}
+
+/// Refuses to delegate back to a profile that the work came from, through another one. `makers` are the profiles whose runs made the
+/// task of the caller and those above it, the caller's own first.
+pub(crate) fn delegates_onward(makers: &[Profile], assignee: Option<&Profile>) -> Result<(), Error> {
+    let Some(assignee) = assignee else { return Ok(()) };
+    let own = makers.first();
+    if own == Some(assignee) || !makers.contains(assignee) {
+        return Ok(());
+    }
+    let mut way: Vec<&str> = makers.iter().rev().map(Profile::as_str).collect();
+    way.push(assignee.as_str());
+    Err(Error::forbidden(
+        format!("the work came from {assignee} and may not go back to it: {}", way.join(" → ")),
+        format!(
+            "finish your own part, and {assignee} goes on with your result; or block with a question to a person"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const LIMITS: MissionLimits =
+        MissionLimits { depth: 3, tasks: 20, runtime: Duration::from_hours(2), cost_micros: 5_000_000 };
+
+    #[test]
+    fn each_limit_is_reached_at_its_number_and_named_with_count_and_limit() {
+        let used = Used { tasks: 19, ..Used::default() };
+        room_for_task("t_1", &used, &LIMITS).unwrap();
+        let full = Used { tasks: 20, ..used };
+        let refused = room_for_task("t_1", &full, &LIMITS).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "missions.tasks: this would be 21 tasks of the mission t_1, the limit is 20"
+        );
+        assert!(refused.hint().unwrap().contains("supervisor release --mission t_1"));
+
+        assert_eq!(spent(&Used { runtime: Duration::from_mins(119), ..full }, &LIMITS), None);
+        let long = Used { runtime: Duration::from_mins(125), ..Used::default() };
+        assert_eq!(
+            spent(&long, &LIMITS).unwrap().to_string(),
+            "2 h 5 min of run time of 2 h (missions.runtime)"
+        );
+        let dear = Used { cost_micros: 5_100_000, ..Used::default() };
+        assert_eq!(spent(&dear, &LIMITS).unwrap().to_string(), "5.10 USD of 5.00 USD (missions.cost_usd)");
+    }
+
+    #[test]
+    fn a_grant_gives_as_much_again_of_what_is_used_up_and_of_nothing_else() {
+        let used = Used { tasks: 20, runtime: Duration::from_hours(5), ..Used::default() };
+        let more = granted(used, &LIMITS);
+        assert_eq!((more.more_tasks, more.more_runtime, more.more_cost), (1, 2, 0));
+        assert_eq!(spent(&more, &LIMITS), None);
+        room_for_task("t_1", &more, &LIMITS).unwrap();
+        assert_eq!(granted(more, &LIMITS), more, "there is some left of everything");
+    }
+
+    #[test]
+    fn work_goes_on_to_others_and_to_the_same_profile_but_not_back_through_another() {
+        let of =
+            |names: &[&str]| -> Vec<Profile> { names.iter().map(|name| name.parse().unwrap()).collect() };
+        let to = |names: &[&str], to: &str| delegates_onward(&of(names), Some(&to.parse().unwrap()));
+        to(&["a"], "a").unwrap();
+        to(&["a"], "b").unwrap();
+        to(&["b", "a"], "b").unwrap();
+        to(&["b", "a"], "c").unwrap();
+        delegates_onward(&of(&["b", "a"]), None).unwrap();
+        let refused = to(&["b", "a"], "a").unwrap_err().to_string();
+        assert!(refused.ends_with("a → b → a"), "{refused}");
+        assert!(to(&["c", "b", "a"], "a").is_err() && to(&["c", "b", "a"], "b").is_err());
+    }
+}

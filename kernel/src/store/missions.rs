@@ -1,0 +1,97 @@
+//! What missions have used, and whose work led to a task.
+
+use std::time::Duration;
+
+use rusqlite::{Row, params};
+
+use super::convert::micros;
+use super::statement::Statement as _;
+use super::tx::Tx;
+use crate::model::error::Error;
+use crate::model::id::{Profile, TaskId};
+use crate::model::mission::Used;
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Used> {
+    let count = |column: &str| row.get::<_, i64>(column).map(|count| count.max(0).unsigned_abs());
+    Ok(Used {
+        tasks: count("tasks")?,
+        runtime: Duration::from_micros(count("runtime_us")?),
+        cost_micros: count("cost_micros")?,
+        more_tasks: count("more_tasks")?,
+        more_runtime: count("more_runtime")?,
+        more_cost: count("more_cost")?,
+    })
+}
+
+fn stored(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+impl Tx<'_> {
+    /// Returns what a mission has used, where it is one: a worker has made a task of it.
+    pub(crate) fn mission(&self, name: &str) -> Result<Option<Used>, Error> {
+        let sql = "SELECT tasks, runtime_us, cost_micros, more_tasks, more_runtime, more_cost FROM missions \
+                   WHERE name = ?1";
+        self.conn.find("read the mission", sql, [name], read)
+    }
+
+    /// Notes that a task has become the first one of a mission, with what its runs have used so far.
+    pub(crate) fn open_mission(&self, name: &str, first: &TaskId) -> Result<(), Error> {
+        self.conn.run(
+            "open the mission",
+            "INSERT OR IGNORE INTO missions (name, tasks, runtime_us, cost_micros) VALUES (?1, 1, \
+               (SELECT ifnull(sum(max(ended_at - started_at, 0)), 0) FROM task_runs \
+                WHERE task_id = ?2 AND ended_at IS NOT NULL), \
+               (SELECT ifnull(sum(cost_micros), 0) FROM run_usage WHERE task_id = ?2))",
+            params![name, first],
+        )
+    }
+
+    /// Counts another task of a mission.
+    pub(crate) fn add_task_to_mission(&self, name: &str) -> Result<(), Error> {
+        self.conn.run(
+            "count the mission's tasks",
+            "UPDATE missions SET tasks = tasks + 1 WHERE name = ?1",
+            [name],
+        )
+    }
+
+    /// Counts a run of a mission. Returns what that has used by now, where it is one.
+    pub(crate) fn add_run_to_mission(
+        &self,
+        name: &str,
+        runtime: Duration,
+        cost_micros: u64,
+    ) -> Result<Option<Used>, Error> {
+        let counted = self.conn.alter(
+            "count what the mission uses",
+            "UPDATE missions SET runtime_us = runtime_us + ?2, cost_micros = cost_micros + ?3 WHERE name = ?1",
+            params![name, micros(runtime), stored(cost_micros)],
+        )?;
+        if counted { self.mission(name) } else { Ok(None) }
+    }
+
+    /// Stores how often a mission was granted as much again.
+    pub(crate) fn grant_mission(&self, name: &str, used: &Used) -> Result<(), Error> {
+        self.conn.run(
+            "let the mission go on",
+            "UPDATE missions SET more_tasks = ?2, more_runtime = ?3, more_cost = ?4 WHERE name = ?1",
+            params![name, stored(used.more_tasks), stored(used.more_runtime), stored(used.more_cost)],
+        )
+    }
+
+    /// Lists the profiles whose runs made a task and those above it, the nearest first.
+    pub(crate) fn makers_of(&self, task: &TaskId) -> Result<Vec<Profile>, Error> {
+        self.conn.list(
+            "read who made the task",
+            "WITH RECURSIVE above (creator_task, creator_run, deep) AS (\
+               SELECT creator_task, creator_run, 0 FROM tasks WHERE id = ?1 \
+               UNION ALL SELECT t.creator_task, t.creator_run, a.deep + 1 FROM above a \
+                 JOIN tasks t ON t.id = a.creator_task WHERE a.deep < 1000\
+             ) SELECT r.profile FROM above a JOIN task_runs r ON r.id = a.creator_run \
+               WHERE r.profile IS NOT NULL ORDER BY a.deep",
+            [task],
+            |row| row.get(0),
+        )
+    }
+}

@@ -1,0 +1,51 @@
+//! `[missions]`: how far a task goes with all that workers make below it, before a person has to let it go on.
+
+use kernel::MissionLimits;
+use serde::Deserialize;
+
+use crate::time::duration::WrittenDuration;
+
+/// Limits of each mission. Reloaded on SIGHUP. What is absent has its default.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct MissionConfig {
+    /// How deep workers may make tasks below the first one.
+    depth: Option<u32>,
+    /// How many tasks it may have, with the first one.
+    tasks: Option<u64>,
+    /// How long its runs may take together.
+    runtime: Option<WrittenDuration>,
+    /// What it may cost, in US dollars.
+    cost_usd: Option<u64>,
+}
+
+impl MissionConfig {
+    /// The limits that the boards go by.
+    pub(super) fn limits(&self) -> MissionLimits {
+        let default = MissionLimits::default();
+        MissionLimits {
+            depth: self.depth.unwrap_or(default.depth),
+            tasks: self.tasks.unwrap_or(default.tasks),
+            runtime: self.runtime.map_or(default.runtime, WrittenDuration::duration),
+            cost_micros: self.cost_usd.map_or(default.cost_micros, |usd| usd.saturating_mul(1_000_000)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_is_said_replaces_the_default_and_nothing_else() {
+        let read = |text: &str| toml::from_str::<MissionConfig>(text).unwrap().limits();
+        assert_eq!(read(""), MissionLimits::default());
+        assert_eq!(
+            read("depth = 2\ntasks = 5\nruntime = \"2h\"\ncost_usd = 7\n"),
+            MissionLimits { depth: 2, tasks: 5, runtime: Duration::from_hours(2), cost_micros: 7_000_000 }
+        );
+        assert!(toml::from_str::<MissionConfig>("hours = 3").is_err());
+    }
+}
