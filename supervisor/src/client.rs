@@ -114,10 +114,7 @@ impl Client {
             };
             let request = self.request(parcel, request_id, key.as_ref())?;
             let trouble = match self.answered(exchange(&address, request), within).await {
-                // The bound is a run's or the host's, and comes back in a moment.
-                Ok(Ok(answer))
-                    if answer.status == StatusCode::TOO_MANY_REQUESTS && Instant::now() < until =>
-                {
+                Ok(Ok(answer)) if is_throttled(&answer) && Instant::now() < until => {
                     tokio::time::sleep(THROTTLED).await;
                     continue;
                 }
@@ -308,4 +305,12 @@ async fn talk(
     drop(sender);
     driver.abort();
     Ok(Answer { status, body })
+}
+
+/// Whether a bound of the API has refused it, of a run or of the host, which has room again in a moment. What a run has used up is used
+/// up.
+fn is_throttled(answer: &Answer) -> bool {
+    let is_exhausted = |problem: Problem| Failure::from(problem).code == Code::Exhausted;
+    answer.status == StatusCode::TOO_MANY_REQUESTS
+        && !serde_json::from_slice::<Problem>(&answer.body).is_ok_and(is_exhausted)
 }

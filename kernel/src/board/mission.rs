@@ -4,7 +4,7 @@ use super::{Board, SYSTEM};
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::hold::{HoldKind, HoldOn, HoldScope, NewHold, Within};
+use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 use crate::model::id::{Profile, TaskId};
 use crate::model::mission::MissionLimit;
 use crate::model::run::Run;
@@ -65,7 +65,7 @@ impl Board<'_> {
 
     fn pause_mission(&self, name: &str, reached: Reached, run: &Run) -> Result<(), Error> {
         let on = HoldOn { scope: HoldScope::Mission, name: name.to_owned() };
-        let is_paused = |hold: &crate::Hold| hold.on() == on && hold.kind == HoldKind::Limit;
+        let is_paused = |hold: &Hold| hold.on() == on && hold.kind == HoldKind::Limit;
         if self.holds()?.iter().any(is_paused) {
             return Ok(());
         }
