@@ -55,6 +55,7 @@ mod processes;
 mod proxy;
 mod regressions;
 mod repeats;
+mod resume;
 mod review;
 mod run_doors;
 mod secrets;

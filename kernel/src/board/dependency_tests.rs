@@ -78,6 +78,72 @@ fn a_worker_that_waits_for_a_linked_task_goes_on_when_that_is_done() {
 }
 
 #[test]
+fn a_worker_that_waits_for_what_it_made_goes_on_with_its_notes_and_the_results() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let run = bench.start(&id);
+    let by = worker(&id, run);
+    let made = |new: crate::NewTask, by: &Actor| {
+        let by = by.clone();
+        bench.call(move |board| board.create(new, &by)).unwrap().task.id
+    };
+    let parts = [made(titled("one"), &by), made(titled("two"), &by)];
+    let finished = made(titled("finished"), &by);
+    let after = made(crate::NewTask { parents: vec![id.clone()], ..titled("after") }, &by);
+    let stranger = bench.ready();
+    let complete = |part: &TaskId, summary: &str| {
+        let (part, summary) = (part.clone(), Some(summary.to_owned()));
+        let handoff = Handoff { summary, ..Handoff::default() };
+        bench.call(move |board| board.complete(&part, handoff, None, &alice())).unwrap();
+    };
+    complete(&finished, "early");
+
+    let (task, again) = (id.clone(), by.clone());
+    bench
+        .call(move |board| {
+            board.keep_notes(&task, "merge the two\nthen test", &again)?;
+            board.block(&task, dependency(), None, &again)
+        })
+        .unwrap();
+
+    assert_eq!(end(&bench, &id, run).status, Status::Todo);
+    let parents = bench.readers.with(|view| view.parents(&id)).unwrap();
+    assert_eq!(
+        parents.len(),
+        2,
+        "what is finished, waits for it or is a stranger's is none: {stranger} {after}"
+    );
+    complete(&parts[0], "found one");
+    assert_eq!(bench.task(&id).status, Status::Todo);
+    complete(&parts[1], "found two");
+    assert_eq!(bench.task(&id).status, Status::Ready);
+    bench.start(&id);
+    let limits = crate::ContextLimits::default();
+    let context = bench.readers.with(|view| view.context(&id, limits, &|_| None)).unwrap().text;
+    for words in
+        ["## Notes of an earlier run\n\n> merge the two\n> then test\n", "> found one", "> found two"]
+    {
+        assert!(context.contains(words), "{words}: {context}");
+    }
+    bench.check();
+}
+
+#[test]
+fn a_worker_keeps_notes_of_its_own_task_alone() {
+    let bench = Bench::new();
+    let (id, other) = (bench.ready(), bench.ready());
+    let by = worker(&id, bench.start(&id));
+    let keep = |id: &TaskId, notes: &str| {
+        let (id, notes, by) = (id.clone(), notes.to_owned(), by.clone());
+        bench.call(move |board| board.keep_notes(&id, &notes, &by))
+    };
+    keep(&id, "mine").unwrap();
+    assert!(keep(&other, "not mine").is_err());
+    assert!(keep(&id, " ").is_err() && keep(&id, &"x".repeat(crate::model::limits::SUMMARY + 1)).is_err());
+    assert_eq!(bench.task(&id).notes.as_deref(), Some("mine"));
+}
+
+#[test]
 fn a_task_in_the_queue_that_is_blocked_for_its_open_parent_goes_on_by_itself() {
     let bench = Bench::new();
     let parent = bench.create(titled("first")).id;

@@ -75,6 +75,27 @@ impl Board<'_> {
         self.reevaluate(child, &actor.label())
     }
 
+    /// Makes a task wait for what its runs have made and what is not finished, but for tasks that wait for it. A part of a
+    /// verdict: what has no room is left out, and nothing is charged.
+    pub(super) fn await_parts(&self, task: &Task, label: &str) -> Result<(), Error> {
+        for part in self.tx.open_parts(&task.id, limits::PARENTS)? {
+            let is_in_the_way = self.tx.is_above(&task.id, &part)?
+                || self.tx.has_children(&part, limits::CHILDREN)?
+                || self.require_awaitable(&self.expect_task(&part)?).is_err();
+            if is_in_the_way {
+                continue;
+            }
+            if self.tx.has_parents(&task.id, limits::PARENTS)? {
+                return Ok(());
+            }
+            if self.tx.insert_link(&part, &task.id)? {
+                let payload = json!({ "parent": part, "child": task.id, "reason": "dependency" });
+                self.append(task, task.current_run_id, EventKind::Linked, payload, label)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses a parent that will never be done.
     pub(super) fn require_awaitable(&self, parent: &Task) -> Result<(), Error> {
         links::awaitable(parent, self.open_run_of(parent)?.as_ref())

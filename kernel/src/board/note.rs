@@ -16,6 +16,7 @@ use crate::model::outcome::{Denied, Egress};
 use crate::model::quota::Bound;
 use crate::model::run::Run;
 use crate::rules::authority;
+use crate::store::fields::Field;
 
 /// Heartbeats without a note leave an event at most this often.
 const HEARTBEAT_EVENTS: Duration = Duration::from_mins(1);
@@ -113,6 +114,15 @@ impl Board<'_> {
             Some(reason) => self.add_comment(id, &format!("{word}: {reason}"), None, actor).map(drop),
             None => Ok(()),
         }
+    }
+
+    /// Keeps notes with a task for its next run, in the place of those before. They go with a verdict, and are charged to nobody.
+    pub fn keep_notes(&mut self, id: &TaskId, notes: &str, actor: &Actor) -> Result<(), Error> {
+        let task = self.task_for(id, actor)?;
+        authority::own_task(actor, id, task.current_run_id)?;
+        limits::filled("notes", notes, "say something")?;
+        limits::bytes("notes", notes, limits::SUMMARY)?;
+        self.set(id, &Field::Notes(notes))
     }
 
     /// Notes a sign of life of the open run; renews an external claim.

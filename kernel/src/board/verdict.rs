@@ -57,7 +57,8 @@ impl Board<'_> {
         self.decide(id, Verdict::Complete(handoff), expected_run, actor)
     }
 
-    /// Decides that a task cannot go on. The reason is kept as a comment, too.
+    /// Decides that a task cannot go on. The reason is kept as a comment, too. A worker whose task waits for others has it wait
+    /// for those that its runs have made and that are not finished.
     pub fn block(
         &mut self,
         id: &TaskId,
@@ -81,6 +82,14 @@ impl Board<'_> {
         if blocking.question.is_none() {
             // Before the verdict: it may end the run that speaks.
             self.keep_reason(id, "BLOCKED", blocking.reason.as_deref(), actor)?;
+        }
+        if blocking.kind == BlockKind::Dependency && actor.kind == ActorKind::Worker {
+            let task = self.task_for(id, actor)?;
+            authority::own_task(actor, id, task.current_run_id)?;
+            // A reviewer's verdict is about work that is there already.
+            if task.work_by.is_none() {
+                self.await_parts(&task, &actor.label())?;
+            }
         }
         self.decide(id, Verdict::Block(blocking), expected_run, actor)
     }

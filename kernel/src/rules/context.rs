@@ -100,6 +100,11 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
         page.section("\n## Body\n\n");
         page.part(Rank::Task, "the body", body + "\n");
     }
+    if let Some(notes) = &task.notes {
+        let notes = page.cut(notes, limits.body, "the notes");
+        page.section("\n## Notes of an earlier run\n\n");
+        page.part(Rank::Task, "the notes", quote(&notes));
+    }
     thread(material, limits, &mut page);
     parents(material, limits, place, &mut page);
     page.section("\n## Attachments\n\nYou may read these files:\n\n");

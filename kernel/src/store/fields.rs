@@ -72,6 +72,7 @@ fields! { 'a:
     Policy(&'a str) => "policy",
     Workspace(&'a str) => "workspace",
     Skills(&'a [String]) => "skills" as json,
+    Notes(&'a str) => "notes",
 }
 
 impl Tx<'_> {

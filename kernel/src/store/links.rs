@@ -62,6 +62,17 @@ impl Tx<'_> {
         )
     }
 
+    /// Lists up to `limit` tasks that runs of a task have made and that are neither done nor archived, oldest first.
+    pub(crate) fn open_parts(&self, task: &TaskId, limit: usize) -> Result<Vec<TaskId>, Error> {
+        self.conn.list(
+            "list what the task's runs have made",
+            "SELECT id FROM tasks WHERE creator_run IN (SELECT id FROM task_runs WHERE task_id = ?1) \
+               AND completed_at IS NULL AND status <> 'archived' ORDER BY created_at, id LIMIT ?2",
+            params![task, i64::try_from(limit).unwrap_or(i64::MAX)],
+            |row| row.get(0),
+        )
+    }
+
     /// Lists the children that are neither done nor archived.
     pub(crate) fn open_children(&self, parent: &TaskId) -> Result<Vec<TaskId>, Error> {
         list(

@@ -11,17 +11,24 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
+/// How many of the tasks that a task waits for are named.
+const NAMED: usize = 5;
+
 /// Block a task and say why
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
+Inside a run, `--kind dependency` makes the task wait for the tasks that its runs
+have created and that are not finished. Its next run gets their results.
+
 Examples:
   supervisor block t_0123abcd 'which database should it use?' --kind needs_input
   supervisor block t_0123abcd --question 'which database?' --choice PostgreSQL \\
       --choice SQLite --free-text
   supervisor block t_0123abcd 'waiting for the release' \\
       --ids t_4567cdef t_89abcdef
-  supervisor block 'need a decision'   (inside a run: the run's own task)")]
+  supervisor block 'need a decision'   (inside a run: the run's own task)
+  supervisor block --kind dependency --notes 'merge what they find'   (inside a run)")]
 pub(crate) struct Block {
     /// The task, then the reason; inside a run the task may be left out
     #[arg(value_name = "TASK/REASON", num_args = 0..)]
@@ -48,6 +55,9 @@ pub(crate) struct Block {
     /// Accept other answers too
     #[arg(long)]
     pub(crate) free_text: bool,
+    /// What the next run of the task is to know; it replaces earlier notes
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) notes: Option<String>,
     /// Fail if this is not the task's open run
     #[arg(long, value_name = "RUN")]
     pub(crate) expected_run: Option<RunId>,
@@ -89,10 +99,20 @@ impl Verb for Block {
         call.refuse_live_without_daemon(&ids).await?;
         call.write(move |board, actor| {
             Bulk::each(board, ids, |board, id| {
-                let unlinked = kind == BlockKind::Dependency && board.open_parents(id)?.is_empty();
+                if let Some(notes) = &self.notes {
+                    board.keep_notes(id, notes, actor)?;
+                }
                 let settled = board.block(id, blocking.clone(), self.expected_run, actor)?;
                 let (status, note) = outcome(&settled);
-                let waits = unlinked.then(|| waits_for_a_person(id));
+                let waits = match kind {
+                    BlockKind::Dependency => Some(waits_for(id, &board.open_parents(id)?)),
+                    BlockKind::NeedsInput
+                    | BlockKind::Capability
+                    | BlockKind::Transient
+                    | BlockKind::Approval
+                    | BlockKind::Budget
+                    | BlockKind::GaveUp => None,
+                };
                 Ok((
                     status,
                     [note, waits].into_iter().flatten().reduce(|note, waits| format!("{note}; {waits}")),
@@ -130,8 +150,14 @@ impl Command for Block {
     shown!("Blocked");
 }
 
-/// What the reader should know of a task that waits for another one, which nobody has named.
-fn waits_for_a_person(id: &TaskId) -> String {
+/// What the reader should know of a task that waits for others: which, or that nobody has named one.
+fn waits_for(id: &TaskId, open: &[TaskId]) -> String {
+    if !open.is_empty() {
+        let named: Vec<&str> = open.iter().take(NAMED).map(TaskId::as_str).collect();
+        let more = open.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        return format!("it goes on after {}{more}", named.join(", "));
+    }
     format!(
         "no open parent is linked, so it waits for a person: `supervisor link <parent> {id}` adds a parent, \
          `supervisor unblock {id}` unblocks it"

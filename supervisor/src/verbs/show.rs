@@ -202,6 +202,10 @@ impl Command for Show {
             screen.heading("Body");
             screen.line(printable_lines(body));
         }
+        if let Some(notes) = &task.notes {
+            screen.heading("Notes");
+            screen.line(printable_lines(notes));
+        }
         if let Some(result) = &task.result {
             screen.heading("Result");
             screen.line(printable_lines(result));
