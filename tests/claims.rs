@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Fleet, Repository, User};
+use crate::harness::{Fleet, Output, Repository, User};
 use crate::http::Http;
 
 /// A user of no host, as whom root's workers can work.
@@ -89,7 +89,12 @@ fn a_repeated_claim_gets_its_reply_and_the_workspace_that_was_not_made_yet() {
     let key = fs::read_to_string(fleet.root().join("operator.key")).unwrap();
     let api = Http::at(fleet.root().join("run/supervisor.sock")).with("x-supervisor-key", &key);
     let api = api.with("x-request-id", "the-claim");
-    let claim = || api.post("/api/v1/verbs/claim", &json!({ "task_id": id(&created) })).json(200);
+    // Each reply has a token of its own.
+    let claim = || {
+        let mut claimed = api.post("/api/v1/verbs/claim", &json!({ "task_id": id(&created) })).json(200);
+        claimed.as_object_mut().unwrap().remove("token").unwrap();
+        claimed
+    };
     let first = claim();
     // As where the daemon dies right after the commit.
     let path = first["task"]["workspace_path"].as_str().unwrap();
@@ -281,4 +286,68 @@ fn a_block_for_a_dependency_that_is_not_linked_waits_for_a_person_and_says_so() 
     fleet.cli(["link", parent["id"].as_str().unwrap(), &worker]).ok();
     fleet.cli(["unblock", &worker]).ok();
     assert_eq!(fleet.status_of(&worker), "todo");
+}
+
+/// A lane whose tasks nothing here starts.
+const PULL: &str = "pull = true\n";
+
+#[test]
+fn a_task_of_a_pull_lane_waits_to_be_claimed_and_its_worker_reports_with_the_token_of_its_run() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        fleet.lane("outside", PULL);
+        fleet.start();
+        fleet.cli(["claim", "--assignee", "outside"]).refused(75, "no task for outside is ready");
+        let created = task(&fleet, &["--priority", "3"]);
+        assert_eq!(created["warnings"], json!(null));
+        let later = task(&fleet, &[]);
+        let shown = fleet.show(id(&created));
+        let why = shown["why"]["text"].as_str().unwrap();
+        assert!(why.contains("waits for somebody to claim it: outside is a pull lane"), "{why}");
+        assert!(!shown["events"].to_string().contains("skipped_nonspawnable"), "{shown:#}");
+
+        let claimed = fleet.json(["claim", "--assignee", "outside", "--ttl", "15m"]);
+
+        assert_eq!(claimed["task"]["id"], created["id"]);
+        let (token, socket) = (claimed["token"].as_str().unwrap(), claimed["socket"].as_str().unwrap());
+        let worker = |args: &[&str]| {
+            let mut command = fleet.command(args);
+            command.env("SUPERVISOR_TASK", id(&created)).env("SUPERVISOR_TOKEN", token);
+            Output::of(command.env("SUPERVISOR_SOCKET", socket))
+        };
+        worker(&["heartbeat", "--note", "halfway"]).ok();
+        worker(&["complete", id(&later)]).refused(77, "only about its own task");
+        worker(&["release", id(&created)]).refused(77, "");
+        worker(&["complete", "--summary", "by its token"]).ok();
+        let shown = fleet.wait_for(id(&created), "done");
+        assert_eq!(shown["latest_summary"], "by its token");
+        worker(&["heartbeat"]).refused(77, "not valid");
+
+        let second = fleet.json(["claim", id(&later)]);
+        assert_ne!(second["token"], claimed["token"]);
+        fleet.cli(["reclaim", id(&later)]).ok();
+        assert_eq!(fleet.status_of(id(&later)), "ready");
+        let listed = fleet.cli(["lane", "show", "outside"]).ok().stdout;
+        assert!(listed.contains("its workers claim their tasks"), "{listed}");
+        fleet.cli(["lane", "check", "outside"]).ok();
+    }
+}
+
+#[test]
+fn a_repeated_claim_has_a_token_that_works() {
+    let fleet = Fleet::boot();
+    let created = task(&fleet, &[]);
+    let key = fs::read_to_string(fleet.root().join("operator.key")).unwrap();
+    let api = Http::at(fleet.root().join("run/supervisor.sock"))
+        .with("x-supervisor-key", &key)
+        .with("x-request-id", "once-only");
+    let claim = || api.post("/api/v1/verbs/claim", &json!({"task_id": id(&created)})).json(200);
+    let (first, again) = (claim(), claim());
+    assert_eq!(first["run"]["id"], again["run"]["id"]);
+    assert_ne!(first["token"], again["token"], "no token is kept");
+    let heartbeat = |token: &Value| {
+        let door = crate::doors::as_worker(&fleet, token.as_str().unwrap());
+        door.post("/api/v1/verbs/heartbeat", &json!({"task_id": id(&created)})).status
+    };
+    assert_eq!((heartbeat(&first["token"]), heartbeat(&again["token"])), (403, 200));
 }

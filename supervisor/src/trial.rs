@@ -53,6 +53,11 @@ pub(crate) async fn of_lane(client: &Client, lane: &Profile, timeout: Duration) 
         checks.push(check);
         return Ok(Report { ok, checks });
     }
+    if checks.iter().any(|check| check.subject == "claims") {
+        let check = Check::new("run", Verdict::Ok, "not tried: nothing here starts its workers");
+        checks.push(check);
+        return Ok(Report { ok, checks });
+    }
     let place = Place::make()?;
     let tried = try_lane(client.root(), &place, lane, timeout).await;
     place.remove()?;

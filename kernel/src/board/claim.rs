@@ -6,10 +6,11 @@ use serde_json::json;
 
 use super::{Board, Record};
 use crate::model::actor::Actor;
+use crate::model::candidate::{Accounts, Answer, Reach};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::Target;
-use crate::model::id::{RunId, TaskId};
+use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::run::{Holder, Purpose, Run};
 use crate::model::status::{Change, State};
 use crate::model::task::Task;
@@ -67,6 +68,38 @@ impl Board<'_> {
         self.shift(id, &from, Change::Started { run }, record)?;
         self.begin_probes(&task, run, probes)?;
         Ok(Claimed { task: self.expect_task(id)?, run: self.expect_run(run)? })
+    }
+
+    /// Claims the task that a profile should start first. None where there is none.
+    pub fn claim_next(
+        &mut self,
+        profile: &Profile,
+        accounts: &Accounts,
+        ttl: Duration,
+        actor: &Actor,
+    ) -> Result<Option<Claimed>, Error> {
+        let mut next = None;
+        self.offer(accounts, |candidate| {
+            if candidate.assignee != *profile {
+                return Answer::Left(Reach::Profile);
+            }
+            next = Some(candidate.task.clone());
+            Answer::Left(Reach::Everything)
+        })?;
+        next.map(|id| self.claim(&id, ttl, actor)).transpose()
+    }
+
+    /// Gives the run of an external claim a token, with which its worker reports. It replaces one that was given before.
+    pub fn give_token(&mut self, run: RunId, hash: &[u8; 32], actor: &Actor) -> Result<(), Error> {
+        authority::person(actor, "give a run a token")?;
+        if self.tx.set_token(run, hash)? {
+            Ok(())
+        } else {
+            Err(Error::conflict(
+                format!("run {run} has ended, or is no external claim's"),
+                "claim the task again",
+            ))
+        }
     }
 
     fn draw_mark(&self) -> String {

@@ -342,6 +342,15 @@ impl Tx<'_> {
         )
     }
 
+    /// Gives an open external run a token, in the place of one that it had. Returns whether it was open.
+    pub(crate) fn set_token(&self, id: RunId, hash: &[u8; 32]) -> Result<bool, Error> {
+        self.conn.alter(
+            "store the token",
+            "UPDATE task_runs SET token_hash = ?2 WHERE id = ?1 AND ended_at IS NULL AND holder = 'hand'",
+            params![id, hash.as_slice()],
+        )
+    }
+
     /// Closes an open run. Returns whether it was open.
     pub(crate) fn close_run(&self, id: RunId, end: &Close<'_>) -> Result<bool, Error> {
         self.conn.alter(

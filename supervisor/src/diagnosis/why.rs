@@ -51,7 +51,7 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
     for task in &mut tasks {
         let Some((_, profile)) = left_open(task) else { continue };
         let answer = match (cannot_run.get(&task.id), &answers) {
-            (Some(why), _) if task.status == Status::Review && why.is_unknown() => {
+            (Some(why), _) if task.status == Status::Review && why.is_claimed() => {
                 Some(Waiting::new(WaitingCode::Review, why.to_string()))
             }
             (Some(why), _) => Some(why.waiting()),

@@ -12,6 +12,9 @@ use super::tools::Form;
 pub(crate) struct Description {
     /// The file, or the built-in lane.
     pub(crate) origin: PathBuf,
+    /// Whether nothing here starts its workers: they claim their tasks.
+    #[serde(default)]
+    pub(crate) pull: bool,
     /// The words of the command, with their places.
     pub(crate) argv: Vec<String>,
     pub(crate) prompt: Prompt,
@@ -46,6 +49,7 @@ impl Lane {
     pub(crate) fn describe(&self) -> Description {
         Description {
             origin: self.origin.clone(),
+            pull: self.pull,
             argv: self.words(),
             prompt: self.prompt,
             stdout: self.stdout.to_string(),

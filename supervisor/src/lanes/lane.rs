@@ -18,6 +18,9 @@ use crate::time::duration::WrittenDuration;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LaneFile {
+    #[serde(default)]
+    pull: bool,
+    #[serde(default)]
     argv: Vec<Words>,
     #[serde(default)]
     prompt: Prompt,
@@ -68,6 +71,8 @@ enum Words {
 pub(crate) struct Lane {
     /// The file that says it.
     pub(super) origin: PathBuf,
+    /// Whether nothing here starts its workers: they claim their tasks from outside.
+    pub(crate) pull: bool,
     /// The command: groups of words, each left out where one of its places has no value.
     argv: Vec<Vec<Template>>,
     /// How the worker gets its prompt.
@@ -155,7 +160,12 @@ impl Lane {
         let reader = Reader { name, text, origin };
         let file: LaneFile =
             toml::from_str(text).map_err(|e| Defect::toml(reader.subject(), origin, text, &e))?;
-        let argv = reader.argv(file.argv, file.prompt)?;
+        let argv = if file.pull {
+            reader.pull_alone()?;
+            Vec::new()
+        } else {
+            reader.argv(file.argv, file.prompt)?
+        };
         let env = reader.env(file.env)?;
         let files = reader.files(file.files)?;
         let texts = || argv.iter().flatten().chain(env.values()).chain(files.values());
@@ -181,6 +191,7 @@ impl Lane {
         }
         Ok(Lane {
             origin: origin.to_owned(),
+            pull: file.pull,
             argv,
             prompt: file.prompt,
             stdout: file.stdout,
@@ -271,6 +282,20 @@ impl Reader<'_> {
     fn defect(&self, key: &str, words: &str, message: impl Into<String>) -> Defect {
         let line = self.text.lines().position(|line| line.contains(words)).map_or(1, |index| index + 1);
         Defect::new(self.subject(), self.origin, message).at(line, Some(key.to_owned()))
+    }
+
+    /// Refuses what would change nothing in a lane whose workers nothing here starts.
+    fn pull_alone(&self) -> Result<(), Defect> {
+        let file: toml::Table = toml::from_str(self.text)
+            .map_err(|e| Defect::toml(self.subject(), self.origin, self.text, &e))?;
+        match file.keys().find(|key| *key != "pull") {
+            Some(key) => {
+                let message =
+                    "it changes nothing beside `pull = true`: nothing here starts workers of the lane";
+                Err(self.defect(key, key, message))
+            }
+            None => Ok(()),
+        }
     }
 
     fn limit(&self, key: &str, limit: Option<WrittenDuration>) -> Result<Option<Duration>, Defect> {
@@ -412,6 +437,7 @@ mod tests {
     fn each_defect_is_named_with_its_line_and_its_key() {
         let table = [
             ("prompt = \"file\"\nargv = []", "/etc/l.toml:2 (argv): it is empty"),
+            ("pull = true\nargv = [\"x\"]", "/etc/l.toml:2 (argv): it changes nothing beside `pull = true`"),
             ("argv = [[\"x\"]]", "/etc/l.toml:1 (argv): its first word may be left out"),
             ("argv = [\"\"]", "/etc/l.toml:1 (argv): its first word is empty"),
             ("argv = [\"x\"]\nargs = 1", "/etc/l.toml:2 (args): unknown field `args`"),

@@ -17,6 +17,8 @@ pub(crate) enum CannotRun {
         /// The names that there are.
         known: Vec<String>,
     },
+    /// Its workers claim their tasks from outside.
+    Pull { lane: Profile },
     /// The file of its lane cannot be used.
     LaneDisabled {
         lane: Profile,
@@ -48,6 +50,7 @@ impl CannotRun {
     pub(crate) fn waiting(&self) -> Waiting {
         let text = match self {
             CannotRun::Unknown { .. } => return Waiting::nonspawnable(&self.to_string()),
+            CannotRun::Pull { .. } => return Waiting::new(WaitingCode::Nonspawnable, self.to_string()),
             CannotRun::LaneDisabled { lane, defect } => {
                 format!("waits for the lane {lane}, which is disabled: {defect}")
             }
@@ -68,6 +71,7 @@ impl CannotRun {
                 "{self}, so the task waits for a worker that claims it; the lanes are: {}",
                 known.join(", ")
             ),
+            CannotRun::Pull { .. } => format!("it {self}"),
             CannotRun::LaneDisabled { .. }
             | CannotRun::PolicyUnknown { .. }
             | CannotRun::PolicyDisabled { .. }
@@ -75,6 +79,11 @@ impl CannotRun {
                 format!("nothing runs it for now: it {}", self.waiting().text)
             }
         }
+    }
+
+    /// Whether its tasks wait for somebody outside who claims them: they always do, or nothing here has the name.
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.is_unknown() || matches!(self, CannotRun::Pull { .. })
     }
 
     /// Whether nothing here has the name.
@@ -88,6 +97,10 @@ impl fmt::Display for CannotRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CannotRun::Unknown { assignee, .. } => write!(f, "no lane `{assignee}` exists here"),
+            CannotRun::Pull { lane } => write!(
+                f,
+                "waits for somebody to claim it: {lane} is a pull lane (`supervisor claim --assignee {lane}`)"
+            ),
             CannotRun::LaneDisabled { lane, defect } => write!(f, "the lane `{lane}` is disabled: {defect}"),
             CannotRun::PolicyUnknown { policy, .. } => write!(f, "there is no policy `{policy}`"),
             CannotRun::PolicyDisabled { policy, defect } => {
@@ -105,6 +118,9 @@ impl From<CannotRun> for Failure {
         let (code, hint) = match &why {
             CannotRun::Unknown { known, .. } => {
                 (Code::Conflict, format!("the lanes are: {}", known.join(", ")))
+            }
+            CannotRun::Pull { lane } => {
+                (Code::Conflict, format!("a worker claims it: supervisor claim --assignee {lane}"))
             }
             CannotRun::LaneDisabled { defect, .. } => (Code::Conflict, defect.hint()),
             CannotRun::PolicyUnknown { known, .. } => {

@@ -110,6 +110,9 @@ impl Roster {
                 return Err(CannotRun::Unknown { assignee: assignee.clone(), known });
             }
         };
+        if lane.pull {
+            return Err(CannotRun::Pull { lane: assignee.clone() });
+        }
         let policy_name = self.policy_name(assignee, policy, config);
         let policy = self.policies.held(&policy_name)?;
         let max_runtime = lane.max_runtime.unwrap_or(config.worker.max_runtime.duration());

@@ -1,26 +1,28 @@
-//! `claim`: takes a ready task by hand, for a worker that this supervisor does not run.
+//! `claim`: takes a ready task for a worker that this supervisor does not run, with the token of its run.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Actor, Board, Placement, Run, StopReason, Task, TaskId};
+use kernel::{Actor, Board, Placement, Profile, Run, StopReason, Task, TaskId};
+use rand::Rng as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Audience, Call, Effect, Verb, blocking};
+use crate::api::{Audience, Call, Effect, Verb, blocking, hash_token};
 use crate::command::Command;
 use crate::daemon::{Provision, provide_external};
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 use crate::time::duration::WrittenDuration;
 
-/// The lease of a claim by hand.
+/// The lease of an external claim.
 const LEASE: &str = "900";
 
 /// How long a client waits: the checkout of a large repository takes a while.
 const MADE: Duration = Duration::from_mins(3);
 
-/// Claim a ready task by hand
+/// Claim a ready task for a worker outside of the daemon
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -28,12 +30,24 @@ The claim is a lease: unless a heartbeat renews it, it expires and the task is r
 again. The task's workspace is created as for a run, and its path is printed. If
 that fails, the claim is undone.
 
+The token gives a worker's verbs for this run until it ends. A program that has
+SUPERVISOR_TASK, SUPERVISOR_TOKEN and SUPERVISOR_SOCKET in its environment acts as the
+worker of the run.
+
+Exit code: 75 if --assignee is given and nothing is ready for it.
+
 Examples:
   supervisor claim t_0123abcd
-  supervisor claim t_0123abcd --ttl 1h --json")]
+  supervisor claim --assignee my-service --ttl 15m --json")]
 pub(crate) struct Claim {
     /// The task
-    pub(crate) task_id: TaskId,
+    #[arg(required_unless_present = "assignee")]
+    #[serde(default)]
+    pub(crate) task_id: Option<TaskId>,
+    /// The task that this assignee should start first
+    #[arg(long, value_name = "NAME", conflicts_with = "task_id")]
+    #[serde(default)]
+    pub(crate) assignee: Option<Profile>,
     /// How long the claim lasts without a heartbeat
     #[arg(long, value_name = "DURATION", default_value = LEASE)]
     #[serde(default = "lease")]
@@ -44,10 +58,32 @@ fn lease() -> WrittenDuration {
     LEASE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
 }
 
+/// What is kept of a claim: a repeat of the request gets it again, with another token.
 #[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    task: Task,
+    run: Run,
+}
+
+/// The reply: the task, its run, and what a program needs to act as the worker of the run.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Claimed {
     pub(crate) task: Task,
     pub(crate) run: Run,
+    /// The token of the run.
+    pub(crate) token: String,
+    /// The socket at which a program of the operator's user shows it.
+    pub(crate) socket: String,
+}
+
+/// Without the token.
+impl std::fmt::Debug for Claimed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Claimed")
+            .field("task", &self.task.id)
+            .field("run", &self.run.id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Verb for Claim {
@@ -57,24 +93,73 @@ impl Verb for Claim {
     type Reply = Claimed;
 
     async fn run(self, call: Call) -> Result<Claimed, Failure> {
+        let wanted = match (self.task_id, self.assignee) {
+            (Some(id), None) => Wanted::Task(id),
+            (None, Some(assignee)) => Wanted::NextOf(assignee),
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Failure::usage("claim takes either a task or an assignee")
+                    .hint("supervisor claim <task>, or supervisor claim --assignee <name>"));
+            }
+        };
         let provision = Provision::of(&call.service, call.board()?).await?;
-        let claimed = call
+        let accounts = call.service.roster().accounts();
+        let (token, ttl) = (draw_token(), self.ttl.duration());
+        let hash = hash_token(&token);
+        let named = wanted.clone();
+        let kept = call
             .write(move |board, actor| {
-                let claimed = board.claim(&self.task_id, self.ttl.duration(), actor)?;
+                let claimed = match &wanted {
+                    Wanted::Task(id) => Some(board.claim(id, ttl, actor)?),
+                    Wanted::NextOf(assignee) => board.claim_next(assignee, &accounts, ttl, actor)?,
+                };
+                let Some(claimed) = claimed else { return Ok(None) };
                 let run = claimed.run.id;
+                board.give_token(run, &hash, actor)?;
                 // Recorded with the claim where it is known: a second commit would take as long again.
                 if let Some(placement) = provision.give(board, &claimed.task)? {
                     board.record_workspace(run, &placement)?;
                 }
-                Ok(Claimed { task: board.expect_task(&self.task_id)?, run: board.expect_run(run)? })
+                Ok(Some(Kept { task: board.expect_task(&claimed.task.id)?, run: board.expect_run(run)? }))
             })
             .await?;
-        provide(&call, claimed).await
+        let kept = kept.ok_or_else(|| nothing_ready(&named))?;
+        let run = kept.run.id;
+        let Kept { task, run: placed } = provide(&call, kept).await?;
+        let is_new =
+            call.read(move |view| view.run_by_token(&hash)).await?.is_some_and(|found| found.id == run);
+        if !is_new {
+            // A repeated request: its reply was kept without the token.
+            call.write_further(move |board, actor| board.give_token(run, &hash, actor)).await?;
+        }
+        let socket = call.service.root().operator_socket().display().to_string();
+        Ok(Claimed { task, run: placed, token, socket })
     }
 
     fn answered_within(&self) -> Duration {
         MADE
     }
+}
+
+/// What is claimed.
+#[derive(Clone, Debug)]
+enum Wanted {
+    Task(TaskId),
+    NextOf(Profile),
+}
+
+fn nothing_ready(wanted: &Wanted) -> Failure {
+    let what = match wanted {
+        Wanted::Task(id) => id.to_string(),
+        Wanted::NextOf(assignee) => format!("no task for {assignee}"),
+    };
+    Failure::new(Code::TryAgain, format!("{what} is ready to be claimed"))
+        .hint("try again later; `supervisor list --why` says what tasks wait for")
+}
+
+fn draw_token() -> String {
+    let mut secret = [0_u8; 32];
+    rand::rng().fill_bytes(&mut secret);
+    hex::encode(secret)
 }
 
 impl Command for Claim {
@@ -84,6 +169,8 @@ impl Command for Claim {
             "Workspace: {}",
             printable(reply.task.workspace_path.as_deref().unwrap_or(&reply.task.workspace))
         ));
+        screen.line(format!("Socket: {}", printable(&reply.socket)));
+        screen.line(format!("Token: {}", reply.token));
         if let Some(expires) = reply.run.claim_expires {
             screen.line(format!(
                 "The claim lasts until {}; renew it with: supervisor heartbeat {}",
@@ -96,7 +183,7 @@ impl Command for Claim {
 
 /// Makes the workspace of a task that was just claimed, and records its place where the claim does not name it yet; where that
 /// fails, the claim is given back.
-async fn provide(call: &Call, claimed: Claimed) -> Result<Claimed, Failure> {
+async fn provide(call: &Call, claimed: Kept) -> Result<Kept, Failure> {
     let (service, handle, task) =
         (Arc::clone(&call.service), Arc::clone(call.board()?), claimed.task.clone());
     let made =
@@ -122,7 +209,7 @@ async fn provide(call: &Call, claimed: Claimed) -> Result<Claimed, Failure> {
             board.record_workspace(run, &placement)?;
         }
         let run = board.expect_run(run)?;
-        Ok(Claimed { task: board.expect_task(&run.task_id)?, run })
+        Ok(Kept { task: board.expect_task(&run.task_id)?, run })
     })
     .await
 }

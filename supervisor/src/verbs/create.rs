@@ -17,6 +17,7 @@ use crate::daemon::{Presence, check_workspace};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::roster::CannotRun;
 use crate::service::details;
 use crate::terminal::{Ink, Screen, printable};
 use crate::time::duration::WrittenDuration;
@@ -356,6 +357,8 @@ pub(super) fn obstacle(assignee: Option<&Profile>, policy: Option<&str>, call: &
         return Some("nobody is assigned, so nothing runs it: supervisor assign <id> <assignee>".to_owned());
     };
     match call.service.roster().resolve(assignee, policy, &call.service.config()) {
+        // Its tasks are meant to wait for that.
+        Err(CannotRun::Pull { .. }) => None,
         Err(why) => Some(why.warning()),
         Ok(_) if call.service.daemon().is_none() => Some(
             "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch"

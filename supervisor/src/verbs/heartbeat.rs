@@ -17,7 +17,7 @@ use crate::terminal::Screen;
 #[command(after_help = "\
 Examples:
   supervisor heartbeat --note 'tests running'       (inside a run)
-  supervisor heartbeat t_0123abcd                   (renews a claim by hand)")]
+  supervisor heartbeat t_0123abcd                   (renews an external claim)")]
 pub(crate) struct Heartbeat {
     /// The task; inside a run, the run's own task if none is named
     pub(crate) task_id: Option<TaskId>,

@@ -120,6 +120,14 @@ impl Verb for CheckLane {
         };
         let file = Check::new("file", Verdict::Ok, lane.origin().display().to_string());
         let mut checks = vec![file];
+        if lane.pull {
+            let claims = format!(
+                "a pull lane: its workers claim their tasks, as with `supervisor claim --assignee {}`",
+                self.name
+            );
+            checks.push(Check::new("claims", Verdict::Ok, claims));
+            return Ok(Report { ok: true, checks });
+        }
         let config = call.service.config();
         match roster.resolve(&self.name, None, &config) {
             Ok(resolved) => {
@@ -214,6 +222,10 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
     let paths =
         |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
     field("from", &lane.origin.display().to_string());
+    if lane.pull {
+        field("pull", "its workers claim their tasks; nothing here starts them");
+        return;
+    }
     field("command", &lane.argv.join(" "));
     field("prompt", &word(serde_json::to_value(lane.prompt)));
     field("output", &lane.stdout);

@@ -54,6 +54,7 @@ pub(crate) fn look(
                 looked.foreign = true;
                 return Answer::Left(Reach::Profile);
             }
+            Err(why) if why.is_claimed() => return Answer::Left(Reach::Profile),
             Err(_) => return Answer::Left(Reach::Task),
         }
         let claim = Claim::of(board, candidate, (roster, &config));
