@@ -29,7 +29,7 @@ const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority
      AND t.tenant = ?1 AND t.reviewer = ?2 AND ifnull(t.not_before, 0) <= ?3 AND t.unchecked_run IS NULL";
 
 /// Under the policy of the work as well: what the work may not touch, its proof may not either.
-const CHECKS: &str = "SELECT t.id, ?2 AS assignee, t.tenant, t.priority, t.created_at, t.workspace, \
+const CHECKS: &str = "SELECT t.id, ?2 AS assignee, t.tenant, t.priority, t.created_at, t.workspace, t.mission, \
      coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.id = t.unchecked_run)) AS policy \
      FROM tasks t INDEXED BY tasks_check WHERE t.status = 'review' AND t.unchecked_run IS NOT NULL \
      AND t.tenant = ?1 AND ifnull(t.not_before, 0) <= ?3";

@@ -74,6 +74,7 @@ mod tests {
             created_at: now(),
             workspace: workspace.to_owned(),
             policy: None,
+            mission: None,
         };
         (candidate, claim(n, workspace))
     }
