@@ -79,7 +79,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Option<Claimed>, Error> {
         let mut next = None;
-        self.offer(accounts, |candidate| {
+        self.offer_outside(accounts, |candidate| {
             if candidate.assignee != *profile {
                 return Answer::Left(Reach::Profile);
             }

@@ -20,11 +20,29 @@ impl View<'_> {
         checker: &Profile,
         answer: impl FnMut(&Candidate) -> Answer,
     ) -> Result<(), Error> {
+        self.offer_with(self.check_lanes(checker)?, accounts, answer)
+    }
+
+    /// Offers the same but for checks, which the supervisor alone runs.
+    pub(super) fn offer_outside(
+        &self,
+        accounts: &Accounts,
+        answer: impl FnMut(&Candidate) -> Answer,
+    ) -> Result<(), Error> {
+        self.offer_with(Vec::new(), accounts, answer)
+    }
+
+    fn offer_with(
+        &self,
+        checks: Vec<Lane>,
+        accounts: &Accounts,
+        answer: impl FnMut(&Candidate) -> Answer,
+    ) -> Result<(), Error> {
         let on = Offer {
             holds: self.holds()?,
             ready: lanes(|after| self.tx.next_ready_lane(after))?,
             reviews: lanes(|after| self.tx.next_review_lane(after))?,
-            checks: self.check_lanes(checker)?,
+            checks,
             running: self.tx.open_runs_by_tenant()?,
             accounts,
             now: self.now(),
