@@ -36,7 +36,7 @@ fn offered(bench: &Bench) -> Vec<TaskId> {
     bench.offered(100, &Accounts::new()).into_iter().map(|candidate| candidate.task).collect()
 }
 
-fn mission(name: impl ToString) -> HoldOn {
+fn mission(name: &TaskId) -> HoldOn {
     HoldOn { scope: HoldScope::Mission, name: name.to_string() }
 }
 
