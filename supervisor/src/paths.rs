@@ -321,16 +321,16 @@ pub(crate) fn make_dir(dir: &Path, mode: u32) -> Result<(), Failure> {
         return Ok(());
     }
     // With its mode from the start: what somebody opens or makes in it before a later chmod would stay.
-    let make = || DirBuilder::new().mode(mode).create(dir);
-    let made = match (make(), dir.parent()) {
+    let create = || DirBuilder::new().mode(mode).create(dir);
+    let outcome = match (create(), dir.parent()) {
         (Err(e), Some(parent)) if e.kind() == std::io::ErrorKind::NotFound => {
             std::fs::create_dir_all(parent).map_err(fail)?;
-            make()
+            create()
         }
-        (made, _) => made,
+        (outcome, _) => outcome,
     };
-    let is_new = made.is_ok();
-    match made {
+    let is_new = outcome.is_ok();
+    match outcome {
         Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists || !dir.is_dir() => return Err(fail(e)),
         Ok(()) | Err(_) => {}
     }

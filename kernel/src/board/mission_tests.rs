@@ -63,7 +63,7 @@ fn a_mission_at_its_tasks_is_paused_with_all_that_it_has_and_released_has_as_muc
         let asks = worker.clone();
         bench.call(move |board| board.ask_for_more_tasks(&asks)).unwrap();
     }
-    assert_eq!(offered(&bench), [other.clone()]);
+    assert_eq!(offered(&bench), std::slice::from_ref(&other));
     let waits = why(&bench, &parts[0].id).unwrap();
     assert_eq!(waits.code, WaitingCode::Hold);
     let verb = format!("`supervisor release --mission {first}`");
