@@ -28,6 +28,7 @@ mod doors;
 mod durable;
 mod edits;
 mod environments;
+mod evidence;
 mod faults;
 mod flags;
 mod following;

@@ -80,6 +80,7 @@ pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
         made: Made::Reused,
         owner: Owner::of(&opened.stat),
         place: Place::of(&opened.stat),
+        is_repository: path.join(".git").symlink_metadata().is_ok(),
         branch: None,
         grants: Grants::default(),
         environment: BTreeMap::new(),

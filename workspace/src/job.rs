@@ -124,6 +124,18 @@ pub enum Job {
         /// The branch.
         branch: String,
     },
+    /// Reads the commit at HEAD of a working tree.
+    ReadHead {
+        /// The working tree.
+        path: PathBuf,
+    },
+    /// Finds what has happened in a working tree since a commit.
+    GatherEvidence {
+        /// The working tree.
+        path: PathBuf,
+        /// The commit at the beginning, in hex.
+        base: Option<String>,
+    },
     /// See [`crate::discover`].
     Discover {
         /// Where to begin.
@@ -169,6 +181,10 @@ pub enum Outcome {
     Provided(Head),
     /// A commit.
     Committed(Committed),
+    /// The commit at HEAD, in hex, if there is one.
+    Head(Option<String>),
+    /// What has happened in a working tree.
+    Evidence(repository::Evidence),
     /// The repository around a path, if there is one.
     Discovered(Option<PathBuf>),
     /// A worktree is as its run left it, and safe to look at.
@@ -197,6 +213,8 @@ impl Job {
             | Self::Inspect { .. }
             | Self::ExamineRepository { .. }
             | Self::ReadTip { .. }
+            | Self::ReadHead { .. }
+            | Self::GatherEvidence { .. }
             | Self::Discover { .. }
             | Self::FindIrregular { .. } => Effort::Look,
         }
@@ -214,6 +232,8 @@ impl Job {
             | Self::OpenRepository { path }
             | Self::CloneRepository { from: path, .. }
             | Self::ReadTip { path, .. }
+            | Self::ReadHead { path }
+            | Self::GatherEvidence { path, .. }
             | Self::Discover { path } => Some(path),
             Self::PrepareScratch { .. }
             | Self::PrepareDirectory { .. }
@@ -245,6 +265,8 @@ impl Job {
             | Self::CloneRepository { .. }
             | Self::MakeRepository { .. }
             | Self::ReadTip { .. }
+            | Self::ReadHead { .. }
+            | Self::GatherEvidence { .. }
             | Self::Discover { .. }
             | Self::FindIrregular { .. } => None,
         }
@@ -278,6 +300,10 @@ impl Job {
                 Outcome::Provided(repository::make(&path, &files, &author)?)
             }
             Self::ReadTip { path, branch } => Outcome::Committed(repository::tip(&path, &branch)?),
+            Self::ReadHead { path } => Outcome::Head(repository::head_of(&path)?),
+            Self::GatherEvidence { path, base } => {
+                Outcome::Evidence(repository::evidence(&path, base.as_deref())?)
+            }
             Self::Discover { path } => Outcome::Discovered(git::discover(&path)),
             Self::FindIrregular { top } => Outcome::Irregular(irregular::find(&top)),
         })

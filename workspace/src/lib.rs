@@ -70,7 +70,7 @@ pub use name::{Name, NameError};
 pub use open::OpenError;
 pub use prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared, Shown};
 pub use release::{Changes, Loss, Removal, Status};
-pub use repository::RepositoryError;
+pub use repository::{Evidence, RepositoryError};
 pub use scratch::ScratchError;
 pub use size::{Size, measure};
 pub use spec::{SpecError, WorkspaceSpec};

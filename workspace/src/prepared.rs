@@ -19,6 +19,8 @@ pub struct Prepared {
     pub owner: Owner,
     /// The directory's identity, by which it is leased.
     pub place: Place,
+    /// Whether it is the top of a working tree of git.
+    pub is_repository: bool,
     /// The branch that is checked out; only for a worktree.
     pub branch: Option<Branch>,
     /// What a worker needs beside `path` itself, which it always has in full.

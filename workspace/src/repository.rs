@@ -1,6 +1,7 @@
 //! A whole repository: where it stands, a private clone of it, a small one made from nothing, a commit of it.
 
 mod error;
+mod evidence;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,8 @@ use git2::{Commit, ErrorCode, ObjectType, Repository, RepositoryInitOptions, Sig
 use serde::{Deserialize, Serialize};
 
 pub use self::error::RepositoryError;
+pub use self::evidence::{ChangedPath, CommitLine, Evidence, PathChange};
+pub(crate) use self::evidence::{evidence, head as head_of};
 use crate::worktree::Author;
 
 /// Everything about a repository that would show if somebody had changed it.

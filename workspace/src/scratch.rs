@@ -153,6 +153,7 @@ pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepare
         made: if interrupted && made == Made::Reused { Made::Repaired } else { made },
         owner: Owner::of(&stat),
         place: Place::of(&stat),
+        is_repository: false,
         branch: None,
         grants: Grants::default(),
         environment: BTreeMap::new(),

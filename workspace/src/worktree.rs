@@ -214,6 +214,7 @@ impl Worktree {
             made,
             owner: Owner::of(&opened.stat),
             place: Place::of(&opened.stat),
+            is_repository: true,
             branch: Some(Branch {
                 name: self.branch(),
                 base_commit: fork.to_string(),

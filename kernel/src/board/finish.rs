@@ -153,6 +153,7 @@ impl Board<'_> {
             exit_code: ending.exit_code,
             signal: ending.signal,
             usage: ending.usage.as_ref(),
+            evidence: ending.evidence.as_ref(),
             stderr_tail: ending.stderr_tail.as_deref(),
             ..Close::of(finished, handoff, error, ended_at)
         };

@@ -45,6 +45,7 @@ pub(crate) mod fold;
 mod hold;
 mod import;
 mod link;
+mod made;
 mod mission;
 mod note;
 mod notify;

@@ -28,6 +28,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Settled, Error> {
         verdict::validate(&handoff)?;
+        self.require_made(&handoff, actor)?;
         let task = self.task_for(id, actor)?;
         if task.approval.state == Some(ApprovalState::Required) {
             return Err(Error::conflict(

@@ -54,6 +54,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Settled, Error> {
         validate(&handoff)?;
+        self.require_made(&handoff, actor)?;
         self.decide(id, Verdict::Complete(handoff), expected_run, actor)
     }
 

@@ -22,6 +22,8 @@ pub const ATTACHMENT: u64 = 25 * 1024 * 1024;
 pub const ATTACHMENTS: usize = 1000;
 /// The files that a run may declare as parts of its result.
 pub const ARTIFACTS: usize = 100;
+/// The tasks that a worker may say that it has made.
+pub const CARDS: usize = 100;
 /// The parents of one task.
 pub const PARENTS: usize = 1000;
 /// The children of one task: they are promoted in one transaction.

@@ -296,6 +296,8 @@ pub struct Ending {
     pub usage: Option<Value>,
     /// What its agent says that it has used of a model.
     pub spent: Option<Spent>,
+    /// What it did in git, as its supervisor has found it.
+    pub evidence: Option<Value>,
     /// What kept its agent from going on, in its words.
     pub trouble: Option<String>,
     /// The end of what it wrote to stderr.
@@ -334,6 +336,7 @@ impl Ending {
             signal,
             usage: None,
             spent: None,
+            evidence: None,
             trouble: None,
             stderr_tail: None,
             denied: None,

@@ -154,6 +154,9 @@ pub struct Run {
     pub sandbox: Option<Value>,
     /// What it used.
     pub usage: Option<Value>,
+    /// What it did in git, as its supervisor has found it: commits, changed lines and paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Value>,
     /// What its agent says that it has used of a model. Only histories have it.
     #[serde(default)]
     pub spent: Option<Spent>,

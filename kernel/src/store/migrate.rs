@@ -23,6 +23,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0010.sql")),
     M::up(include_str!("migrations/0011.sql")),
     M::up(include_str!("migrations/0012.sql")),
+    M::up(include_str!("migrations/0013.sql")),
 ];
 
 /// Returns every migration that there is.

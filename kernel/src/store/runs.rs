@@ -24,7 +24,7 @@ columns! {
     "": task_id, profile, purpose, step_key, status, outcome, summary, error, metadata as json, worker_pid,
         started_at, spawned_at, ended_at, claim_lock, claim_expires, last_heartbeat_at,
         max_runtime_seconds = max_runtime_us as seconds, exit_code, signal, log_path, workspace_path,
-        sandbox as json, usage as json, verdict as json, ending_since, stop_reason, holder, nonce, policy,
+        sandbox as json, usage as json, evidence as json, verdict as json, ending_since, stop_reason, holder, nonce, policy,
         tenant as optional, branch_name, worker_uid, boot_id, stderr_tail, account, tries;
     ;
     spent: None
@@ -100,6 +100,7 @@ pub(crate) struct Close<'a> {
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) usage: Option<&'a Value>,
+    pub(crate) evidence: Option<&'a Value>,
     pub(crate) stderr_tail: Option<&'a str>,
     pub(crate) finished: &'a Finished,
     pub(crate) ended_at: Timestamp,
@@ -120,6 +121,7 @@ impl<'a> Close<'a> {
             exit_code: None,
             signal: None,
             usage: None,
+            evidence: None,
             stderr_tail: None,
             finished,
             ended_at,
@@ -356,7 +358,7 @@ impl Tx<'_> {
         self.conn.alter(
             "close the run",
             "UPDATE task_runs SET status = ?2, outcome = ?3, summary = ?4, error = ?5, metadata = ?6, exit_code = ?7, \
-               signal = ?8, usage = ?9, stderr_tail = ?10, finished = ?11, ended_at = ?12 \
+               signal = ?8, usage = ?9, stderr_tail = ?10, finished = ?11, ended_at = ?12, evidence = ?13 \
              WHERE id = ?1 AND ended_at IS NULL",
             params![
                 id,
@@ -371,6 +373,7 @@ impl Tx<'_> {
                 end.stderr_tail,
                 to_json(end.finished)?,
                 end.ended_at,
+                to_json_or_null(end.evidence),
             ],
         )
     }

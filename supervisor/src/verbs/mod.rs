@@ -24,6 +24,7 @@ mod dispatch;
 mod doctor;
 mod edit;
 mod events;
+mod evidence;
 mod export;
 mod gc;
 mod heartbeat;

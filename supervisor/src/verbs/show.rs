@@ -217,6 +217,10 @@ impl Command for Show {
             }
             runs::table(&reply.runs, screen);
         }
+        if let Some((run, lines)) = super::evidence::lines(&reply.runs) {
+            screen.heading(&format!("Evidence of run {run}"));
+            lines.iter().for_each(|(name, text)| field(screen, name, text));
+        }
         if let Some((run, spent)) =
             reply.runs.iter().rev().find_map(|run| Some((run.id, run.spent.as_ref()?)))
         {

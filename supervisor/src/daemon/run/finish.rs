@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Digest, Ending, Extent, Finished, LostArtifact, Run, Sweep, Verdict};
+use kernel::{Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, Sweep, Verdict};
+use serde_json::Value;
 use shim::rundir::RunDir;
 use shim::shortage::is_shortage;
 
 use super::artifacts::{self, Taken};
 use super::context::{Context, RETRY, submit};
+use super::evidence;
 use super::key::TaskKey;
 use super::live::Phase;
 use super::note::Note;
@@ -30,9 +32,16 @@ const LONGEST: Duration = Duration::from_secs(10);
 const TRIES: u32 = 120;
 
 /// Tells the board how a run ended, until the board has it, and cleans up what the run leaves.
-pub(super) async fn finish(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run, ending: Ending) {
+pub(super) async fn finish(
+    context: &Context,
+    board: &BoardHandle,
+    key: &TaskKey,
+    run: &Run,
+    mut ending: Ending,
+) {
     let mut taken = seal(context, board, key, run).await;
     failpoint::pass("after-seal");
+    ending.evidence = gather_evidence(context, board, run).await;
     taken.join(take_artifacts(context, board, key, run).await);
     let taken = Arc::new(taken);
     failpoint::pass("after-artifacts");
@@ -164,6 +173,19 @@ async fn seal(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) 
         context.tell(key, Report::Delayed(Phase::Settling, why)).await;
         tokio::time::sleep(RETRY).await;
     }
+}
+
+/// Finds what the run did in git. What proves the work has done none.
+async fn gather_evidence(context: &Context, board: &BoardHandle, run: &Run) -> Option<Value> {
+    if run.purpose == Purpose::Check {
+        return None;
+    }
+    let path = context.host.root.run_dir(board.name(), run.id);
+    // One that cannot be opened is gone, or another root's.
+    RunDir::open(&path).ok()?;
+    let note = Note::read(&path)?;
+    let (begun, identity) = (note.begun.clone()?, note.identity());
+    tokio::task::spawn_blocking(move || evidence::gather(&begun, identity)).await.ok()
 }
 
 /// Takes what the run declared out of its workspace, as often as the host needs. Most runs declare nothing.

@@ -15,6 +15,7 @@ use workspace::{Prepared, Shown, WorkspaceSpec};
 
 use super::closed;
 use super::environment::Environment;
+use super::evidence;
 use super::fault::LaunchError;
 use super::files;
 use super::note::Note;
@@ -145,6 +146,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let workspaces = host.root.workspaces(&order.board);
     let at = (&order.board, workspaces.as_path());
     let prepared = place::workspace(&workspace, &order.task, at, identity, &order.cancel)?;
+    let begun = evidence::begin(&workspace, &prepared, identity, &order.cancel);
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
     let now = kernel::SystemClock.now();
     let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
@@ -191,6 +193,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
         worktree: place::worktree(&workspace, &order.task.id),
+        begun,
         failure_limit: order.limits.failure_limit,
     };
     note.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;

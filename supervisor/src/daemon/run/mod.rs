@@ -7,6 +7,7 @@ pub(super) mod closed;
 pub(super) mod conclude;
 pub(super) mod context;
 pub(super) mod environment;
+mod evidence;
 pub(super) mod external;
 pub(super) mod fault;
 pub(super) mod files;

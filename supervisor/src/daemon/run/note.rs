@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use shim::rundir::write_json;
 use workspace::Worktree;
 
+use super::evidence::Begun;
 use crate::lanes::EndingRules;
 
 /// What the daemon itself keeps in a run directory, for the end of the run.
@@ -22,6 +23,9 @@ pub(in crate::daemon) struct Note {
     /// The worktree that the run worked in.
     #[serde(default)]
     pub(in crate::daemon) worktree: Option<Worktree>,
+    /// Where it began, where it works in a tree of git.
+    #[serde(default)]
+    pub(in crate::daemon) begun: Option<Begun>,
     /// Counted failures in a row until the task is blocked.
     pub(in crate::daemon) failure_limit: u32,
 }

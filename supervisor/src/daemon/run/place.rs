@@ -168,6 +168,8 @@ pub(in crate::daemon) fn workspace(
         | Outcome::Standing(_)
         | Outcome::Provided(_)
         | Outcome::Committed(_)
+        | Outcome::Head(_)
+        | Outcome::Evidence(_)
         | Outcome::Discovered(_)
         | Outcome::Sealed(_)
         | Outcome::Irregular(_) => Err(LaunchError::task(STAGE, "the job process answered another question")),

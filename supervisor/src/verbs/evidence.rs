@@ -1,0 +1,45 @@
+//! How what a run did in git is shown beside what its worker says.
+
+use kernel::{Counted, Run, RunId};
+use workspace::Evidence;
+
+use crate::terminal::printable;
+
+/// How much of a commit's name is shown.
+const SHORT: usize = 10;
+
+/// What the last run with any did in git, as the supervisor has found it: the names of lines, each with its text.
+pub(super) fn lines(runs: &[Run]) -> Option<(RunId, Vec<(&'static str, String)>)> {
+    let (run, evidence) = runs.iter().rev().find_map(|run| Some((run.id, run.evidence.as_ref()?)))?;
+    let lines = match serde_json::from_value::<Evidence>(evidence.clone()) {
+        Ok(evidence) => found(&evidence),
+        Err(_) => {
+            let why = evidence["error"].as_str().unwrap_or("another release has written it");
+            vec![("not found", printable(why))]
+        }
+    };
+    Some((run, lines))
+}
+
+fn found(evidence: &Evidence) -> Vec<(&'static str, String)> {
+    let commits = evidence.commits.len().saturating_add(evidence.more_commits);
+    let commits = Counted(commits, "commit");
+    let lines = match (evidence.insertions, evidence.deletions) {
+        (Some(more), Some(less)) => format!(", +{more} -{less}"),
+        _ => String::new(),
+    };
+    let files = Counted(evidence.files, "changed path");
+    let mut told = vec![("changes", format!("{commits}, {files}{lines}"))];
+    for commit in &evidence.commits {
+        let id: String = commit.id.chars().take(SHORT).collect();
+        told.push(("commit", printable(&format!("{id} {}", commit.subject))));
+    }
+    for changed in &evidence.changed {
+        told.push((changed.change.as_str(), printable(&changed.path)));
+    }
+    let more = evidence.files.saturating_sub(evidence.changed.len());
+    if more > 0 {
+        told.push(("and", format!("{more} more")));
+    }
+    told
+}

@@ -1,0 +1,232 @@
+//! What has happened in a working tree of git since a commit: as much as a person reads beside what a worker says of it.
+
+use std::path::Path;
+
+use git2::{Commit, Delta, DiffOptions, Oid, Repository};
+use serde::{Deserialize, Serialize};
+
+use super::{RepositoryError, open, read};
+
+/// How many commits are told, the latest ones.
+const COMMITS: usize = 20;
+/// How many commits are counted.
+const COUNTED: usize = 1000;
+/// How many changed paths are told.
+const PATHS: usize = 50;
+/// Of a tree with more changed paths the lines are not counted.
+const WITH_LINES: usize = 2000;
+/// A larger file has no lines, in bytes.
+const LARGEST: i64 = 1024 * 1024;
+/// How much of a subject or path is told, in characters.
+const LINE: usize = 200;
+
+/// What has happened in a working tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The commit at the beginning, in hex; none where there was none.
+    pub base: Option<String>,
+    /// The commit at the end, in hex; none where there is none.
+    pub head: Option<String>,
+    /// The commits since, the latest first.
+    pub commits: Vec<CommitLine>,
+    /// How many more there are, up to a thousand.
+    pub more_commits: usize,
+    /// How many paths differ from the beginning, in commits or not.
+    pub files: usize,
+    /// How many lines were added; none where there is too much to count.
+    pub insertions: Option<usize>,
+    /// How many lines were removed; none where there is too much to count.
+    pub deletions: Option<usize>,
+    /// The paths that differ, as far as they are told.
+    pub changed: Vec<ChangedPath>,
+}
+
+/// A commit in a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitLine {
+    /// The commit, in hex.
+    pub id: String,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+/// A path that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedPath {
+    /// The path, from the top of the tree on.
+    pub path: String,
+    /// How it differs.
+    pub change: PathChange,
+}
+
+/// How a path differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathChange {
+    /// It is new.
+    Added,
+    /// It has another content, kind or mode.
+    Modified,
+    /// It is gone.
+    Deleted,
+    /// It is new, and git does not know it.
+    Untracked,
+}
+
+impl PathChange {
+    /// Returns it as a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+            Self::Untracked => "untracked",
+        }
+    }
+}
+
+/// Returns the commit at HEAD, in hex; none where there is none yet.
+///
+/// # Errors
+/// Where `tree` cannot be opened by this user.
+pub(crate) fn head(tree: &Path) -> Result<Option<String>, RepositoryError> {
+    Ok(tip(&open(tree)?).map(|commit| commit.id().to_string()))
+}
+
+/// Returns what has happened in a working tree since the commit `base`; since the beginning where there was none.
+///
+/// # Errors
+/// Where `tree` cannot be opened by this user, or read; where it does not have the commit any more.
+pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, RepositoryError> {
+    let git = open(tree)?;
+    let failed = read(tree, "what has changed");
+    let since =
+        base.map(|id| Oid::from_str(id).and_then(|id| git.find_commit(id))).transpose().map_err(&failed)?;
+    let head = tip(&git);
+    let mut evidence = Evidence {
+        base: base.map(str::to_owned),
+        head: head.as_ref().map(|commit| commit.id().to_string()),
+        ..Evidence::default()
+    };
+    if let Some(head) = &head {
+        let mut walk = git.revwalk().map_err(&failed)?;
+        walk.push(head.id()).map_err(&failed)?;
+        since.as_ref().map_or(Ok(()), |since| walk.hide(since.id())).map_err(&failed)?;
+        for id in walk.take(COUNTED) {
+            let id = id.map_err(&failed)?;
+            if evidence.commits.len() == COMMITS {
+                evidence.more_commits += 1;
+                continue;
+            }
+            let commit = git.find_commit(id).map_err(&failed)?;
+            let subject = line(commit.summary_bytes().unwrap_or_default());
+            evidence.commits.push(CommitLine { id: id.to_string(), subject });
+        }
+    }
+    let tree_then = since.map(|since| since.tree()).transpose().map_err(&failed)?;
+    let mut options = DiffOptions::new();
+    options.include_untracked(true).ignore_submodules(true).max_size(LARGEST);
+    let diff =
+        git.diff_tree_to_workdir_with_index(tree_then.as_ref(), Some(&mut options)).map_err(&failed)?;
+    evidence.files = diff.deltas().len();
+    for delta in diff.deltas().take(PATHS) {
+        let change = match delta.status() {
+            Delta::Added | Delta::Copied => PathChange::Added,
+            Delta::Deleted => PathChange::Deleted,
+            Delta::Untracked => PathChange::Untracked,
+            _ => PathChange::Modified,
+        };
+        let path = delta.new_file().path_bytes().or_else(|| delta.old_file().path_bytes());
+        evidence.changed.push(ChangedPath { path: line(path.unwrap_or_default()), change });
+    }
+    if evidence.files <= WITH_LINES {
+        let stats = diff.stats().map_err(&failed)?;
+        evidence.insertions = Some(stats.insertions());
+        evidence.deletions = Some(stats.deletions());
+    }
+    Ok(evidence)
+}
+
+fn tip(git: &Repository) -> Option<Commit<'_>> {
+    git.head().and_then(|head| head.peel_to_commit()).ok()
+}
+
+fn line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut line: String = text.chars().take(LINE).collect();
+    if line.len() < text.len() {
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use fs_err as fs;
+
+    use super::*;
+    use crate::testing::Fixture;
+
+    fn paths(evidence: &Evidence) -> Vec<(&str, PathChange)> {
+        evidence.changed.iter().map(|changed| (changed.path.as_str(), changed.change)).collect()
+    }
+
+    #[test]
+    fn commits_and_changes_since_a_commit_are_told_whether_they_are_committed_or_not() {
+        let fixture = Fixture::new();
+        fs::write(fixture.root.join("gone"), "1\n2\n").unwrap();
+        fixture.commit(&fixture.root, "before");
+        let base = head(&fixture.root).unwrap().unwrap();
+        assert_eq!(evidence(&fixture.root, Some(&base)).unwrap().files, 0, "nothing has happened");
+
+        fs::write(fixture.root.join("a"), "1\n2\n3\n").unwrap();
+        fixture.commit(&fixture.root, "add a\n\nwith a body");
+        fixture.commit(&fixture.root, &"x".repeat(500));
+        fs::remove_file(fixture.root.join("gone")).unwrap();
+        fs::write(fixture.root.join("README"), "first\nsecond\n").unwrap();
+        fs::write(fixture.root.join("new"), "new").unwrap();
+
+        let told = evidence(&fixture.root, Some(&base)).unwrap();
+        assert_eq!(told.head, head(&fixture.root).unwrap());
+        let subjects: Vec<&str> = told.commits.iter().map(|commit| commit.subject.as_str()).collect();
+        assert_eq!(subjects, [format!("{}…", "x".repeat(200)).as_str(), "add a"]);
+        assert_eq!(
+            paths(&told),
+            [
+                ("README", PathChange::Modified),
+                ("a", PathChange::Added),
+                ("gone", PathChange::Deleted),
+                ("new", PathChange::Untracked)
+            ]
+        );
+        assert_eq!((told.files, told.insertions, told.deletions), (4, Some(5), Some(3)));
+    }
+
+    #[test]
+    fn what_is_more_than_a_person_reads_is_counted() {
+        let fixture = Fixture::without_commit();
+        assert_eq!(head(&fixture.root).unwrap(), None);
+        for n in 0..30 {
+            fixture.commit(&fixture.root, &format!("commit {n}"));
+        }
+        for n in 0..60 {
+            fs::write(fixture.root.join(format!("file {n}")), "").unwrap();
+        }
+        let told = evidence(&fixture.root, None).unwrap();
+        assert_eq!((told.commits.len(), told.more_commits), (20, 10));
+        assert_eq!((told.changed.len(), told.files, told.commits[0].subject.as_str()), (50, 60, "commit 29"));
+    }
+
+    #[test]
+    fn a_worktree_tells_of_its_own_branch() {
+        let fixture = Fixture::new();
+        let worktree = fixture.worktree("t_1");
+        let prepared = worktree.prepare(&crate::Base::Head, None).unwrap();
+        let base = prepared.branch.unwrap().head_commit;
+        fs::write(prepared.path.join("a"), "1\n").unwrap();
+        fixture.commit(&prepared.path, "mine");
+        let told = evidence(&prepared.path, Some(&base)).unwrap();
+        assert_eq!((told.commits.len(), told.commits[0].subject.as_str()), (1, "mine"));
+        assert_eq!(evidence(&fixture.root, Some(&base)).unwrap().commits, []);
+    }
+}
