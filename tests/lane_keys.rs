@@ -107,6 +107,17 @@ fn a_secret_of_a_lane_that_cannot_be_read_holds_up_that_lane_alone() {
 }
 
 #[test]
+fn the_check_of_a_task_has_no_secret_of_its_lane() {
+    let fleet = Fleet::offline();
+    secret(&fleet, "service-key", 0o600);
+    fleet.lane("keyed", &format!("{SCRIPTS}[secrets]\nSERVICE_KEY = \"service-key\"\n"));
+    fleet.start();
+    let script = "test -n \"$SERVICE_KEY\" && supervisor complete --summary keyed";
+    let task = create(&fleet, "keyed", script, &["--check", "test -z \"$SERVICE_KEY\""]);
+    assert_eq!(fleet.wait_for(&task, "done")["latest_summary"], "keyed");
+}
+
+#[test]
 fn a_check_of_a_lane_says_which_hosts_it_reaches() {
     let fleet = Fleet::offline();
     fleet.lane("keyed", &format!("{SCRIPTS}policy = \"agent\"\nhosts = [\"api.example:443\"]\n"));

@@ -14,6 +14,7 @@ mod attachments;
 mod board;
 mod boards;
 mod bounds;
+mod brokers;
 mod checks;
 mod claims;
 mod container;

@@ -1,11 +1,13 @@
-//! What comes to a policy for some of its runs: the hosts and the secrets that their lane names.
+//! What comes to a policy for some of its runs: the hosts, the secrets and the brokers that their lane names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::broker::Broker;
 use crate::environment::is_reserved;
 use crate::hosts::HostRule;
 use crate::network::Mode;
 use crate::policy::Policy;
+use crate::secret_stores::SecretStores;
 use crate::secrets::Secret;
 
 /// What is added to a policy.
@@ -15,6 +17,8 @@ pub struct Additions {
     pub hosts: BTreeSet<HostRule>,
     /// Variables with secret values.
     pub secrets: BTreeMap<String, Secret>,
+    /// Brokers, where the policy has a proxy.
+    pub brokers: Vec<Broker>,
 }
 
 impl Additions {
@@ -26,16 +30,24 @@ impl Additions {
 }
 
 impl Policy {
-    /// Returns the policy with additions. What it says itself of a variable goes before.
+    /// Returns the policy of a run with additions, on a host with these secrets. What the policy says itself of a variable or of a
+    /// header of a host goes before. A variable of a broker has no secret: the run is not to have it.
     #[must_use]
-    pub fn with(&self, additions: &Additions) -> Self {
+    pub fn with(&self, additions: &Additions, stores: &SecretStores) -> Self {
         let mut policy = self.clone();
         if policy.has_proxy() {
             policy.network.hosts.extend(additions.hosts.iter().cloned());
+            let is_new = |broker: &&Broker| {
+                !self.broker.iter().any(|own| own.host == broker.host && own.header == broker.header)
+            };
+            policy.broker.extend(additions.brokers.iter().filter(is_new).cloned());
+            policy.broker.retain(|broker| !broker.optional || broker.secret.is_there(stores));
         }
         for (variable, secret) in &additions.secrets {
             policy.env.secret.entry(variable.clone()).or_insert_with(|| secret.clone());
         }
+        let of_brokers = policy.broker_environment();
+        policy.env.secret.retain(|variable, _| !of_brokers.contains_key(variable));
         policy
     }
 }
@@ -51,6 +63,7 @@ mod tests {
         Additions {
             hosts: ["api.example:443".parse().unwrap()].into(),
             secrets: [("A", "of-lane"), ("B", "of-lane")].map(|(key, at)| (key.to_owned(), name(at))).into(),
+            brokers: Vec::new(),
         }
     }
 
@@ -60,15 +73,51 @@ mod tests {
             let text = format!("version = 1\n{lines}\n[env]\nsecret = {{ A = 'of-policy' }}");
             Policy::from_toml(&text, Path::new("p.toml")).unwrap()
         };
-        let with = read("[network]\nmode = 'proxy'\nhosts = ['own.example']").with(&additions());
+        let with = read("[network]\nmode = 'proxy'\nhosts = ['own.example']")
+            .with(&additions(), &SecretStores::default());
         let hosts: Vec<String> = with.network.hosts.iter().map(ToString::to_string).collect();
         assert_eq!(hosts, ["api.example:443", "own.example"]);
-        for policy in [with, read("[network]\nmode = 'host'").with(&additions())] {
+        for policy in [with, read("[network]\nmode = 'host'").with(&additions(), &SecretStores::default())] {
             let secrets: Vec<String> =
                 policy.env.secret.iter().map(|(key, at)| format!("{key} {at:?}")).collect();
             assert!(secrets[0].contains("of-policy") && secrets[1].contains("of-lane"), "{secrets:?}");
         }
-        assert!(read("[network]\nmode = 'ports'").with(&additions()).network.hosts.is_empty());
+        assert!(
+            read("[network]\nmode = 'ports'")
+                .with(&additions(), &SecretStores::default())
+                .network
+                .hosts
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_broker_of_a_lane_comes_to_a_proxy_unless_the_policy_has_it_or_nobody_has_its_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("there"), "x").unwrap();
+        let stores = SecretStores { credentials: None, directory: Some(dir.path().to_owned()) };
+        let of = |host: &str, secret: &str, more: &str| {
+            format!("[[broker]]\nhost = '{host}'\nheader = 'key'\nsecret = '{secret}'\n{more}\n")
+        };
+        let read = |text: &str| {
+            let text = format!("version = 1\n[network]\nmode = 'proxy'\n{text}");
+            Policy::from_toml(&text, Path::new("p.toml")).unwrap()
+        };
+        let brought = [
+            of("own.example", "of-lane", ""),
+            of("a.example", "there", "optional = true\nkey_env = 'A'"),
+            of("b.example", "missing", "optional = true"),
+            of("c.example", "missing", ""),
+        ];
+        let additions = Additions { brokers: read(&brought.concat()).broker, ..additions() };
+        let with = read(&of("own.example", "of-policy", "")).with(&additions, &stores);
+        let hosts: Vec<String> = with.broker.iter().map(|broker| broker.host.to_string()).collect();
+        assert_eq!(hosts, ["own.example", "a.example", "c.example"]);
+        assert!(format!("{:?}", with.broker[0].secret).contains("of-policy"));
+        let variables: Vec<&str> = with.env.secret.keys().map(String::as_str).collect();
+        assert_eq!(variables, ["B"], "the variable of a broker has no secret");
+        let none = Policy::from_toml("version = 1", Path::new("p.toml")).unwrap();
+        assert!(none.with(&additions, &stores).broker.is_empty());
     }
 
     #[test]

@@ -53,6 +53,11 @@ impl Policy {
     /// Returns that the policy denies connecting to a target. `named` is what it would have to name: the target, or the address
     /// that it has turned out to have.
     pub fn host_denial(&self, target: &Target, named: &Target) -> Denial {
+        let broker = self.brokers_of(target).next().filter(|_| target == named);
+        if let Some(broker) = broker {
+            let act = format!("connecting to {target}, which is asked at {} alone", broker.url());
+            return Denial { act, line: None };
+        }
         let own = self.network.hosts.iter().map(ToString::to_string);
         let hosts: Vec<String> = own.take(REPEATED).chain([named.to_string()]).collect();
         let more = if self.network.hosts.len() > REPEATED { " and the others" } else { "" };

@@ -150,11 +150,13 @@ impl Policy {
             return BTreeMap::new();
         }
         let own: Vec<&str> = OWN.into_iter().filter(|own| !self.network.names(own)).collect();
+        let of_brokers = self.broker_environment().into_iter().map(|(name, value)| (name, value.into()));
         let url = format!("http://127.0.0.1:{PROXY_PORT}");
         let all = PROXY.into_iter().map(|name| (name, url.clone())).chain([(NO_PROXY, own.join(","))]);
         all.flat_map(|(name, value)| {
             [name.to_owned(), name.to_ascii_lowercase()].map(|name| (name, OsString::from(&value)))
         })
+        .chain(of_brokers)
         .collect()
     }
 }

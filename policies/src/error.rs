@@ -72,6 +72,15 @@ pub enum PolicyError {
         /// The supervisor's place.
         place: PathBuf,
     },
+    /// A broker of the policy cannot be so.
+    Broker {
+        /// The file.
+        origin: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
     /// The policy names a variable that the supervisor sets.
     Variable {
         /// The file.
@@ -112,6 +121,7 @@ impl PolicyError {
             | Self::Name { line, .. }
             | Self::Everything { line, .. }
             | Self::Closed { line, .. }
+            | Self::Broker { line, .. }
             | Self::Variable { line, .. }
             | Self::Version { line, .. } => *line,
         }
@@ -124,6 +134,7 @@ impl PolicyError {
             Self::Base { .. } | Self::Cycle { .. } => Some("extends"),
             Self::Name { .. } => Some("name"),
             Self::Everything { key, .. } | Self::Closed { key, .. } => Some(key),
+            Self::Broker { .. } => Some("broker"),
             Self::Variable { .. } => Some("env"),
             Self::Version { .. } => Some("version"),
         }
@@ -138,6 +149,7 @@ impl PolicyError {
             | Self::Name { origin, .. }
             | Self::Everything { origin, .. }
             | Self::Closed { origin, .. }
+            | Self::Broker { origin, .. }
             | Self::Variable { origin, .. }
             | Self::Version { origin, .. } => origin,
         }
@@ -146,7 +158,7 @@ impl PolicyError {
     /// Returns what is wrong, without the place.
     pub fn what(&self) -> String {
         match self {
-            Self::Text { message, .. } => message.clone(),
+            Self::Text { message, .. } | Self::Broker { message, .. } => message.clone(),
             Self::Base { base, known, .. } => {
                 format!("no policy is named `{base}` (there are {})", known.join(", "))
             }

@@ -105,6 +105,10 @@ impl Policy {
                 return Err(PolicyError::Everything { origin, line, key });
             }
         }
+        if let Some(message) = self.broker_defect() {
+            let line = source.text.lines().position(|line| line.trim() == "[[broker]]").map_or(1, |n| n + 1);
+            return Err(PolicyError::Broker { origin: source.origin.clone(), line, message });
+        }
         let names =
             self.env.set.keys().chain(self.env.secret.keys()).chain(self.env.pass.iter().map(AsRef::as_ref));
         if let Some(name) = names.into_iter().find(|name| is_reserved(name, self.network.mode)) {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::broker::Broker;
 use crate::environment::Environment;
 use crate::files::Files;
 use crate::limits::Limits;
@@ -51,6 +52,9 @@ pub struct Policy {
     /// Resource limits.
     #[serde(default)]
     pub limits: Limits,
+    /// Hosts that are asked with a secret which the run never has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broker: Vec<Broker>,
 }
 
 /// What happens where the host cannot enforce a layer.

@@ -143,13 +143,17 @@ fn tail(log: &str) -> String {
 
 /// Makes the configuration of the trial's root: the lanes and policies of another one, and the users of its workers.
 fn configure(from: &Root, to: &Path) -> Result<(), Failure> {
-    let worker = Config::load(from)?.worker;
+    let Config { worker, proxy, .. } = Config::load(from)?;
     let mut own = toml::Table::new();
     own.insert("first_uid".to_owned(), i64::from(worker.first_uid).into());
     own.insert("uid_count".to_owned(), i64::from(worker.uid_count).into());
     own.insert("uid_ledger".to_owned(), worker.uid_ledger.display().to_string().into());
     own.insert("policy".to_owned(), worker.policy.into());
-    let config = toml::Table::from_iter([("worker".to_owned(), toml::Value::Table(own))]);
+    let mut config = toml::Table::from_iter([("worker".to_owned(), toml::Value::Table(own))]);
+    if let Some(ca) = proxy.ca {
+        let ca = toml::Table::from_iter([("ca".to_owned(), ca.display().to_string().into())]);
+        config.insert("proxy".to_owned(), ca.into());
+    }
     for (source, name) in [(from.lanes_dir(), "lanes.d"), (from.policies_dir(), "policies.d")] {
         let dir = to.join(name);
         std::fs::create_dir_all(&dir).map_err(|e| Failure::file("make", &dir, &e))?;

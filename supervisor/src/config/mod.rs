@@ -35,6 +35,16 @@ pub(crate) struct Config {
     quotas: QuotaConfig,
     /// How far a mission may go.
     missions: MissionConfig,
+    /// How brokers ask hosts.
+    pub(crate) proxy: ProxyConfig,
+}
+
+/// How brokers ask hosts. Reloaded on SIGHUP, for runs that begin.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ProxyConfig {
+    /// A file of certificates in PEM that are trusted beside those of the host.
+    pub(crate) ca: Option<PathBuf>,
 }
 
 /// What a run may write and a tenant may keep. Reloaded on SIGHUP. What is absent has its default.
@@ -318,6 +328,9 @@ impl Config {
         let at_least_one = "set it to 1 or more, or leave it out";
         if self.limits.max_running == Some(0) {
             return Some(format!("limits.max_running is 0, so nothing would ever run; {at_least_one}"));
+        }
+        if let Some(path) = self.proxy.ca.as_ref().filter(|path| !path.is_absolute()) {
+            return Some(format!("proxy.ca = \"{}\" is not an absolute path", path.display()));
         }
         if let Some(name) = self.api.shut() {
             return Some(format!("api.{name} is 0, so every caller would be refused; {at_least_one}"));

@@ -35,6 +35,9 @@ pub(crate) struct Description {
     /// The hosts that its runs reach where their policy has a proxy.
     #[serde(default)]
     pub(crate) hosts: Vec<String>,
+    /// The headers that its brokers add, each with its host.
+    #[serde(default)]
+    pub(crate) brokers: Vec<String>,
     /// The names of its variables with secret values.
     #[serde(default)]
     pub(crate) secrets: Vec<String>,
@@ -62,6 +65,12 @@ impl Lane {
             max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
             idle_limit_seconds: self.idle_limit.map(|limit| limit.as_secs()),
             hosts: self.additions.hosts.iter().map(ToString::to_string).collect(),
+            brokers: self
+                .additions
+                .brokers
+                .iter()
+                .map(|one| format!("{}:{}", one.host, one.header))
+                .collect(),
             secrets: self.additions.secrets.keys().cloned().collect(),
             env: self.env.keys().cloned().collect(),
             files: self.file_names().cloned().collect(),

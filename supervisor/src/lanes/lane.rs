@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use policies::{Additions, HostRule, Secret};
+use policies::{Additions, Broker, HostRule, Secret};
 use serde::{Deserialize, Serialize};
 
 use super::exit_codes::{ExitCodes, ExitCodesFile};
@@ -42,6 +42,8 @@ struct LaneFile {
     hosts: BTreeSet<HostRule>,
     #[serde(default)]
     secrets: BTreeMap<String, Secret>,
+    #[serde(default)]
+    broker: Vec<Broker>,
     model: Option<String>,
     tools: Option<Form>,
     policy: Option<String>,
@@ -91,7 +93,7 @@ pub(crate) struct Lane {
     files: BTreeMap<PathBuf, Template>,
     /// Directories that have its program and what that needs; it may read and execute them.
     pub(crate) install: Vec<PathBuf>,
-    /// What comes to the policy of its runs: the hosts of its service, and secrets.
+    /// What comes to the policy of its runs: the hosts of its service, secrets and brokers.
     pub(crate) additions: Additions,
     /// The model that its program is to use.
     pub(crate) model: Option<String>,
@@ -201,7 +203,11 @@ impl Lane {
             unset: reader.unset(file.unset)?,
             files,
             install: file.install,
-            additions: reader.additions(Additions { hosts: file.hosts, secrets: file.secrets })?,
+            additions: reader.additions(Additions {
+                hosts: file.hosts,
+                secrets: file.secrets,
+                brokers: file.broker,
+            })?,
             model: file.model,
             tools: file.tools,
             policy: file.policy,
@@ -372,6 +378,9 @@ impl Reader<'_> {
         if let Some(name) = additions.secrets.keys().find(|name| !is_variable(name)) {
             return Err(self.defect("secrets", name, format!("`{name}` is not the name of a variable")));
         }
+        if let Some(defect) = additions.brokers.iter().find_map(Broker::defect) {
+            return Err(self.defect("broker", "[[broker]]", defect));
+        }
         match additions.reserved() {
             Some(name) => {
                 let message = format!("`{name}` is set for every run and cannot be a secret of a lane");
@@ -464,6 +473,10 @@ mod tests {
                 "/etc/l.toml:3 (secrets): `HOME` is set for every run",
             ),
             ("argv = [\"x\"]\n[secrets]\nK = \"sk-Value\"", "/etc/l.toml:3 (K): a secret is \"NAME\""),
+            (
+                "argv = [\"x\"]\n[[broker]]\nhost = \"a\"\nheader = \"b\"\nsecret = \"c\"\nkey_env = \"HOME\"",
+                "/etc/l.toml:2 (broker): `HOME` is set by the supervisor",
+            ),
             ("argv = [\"x\"]\nhosts = [\"*\"]", "/etc/l.toml:2 (hosts): `*` is no host of a policy"),
             ("argv = [\"x\"]\nunset = [\"HOME\"]", "/etc/l.toml:2 (unset): `HOME` is set for every run"),
             (

@@ -1,17 +1,18 @@
 //! The head of a request to the proxy: read within bounds, and turned into what the server is to see.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use policies::{HostError, Target};
+use policies::{BrokerHost, Host, HostError, PROXY_PORT, Target};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// The longest head, in bytes.
-const LONGEST: usize = 16 << 10;
+pub(super) const LONGEST: usize = 16 << 10;
 /// The most headers.
-const HEADERS: usize = 100;
+pub(super) const HEADERS: usize = 100;
 /// How long a head may take to come in.
-const TIME: Duration = Duration::from_secs(10);
+pub(super) const TIME: Duration = Duration::from_secs(10);
 /// Headers between a client and its proxy alone (RFC 9110, section 7.6.1), and the one that is made anew.
 const OWN: [&str; 7] =
     ["connection", "keep-alive", "te", "upgrade", "host", "proxy-connection", "proxy-authorization"];
@@ -33,6 +34,8 @@ pub(super) enum Kind {
     Tunnel,
     /// One request in the clear: its head, as the server is to see it.
     Clear(Vec<u8>),
+    /// A request for the broker of the target. All of it is behind: the head too.
+    Brokered,
 }
 
 /// Why there is no request.
@@ -107,13 +110,36 @@ fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
         return Err(HeadError::Long);
     }
     let (Some(method), Some(path)) = (head.method, head.path) else { return Err(HeadError::Malformed) };
+    check_framing(head.headers)?;
     let rest = bytes.get(length..).unwrap_or_default().to_vec();
     if method == "CONNECT" {
         return Ok(Some(Request { target: Target::parse(path, None)?, kind: Kind::Tunnel, rest }));
     }
+    if let Some((target, _)) = brokered(path) {
+        return Ok(Some(Request { target, kind: Kind::Brokered, rest: bytes.to_vec() }));
+    }
     let (target, path) = absolute(path)?;
+    // A program that asks its own loopback interface by its proxy means this server too.
+    if is_own(&target)
+        && let Some((target, _)) = brokered(&path)
+    {
+        return Ok(Some(Request { target, kind: Kind::Brokered, rest: bytes.to_vec() }));
+    }
     let kind = Kind::Clear(for_server(method, &target, &path, head.headers)?);
     Ok(Some(Request { target, kind, rest }))
+}
+
+/// Splits `/host/path`, as the variables of brokers have it; none where the path begins with no host.
+pub(super) fn brokered(path: &str) -> Option<(Target, String)> {
+    let path = path.strip_prefix('/')?;
+    let end = path.find(['/', '?', '#']).unwrap_or(path.len());
+    let (host, rest) = path.split_at(end);
+    let target = host.parse::<BrokerHost>().ok()?.target().clone();
+    Some((target, if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") }))
+}
+
+fn is_own(target: &Target) -> bool {
+    target.host == Host::Address(Ipv4Addr::LOCALHOST.into()) && target.port == PROXY_PORT
 }
 
 /// Splits `http://host:port/path`.
@@ -127,6 +153,13 @@ fn absolute(uri: &str) -> Result<(Target, String), HeadError> {
     Ok((target, path))
 }
 
+/// Refuses a request whose end can be read in two ways.
+fn check_framing(headers: &[httparse::Header<'_>]) -> Result<(), HeadError> {
+    let count = |name| headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name)).count();
+    let (counted, encoded) = (count("content-length"), count("transfer-encoding"));
+    if counted > 1 || (counted > 0 && encoded > 0) { Err(HeadError::Framing) } else { Ok(()) }
+}
+
 /// Writes the head for the server: for one request, without what was for the proxy.
 fn for_server(
     method: &str,
@@ -135,11 +168,6 @@ fn for_server(
     headers: &[httparse::Header<'_>],
 ) -> Result<Vec<u8>, HeadError> {
     let is = |header: &httparse::Header<'_>, name: &str| header.name.eq_ignore_ascii_case(name);
-    let counted = headers.iter().filter(|header| is(header, "content-length")).count();
-    let encoded = headers.iter().any(|header| is(header, "transfer-encoding"));
-    if counted > 1 || (counted > 0 && encoded) {
-        return Err(HeadError::Framing);
-    }
     // What `Connection` names is for the proxy too.
     let named: Vec<String> = headers
         .iter()
@@ -174,6 +202,7 @@ mod tests {
         Ok(request.map(|request| {
             let clear = match request.kind {
                 Kind::Tunnel => None,
+                Kind::Brokered => Some("brokered".to_owned()),
                 Kind::Clear(head) => Some(String::from_utf8(head).unwrap()),
             };
             (request.target.to_string(), clear, String::from_utf8(request.rest).unwrap())
@@ -200,6 +229,36 @@ mod tests {
     }
 
     #[test]
+    fn a_request_for_a_broker_names_its_host_first_in_the_path_and_is_kept_whole() {
+        for (uri, target) in [
+            ("/api.example/v1?a=b", "api.example:443"),
+            ("/API.example.:8443", "api.example:8443"),
+            ("http://127.0.0.1:3128/api.example/v1", "api.example:443"),
+            ("/api.example/../b.example/x", "api.example:443"),
+        ] {
+            let text = format!("POST {uri} HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi");
+            assert_eq!(
+                parsed(&text),
+                Ok(Some((target.into(), Some("brokered".into()), text.clone()))),
+                "{uri}"
+            );
+        }
+        for (path, passed_on) in [
+            ("/a.example", "/"),
+            ("/a.example?x=/y", "/?x=/y"),
+            ("/a.example//b.example/x", "//b.example/x"),
+            ("/a.example/../x", "/../x"),
+        ] {
+            assert_eq!(brokered(path).unwrap().1, passed_on, "{path}");
+        }
+        for path in
+            ["/", "//a.example/", "/a@b.example/", "/[::1]/", "/../a.example/", "a.example", "/a b/", "/*/"]
+        {
+            assert_eq!(brokered(path), None, "{path}");
+        }
+    }
+
+    #[test]
     fn what_is_no_request_to_a_proxy_is_refused() {
         for (text, error) in [
             ("GET / HTTP/1.1\r\n\r\n", "this is a proxy"),
@@ -211,6 +270,7 @@ mod tests {
                 "GET http://a/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
                 "a length and",
             ),
+            ("POST /a/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "a length and"),
             ("GET http://a/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "a length and"),
             ("\x16\x03\x01\x02\r\n\r\n", "malformed"),
         ] {

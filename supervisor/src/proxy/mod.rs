@@ -12,16 +12,24 @@
 //! 3. [`verdict`]: the policy names the host, and where a name leads to an address that is not the internet's, the address
 //!    too. The proxy resolves the name and connects to the very address that was looked at.
 //! 4. [`relay`]: what is idle for long ends. Bytes are counted.
-//! 5. [`tally`]: what is refused is an event of the run, up to a number of hosts.
+//! 5. [`broker`]: a host whose key the worker never has is asked in the clear at the proxy itself, by `/host/path`. The proxy adds
+//!    the header with the key and asks the host over TLS; the key is read from its file for each request.
+//! 6. [`tally`]: what is refused is an event of the run, up to a number of hosts.
 //!
-//! It does not look into what it passes on: the worker may send whatever it has to a host that is named.
+//! Beside what a broker adds, it does not look into what it passes on: the worker may send whatever it has to a host that is named.
 
 mod addresses;
+mod broker;
 mod connection;
 mod head;
+mod pace;
+mod reach;
 mod relay;
+mod shares;
 mod tally;
+mod terms;
+mod tls;
 mod verdict;
 mod ways;
 
-pub(crate) use ways::WaysOut;
+pub(crate) use ways::{Served, WaysOut};

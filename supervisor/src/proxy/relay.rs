@@ -15,10 +15,11 @@ const IDLE: Duration = Duration::from_mins(15);
 const CHUNK: usize = 8 << 10;
 
 /// When something last came.
-struct Activity(Mutex<Instant>);
+#[derive(Debug)]
+pub(super) struct Activity(Mutex<Instant>);
 
 impl Activity {
-    fn now() -> Self {
+    pub(super) fn now() -> Self {
         Activity(Mutex::new(Instant::now()))
     }
 
@@ -26,11 +27,11 @@ impl Activity {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self) {
+    pub(super) fn note(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    async fn idle(&self) {
+    pub(super) async fn idle(&self) {
         loop {
             let end = self.last() + IDLE;
             if end <= Instant::now() {

@@ -17,7 +17,9 @@ pub(super) struct Refusal {
 
 /// Refuses what the policy does not name.
 pub(super) fn of_target(policy: &Policy, target: &Target) -> Result<(), Refusal> {
-    if policy.network.permits(target) {
+    // What has a broker is reached by it alone: a tunnel would go around what is counted, with whatever key the worker has.
+    let is_brokered = policy.brokers_of(target).next().is_some();
+    if policy.network.permits(target) && !is_brokered {
         return Ok(());
     }
     Err(Refusal { target: target.clone(), named: target.clone() })
@@ -32,7 +34,8 @@ pub(super) fn of_addresses(
     let (mut permitted, mut refused) = (Vec::new(), None);
     for address in found.into_iter().map(|address| address.to_canonical()) {
         let named = Target { host: Host::Address(address), port: target.port };
-        if is_public(address) || policy.network.permits(&named) {
+        let is_named = policy.network.permits(&named) || policy.brokers_of(&named).next().is_some();
+        if is_public(address) || is_named {
             permitted.push(SocketAddr::new(address, target.port));
         } else {
             refused.get_or_insert(named);
@@ -78,6 +81,25 @@ mod tests {
         }
         let none = Policy::from_toml("version = 1\n[network]\nmode = 'proxy'", Path::new("p.toml")).unwrap();
         assert!(of_target(&none, &target("api.example:443")).is_err(), "no hosts are not all hosts");
+    }
+
+    #[test]
+    fn what_has_a_broker_is_no_target_and_its_address_is_named_by_it() {
+        let text = "version = 1\n[network]\nmode = 'proxy'\nhosts = ['api.example', 'b.example']\n\
+                    [[broker]]\nhost = 'api.example'\nheader = 'a'\nsecret = 'k'\n\
+                    [[broker]]\nhost = '127.0.0.1:9000'\nheader = 'a'\nsecret = 'k'";
+        let policy = Policy::from_toml(text, Path::new("p.toml")).unwrap();
+        for (asked, is_permitted) in [
+            ("api.example:443", false),
+            ("api.example:80", true),
+            ("b.example:443", true),
+            ("127.0.0.1:9000", false),
+        ] {
+            assert_eq!(of_target(&policy, &target(asked)).is_ok(), is_permitted, "{asked}");
+        }
+        let own = target("127.0.0.1:9000");
+        assert!(of_addresses(&policy, &own, addresses(&["127.0.0.1"])).is_ok());
+        assert!(of_addresses(&policy, &target("api.example:443"), addresses(&["127.0.0.1"])).is_err());
     }
 
     #[test]

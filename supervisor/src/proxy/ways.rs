@@ -3,20 +3,23 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
-use kernel::{BoardId, Denied, Egress, RunId};
-use policies::{Policy, Target, ask_keeper, receive_listener};
+use kernel::{BoardId, Denied, Egress, RunId, Tenant};
+use policies::{Policy, SecretStores, Target, ask_keeper, receive_listener};
 use tokio::io::Interest;
 use tokio::net::{TcpListener, UnixStream};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{LOOKUPS, Terms, serve};
+use super::connection::serve;
+use super::pace::Pace;
+use super::reach::Lookups;
+use super::shares::{Shares, Taker};
 use super::tally::Tally;
+use super::terms::{Keys, Terms};
+use super::tls::Trust;
 use crate::failure::Failure;
 use crate::service::BoardHandle;
 
@@ -24,23 +27,43 @@ use crate::service::BoardHandle;
 const OF_RUN: usize = 64;
 /// How many all runs may have at once: each has two descriptors and two buffers.
 const OF_ALL: usize = 4096;
-/// How many connections of a run are accepted in a second.
-const A_SECOND: u32 = 100;
 /// How many names of all runs are looked up at once.
 const LOOKUP_THREADS: usize = 64;
+/// How many threads are left to read the secrets of brokers, whatever names are looked up.
+const READING_THREADS: usize = 8;
 /// The pause after an accept that failed, for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The first and the longest pause between two looks for a shim that is only coming up.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(500));
 
 type Key = (BoardId, RunId);
+/// The tenant of a board; none stands for the tasks without one.
+type TenantKey = (BoardId, Option<Tenant>);
 
 /// Of one daemon.
 #[derive(Debug)]
 pub(crate) struct WaysOut {
     runtime: Mutex<Option<Runtime>>,
-    seats: Arc<Seats>,
+    seats: Arc<Shares>,
+    lookups: Arc<Shares>,
+    /// Who looks names up, as long as one of its runs has a proxy.
+    tenants: Mutex<HashMap<TenantKey, Weak<Taker>>>,
+    trust: Arc<Trust>,
     ways: Mutex<HashMap<Key, Way>>,
+}
+
+/// A run whose proxy is served.
+#[derive(Debug)]
+pub(crate) struct Served<'a> {
+    pub(crate) run: RunId,
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) policy: &'a Policy,
+    /// Who keeps its listening socket.
+    pub(crate) keeper: PathBuf,
+    /// Where the secrets of its brokers are.
+    pub(crate) stores: SecretStores,
+    /// Certificates that its brokers trust beside those of the host.
+    pub(crate) ca: Option<PathBuf>,
 }
 
 /// The proxy of one run.
@@ -51,36 +74,23 @@ struct Way {
     close: CancellationToken,
 }
 
-/// The connections of all runs.
-#[derive(Debug)]
-struct Seats {
-    all: usize,
-    taken: AtomicUsize,
-    left: Notify,
-}
-
-/// A connection that counts until it is dropped.
-struct Seat {
-    seats: Arc<Seats>,
-    own: Arc<AtomicUsize>,
-}
-
 impl WaysOut {
     /// No proxies yet. They use a part of the descriptors that this process may have.
     pub(crate) fn new(descriptors: u64) -> Self {
         let all = usize::try_from(descriptors / 8).unwrap_or(OF_ALL).clamp(1, OF_ALL);
-        let seats = Arc::new(Seats { all, taken: AtomicUsize::new(0), left: Notify::new() });
-        WaysOut { runtime: Mutex::default(), seats, ways: Mutex::default() }
+        WaysOut {
+            runtime: Mutex::default(),
+            seats: Shares::new(all),
+            lookups: Shares::new(LOOKUP_THREADS),
+            tenants: Mutex::default(),
+            trust: Arc::default(),
+            ways: Mutex::default(),
+        }
     }
 
     /// Serves the proxy of a run, as soon as its keeper has a listening socket; nothing where its policy has none.
-    pub(crate) fn open(
-        &self,
-        board: &Arc<BoardHandle>,
-        run: RunId,
-        policy: &Policy,
-        keeper: PathBuf,
-    ) -> Result<(), Failure> {
+    pub(crate) fn open(&self, board: &Arc<BoardHandle>, served: Served<'_>) -> Result<(), Failure> {
+        let Served { run, tenant, policy, keeper, stores, ca } = served;
         if !policy.has_proxy() {
             return Ok(());
         }
@@ -90,13 +100,24 @@ impl WaysOut {
         if let Some(former) = self.ways().insert((board.id(), run), way) {
             former.close.cancel();
         }
-        let terms = Terms { policy: policy.clone(), tally, lookups: Arc::new(Semaphore::new(LOOKUPS)) };
-        let (board, seats) = (Arc::clone(board), Arc::clone(&self.seats));
+        let (noted, seats) = (Arc::clone(board), Arc::clone(&self.seats));
+        let note = move |denied: Denied, target: &Target| {
+            let host = target.to_string();
+            tracing::info!(%run, host, policy = denied.policy, "egress_denied");
+            submit(&noted, move |board| board.note_egress_denied(run, &denied, &host));
+        };
+        let terms = Terms {
+            policy: policy.clone(),
+            tally,
+            lookups: Lookups::new(self.tenant((board.id(), tenant)), Arc::clone(&self.lookups)),
+            keys: Keys { stores, ca, trust: Arc::clone(&self.trust) },
+            note: Box::new(note),
+        };
         runtime.spawn(async move {
             let attended = async {
                 match listener_of(&keeper).await {
                     Ok(Some(listener)) => {
-                        attend(listener, Arc::new(terms), &seats, (&board, run), &close).await;
+                        attend(listener, Arc::new(terms), &seats, run, &close).await;
                     }
                     // It has ended before it had one.
                     Ok(None) => {}
@@ -132,6 +153,17 @@ impl WaysOut {
         self.ways().get(&key)?.tally.last_denied()
     }
 
+    fn tenant(&self, key: TenantKey) -> Arc<Taker> {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        tenants.retain(|_, taker| taker.strong_count() > 0);
+        let known = tenants.get(&key).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let taker = Taker::with(LOOKUP_THREADS);
+            tenants.insert(key, Arc::downgrade(&taker));
+            taker
+        })
+    }
+
     fn ways(&self) -> MutexGuard<'_, HashMap<Key, Way>> {
         self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,7 +177,7 @@ impl WaysOut {
         }
         let built = Builder::new_multi_thread()
             .worker_threads(1)
-            .max_blocking_threads(LOOKUP_THREADS)
+            .max_blocking_threads(LOOKUP_THREADS + READING_THREADS)
             .thread_name("proxy")
             .enable_all()
             .build();
@@ -170,36 +202,6 @@ impl Drop for WaysOut {
         if let Some(runtime) = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take() {
             runtime.shutdown_background();
         }
-    }
-}
-
-impl Seats {
-    /// Waits until a run may have one more connection: as long as more are free than it has itself, so that some are left for
-    /// others, however many runs take what they can.
-    async fn room(&self, own: &AtomicUsize) {
-        loop {
-            // Before the look: who leaves after that look is heard.
-            let left = self.left.notified();
-            let (own, taken) = (own.load(Ordering::Relaxed), self.taken.load(Ordering::Relaxed));
-            if own < OF_RUN && own < self.all.saturating_sub(taken) {
-                return;
-            }
-            left.await;
-        }
-    }
-
-    fn take(self: &Arc<Self>, own: &Arc<AtomicUsize>) -> Seat {
-        self.taken.fetch_add(1, Ordering::Relaxed);
-        own.fetch_add(1, Ordering::Relaxed);
-        Seat { seats: Arc::clone(self), own: Arc::clone(own) }
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.own.fetch_sub(1, Ordering::Relaxed);
-        self.seats.taken.fetch_sub(1, Ordering::Relaxed);
-        self.seats.left.notify_waiters();
     }
 }
 
@@ -233,33 +235,22 @@ async fn listener_of(keeper: &Path) -> io::Result<Option<TcpListener>> {
 async fn attend(
     listener: TcpListener,
     terms: Arc<Terms>,
-    seats: &Arc<Seats>,
-    (board, run): (&Arc<BoardHandle>, RunId),
+    seats: &Arc<Shares>,
+    run: RunId,
     close: &CancellationToken,
 ) {
-    let own = Arc::new(AtomicUsize::new(0));
-    let (mut second, mut accepted) = (Instant::now(), 0);
+    let (own, mut pace) = (Taker::with(OF_RUN), Pace::start());
     loop {
-        if second.elapsed() >= Duration::from_secs(1) {
-            (second, accepted) = (Instant::now(), 0);
-        } else if accepted >= A_SECOND {
-            tokio::time::sleep_until((second + Duration::from_secs(1)).into()).await;
-        }
+        pace.next().await;
         seats.room(&own).await;
         match listener.accept().await {
             Ok((worker, _)) => {
-                accepted += 1;
                 let seat = seats.take(&own);
-                let (terms, board, close) = (Arc::clone(&terms), Arc::clone(board), close.clone());
+                let (terms, close) = (Arc::clone(&terms), close.clone());
                 tokio::spawn(async move {
-                    let note = |denied: Denied, target: &Target| {
-                        let host = target.to_string();
-                        tracing::info!(%run, host, policy = denied.policy, "egress_denied");
-                        submit(&board, move |board| board.note_egress_denied(run, &denied, &host));
-                    };
                     tokio::select! {
                         // Nobody is left at the other end.
-                        () = serve(worker, terms, note) => {}
+                        () = serve(worker, &terms) => {}
                         () = close.cancelled() => {}
                     }
                     drop(seat);
@@ -285,39 +276,4 @@ fn submit(
             tracing::warn!(%error, "egress_not_noted");
         }
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_run_that_takes_what_it_can_leaves_connections_for_others() {
-        let seats = Arc::new(Seats { all: 16, taken: AtomicUsize::new(0), left: Notify::new() });
-        let fill = async |own: &Arc<AtomicUsize>| {
-            let mut all = Vec::new();
-            while tokio::time::timeout(PAUSE, seats.room(own)).await.is_ok() {
-                all.push(seats.take(own));
-            }
-            all
-        };
-        let [greedy, second, third] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
-        let mut first = fill(&greedy).await;
-        assert_eq!(first.len(), 8);
-        let _second = fill(&second).await;
-        assert_eq!(second.load(Ordering::Relaxed), 4);
-        assert!(tokio::time::timeout(PAUSE, seats.room(&third)).await.is_ok());
-
-        let waits = seats.room(&greedy);
-        first.truncate(2);
-        assert!(tokio::time::timeout(PAUSE, waits).await.is_ok(), "who leaves makes room");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_run_has_a_share_however_many_are_free() {
-        let seats = Arc::new(Seats { all: 4096, taken: AtomicUsize::new(0), left: Notify::new() });
-        let own = Arc::new(AtomicUsize::new(0));
-        let _all: Vec<Seat> = (0..OF_RUN).map(|_| seats.take(&own)).collect();
-        assert!(tokio::time::timeout(PAUSE, seats.room(&own)).await.is_err());
-    }
 }

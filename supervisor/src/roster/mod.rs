@@ -10,7 +10,7 @@ mod policy_registry;
 use std::time::Duration;
 
 use kernel::Profile;
-use policies::Policy;
+use policies::{Policy, SecretStores};
 
 pub(crate) use self::cannot_run::CannotRun;
 pub(crate) use self::policy_registry::PolicyRegistry;
@@ -44,9 +44,9 @@ pub(crate) struct Resolved<'a> {
 }
 
 impl Resolved<'_> {
-    /// The policy of a run: with the hosts and the secrets of its lane.
-    pub(crate) fn policy_of_run(&self) -> Policy {
-        self.policy.with(&self.lane.additions)
+    /// The policy of a run: with the hosts, the secrets and the brokers of its lane.
+    pub(crate) fn policy_of_run(&self, stores: &SecretStores) -> Policy {
+        self.policy.with(&self.lane.additions, stores)
     }
 }
 

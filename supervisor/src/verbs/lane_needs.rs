@@ -1,12 +1,12 @@
 //! What a lane needs beside its program: a way out to its service, and its secrets.
 
-use policies::{Mode, Policy, SecretStores};
+use policies::{Broker, Mode, Policy, SecretStores};
 
 use crate::doctor::{Check, Verdict};
 use crate::lanes::Lane;
 
 /// Whether the policy of a lane lets it out to its hosts.
-pub(super) fn network(lane: &Lane, name: &str, policy: &Policy) -> Check {
+pub(super) fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Check {
     let named = |hosts: &mut dyn Iterator<Item = String>| hosts.collect::<Vec<_>>().join(", ");
     let own = named(&mut lane.additions.hosts.iter().map(ToString::to_string));
     match policy.network.mode {
@@ -19,8 +19,9 @@ pub(super) fn network(lane: &Lane, name: &str, policy: &Policy) -> Check {
             check.hint("an agent that asks a service needs a policy such as `agent`")
         }
         Mode::Proxy => {
-            let hosts = policy.with(&lane.additions).network.hosts;
-            if hosts.is_empty() {
+            let policy = policy.with(&lane.additions, stores);
+            let hosts = policy.network.hosts;
+            if hosts.is_empty() && policy.broker.is_empty() {
                 let detail =
                     format!("neither the lane nor the policy {name} names a host, so none is reached");
                 return Check::new("network", Verdict::Warning, detail).hint(
@@ -43,7 +44,7 @@ pub(super) fn network(lane: &Lane, name: &str, policy: &Policy) -> Check {
 
 /// Whether its secrets can be read, one check each.
 pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<Check> {
-    let check = |(variable, secret): (&String, &policies::Secret)| {
+    let read = |(variable, secret): (&String, &policies::Secret)| {
         let place = secret.place(stores);
         match secret.fetch(variable, stores) {
             Ok(_) => Check::new("secret", Verdict::Ok, format!("{variable}, from {place}")),
@@ -51,5 +52,30 @@ pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<Check> {
                 .hint(format!("write the value into {place}, of root or the daemon's user, with mode 0600")),
         }
     };
-    lane.additions.secrets.iter().map(check).collect()
+    lane.additions.secrets.iter().map(read).collect()
+}
+
+/// Whether its brokers have their secrets, one check each.
+pub(super) fn brokers(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Vec<Check> {
+    let hint = |broker: &Broker| {
+        let place = broker.secret.place(stores);
+        format!("write the value into {place}, of root or the daemon's user, with mode 0600")
+    };
+    let look = |broker: &Broker| {
+        let (what, place) = (format!("{} of {}", broker.header, broker.host), broker.secret.place(stores));
+        if !policy.has_proxy() {
+            let detail = format!("none for {what}: the policy {name} has no proxy");
+            return Check::new("broker", Verdict::Warning, detail).hint("the policy `agent` has one");
+        }
+        if broker.optional && !broker.secret.is_there(stores) {
+            let detail =
+                format!("none for {what}: there is no {place}, so the program needs a login of its own");
+            return Check::new("broker", Verdict::Warning, detail).hint(hint(broker));
+        }
+        match broker.secret.fetch(&format!("the broker of {}", broker.host), stores) {
+            Ok(_) => Check::new("broker", Verdict::Ok, format!("{what}, from {place}, at {}", broker.url())),
+            Err(error) => Check::new("broker", Verdict::Error, error.to_string()).hint(hint(broker)),
+        }
+    };
+    lane.additions.brokers.iter().map(look).collect()
 }

@@ -133,8 +133,11 @@ impl Verb for CheckLane {
             Ok(resolved) => {
                 let detail = format!("{}, which this host can enforce", resolved.policy_name);
                 checks.push(Check::new("policy", Verdict::Ok, detail));
-                checks.push(lane_needs::network(lane, &resolved.policy_name, resolved.policy));
-                checks.extend(lane_needs::secrets(lane, &call.service.root().secret_stores()));
+                let (name, policy) = (&resolved.policy_name, resolved.policy);
+                let stores = call.service.root().secret_stores();
+                checks.push(lane_needs::network(lane, name, policy, &stores));
+                checks.extend(lane_needs::secrets(lane, &stores));
+                checks.extend(lane_needs::brokers(lane, name, policy, &stores));
                 checks.extend(programs(&self, lane, resolved.policy));
             }
             Err(why) => checks.push(Check::failed("policy", why.into())),
@@ -241,6 +244,7 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
         ("idle limit", idle),
         ("install", Some(paths(&lane.install)).filter(|text| !text.is_empty())),
         ("hosts", Some(lane.hosts.join(" ")).filter(|text| !text.is_empty())),
+        ("brokers", Some(lane.brokers.join(" ")).filter(|text| !text.is_empty())),
         ("secrets", Some(lane.secrets.join(" ")).filter(|text| !text.is_empty())),
         ("sets", Some(lane.env.join(" ")).filter(|text| !text.is_empty())),
         ("files", Some(paths(&lane.files)).filter(|text| !text.is_empty())),

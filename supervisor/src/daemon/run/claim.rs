@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Candidate, ContextLimits, Run, Task};
+use kernel::{Candidate, ContextLimits, Purpose, Run, Task};
 use rand::Rng as _;
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +35,8 @@ pub(super) async fn claim(
 ) -> Result<Order, Failure> {
     let config = context.service.config();
     let resolved = roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config)?;
-    let policy = resolved.policy_of_run();
+    let of_worker = resolved.policy_of_run(&context.host.root.secret_stores());
+    let of_check = resolved.policy.clone();
     let Resolved { profile, lane, policy_name, account, limits, policy: _ } = resolved;
     let lane = lane.clone();
     let mut secret = [0_u8; 32];
@@ -79,6 +80,8 @@ pub(super) async fn claim(
         Ok(ClaimedTask { run, task, context, files, own_uid, deadline })
     })
     .await?;
+    // A check asks no service, so it has nothing of what the lane brings.
+    let policy = if claimed.run.purpose == Purpose::Check { of_check } else { of_worker };
     Ok(Order {
         board: board.name().clone(),
         board_id: board.id(),

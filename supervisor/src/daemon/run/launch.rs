@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use kernel::{Clock as _, Purpose, Run, Task};
 use policies::{
-    Arrange, Arrangement, BoardAccess, Identity, PidNamespace, Policy, SecretStores, Surroundings,
+    Arrange, Arrangement, BoardAccess, Identity, PidNamespace, Policy, SecretError, SecretStores,
+    Surroundings,
 };
 use shim::rundir::{LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
 use tokio_util::sync::CancellationToken;
@@ -201,15 +202,26 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, spare })
 }
 
-/// Refuses a run whose lane names a secret that cannot be read: that concerns this lane, whatever others have the policy.
+/// Refuses a run for which a secret cannot be read. One of its lane concerns the lane, whatever others have the policy.
+/// Those that the policy names for variables are read by the process that becomes the worker.
 fn check_secrets(order: &Order, stores: &SecretStores) -> Result<(), LaunchError> {
-    for (variable, secret) in &order.lane.additions.secrets {
-        secret.fetch(variable, stores).map_err(|error| {
-            let lane = order.run.profile.as_ref().map(ToString::to_string).unwrap_or_default();
-            LaunchError::at(Stage::ReadSecrets, Environment::Secrets { lane }, &error)
-        })?;
+    let lane = order.run.profile.as_ref().map(ToString::to_string).unwrap_or_default();
+    let of_lane = Environment::Secrets { lane };
+    let added = &order.lane.additions;
+    let of_policy = order.policy.env.secret.iter();
+    for (variable, secret) in of_policy.filter(|(name, secret)| added.secrets.get(*name) == Some(*secret)) {
+        secret.fetch(variable, stores).map_err(unread(of_lane.clone()))?;
+    }
+    for broker in &order.policy.broker {
+        let policy = || Environment::Policy(order.policy.name().to_owned());
+        let whose = if added.brokers.contains(broker) { of_lane.clone() } else { policy() };
+        broker.secret.fetch(&format!("the broker of {}", broker.host), stores).map_err(unread(whose))?;
     }
     Ok(())
+}
+
+fn unread(environment: Environment) -> impl FnOnce(SecretError) -> LaunchError {
+    move |error| LaunchError::at(Stage::ReadSecrets, environment, &error)
 }
 
 /// What stays closed to a run. Of the supervisor's places its home and its files are its own, the programs, the socket,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kernel::{BoardName, Holder, Purpose, Run, RunId};
+use kernel::{BoardName, Holder, Purpose, Run, RunId, Task};
 use shim::rundir::{LockState, RunDir, RunDirError, StopReason, StopRequest, VERSION};
 
 use super::attempt::{Charge, Terms};
@@ -16,6 +16,7 @@ use super::run_task::adopt;
 use super::{remains, survivors};
 use crate::failure::Failure;
 use crate::host::{ended, remove};
+use crate::proxy::Served;
 use crate::service::BoardHandle;
 
 /// A run that an earlier daemon started, and that this one sees to its end.
@@ -49,7 +50,7 @@ pub(in crate::daemon) fn recover(
         let terms = Terms { needs: needs.clone(), charge: Charge::Environment };
         tracing::info!(task = %key, run = %run.id, "recovering");
         take_over(context, board.name(), run);
-        reopen_proxy(context, board, run);
+        reopen_proxy(context, board, run, task.as_ref());
         if context.host.port.is_none()
             && run.purpose != Purpose::Check
             && let Err(error) = context.host.doors.reopen((board.id(), run.id))
@@ -81,11 +82,19 @@ fn take_over(context: &Context, board: &BoardName, run: &Run) {
 }
 
 /// Serves the proxy of a run that goes on: its shim has kept the listening socket.
-fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run) {
+fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run, task: Option<&Task>) {
     let Ok(dir) = RunDir::open(&context.host.root.run_dir(board.name(), run.id)) else { return };
     let Ok(spec) = dir.spec() else { return };
     let Some(keeper) = spec.surroundings.proxy else { return };
-    if let Err(error) = context.host.ways.open(board, run.id, &spec.policy, keeper) {
+    let served = Served {
+        run: run.id,
+        tenant: task.and_then(|task| task.tenant.clone()),
+        policy: &spec.policy,
+        keeper,
+        stores: context.host.root.secret_stores(),
+        ca: context.service.config().proxy.ca.clone(),
+    };
+    if let Err(error) = context.host.ways.open(board, served) {
         tracing::error!(run = %run.id, %error, "proxy_not_served");
     }
 }

@@ -22,6 +22,7 @@ use super::stage::Stage;
 use crate::exit::Code;
 use crate::failpoint;
 use crate::host::watch::Watched;
+use crate::proxy::Served;
 use crate::roster::Roster;
 use crate::service::BoardHandle;
 
@@ -50,6 +51,7 @@ pub(in crate::daemon) async fn run_task(
     let live = LiveRun::of(board.name(), &order.run, Some(&order.task));
     context.tell(&key, Report::Claimed(Box::new(live))).await;
     let run = order.run.clone();
+    let (tenant, ca) = (order.task.tenant.clone(), order.config.proxy.ca.clone());
     let shared = Arc::clone(&context);
     let prepared = tokio::task::spawn_blocking(move || {
         let mut launch = launch::prepare(&shared.host, &order)?;
@@ -71,7 +73,9 @@ pub(in crate::daemon) async fn run_task(
     };
     tracing::info!(task = %key, run = %run.id, shim = child.id(), "launched");
     let keeper = context.host.root.keeper(board.name(), run.id);
-    if let Err(error) = context.host.ways.open(&board, run.id, &launch.policy, keeper) {
+    let stores = context.host.root.secret_stores();
+    let served = Served { run: run.id, tenant, policy: &launch.policy, keeper, stores, ca };
+    if let Err(error) = context.host.ways.open(&board, served) {
         tracing::error!(task = %key, run = %run.id, %error, "proxy_not_served");
     }
     record_workspace(&board, &run, &launch).await;

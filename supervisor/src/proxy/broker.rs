@@ -1,0 +1,327 @@
+//! The broker of a run: a request in the clear for a host becomes one over TLS, with a header that the worker never has.
+//!
+//! What comes from the worker is read by a server of HTTP and written anew, so where a message ends is this proxy's word alone.
+//! The header is added last. Nothing is followed: an answer that leads elsewhere is the worker's to read.
+
+use std::convert::Infallible;
+use std::io::{self, Cursor};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Frame, Incoming, SizeHint};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::uri::PathAndQuery;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use policies::{Broker, Host, Target};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio_rustls::TlsConnector;
+use tokio_util::io::{InspectReader, InspectWriter};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::head::{HEADERS, LONGEST, TIME, brokered};
+use super::reach::{Unreached, reach, within};
+use super::relay::Activity;
+use super::terms::{Terms, refused};
+
+/// The longest head of an answer, and how much of one is read ahead, in bytes.
+const ANSWER_HEAD: usize = 64 << 10;
+/// Headers between two neighbours alone (RFC 9110, section 7.6.1), and those that are made anew.
+const OF_THE_WAY: [&str; 12] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// Headers by which services know who asks. The broker alone says it: a worker with a key of somebody else's could send what it
+/// knows to that account.
+const WHO_ASKS: [&str; 5] = ["authorization", "api-key", "cookie", "x-api-key", "x-goog-api-key"];
+
+type Body = UnsyncBoxBody<Bytes, hyper::Error>;
+
+/// Serves one request. `ahead` is what has been read of it.
+pub(super) async fn serve(worker: impl AsyncRead + AsyncWrite + Unpin, ahead: Vec<u8>, terms: &Terms) {
+    let activity = Arc::new(Activity::now());
+    let (reads, writes) = tokio::io::split(worker);
+    let stream = tokio::io::join(Cursor::new(ahead).chain(reads), writes);
+    let answer = |request| {
+        let activity = Arc::clone(&activity);
+        async move { Ok::<_, Infallible>(exchange(request, terms, &activity).await) }
+    };
+    let served = hyper::server::conn::http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(LONGEST)
+        .max_headers(HEADERS)
+        .timer(TokioTimer::new())
+        .header_read_timeout(TIME)
+        .serve_connection(TokioIo::new(stream), service_fn(answer));
+    tokio::select! {
+        // Either arm ends the connection: what is cancelled with it has nobody to go to.
+        _ = served => {}
+        () = activity.idle() => {}
+    }
+}
+
+async fn exchange(request: Request<Incoming>, terms: &Terms, activity: &Arc<Activity>) -> Response<Body> {
+    match ask(request, terms, activity).await {
+        Ok(answer) => answer,
+        Err(Unanswered::Unreached(target, Unreached::Refused(refusal))) => {
+            own_answer(StatusCode::FORBIDDEN, &format!("{target}: {}", refused(terms, &refusal)))
+        }
+        Err(Unanswered::Unreached(target, unreached)) => {
+            let (status, why) = unreached.answer();
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+            own_answer(status, &format!("{target} {why}"))
+        }
+        Err(Unanswered::Said(status, text)) => own_answer(status, &text),
+    }
+}
+
+/// Why a request has no answer of its host.
+enum Unanswered {
+    Unreached(Target, Unreached),
+    Said(StatusCode, String),
+}
+
+impl Unanswered {
+    fn failed(host: &Target, what: &str, error: &(dyn std::error::Error + 'static)) -> Self {
+        Self::Said(StatusCode::BAD_GATEWAY, format!("{host} {what}: {}", crate::failure::with_causes(error)))
+    }
+}
+
+async fn ask(
+    request: Request<Incoming>,
+    terms: &Terms,
+    activity: &Arc<Activity>,
+) -> Result<Response<Body>, Unanswered> {
+    let said = |status, text: &str| Unanswered::Said(status, text.to_owned());
+    if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
+        // The answer to TRACE repeats the request, with what the broker has added.
+        return Err(said(StatusCode::METHOD_NOT_ALLOWED, "a broker takes no such request"));
+    }
+    let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+    let Some((target, rest)) = brokered(path) else {
+        return Err(said(StatusCode::NOT_FOUND, "the path begins with no host that has a broker"));
+    };
+    let brokers: Vec<&Broker> = terms.policy.brokers_of(&target).collect();
+    if brokers.is_empty() {
+        let name = terms.policy.name();
+        let text = format!("neither the policy {name} nor the lane has a [[broker]] for {target}");
+        return Err(said(StatusCode::NOT_FOUND, &text));
+    }
+    let Ok(uri) = rest.parse::<PathAndQuery>().map(Uri::from) else {
+        return Err(said(StatusCode::BAD_REQUEST, "the path cannot be passed on"));
+    };
+    let mut headers = passed_on(request.headers(), &brokers);
+    for broker in &brokers {
+        headers.insert(HOST, value(broker.host.to_string().as_bytes(), &target)?);
+        let (name, secret) = key(terms, broker, &target).await?;
+        headers.insert(name, secret);
+    }
+    let stream = reach(&terms.policy, &terms.lookups, &target).await;
+    let stream = stream.map_err(|unreached| Unanswered::Unreached(target.clone(), unreached))?;
+    let encrypted = async {
+        let name = match &target.host {
+            Host::Name(name) => ServerName::try_from(name.clone()).map_err(io::Error::other),
+            Host::Address(address) => Ok(ServerName::from(*address)),
+        };
+        let name = name.map_err(Unreached::Failed)?;
+        let trust = terms.keys.clone();
+        let config = tokio::task::spawn_blocking(move || trust.client()).await;
+        let config = config.map_err(io::Error::other).and_then(|read| read.map_err(io::Error::other));
+        let connector = TlsConnector::from(config.map_err(Unreached::Failed)?);
+        connector.connect(name, stream).await.map_err(Unreached::Failed)
+    };
+    let server = within(encrypted).await;
+    let server = server.map_err(|unreached| Unanswered::Unreached(target.clone(), unreached))?;
+    let (reads, writes) = tokio::io::split(server);
+    let (tally, active) = (Arc::clone(&terms.tally), Arc::clone(activity));
+    let reads = InspectReader::new(reads, move |bytes| {
+        tally.received(bytes.len());
+        active.note();
+    });
+    let (tally, active) = (Arc::clone(&terms.tally), Arc::clone(activity));
+    let writes = InspectWriter::new(writes, move |bytes| {
+        tally.sent(bytes.len());
+        active.note();
+    });
+    let handshake = hyper::client::conn::http1::Builder::new()
+        .max_buf_size(ANSWER_HEAD)
+        .max_headers(HEADERS)
+        .handshake::<_, Incoming>(TokioIo::new(tokio::io::join(reads, writes)))
+        .await;
+    let (mut sender, connection) =
+        handshake.map_err(|e| Unanswered::failed(&target, "cannot be asked", &e))?;
+    let driver = AbortOnDropHandle::new(tokio::spawn(connection));
+    let (parts, body) = request.into_parts();
+    let mut asked = Request::new(body);
+    (*asked.method_mut(), *asked.uri_mut(), *asked.headers_mut()) = (parts.method, uri, headers);
+    terms.tally.request();
+    let answer = sender.send_request(asked).await;
+    let answer = answer.map_err(|e| Unanswered::failed(&target, "did not answer", &e))?;
+    let (mut parts, answer) = answer.into_parts();
+    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(said(
+            StatusCode::BAD_GATEWAY,
+            "the host wants another protocol, which was not asked for",
+        ));
+    }
+    let length = parts.headers.remove(CONTENT_LENGTH);
+    parts.headers = without(&parts.headers, |_| false);
+    if let Some(length) = length {
+        parts.headers.insert(CONTENT_LENGTH, length);
+    }
+    Ok(Response::from_parts(parts, Passing { answer, _driver: driver }.boxed_unsync()))
+}
+
+/// The body of an answer, with what reads it from the host: the connection lasts as long as the body is read, and not longer.
+struct Passing {
+    answer: Incoming,
+    _driver: AbortOnDropHandle<hyper::Result<()>>,
+}
+
+impl hyper::body::Body for Passing {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        Pin::new(&mut self.answer).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.answer.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.answer.size_hint()
+    }
+}
+
+/// The headers of a worker that reach the host: none of the way, and none that says who asks.
+fn passed_on(headers: &HeaderMap, brokers: &[&Broker]) -> HeaderMap {
+    let says_who = |name: &str| {
+        // Some servers read both as one.
+        let name = name.replace('_', "-");
+        let own = |broker: &&Broker| broker.header.to_string().replace('_', "-") == name;
+        WHO_ASKS.contains(&name.as_str()) || brokers.iter().any(own)
+    };
+    without(headers, says_who)
+}
+
+/// Headers without those between two neighbours, also those that `Connection` names, and without others.
+fn without(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> HeaderMap {
+    let named: Vec<String> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(|name| String::from_utf8_lossy(name).trim().to_ascii_lowercase())
+        .collect();
+    let is_kept = |name: &HeaderName| {
+        let name = name.as_str();
+        !OF_THE_WAY.contains(&name) && !named.iter().any(|own| own == name) && !is_left_out(name)
+    };
+    let kept = headers.iter().filter(|(name, _)| is_kept(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Reads the secret of a broker, for this request alone: one that is changed is in effect at once.
+async fn key(
+    terms: &Terms,
+    broker: &Broker,
+    target: &Target,
+) -> Result<(HeaderName, HeaderValue), Unanswered> {
+    let (secret, stores, name) =
+        (broker.secret.clone(), terms.keys.stores.clone(), broker.header.to_string());
+    let read = tokio::task::spawn_blocking(move || secret.fetch(&name, &stores)).await;
+    let unread = |error: &dyn std::error::Error| {
+        tracing::warn!(host = %target, %error, "key_not_read");
+        // Where it is kept is none of the worker's business.
+        let text =
+            format!("the broker of {target} cannot read its secret; the log of the supervisor says why");
+        Unanswered::Said(StatusCode::BAD_GATEWAY, text)
+    };
+    let secret = read.map_err(|e| unread(&e))?.map_err(|e| unread(&e))?;
+    let mut header = value(&[broker.prefix().as_bytes(), secret.bytes()].concat(), target)?;
+    header.set_sensitive(true);
+    let name = HeaderName::from_bytes(broker.header.to_string().as_bytes());
+    let name = name.map_err(|_| Unanswered::Said(StatusCode::BAD_GATEWAY, "no such header".to_owned()))?;
+    Ok((name, header))
+}
+
+fn value(bytes: &[u8], target: &Target) -> Result<HeaderValue, Unanswered> {
+    HeaderValue::from_bytes(bytes).map_err(|_| {
+        let text = format!("the secret of the broker of {target} has bytes that no header may have");
+        Unanswered::Said(StatusCode::BAD_GATEWAY, text)
+    })
+}
+
+/// An answer in the proxy's own name.
+fn own_answer(status: StatusCode, text: &str) -> Response<Body> {
+    let body = Full::new(Bytes::from(format!("{text}\n"))).map_err(|never: Infallible| match never {});
+    let mut answer = Response::new(body.boxed_unsync());
+    *answer.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, plain);
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use policies::Policy;
+
+    use super::*;
+
+    #[test]
+    fn headers_of_the_way_and_those_that_say_who_asks_do_not_pass() {
+        let text = "version = 1\n[network]\nmode = 'proxy'\n[[broker]]\nhost = 'a.example'\nheader = 'X-Own-Key'\nsecret = 'k'";
+        let policy = Policy::from_toml(text, Path::new("p.toml")).unwrap();
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "X-Hop, keep-alive"),
+            ("connection", "x-hop-too"),
+            ("x-hop", "1"),
+            ("x-hop-too", "1"),
+            ("keep-alive", "timeout=5"),
+            ("host", "evil.example"),
+            ("content-length", "3"),
+            ("transfer-encoding", "chunked"),
+            ("te", "trailers"),
+            ("upgrade", "websocket"),
+            ("expect", "100-continue"),
+            ("proxy-authorization", "Basic x"),
+            ("authorization", "Bearer mine"),
+            ("x_api_key", "mine"),
+            ("api-key", "mine"),
+            ("cookie", "mine"),
+            ("x-own-key", "mine"),
+            ("x_own_key", "mine"),
+            ("anthropic-version", "2023-06-01"),
+            ("x-kept", "1"),
+            ("x-kept", "2"),
+        ] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let brokers: Vec<&Broker> = policy.broker.iter().collect();
+        let passed = passed_on(&headers, &brokers);
+        let names: Vec<&str> = passed.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["anthropic-version", "x-kept", "x-kept"]);
+    }
+}

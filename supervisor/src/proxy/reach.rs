@@ -1,0 +1,123 @@
+//! From a target that is permitted to a connection: the look-up of its name, the verdict on its addresses, and the limit in time.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use policies::{Host, Policy, Target};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+
+use super::shares::{Shares, Taker};
+use super::verdict::{self, Refusal};
+
+/// How long the look-up of a name and the connection to its addresses may take together.
+pub(super) const CONNECT: Duration = Duration::from_secs(10);
+/// How many names of one run are looked up at once.
+const OF_RUN: usize = 4;
+
+/// Why a target is not reached.
+#[derive(Debug)]
+pub(super) enum Unreached {
+    Refused(Refusal),
+    Unknown,
+    Slow,
+    Failed(io::Error),
+}
+
+impl Unreached {
+    /// The status of the answer, and the reason; what the policy refuses has another answer.
+    pub(super) fn answer(&self) -> (u16, String) {
+        match self {
+            Self::Slow => (504, format!("did not answer within {} seconds", CONNECT.as_secs())),
+            Self::Failed(error) => (502, format!("cannot be connected to: {error}")),
+            Self::Unknown | Self::Refused(_) => (502, "has no address that this host can find".to_owned()),
+        }
+    }
+}
+
+/// The look-ups of one run. Each has a thread to itself, however slow its name servers are, and cannot be ended: so a run has
+/// some of those of its tenant, and a tenant leaves some of all to others.
+#[derive(Debug)]
+pub(super) struct Lookups {
+    own: Arc<Semaphore>,
+    tenant: Arc<Taker>,
+    all: Arc<Shares>,
+}
+
+impl Lookups {
+    pub(super) fn new(tenant: Arc<Taker>, all: Arc<Shares>) -> Self {
+        Lookups { own: Arc::new(Semaphore::new(OF_RUN)), tenant, all }
+    }
+
+    async fn find(&self, name: &str, port: u16) -> io::Result<Vec<IpAddr>> {
+        let permit = Arc::clone(&self.own).acquire_owned().await.map_err(io::Error::other)?;
+        self.all.room(&self.tenant).await;
+        let place = self.all.take(&self.tenant);
+        let name = name.to_owned();
+        // It counts until it has ended, also where nobody waits for it any more.
+        let found = tokio::spawn(async move {
+            let found = tokio::net::lookup_host((name.as_str(), port)).await;
+            drop((permit, place));
+            found.map(|all| all.map(|address: SocketAddr| address.ip()).collect())
+        });
+        found.await.map_err(io::Error::other)?
+    }
+}
+
+/// Connects to one of the addresses that were looked at: the name is not looked up again.
+pub(super) async fn reach(
+    policy: &Policy,
+    lookups: &Lookups,
+    target: &Target,
+) -> Result<TcpStream, Unreached> {
+    let connect = async {
+        let found = match &target.host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => lookups.find(name, target.port).await.map_err(|_| Unreached::Unknown)?,
+        };
+        let addresses = verdict::of_addresses(policy, target, found).map_err(Unreached::Refused)?;
+        let mut last = Unreached::Unknown;
+        for address in addresses {
+            match TcpStream::connect(address).await {
+                Ok(server) => {
+                    // What is passed on is somebody else's stream: it waits for nothing.
+                    server.set_nodelay(true).ok();
+                    return Ok(server);
+                }
+                Err(error) => last = Unreached::Failed(error),
+            }
+        }
+        Err(last)
+    };
+    within(connect).await
+}
+
+/// Gives up what has not come in time.
+pub(super) async fn within<T>(work: impl Future<Output = Result<T, Unreached>>) -> Result<T, Unreached> {
+    tokio::time::timeout(CONNECT, work).await.unwrap_or(Err(Unreached::Slow))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// The look-ups of a run whose tenant has as many under way as it may.
+    fn busy() -> Lookups {
+        Lookups::new(Taker::with(0), Shares::new(8))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_that_is_not_found_in_time_is_given_up() {
+        let text = "version = 1\n[network]\nmode = 'proxy'\nhosts = ['a.example']";
+        let policy = Policy::from_toml(text, Path::new("p.toml")).unwrap();
+        let target = Target::parse("a.example:443", None).unwrap();
+        let start = tokio::time::Instant::now();
+        let unreached = reach(&policy, &busy(), &target).await.unwrap_err();
+        assert_eq!(start.elapsed(), CONNECT);
+        assert_eq!(unreached.answer(), (504, "did not answer within 10 seconds".to_owned()));
+    }
+}

@@ -1,0 +1,113 @@
+//! Shares of what all runs have together: connections, look-ups of names.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+/// A number of places. Nobody can take all of them.
+#[derive(Debug)]
+pub(super) struct Shares {
+    all: usize,
+    taken: AtomicUsize,
+    left: Notify,
+}
+
+/// Who takes places, a run or a tenant.
+#[derive(Debug)]
+pub(super) struct Taker {
+    most: usize,
+    own: AtomicUsize,
+}
+
+/// A place that counts until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    shares: Arc<Shares>,
+    taker: Arc<Taker>,
+}
+
+impl Taker {
+    /// One that may have so many places, however many are free.
+    pub(super) fn with(most: usize) -> Arc<Self> {
+        Arc::new(Taker { most, own: AtomicUsize::new(0) })
+    }
+}
+
+impl Shares {
+    pub(super) fn new(all: usize) -> Arc<Self> {
+        Arc::new(Shares { all, taken: AtomicUsize::new(0), left: Notify::new() })
+    }
+
+    /// Waits until somebody may have one more place: as long as more are free than it has itself, so that some are left for
+    /// others, however many take what they can.
+    pub(super) async fn room(&self, taker: &Taker) {
+        loop {
+            // Before the look: who leaves after that look is heard.
+            let left = self.left.notified();
+            let (own, taken) = (taker.own.load(Ordering::Relaxed), self.taken.load(Ordering::Relaxed));
+            if own < taker.most && own < self.all.saturating_sub(taken) {
+                return;
+            }
+            left.await;
+        }
+    }
+
+    /// Takes a place. There was room for it a moment ago.
+    pub(super) fn take(self: &Arc<Self>, taker: &Arc<Taker>) -> Place {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        taker.own.fetch_add(1, Ordering::Relaxed);
+        Place { shares: Arc::clone(self), taker: Arc::clone(taker) }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.taker.own.fetch_sub(1, Ordering::Relaxed);
+        self.shares.taken.fetch_sub(1, Ordering::Relaxed);
+        self.shares.left.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn has_room(shares: &Shares, taker: &Taker) -> bool {
+        tokio::time::timeout(Duration::from_millis(100), shares.room(taker)).await.is_ok()
+    }
+
+    async fn fill(shares: &Arc<Shares>, taker: &Arc<Taker>) -> Vec<Place> {
+        let mut all = Vec::new();
+        while has_room(shares, taker).await {
+            all.push(shares.take(taker));
+        }
+        all
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_what_it_can_leaves_some_for_others() {
+        let shares = Shares::new(16);
+        let [greedy, second, third] = [(); 3].map(|()| Taker::with(64));
+        let mut first = fill(&shares, &greedy).await;
+        assert_eq!(first.len(), 8);
+        assert_eq!(fill(&shares, &second).await.len(), 4);
+        let _second = fill(&shares, &second).await;
+        assert!(has_room(&shares, &third).await);
+
+        let waits = shares.room(&greedy);
+        first.truncate(2);
+        assert!(
+            tokio::time::timeout(Duration::from_millis(100), waits).await.is_ok(),
+            "who leaves makes room"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_has_more_than_its_share_however_many_are_free() {
+        let (shares, taker) = (Shares::new(4096), Taker::with(64));
+        assert_eq!(fill(&shares, &taker).await.len(), 64);
+    }
+}

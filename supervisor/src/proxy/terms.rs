@@ -1,0 +1,47 @@
+//! What all connections of a run share, and how one of them tells that something is refused.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use policies::{Policy, SecretStores, Target};
+use rustls::ClientConfig;
+
+use super::reach::Lookups;
+use super::tally::{Note, Tally};
+use super::tls::{TlsError, Trust};
+use super::verdict::Refusal;
+
+/// What all connections of a run share.
+pub(super) struct Terms {
+    pub(super) policy: Policy,
+    pub(super) tally: Arc<Tally>,
+    pub(super) lookups: Lookups,
+    pub(super) keys: Keys,
+    /// Hears of what is refused and is to be noted.
+    pub(super) note: Box<dyn Fn(kernel::Denied, &Target) + Send + Sync>,
+}
+
+/// What the brokers of a run need: where secrets are, and whom they trust.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    pub(super) stores: SecretStores,
+    pub(super) ca: Option<PathBuf>,
+    pub(super) trust: Arc<Trust>,
+}
+
+impl Keys {
+    /// How hosts are asked over TLS. Blocking.
+    pub(super) fn client(&self) -> Result<Arc<ClientConfig>, TlsError> {
+        self.trust.config(self.ca.as_deref())
+    }
+}
+
+/// Counts a refusal, has it noted where it is new, and says it.
+pub(super) fn refused(terms: &Terms, refusal: &Refusal) -> String {
+    let (denied, is_new) = terms.tally.refuse(&terms.policy, refusal);
+    let text = denied.text.clone();
+    if is_new == Note::Yes {
+        (terms.note)(denied, &refusal.target);
+    }
+    text
+}
