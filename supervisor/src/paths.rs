@@ -190,6 +190,11 @@ impl Root {
         self.state.join("homes").join(board.as_str()).join(run.to_string())
     }
 
+    /// What the agents of a board keep between runs: a directory for each task, and in it one for each profile.
+    pub(crate) fn sessions(&self, board: &BoardName) -> PathBuf {
+        self.state.join("sessions").join(board.as_str())
+    }
+
     /// Where one run finds its files.
     pub(crate) fn run_files(&self, board: &BoardName, run: RunId) -> PathBuf {
         self.run_home(board, run).join("files")
@@ -264,6 +269,7 @@ impl Root {
             ("leases", 0o700),
             ("workspaces", 0o711),
             ("homes", 0o711),
+            ("sessions", 0o711),
             ("bin", 0o711),
         ] {
             make_dir(&self.state.join(name), mode)?;

@@ -123,3 +123,69 @@ fn a_flood_of_comments_leaves_room_for_the_last_word_and_the_results_before() {
     assert!(context.text.contains("Answer: yes") && context.text.contains("it costs 5"), "{}", context.text);
     assert!(context.text.contains("- comment 1 to comment "), "{}", context.text);
 }
+
+#[test]
+fn a_worker_whose_session_goes_on_gets_what_is_new_and_not_the_rest() {
+    let bench = Bench::new();
+    let task = bench.create(NewTask { body: Some("the body".to_owned()), ..titled("the title") }).id;
+    let id = task.clone();
+    bench.call(move |board| board.comment(&id, "said before", None, &alice())).unwrap();
+    bench.clock.advance(std::time::Duration::from_secs(10));
+    let first = bench.start(&task);
+    let worker = Actor::worker("bob", first, task.clone(), None);
+    let id = task.clone();
+    bench.call(move |board| board.comment(&id, "said by itself", None, &worker)).unwrap();
+    bench.finish(first, EndCause::Exited { code: 4 });
+    let id = task.clone();
+    bench.call(move |board| board.comment(&id, "said since", None, &alice())).unwrap();
+    let second = bench.start(&task);
+    let read = |bench: &Bench| {
+        let news = |view: &crate::View<'_>| view.news(&task, first, ContextLimits::default(), &|_| None);
+        bench.readers.with(news).unwrap().text
+    };
+
+    let text = read(&bench);
+
+    for part in ["the title", "crashed", "exit code 4", "said since"] {
+        assert!(text.contains(part), "{part} is missing: {text}");
+    }
+    for part in ["the body", "said before", "said by itself"] {
+        assert!(!text.contains(part), "{part} is known: {text}");
+    }
+    bench.finish(second, EndCause::Exited { code: 4 });
+    let id = task.clone();
+    let body = Some("another body".to_owned());
+    bench
+        .call(move |board| board.edit(&id, &crate::Edit { body, ..crate::Edit::default() }, &alice()))
+        .unwrap();
+    assert!(read(&bench).contains("another body"));
+}
+
+#[test]
+fn a_session_goes_on_for_the_same_profile_and_purpose_until_it_is_gone() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    let run = |session: Option<&str>, cause: EndCause| {
+        let run = bench.start(&task);
+        bench.call(move |board| board.record_spawned(run, 7, &serde_json::Value::Null)).unwrap();
+        let spent = crate::Spent { session: session.map(str::to_owned), ..crate::Spent::default() };
+        let ending = crate::Ending { spent: Some(spent), ..crate::Ending::new(cause) };
+        let finished = bench.call(move |board| board.finish_run(run, ending)).unwrap();
+        (run, finished)
+    };
+    let before = |run| bench.readers.with(|view| view.session_before(&view.expect_run(run)?)).unwrap();
+    let (first, _) = run(Some("s-1"), EndCause::Stopped(crate::StopReason::Preempted));
+    // It was claimed and never executed: it says nothing of a session.
+    let never = bench.start(&task);
+    assert_eq!(before(never), Some((first, "s-1".to_owned())));
+    bench.finish(never, EndCause::NeverStarted);
+
+    let (gone, finished) = run(None, EndCause::SessionGone);
+
+    assert_eq!(before(gone), Some((first, "s-1".to_owned())));
+    assert_eq!(finished.status, crate::Status::Ready, "it is tried again at once");
+    assert_eq!(bench.task(&task).consecutive_failures, 0);
+    let next = bench.start(&task);
+    assert_eq!(before(next), None);
+    bench.check();
+}

@@ -196,6 +196,8 @@ pub enum EndCause {
     NotLoggedIn { until: Timestamp },
     /// It met a limit that its lane has set for its work.
     OwnLimit(OwnLimit),
+    /// It was to go on in a session that does not exist any more.
+    SessionGone,
 }
 
 words! {
@@ -319,6 +321,7 @@ impl EndCause {
             self,
             EndCause::NeverStarted
                 | EndCause::NotLoggedIn { .. }
+                | EndCause::SessionGone
                 | EndCause::SpawnFailed { fault: Fault::Environment, .. }
         )
     }

@@ -61,7 +61,8 @@ fn told(checked: Checked, ending: &Ending, tally: Tally) -> Option<Decision> {
         | EndCause::SpawnFailed { .. }
         | EndCause::LostReboot
         | EndCause::ShimKilled
-        | EndCause::NeverStarted => return None,
+        | EndCause::NeverStarted
+        | EndCause::SessionGone => return None,
     };
     let mut error = format!("the check failed: {failure}");
     for more in

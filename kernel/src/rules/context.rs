@@ -1,14 +1,16 @@
 //! The context of a task's worker: one function for the prompt, the tools and the command line.
 
+mod news;
 mod page;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use news::news;
 use page::{Page, Rank};
 
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
-use crate::model::id::Profile;
+use crate::model::id::{Profile, RunId};
 use crate::model::note::{Attachment, Comment};
 use crate::model::outcome::Outcome;
 use crate::model::run::{Purpose, Run};
@@ -115,7 +117,7 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
         let line = format!("- `{name}`, {}, {}: {place}\n", inline(kind), Counted(file.size, "byte"));
         page.part(Rank::Files, format!("attachment {name}"), line);
     }
-    attempts(material, limits, &mut page);
+    attempts(material, RunId(0), limits, &mut page);
     page.finish(limits.total)
 }
 
@@ -193,14 +195,15 @@ fn parents(material: &Material, limits: ContextLimits, place: &PlaceOf<'_>, page
     }
 }
 
-fn attempts(material: &Material, limits: ContextLimits, page: &mut Page) {
+/// The attempts that are over, from a run on.
+fn attempts(material: &Material, from: RunId, limits: ContextLimits, page: &mut Page) {
     let runs: Vec<&Run> = material.runs.iter().filter(|run| run.ended_at.is_some()).collect();
     page.section("\n## Earlier attempts on this task\n");
     let skipped = runs.len().saturating_sub(limits.attempts);
-    if skipped > 0 {
+    if runs[..skipped].iter().any(|run| run.id >= from) {
         page.leave_out(format!("the oldest {skipped} of {} attempts", runs.len()));
     }
-    for (number, run) in runs.iter().enumerate().skip(skipped) {
+    for (number, run) in runs.iter().enumerate().skip(skipped).filter(|(_, run)| run.id >= from) {
         let outcome = run.outcome.map_or("open", Outcome::as_str);
         let profile = run.profile.as_ref().map_or("nobody", Profile::as_str);
         let when = age(material.now, run.ended_at.unwrap_or(run.started_at));

@@ -254,6 +254,10 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
             let error = with_trouble("its service did not accept its login", ending);
             uncounted(Outcome::SpawnFailed, again(tally), error, tally)
         }
+        EndCause::SessionGone => {
+            let error = with_trouble("its session is gone, so the next run begins a new one", ending);
+            uncounted(Outcome::SpawnFailed, again(tally), error, tally)
+        }
         // A verdict: `implied`.
         EndCause::OwnLimit(limit) => failed(Outcome::Unreported, &format!("it met its limit on {limit}")),
         EndCause::Stopped(reason) => by_stop(*reason, ending, tally, now),

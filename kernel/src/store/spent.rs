@@ -89,6 +89,21 @@ impl Tx<'_> {
         )
     }
 
+    /// Returns the last run that was executed for the task of a run, by the same profile and for the same purpose, with the
+    /// session that its agent has named; none where it has named none.
+    pub(crate) fn session_before(&self, run: &Run) -> Result<Option<(RunId, String)>, Error> {
+        let found = self.conn.find(
+            "read the session of the run before",
+            "SELECT r.id, u.session FROM task_runs r LEFT JOIN run_usage u ON u.run_id = r.id \
+             WHERE r.task_id = ?1 AND r.id < ?2 AND r.profile IS ?3 AND r.purpose = ?4 \
+               AND r.spawned_at IS NOT NULL AND r.ended_at IS NOT NULL \
+             ORDER BY r.id DESC LIMIT 1",
+            params![run.task_id, run.id, run.profile, run.purpose],
+            |row: &Row<'_>| Ok((row.get::<_, RunId>("id")?, row.get::<_, Option<String>>("session")?)),
+        )?;
+        Ok(found.and_then(|(run, session)| Some((run, session?))))
+    }
+
     /// Returns what a run has used, where its agent has said it.
     pub(crate) fn spent_of(&self, run: RunId) -> Result<Option<Spent>, Error> {
         self.conn.find(

@@ -8,7 +8,7 @@ use std::time::Instant;
 use kernel::{Holder, RunId, TaskId, Timestamp};
 use workspace::Loss;
 
-use super::{Fate, Item, Kind, Owner, Scratch, Sweep, has_scratch, logs, runs, worktrees};
+use super::{Fate, Item, Kind, Owner, Scratch, Sweep, has_scratch, logs, runs, sessions, worktrees};
 use crate::failure::Failure;
 use crate::host::uids::uids_of;
 use crate::paths::Root;
@@ -56,12 +56,13 @@ impl std::str::FromStr for Cursor {
 }
 
 /// One kind of thing after the other.
-const STAGES: [Kind; 8] = [
+const STAGES: [Kind; 9] = [
     Kind::Workspace,
     Kind::Worktree,
     Kind::Log,
     Kind::RunDirectory,
     Kind::Home,
+    Kind::Sessions,
     Kind::Attachment,
     Kind::Replies,
     Kind::Events,
@@ -97,6 +98,7 @@ impl Collection {
                 Kind::Log => self.logs(&after, &mut items)?,
                 Kind::RunDirectory => self.run_directories(&after, &mut items)?,
                 Kind::Home => self.homes(&after, &mut items)?,
+                Kind::Sessions => self.sessions(&after, &mut items)?,
                 Kind::Attachment => self.attachments(&mut items)?,
                 Kind::Replies => self.replies(&mut items)?,
                 Kind::Events => self.events(&mut items)?,
@@ -265,6 +267,25 @@ impl Collection {
             }
             let run = self.board.readers().with(|view| view.run(id))?;
             items.extend(Item::of(Kind::Home, path, None, runs::home(path, run.as_ref(), self.sweep)));
+            Ok(())
+        })
+    }
+
+    fn sessions(&self, after: &str, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
+        let (root, board) = (self.root(), self.board.name());
+        self.each(&root.sessions(board), after, |name, path| {
+            let Ok(id) = name.parse::<TaskId>() else {
+                items.extend(foreign(Kind::Sessions, path, None, "the supervisor did not make it"));
+                return Ok(());
+            };
+            let (task, known) =
+                self.board.readers().with(|view| Ok((view.task(&id)?, view.has_had(&id)?)))?;
+            let fate = match task {
+                Some(task) if task.status != kernel::Status::Archived => return Ok(()),
+                None if !known => Fate::Foreign("no task of this board has had this id".to_owned()),
+                Some(_) | None => sessions::of_task(root, board, &id, self.sweep),
+            };
+            items.extend(Item::of(Kind::Sessions, path, Some(&id), fate));
             Ok(())
         })
     }

@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     RunDirectory,
     /// The private directories of a run that is over.
     Home,
+    /// What the agents of a task keep between its runs.
+    Sessions,
     /// The bytes of attachments that no task has any more.
     Attachment,
     /// Stored replies to requests that nobody repeats any more.
@@ -51,6 +53,7 @@ impl Kind {
             Kind::Log => "log",
             Kind::RunDirectory => "run directory",
             Kind::Home => "home",
+            Kind::Sessions => "sessions",
             Kind::Attachment => "attachment",
             Kind::Replies => "old replies",
             Kind::Events => "old events",

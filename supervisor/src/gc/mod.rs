@@ -10,6 +10,7 @@ mod logs;
 mod places;
 mod runs;
 mod scratch;
+mod sessions;
 mod worktrees;
 
 pub(crate) use collection::{Ages, Collection, Cursor};
@@ -17,4 +18,5 @@ pub(crate) use item::{Fate, Item, Kind};
 pub(crate) use kernel::Sweep;
 pub(crate) use logs::remove_all as remove_logs;
 pub(crate) use scratch::{Owner, Scratch, has_scratch, remove_archived};
+pub(crate) use sessions::{of_profile as sessions_of_profile, of_task as sessions_of_task};
 pub(crate) use worktrees::remove as remove_worktree;

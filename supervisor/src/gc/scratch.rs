@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kernel::{BoardName, Holder, Status, Task, TaskId, Verdict};
 use workspace::{Job, Name, WorkspaceSpec};
 
-use super::{Fate, Sweep, places};
+use super::{Fate, Sweep, places, sessions};
 use crate::failure::Failure;
 use crate::host::job;
 use crate::paths::Root;
@@ -93,7 +93,7 @@ impl Scratch<'_> {
     }
 }
 
-/// Removes the scratch workspace of a task that is archived, and says what became of it. Blocking.
+/// Removes the sessions and the scratch workspace of a task that is archived, and says what became of them. Blocking.
 ///
 /// What a task handed over is kept with it, where a run of this supervisor made it. What was handed over by hand and lies
 /// in the workspace alone keeps the workspace, until it is attached or `gc` is asked.
@@ -101,9 +101,11 @@ pub(crate) fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> 
     let (task, runs, files, needed) = board.readers().with(|view| {
         Ok((view.task(id)?, view.runs(id)?, view.attachments(id)?, view.directories_in_use()?))
     })?;
-    let Some(task) = task.filter(|task| task.status == Status::Archived && has_scratch(task)) else {
-        return Ok(Fate::Absent);
-    };
+    let Some(task) = task.filter(|task| task.status == Status::Archived) else { return Ok(Fate::Absent) };
+    let kept = sessions::of_task(root, board.name(), id, Sweep::Remove);
+    if matches!(kept, Fate::Foreign(_) | Fate::Stuck(_)) || !has_scratch(&task) {
+        return Ok(kept);
+    }
     let path = root.workspaces(board.name()).join(id.as_str());
     let is_kept = |artifact: &String| files.iter().any(|file| file.artifact.as_ref() == Some(artifact));
     let handed = runs.iter().filter(|run| run.holder == Holder::External);

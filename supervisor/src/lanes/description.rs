@@ -43,6 +43,9 @@ pub(crate) struct Description {
     pub(crate) secrets: Vec<String>,
     /// The names of the variables that it sets.
     pub(crate) env: Vec<String>,
+    /// The directory in the home of its workers that outlives a run.
+    #[serde(default)]
+    pub(crate) state: Option<PathBuf>,
     /// The files that its workers find in their home.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -73,6 +76,7 @@ impl Lane {
                 .collect(),
             secrets: self.additions.secrets.keys().cloned().collect(),
             env: self.env.keys().cloned().collect(),
+            state: self.sessions.state.clone(),
             files: self.file_names().cloned().collect(),
         }
     }

@@ -4,7 +4,7 @@
 //!
 //! 1. the worker's verdict, which the board has already: it goes before all that is read here;
 //! 2. the shim ended the run: out of memory, at its deadline, on request, or because it wrote nothing for too long;
-//! 3. the command was never executed;
+//! 3. the command was never executed, or the session in which it was to go on is gone;
 //! 4. its service refuses it for a while: exit code 75, a code of its lane, or its own words in the format of its lane;
 //! 5. its service does not accept its login: likewise;
 //! 6. it met a limit that its lane has set for its work: likewise;
@@ -49,28 +49,37 @@ pub(crate) struct EndingRules {
     /// What exit codes of its program mean.
     #[serde(default)]
     exit_codes: ExitCodes,
+    /// The session in which the run was to go on.
+    #[serde(default)]
+    resumed: Option<String>,
+    /// What its program writes where that is gone.
+    #[serde(default)]
+    session_gone: Vec<String>,
 }
 
 impl EndingRules {
-    /// How the ending of a run in a lane is read. A check says nothing but whether it passed, which its exit code tells the
-    /// board.
-    pub(crate) fn of(lane: &Lane, purpose: Purpose) -> Self {
-        match purpose {
-            Purpose::Work | Purpose::Review => Self::from(lane),
-            Purpose::Check => Self::default(),
+    /// How the ending of a run in a lane is read, which goes on in a session or begins one. A check says nothing but whether it
+    /// passed, which its exit code tells the board.
+    pub(crate) fn of_run(lane: &Lane, purpose: Purpose, resumed: Option<&str>) -> Self {
+        if purpose == Purpose::Check {
+            return Self::default();
         }
-    }
-}
-
-impl From<&Lane> for EndingRules {
-    fn from(lane: &Lane) -> Self {
         EndingRules {
             on_clean_exit: lane.on_clean_exit,
             rate_limit: lane.rate_limit,
             rate_limit_pause: lane.rate_limit_pause.as_secs(),
             stdout: lane.stdout,
             exit_codes: lane.exit_codes.clone(),
+            resumed: resumed.map(str::to_owned),
+            session_gone: lane.sessions.gone.clone(),
         }
+    }
+
+    /// Whether a program that failed says that the session does not exist in which it was to go on.
+    fn has_no_session(&self, record: &ExitRecord, said: &Said) -> bool {
+        let texts = [Some(&record.stderr_tail), said.trouble.as_ref(), said.message.as_ref()];
+        let says = |words: &String| texts.into_iter().flatten().any(|text| text.contains(words.as_str()));
+        self.resumed.is_some() && record.code != Some(0) && self.session_gone.iter().any(says)
     }
 }
 
@@ -109,6 +118,11 @@ pub(crate) fn read_ending(
         CleanExit::Complete | CleanExit::Review | CleanExit::ProtocolViolation => OnCleanExit::Unreported,
     };
     ending.trouble = said.trouble;
+    // A run that is cut short before it names its session is in it all the same.
+    said.spent.session = match ending.cause {
+        EndCause::SessionGone => None,
+        _ => said.spent.session.or_else(|| rules.resumed.clone()),
+    };
     ending.spent = Some(said.spent).filter(|spent| *spent != Spent::default());
     ending
 }
@@ -120,6 +134,7 @@ fn cause(record: &ExitRecord, rules: &EndingRules, said: &Said, ended_at: Timest
         Cause::Stopped { reason } => EndCause::Stopped(stop_reason(*reason)),
         // Whose fault it is the daemon decides, which knows what the run needed.
         Cause::SpawnFailed(_) => EndCause::NeverStarted,
+        Cause::Exited if rules.has_no_session(record, said) => EndCause::SessionGone,
         Cause::Exited => own_end(record, rules, said.finish, ended_at),
     }
 }
@@ -180,7 +195,11 @@ mod tests {
 
     fn rules(text: &str) -> EndingRules {
         let text = format!("argv = [\"x\"]\n{text}");
-        EndingRules::from(&Lane::parse("l", &text, std::path::Path::new("/l.toml")).unwrap())
+        EndingRules::of_run(
+            &Lane::parse("l", &text, std::path::Path::new("/l.toml")).unwrap(),
+            Purpose::Work,
+            None,
+        )
     }
 
     fn exited(code: i32) -> ExitRecord {
@@ -295,6 +314,25 @@ mod tests {
         let ending = read_with(&ExitRecord { cause: Cause::Deadline, ..exited(1) }, &claude, init);
         assert_eq!(ending.spent.unwrap().session.as_deref(), Some("7f9c"));
         assert_eq!(read(&exited(0), &rules("")).spent, None, "text says nothing of it");
+    }
+
+    #[test]
+    fn a_session_that_is_gone_is_no_failure_of_a_run_that_was_to_go_on_in_it() {
+        let fresh = rules("stdout = \"claude-stream-json\"\nsession_gone = [\"No conversation\"]");
+        let resumed = EndingRules { resumed: Some("s-1".to_owned()), ..fresh.clone() };
+        let gone = ExitRecord { stderr_tail: "No conversation found: s-1".to_owned(), ..exited(1) };
+        let ending = read(&gone, &resumed);
+        assert_eq!((ending.cause, ending.spent), (EndCause::SessionGone, None));
+        assert_eq!(read(&gone, &fresh).cause, EndCause::Exited { code: 1 }, "it was in none");
+        let well = ExitRecord { code: Some(0), ..gone };
+        assert_eq!(read(&well, &resumed).cause, EndCause::Exited { code: 0 });
+        let cut_short = read(&exited(1), &resumed);
+        assert_eq!(cut_short.cause, EndCause::Exited { code: 1 });
+        assert_eq!(
+            cut_short.spent.unwrap().session.as_deref(),
+            Some("s-1"),
+            "it was in the session all the same"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::start::{Facts, Places};
 
 /// Makes the variables of a run.
 pub(super) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
-    let Facts { board, task, run, token, places, access, deadline, prompt: _ } = *facts;
+    let Facts { board, task, run, token, places, access, deadline, prompt: _, session: _ } = *facts;
     let Places { workspace, home, tmp, files, workspaces, prompt: _, bin: _ } = places;
     let mut set = BTreeMap::new();
     let workspace = workspace.display().to_string();

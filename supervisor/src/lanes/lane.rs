@@ -1,7 +1,7 @@
 //! One lane: what its file says, checked, with its texts taken apart.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use policies::{Additions, Broker, HostRule, Secret};
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exit_codes::{ExitCodes, ExitCodesFile};
 use super::formats::Format;
+use super::sessions::{Sessions, is_inside};
 use super::template::{Place, Template, UnknownPlace, Values};
 use super::tools::Form;
 use crate::config::definitions::{Defect, Subject};
@@ -36,6 +37,9 @@ struct LaneFile {
     unset: BTreeSet<String>,
     #[serde(default)]
     files: BTreeMap<PathBuf, String>,
+    state: Option<PathBuf>,
+    #[serde(default)]
+    session_gone: Vec<String>,
     #[serde(default)]
     install: Vec<PathBuf>,
     #[serde(default)]
@@ -91,6 +95,8 @@ pub(crate) struct Lane {
     pub(super) unset: BTreeSet<String>,
     /// Files that its worker finds in its home.
     files: BTreeMap<PathBuf, Template>,
+    /// The sessions of its workers.
+    pub(super) sessions: Sessions,
     /// Directories that have its program and what that needs; it may read and execute them.
     pub(crate) install: Vec<PathBuf>,
     /// What comes to the policy of its runs: the hosts of its service, secrets and brokers.
@@ -186,6 +192,9 @@ impl Lane {
             }
             (Some(_), true) | (None, false) => {}
         }
+        let sessions = Sessions { state: file.state, gone: file.session_gone };
+        let sessions = sessions.check(&argv, files.keys());
+        let sessions = sessions.map_err(|wrong| reader.defect(wrong.key, wrong.words, wrong.message))?;
         let is_absolute = |path: &PathBuf| path.is_absolute() && !path.starts_with("/proc");
         if let Some(path) = file.install.iter().find(|path| !is_absolute(path)) {
             let message = format!("{} is not an absolute path of a directory", path.display());
@@ -201,6 +210,7 @@ impl Lane {
             exit_codes: file.exit_codes.into(),
             env,
             unset: reader.unset(file.unset)?,
+            sessions,
             files,
             install: file.install,
             additions: reader.additions(Additions {
@@ -227,7 +237,9 @@ impl Lane {
     /// The words of its command as the file has them. A group of words is one, in brackets.
     pub(super) fn words(&self) -> Vec<String> {
         let word = |group: &Vec<Template>| match group.as_slice() {
-            [word] if !word.has(Place::Model) => word.to_string(),
+            [word] if ![Place::Model, Place::Session].into_iter().any(|place| word.has(place)) => {
+                word.to_string()
+            }
             words => format!("[{}]", words.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")),
         };
         self.argv.iter().map(word).collect()
@@ -241,6 +253,11 @@ impl Lane {
     /// The names of its files.
     pub(super) fn file_names(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.keys()
+    }
+
+    /// The directory in the home of its workers that outlives a run; none where its program begins anew each time.
+    pub(crate) fn state(&self) -> Option<&Path> {
+        self.sessions.state.as_deref()
     }
 
     /// Where its programs are looked for, before the directories of the policy.
@@ -404,8 +421,7 @@ impl Reader<'_> {
         files
             .into_iter()
             .map(|(path, text)| {
-                let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-                if !is_inside || path.as_os_str().is_empty() {
+                if !is_inside(&path) {
                     let message =
                         format!("`{}` is not a path inside of the home of the worker", path.display());
                     return Err(self.defect("files", &path.to_string_lossy(), message));
@@ -461,6 +477,20 @@ mod tests {
             ("argv = [\"x\"]\nmodel = \"m\"", "/etc/l.toml:2 (model): nothing uses it"),
             ("argv = [\"x\"]\ntools = \"claude\"", "/etc/l.toml:2 (tools): nothing uses it"),
             ("argv = [\"x\", \"{tools}\"]", "/etc/l.toml:1 (tools): `{tools}` needs a form"),
+            ("argv = [\"x\", \"{session}\"]", "/etc/l.toml:1 (argv): `{session}` needs the directory"),
+            ("argv = [\"x\"]\nstate = \".x\"", "/etc/l.toml:2 (state): nothing uses it"),
+            (
+                "argv = [\"x\", \"{session}\"]\nstate = \"../x\"",
+                "/etc/l.toml:2 (state): `../x` is not a path",
+            ),
+            (
+                "argv = [\"x\", \"{session}\"]\nstate = \".x\"\n[files]\n\".x/y\" = \"\"",
+                "/etc/l.toml:2 (state): the file .x/y is written anew",
+            ),
+            (
+                "argv = [\"x\"]\nsession_gone = [\" \"]",
+                "/etc/l.toml:2 (session_gone): one of its texts is empty",
+            ),
             ("argv = [\"x\"]\ninstall = [\"bin\"]", "/etc/l.toml:2 (install): bin is not an absolute path"),
             ("argv = [\"x\"]\n[env]\nPATH = \"/x\"", "/etc/l.toml:3 (env): `PATH` is set for every run"),
             (

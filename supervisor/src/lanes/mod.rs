@@ -14,6 +14,7 @@ mod lane;
 pub(crate) mod program;
 mod prompt;
 mod registry;
+mod sessions;
 mod start;
 mod template;
 mod tools;

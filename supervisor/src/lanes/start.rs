@@ -45,6 +45,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) places: Places<'a>,
     /// The text of its prompt.
     pub(crate) prompt: &'a str,
+    /// The session in which its agent goes on.
+    pub(crate) session: Option<&'a str>,
     /// How it reaches the board.
     pub(crate) access: &'a BoardAccess,
     /// When it is ended, in epoch seconds.
@@ -105,7 +107,7 @@ impl Lane {
         prompt: &str,
     ) -> Vec<(PathBuf, String)> {
         let tools = self.tools_text(places);
-        self.files(&self.values(task, places, prompt, tools.as_deref()))
+        self.files(&self.values(task, places, (prompt, None), tools.as_deref()))
     }
 
     /// What its program has to be told, so that it has the board's tools.
@@ -133,7 +135,8 @@ impl Lane {
             return Start { argv, env, stdin: Stdin::Null, read: Vec::new() };
         }
         let tools = self.tools_text(&facts.places);
-        let values = self.values(facts.task, &facts.places, facts.prompt, tools.as_deref());
+        let said = (facts.prompt, facts.session);
+        let values = self.values(facts.task, &facts.places, said, tools.as_deref());
         let own = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?)));
         let mut env = environment::variables(facts);
         env.retain(|name, _| !self.unset.contains(name));
@@ -145,7 +148,7 @@ impl Lane {
         &'a self,
         task: &'a Task,
         places: &Places<'a>,
-        prompt: &'a str,
+        (prompt, session): (&'a str, Option<&'a str>),
         tools: Option<&'a str>,
     ) -> Values<'a> {
         Values {
@@ -157,6 +160,7 @@ impl Lane {
             tmp: places.tmp,
             model: task.client.model_override.as_deref().or(self.model.as_deref()),
             tools,
+            session,
         }
     }
 }

@@ -30,10 +30,12 @@ pub(super) enum Place {
     Model,
     /// The configuration of the board's tools, in the form of the lane.
     Tools,
+    /// The session in which the agent goes on; none in a run that begins one.
+    Session,
 }
 
 impl Place {
-    const ALL: [(&str, Place); 8] = [
+    const ALL: [(&str, Place); 9] = [
         ("prompt_file", Place::PromptFile),
         ("prompt_text", Place::PromptText),
         ("workspace", Place::Workspace),
@@ -42,6 +44,7 @@ impl Place {
         ("tmp", Place::Tmp),
         ("model", Place::Model),
         ("tools", Place::Tools),
+        ("session", Place::Session),
     ];
 
     fn named(name: &str) -> Option<Self> {
@@ -60,6 +63,7 @@ pub(super) struct Values<'a> {
     pub(super) tmp: &'a Path,
     pub(super) model: Option<&'a str>,
     pub(super) tools: Option<&'a str>,
+    pub(super) session: Option<&'a str>,
 }
 
 impl Values<'_> {
@@ -73,6 +77,7 @@ impl Values<'_> {
             Place::Tmp => Some(self.tmp.to_string_lossy()),
             Place::Model => self.model.map(Cow::Borrowed),
             Place::Tools => self.tools.map(Cow::Borrowed),
+            Place::Session => self.session.map(Cow::Borrowed),
         }
     }
 }
@@ -181,6 +186,7 @@ pub(super) mod tests {
             tmp: Path::new("/t"),
             model: None,
             tools: None,
+            session: None,
         }
     }
 

@@ -223,6 +223,10 @@ async fn remove_workspaces(
         tasks
             .into_iter()
             .map(|(task, runs)| {
+                let kept = gc::sessions_of_task(root, &board, &task.id, Sweep::Remove);
+                if matches!(kept, Fate::Foreign(_) | Fate::Stuck(_)) {
+                    return (task.id, kept);
+                }
                 if !gc::has_scratch(&task) {
                     let fate = gc::remove_worktree(root, &board, &task, &runs, loss);
                     return (task.id, fate);

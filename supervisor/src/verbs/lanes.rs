@@ -242,6 +242,7 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
         ("account", lane.account.clone()),
         ("max runtime", runtime),
         ("idle limit", idle),
+        ("state", lane.state.as_ref().map(|path| path.display().to_string())),
         ("install", Some(paths(&lane.install)).filter(|text| !text.is_empty())),
         ("hosts", Some(lane.hosts.join(" ")).filter(|text| !text.is_empty())),
         ("brokers", Some(lane.brokers.join(" ")).filter(|text| !text.is_empty())),

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::context::{Context, submit};
 use super::files;
 use super::launch::Order;
+use super::session::{self, Resume};
 use crate::api::hash_token;
 use crate::failure::Failure;
 use crate::host::uids;
@@ -20,6 +21,7 @@ struct ClaimedTask {
     run: Run,
     task: Task,
     context: String,
+    resume: Option<Resume>,
     files: Vec<kernel::Attachment>,
     own_uid: Option<u32>,
     deadline: Duration,
@@ -60,6 +62,7 @@ pub(super) async fn claim(
         .then(|| context.service.worker_uids().range(board.id(), &config.worker))
         .transpose()?;
     let id = candidate.task.clone();
+    let resumes = lane.state().is_some();
     let logs = context.host.root.clone();
     let board_name = board.name().clone();
     let workplaces = context.service.workplaces();
@@ -75,9 +78,17 @@ pub(super) async fn claim(
         let files_dir = logs.run_files(&board_name, run.id);
         let place = |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
         let context = board.context(&id, ContextLimits::default(), &place)?.text;
+        let before = if resumes { board.session_before(&run)? } else { None };
+        let before = before.filter(|(_, session)| session::is_word(session));
+        let resume = before.map(|(last, session)| {
+            board
+                .news(&id, last, ContextLimits::default(), &place)
+                .map(|news| Resume { session, news: news.text })
+        });
+        let resume = resume.transpose()?;
         let files = board.files_of_run(&id)?;
         // All that is needed is read here: a claim that is committed must not fail afterwards.
-        Ok(ClaimedTask { run, task, context, files, own_uid, deadline })
+        Ok(ClaimedTask { run, task, context, resume, files, own_uid, deadline })
     })
     .await?;
     // A check asks no service, so it has nothing of what the lane brings.
@@ -89,6 +100,7 @@ pub(super) async fn claim(
         run: claimed.run,
         token,
         context: claimed.context,
+        resume: claimed.resume,
         files: claimed.files,
         lane,
         policy,

@@ -22,6 +22,7 @@ use super::files;
 use super::note::Note;
 use super::place;
 use super::private::Private;
+use super::session::{self, Kept, Resume, Standing};
 use super::stage::Stage;
 use super::survivors::ROOT_ID;
 use crate::api::RunDoors;
@@ -108,6 +109,8 @@ pub(in crate::daemon) struct Order {
     pub(in crate::daemon) run: Run,
     pub(in crate::daemon) token: String,
     pub(in crate::daemon) context: String,
+    /// The session in which it goes on, where that is still there.
+    pub(in crate::daemon) resume: Option<Resume>,
     pub(in crate::daemon) files: Vec<kernel::Attachment>,
     pub(in crate::daemon) lane: Lane,
     pub(in crate::daemon) policy: Policy,
@@ -152,13 +155,19 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let now = kernel::SystemClock.now();
     let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
     let terms = Terms { purpose: order.run.purpose, workspace: &prepared.path, deadline };
-    let prompt = order.lane.prompt_text(&order.task, &order.context, &terms);
+    let kept = kept(host, order, identity)?;
+    let resume =
+        order.resume.as_ref().filter(|_| kept.as_ref().is_some_and(|kept| kept.standing == Standing::Kept));
+    let context = resume.map_or(&order.context, |resume| &resume.news);
+    let session = resume.map(|resume| resume.session.as_str());
+    let prompt = order.lane.prompt_text(&order.task, context, &terms);
     let prompt = prompt.map_err(|e| LaunchError::task(Stage::ReadScript, e.to_string()))?;
     let home = host.root.run_home(&order.board, order.run.id);
     let private = Private::at(&home);
     let bin = host.root.bin();
     let places = places(&prepared, &private, (&workspaces, &bin));
-    private.make(identity, &prompt, &order.lane.home_files(&order.task, &places, &prompt))?;
+    let link = order.lane.state().zip(kept.as_ref().map(|kept| kept.dir.as_path()));
+    private.make(identity, &prompt, &order.lane.home_files(&order.task, &places, &prompt), link)?;
     let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
     files::place(&private.files, identity, &order.files, &blobs)?;
     let spare = host.spares.take();
@@ -172,10 +181,12 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         (None, Err(_)) => None,
     };
     let board = host.way(order, identity)?;
-    let closed = closed_places(host, order, &workspace, (&prepared, &home, &board))
+    let kept = kept.map(|kept| kept.dir);
+    let own = std::iter::once(home).chain(kept.clone()).collect();
+    let closed = closed_places(host, order, &workspace, (&prepared, own, &board))
         .map_err(|e| LaunchError::refusal(Stage::FindRoots, Environment::Root, e))?;
-    let start = start(order, (places, &prompt), deadline, &board);
-    let reads = (&private, start.read.clone());
+    let start = start(order, (places, &prompt, session), deadline, &board);
+    let reads = (&private, start.read.clone(), kept);
     let surroundings =
         surroundings(host, order, &prepared, reads, identity, cgroup.as_deref(), (closed, board, stores));
     let spec = run_spec(host, order, &prepared, start, deadline_us, cgroup.as_deref(), surroundings);
@@ -190,7 +201,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STAGE, &e))?;
     failpoint::pass("after-run-dir");
     let note = Note {
-        rules: EndingRules::of(&order.lane, order.run.purpose),
+        rules: EndingRules::of_run(&order.lane, order.run.purpose, session),
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
         worktree: place::worktree(&workspace, &order.task.id),
@@ -224,15 +235,24 @@ fn unread(environment: Environment) -> impl FnOnce(SecretError) -> LaunchError {
     move |error| LaunchError::at(Stage::ReadSecrets, environment, &error)
 }
 
-/// What stays closed to a run. Of the supervisor's places its home and its files are its own, the programs, the socket,
+/// Where the sessions of a run are kept, if its lane keeps any.
+fn kept(host: &Host, order: &Order, identity: Option<Identity>) -> Result<Option<Kept>, LaunchError> {
+    let (Some(_), Some(profile)) = (order.lane.state(), &order.run.profile) else { return Ok(None) };
+    if order.run.purpose == Purpose::Check {
+        return Ok(None);
+    }
+    session::keep((&host.root, &order.board), (&order.task.id, profile), identity).map(Some)
+}
+
+/// What stays closed to a run. Of the supervisor's places its home, its sessions and its files are its own, the programs, the socket,
 /// and its workspace if it was made there.
 fn closed_places(
     host: &Host,
     order: &Order,
     spec: &WorkspaceSpec,
-    (prepared, home, board): (&Prepared, &Path, &BoardAccess),
+    (prepared, mut own, board): (&Prepared, Vec<PathBuf>, &BoardAccess),
 ) -> Result<policies::Closed, Failure> {
-    let mut own = vec![home.to_owned(), host.root.bin()];
+    own.push(host.root.bin());
     if let BoardAccess::Socket(socket) = board {
         own.extend(socket.parent().map(Path::to_owned));
     }
@@ -246,7 +266,7 @@ fn surroundings(
     host: &Host,
     order: &Order,
     prepared: &Prepared,
-    (private, read): (&Private, Vec<PathBuf>),
+    (private, read, kept): (&Private, Vec<PathBuf>, Option<PathBuf>),
     identity: Option<Identity>,
     cgroup: Option<&Path>,
     (closed, board, stores): (policies::Closed, BoardAccess, SecretStores),
@@ -257,7 +277,7 @@ fn surroundings(
         tmp: private.tmp.clone(),
         read,
         execute: std::iter::once(host.root.bin()).chain(order.lane.install.iter().cloned()).collect(),
-        write: Vec::new(),
+        write: kept.into_iter().collect(),
         arrangement: arrangement(prepared),
         identity,
         work_cgroup: cgroup.map(|group| group.join("work")),
@@ -276,12 +296,12 @@ fn surroundings(
 /// How the lane of a run starts its worker.
 fn start(
     order: &Order,
-    (places, prompt): (Places<'_>, &str),
+    (places, prompt, session): (Places<'_>, &str, Option<&str>),
     deadline: Option<i64>,
     access: &BoardAccess,
 ) -> Start {
     let Order { board, task, run, token, .. } = order;
-    order.lane.start(&Facts { board, task, run, token, places, prompt, access, deadline })
+    order.lane.start(&Facts { board, task, run, token, places, prompt, session, access, deadline })
 }
 
 fn places<'a>(

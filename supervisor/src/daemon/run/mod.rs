@@ -25,6 +25,7 @@ mod remains;
 pub(super) mod report;
 pub(super) mod run_task;
 mod seal;
+mod session;
 mod settle;
 mod shim_watch;
 mod stage;

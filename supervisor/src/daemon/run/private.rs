@@ -30,12 +30,14 @@ impl Private {
     }
 
     /// Makes the places and writes the prompt, and the files that the worker finds in its home. All of them are made
-    /// before they are the worker's, and nothing of it runs yet.
+    /// before they are the worker's, and nothing of it runs yet. `kept` is a path in the home that leads to a directory which outlives
+    /// the run.
     pub(in crate::daemon) fn make(
         &self,
         identity: Option<Identity>,
         prompt: &str,
         home_files: &[(PathBuf, String)],
+        kept: Option<(&Path, &Path)>,
     ) -> Result<(), LaunchError> {
         const STAGE: Stage = Stage::MakeHome;
         let fail = |path: &Path, e: &std::io::Error| {
@@ -49,14 +51,22 @@ impl Private {
         for path in [&self.home, &self.tmp] {
             make_dir(path, 0o700).map_err(refused)?;
         }
-        for (path, text) in home_files {
+        let make_parents = |path: &Path| {
             let mut made = self.home.clone();
             for part in path.parent().unwrap_or(Path::new("")).components() {
                 made.push(part);
                 make_dir(&made, 0o700).map_err(refused)?;
                 give(&made, identity).map_err(|e| fail(&made, &e))?;
             }
-            let path = self.home.join(path);
+            Ok(self.home.join(path))
+        };
+        if let Some((inside, dir)) = kept {
+            let path = make_parents(inside)?;
+            std::os::unix::fs::symlink(dir, &path).map_err(|e| fail(&path, &e))?;
+            give(&path, identity).map_err(|e| fail(&path, &e))?;
+        }
+        for (path, text) in home_files {
+            let path = make_parents(path)?;
             write_private(&path, text, 0o600).map_err(|e| fail(&path, &e))?;
             give(&path, identity).map_err(|e| fail(&path, &e))?;
         }
@@ -76,7 +86,7 @@ fn write_private(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     options.open(path)?.write_all(text.as_bytes())
 }
 
-fn give(path: &Path, identity: Option<Identity>) -> std::io::Result<()> {
+pub(super) fn give(path: &Path, identity: Option<Identity>) -> std::io::Result<()> {
     match identity {
         Some(identity) => std::os::unix::fs::lchown(path, Some(identity.uid), Some(identity.gid)),
         None => Ok(()),

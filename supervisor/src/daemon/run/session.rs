@@ -1,0 +1,96 @@
+//! The sessions of agents that go on from run to run: a directory for each task and profile, which belongs to the worker and is
+//! linked into the home of each of its runs.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+
+use kernel::{BoardName, Profile, TaskId};
+use policies::Identity;
+use workspace::Name;
+
+use super::environment::Environment;
+use super::fault::LaunchError;
+use super::private::give;
+use super::stage::Stage;
+use crate::gc::{self, Fate, Sweep};
+use crate::paths::{Root, make_dir};
+
+/// The session in which a run may go on.
+#[derive(Debug)]
+pub(in crate::daemon) struct Resume {
+    /// Its name, as the agent has told it.
+    pub(super) session: String,
+    /// What the agent has to know that goes on in it.
+    pub(super) news: String,
+}
+
+/// Where the sessions of a run are.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) dir: PathBuf,
+    /// Whether it was there before.
+    pub(super) standing: Standing,
+}
+
+/// Whether the directory of sessions was there before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Kept,
+    Made,
+}
+
+/// Finds the directory of the sessions of a task's runs as a profile, or makes it.
+pub(super) fn keep(
+    (root, board): (&Root, &BoardName),
+    (task, profile): (&TaskId, &Profile),
+    identity: Option<Identity>,
+) -> Result<Kept, LaunchError> {
+    const STAGE: Stage = Stage::MakeHome;
+    let name = Name::new(profile.as_str()).or_else(|_| Name::new(hex::encode(profile.as_str())));
+    let name = name.map_err(|e| LaunchError::system(STAGE, &e))?;
+    let refused = |e| LaunchError::refusal(STAGE, Environment::Root, e);
+    let board = root.sessions(board);
+    let base = board.join(task.as_str());
+    // Only the daemon makes anything in these, so what is there is what an earlier run was given.
+    make_dir(&board, 0o711).map_err(refused)?;
+    make_dir(&base, 0o711).map_err(refused)?;
+    let dir = base.join(name.as_str());
+    let owner = identity.map_or_else(|| nix::unistd::geteuid().as_raw(), |identity| identity.uid);
+    let standing = match std::fs::symlink_metadata(&dir) {
+        Ok(meta) if meta.is_dir() && meta.uid() == owner => Standing::Kept,
+        found => {
+            if found.is_ok() {
+                // The task works as somebody else now, who may not read what is there.
+                gc::sessions_of_profile(&base, name.as_str(), Sweep::Remove).map_err(|fate| match fate {
+                    Fate::Foreign(why) | Fate::Stuck(why) => LaunchError::task(STAGE, why),
+                    Fate::Absent | Fate::Gone(_) => LaunchError::task(STAGE, "its sessions are in use"),
+                })?;
+            }
+            make_dir(&dir, 0o700).map_err(refused)?;
+            give(&dir, identity).map_err(|e| LaunchError::system(STAGE, &e))?;
+            Standing::Made
+        }
+    };
+    Ok(Kept { dir, standing })
+}
+
+/// Whether the name of a session can be a word of a command: nothing that a program takes for an option.
+pub(super) fn is_word(session: &str) -> bool {
+    session.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && session.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_session_is_never_an_option_or_a_path() {
+        for name in ["019a-7f", "ses_5x", "7f9c:1", "a.b"] {
+            assert!(is_word(name), "{name}");
+        }
+        for name in ["", "-c", "--model", "../x", "a b", "a/b", "é"] {
+            assert!(!is_word(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What the file of a lane says of sessions: where its program keeps them, and how it says that one is gone.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::template::{Place, Template};
+
+/// The sessions of a lane.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sessions {
+    /// The directory in the home of its workers that has them, and outlives a run.
+    pub(super) state: Option<PathBuf>,
+    /// What its program writes where the session that it is to go on in does not exist any more.
+    pub(super) gone: Vec<String>,
+}
+
+/// What is wrong with a key of the file, at the first line that has some words.
+pub(super) struct Wrong {
+    pub(super) key: &'static str,
+    pub(super) words: &'static str,
+    pub(super) message: String,
+}
+
+impl Sessions {
+    /// Checks what a file says: a directory of sessions is there where the command goes on in one.
+    pub(super) fn check<'a>(
+        self,
+        argv: &[Vec<Template>],
+        mut files: impl Iterator<Item = &'a PathBuf>,
+    ) -> Result<Self, Wrong> {
+        let wrong = |key, message: String| Err(Wrong { key, words: key, message });
+        if self.gone.iter().any(|text| text.trim().is_empty()) {
+            let message = "one of its texts is empty, which everything contains";
+            return wrong("session_gone", message.to_owned());
+        }
+        let resumes = argv.iter().flatten().any(|word| word.has(Place::Session));
+        let Some(state) = &self.state else {
+            if resumes {
+                let message =
+                    "`{session}` needs the directory of sessions in the home of a worker: state = \"…\"";
+                return Err(Wrong { key: "argv", words: "{session}", message: message.to_owned() });
+            }
+            return Ok(self);
+        };
+        if !resumes {
+            let message = "nothing uses it; write {session} into `argv`, where its program goes on in one";
+            return wrong("state", message.to_owned());
+        }
+        if !is_inside(state) {
+            let message = format!("`{}` is not a path inside of the home of the worker", state.display());
+            return wrong("state", message);
+        }
+        match files.find(|file| file.starts_with(state) || state.starts_with(file)) {
+            Some(file) => {
+                let file = file.display();
+                wrong("state", format!("the file {file} is written anew for each run, and lies in it"))
+            }
+            None => Ok(self),
+        }
+    }
+}
+
+/// Whether a path leads to something inside of the directory that it begins in.
+pub(super) fn is_inside(path: &Path) -> bool {
+    !path.as_os_str().is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)))
+}
