@@ -39,7 +39,8 @@ fn holders(dir: &Path) -> Vec<PathBuf> {
 }
 
 fn has(bytes: &[u8]) -> bool {
-    bytes.windows(VALUE.len()).any(|part| part == VALUE.as_bytes())
+    // Quicker than the windows of a slice: the root has a copy of the program.
+    regex::bytes::Regex::new(&regex::escape(VALUE)).unwrap().is_match(bytes)
 }
 
 /// The processes of the fleet that have the value in their arguments or, where they are the supervisor's own, in their environment.
