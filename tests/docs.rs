@@ -55,6 +55,11 @@ fn the_page_about_lanes_works_as_it_is_written() {
 }
 
 #[test]
+fn the_page_about_profiles_works_as_it_is_written() {
+    run("docs/profiles.md");
+}
+
+#[test]
 fn the_page_about_operations_works_as_it_is_written() {
     run("docs/operations.md");
 }
@@ -101,6 +106,10 @@ fn the_configuration_that_the_manual_shows_is_accepted() {
     let lanes = std::fs::read_to_string(repository().join("docs/lanes.md")).unwrap();
     let (_, from) = lanes.split_once("```toml\n").unwrap();
     fleet.lane("shown", from.split_once("```").unwrap().0);
+    let profiles = std::fs::read_to_string(repository().join("docs/profiles.md")).unwrap();
+    let (_, from) = profiles.split_once("```markdown\n").unwrap();
+    fleet.write_config("profiles.d/backend.md", from.split_once("```").unwrap().0);
+    assert_eq!(fleet.cli(["status", "--json"]).json()["defects"], serde_json::json!([]));
     let listed = fleet.json(["dispatch", "--dry-run"]);
     assert_eq!(listed["spawned"].as_array().map(Vec::len), Some(0), "{listed}");
 }

@@ -19,7 +19,7 @@ const LARGE: [&str; 6] = ["axum", "clap", "hyper", "rusqlite", "tokio", "tracing
 /// The most production lines of a file.
 const LINES: usize = 500;
 /// The foreign worlds, and where each may be spoken to.
-const WORLDS: [(&str, &[&str]); 7] = [
+const WORLDS: [(&str, &[&str]); 8] = [
     ("rusqlite", &["kernel/src/store"]),
     ("git2", &["workspace/src"]),
     ("landlock", &["policies/src"]),
@@ -27,6 +27,7 @@ const WORLDS: [(&str, &[&str]); 7] = [
     ("seccompiler", &["policies/src"]),
     ("axum", &["supervisor/src/api", "supervisor/src/resources"]),
     ("rmcp", &["supervisor/src/mcp"]),
+    ("serde_saphyr", &["supervisor/src/roster"]),
 ];
 
 /// The rooms of the kernel, and which others each may name. Files outside of them may name any.

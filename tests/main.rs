@@ -54,6 +54,7 @@ mod pages;
 mod parity;
 mod plants;
 mod processes;
+mod profiles;
 mod proxy;
 mod regressions;
 mod repeats;

@@ -90,8 +90,8 @@ fn a_reviewer_that_does_not_exist_is_said_at_once_and_a_person_can_do_it() {
         let text = fleet.show(&id)["why"]["text"].as_str().unwrap().to_owned();
         text.contains("exists here").then_some(text)
     });
-    assert_eq!(text, "waits for a review by ghost: no lane `ghost` exists here");
-    assert!(fleet.cli(["log", &id]).ok().stdout.contains("no lane `ghost`"), "{shown:#}");
+    assert_eq!(text, "waits for a review by ghost: no profile or lane `ghost` exists here");
+    assert!(fleet.cli(["log", &id]).ok().stdout.contains("no profile or lane `ghost`"), "{shown:#}");
     fleet.cli(["request-changes", &id, "ask a person"]).ok();
     fleet.eventually("it was asked again", || {
         (fleet.show(&id)["runs"].as_array().unwrap().len() == 2 && fleet.status_of(&id) == "review")

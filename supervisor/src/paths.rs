@@ -116,6 +116,11 @@ impl Root {
         }
     }
 
+    /// The directory of profiles.
+    pub(crate) fn profiles_dir(&self) -> PathBuf {
+        self.config.join("profiles.d")
+    }
+
     /// All boards.
     pub(crate) fn boards(&self) -> PathBuf {
         self.state.join("boards")

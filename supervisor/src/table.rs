@@ -88,6 +88,7 @@ macro_rules! table {
             "Operations" {
                 commands {
                     Lane(lane::Lane) => lane::run,
+                    Profile(profile::ProfileCommand) => profile::run,
                 }
                 verbs {
                     Doctor => doctor::run,
@@ -116,6 +117,8 @@ macro_rules! table {
                 Tools,
                 ListLanes,
                 CheckLane,
+                ListProfiles,
+                Reload,
             }
         }
     };

@@ -19,6 +19,8 @@ const NEW: &str = "create x";
 const SUB: &str = "notify-subscribe {ready} --platform p --chat-id 1";
 const SWARM: &str = "swarm g --worker a --verifier b --synthesizer c";
 const DAEMON: Proof = Test("tests/parity/watching.rs", "daemon");
+const PROFILE: Proof =
+    Test("tests/profiles.rs", "a_profile_is_created_with_all_that_is_said_shown_exported_and_removed");
 const INERT: Proof =
     Test("supervisor/src/cli/inert.rs", "every_flag_that_changes_nothing_is_warned_of_and_no_other");
 
@@ -236,6 +238,30 @@ pub(super) const TABLE: &[Row] = &[
         "lane test",
         "timeout",
         Test("tests/lanes.rs", "a_lane_is_listed_shown_checked_and_tried_with_its_own_program"),
+    ),
+    ("profile create", "account", PROFILE),
+    ("profile create", "description", PROFILE),
+    ("profile create", "lane", PROFILE),
+    ("profile create", "max-running", PROFILE),
+    ("profile create", "max-runtime", PROFILE),
+    ("profile create", "model", PROFILE),
+    ("profile create", "policy", PROFILE),
+    ("profile create", "prompt-file", PROFILE),
+    (
+        "profile install",
+        "force",
+        Test(
+            "tests/profiles.rs",
+            "an_agent_file_of_another_program_is_installed_and_what_is_not_kept_is_said",
+        ),
+    ),
+    (
+        "profile install",
+        "name",
+        Test(
+            "tests/profiles.rs",
+            "an_agent_file_of_another_program_is_installed_and_what_is_not_kept_is_said",
+        ),
     ),
     ("list", "archived", Lines("list", "list --archived")),
     ("list", "assignee", Lines("list", "list --assignee bob")),

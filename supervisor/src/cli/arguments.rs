@@ -5,8 +5,8 @@ use kernel::BoardName;
 
 use super::CommandLine;
 use super::{
-    answer, boards, call, create, dispatch, doctor, edit, follow, gc, lane, manual, mcp, pages, restore,
-    run_demo, serve, stop, transfer,
+    answer, boards, call, create, dispatch, doctor, edit, follow, gc, lane, manual, mcp, pages, profile,
+    restore, run_demo, serve, stop, transfer,
 };
 use crate::demo;
 use crate::failure::Failure;

@@ -34,7 +34,7 @@ fn parted(text: &str) -> (&str, &str) {
 }
 
 /// Lets the person change a text in the editor of the environment.
-fn edited(text: &str) -> Result<String, Failure> {
+pub(super) fn edited(text: &str) -> Result<String, Failure> {
     let failed = |e: &std::io::Error| Failure::failed(format!("the text cannot be edited: {e}"));
     let mut file = tempfile::Builder::new().suffix(".md").tempfile().map_err(|e| failed(&e))?;
     file.write_all(text.as_bytes()).map_err(|e| failed(&e))?;

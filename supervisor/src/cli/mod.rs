@@ -16,6 +16,7 @@ mod lane;
 mod manual;
 mod mcp;
 mod pages;
+mod profile;
 mod refused;
 mod restore;
 mod serve;
@@ -238,8 +239,17 @@ mod tests {
         let command = command();
         let words: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
         let entries = crate::verbs::entries();
-        let of_the_api_alone =
-            ["patch", "create-board", "edit-board", "remove-board", "tools", "lanes", "check-lane"];
+        let of_the_api_alone = [
+            "patch",
+            "create-board",
+            "edit-board",
+            "remove-board",
+            "tools",
+            "lanes",
+            "check-lane",
+            "profiles",
+            "reload",
+        ];
         for entry in &entries {
             assert!(words.contains(&entry.name) || of_the_api_alone.contains(&entry.name), "{}", entry.name);
         }

@@ -1,4 +1,4 @@
-//! What the files of a directory of the configuration define, one file a name: lanes, policies.
+//! What the files of a directory of the configuration define, one file a name: lanes, policies, profiles.
 //!
 //! A file that cannot be used disables what it defines and nothing else; a daemon that had read it before goes on with what
 //! it had read.
@@ -114,12 +114,13 @@ impl<T: Clone> Definitions<T> {
     }
 }
 
-/// Hands over each `*.toml` file of a directory: its name, its path and its text.
+/// Hands over each file of a directory whose name has an extension: its name without it, its path and its text.
 ///
 /// # Errors
 /// Says why the directory cannot be listed. One that is not there is empty.
 pub(crate) fn read_all(
     dir: &Path,
+    extension: &str,
     subject: fn(String) -> Subject,
     mut take: impl FnMut(&str, &Path, Result<String, Defect>),
 ) -> Result<(), Defect> {
@@ -136,11 +137,10 @@ pub(crate) fn read_all(
         Err(e) => return Err(Defect::new(Subject::Directory, dir, format!("it cannot be listed: {e}"))),
     };
     for path in paths {
-        let (Some(stem), Some("toml")) =
-            (path.file_stem().and_then(|s| s.to_str()), path.extension().and_then(|s| s.to_str()))
-        else {
+        if path.extension().and_then(|s| s.to_str()) != Some(extension) {
             continue;
-        };
+        }
+        let Some(stem) = path.file_stem().and_then(|s| s.to_str()) else { continue };
         let text =
             super::settings::read(&path).map_err(|e| Defect::unreadable(subject(stem.to_owned()), &path, &e));
         take(stem, &path, text);

@@ -2,7 +2,7 @@
 
 pub(crate) mod definitions;
 mod missions;
-mod settings;
+pub(crate) mod settings;
 pub(crate) mod uid_map;
 
 use std::collections::BTreeMap;
@@ -227,6 +227,8 @@ pub(crate) struct WorkerConfig {
     pub(crate) log_cap: u64,
     /// The policy of tasks that name none.
     pub(crate) policy: String,
+    /// The lane of profiles that name none.
+    pub(crate) lane: Profile,
     /// Counted failures in a row until a task is blocked, unless the task says `--max-retries`.
     pub(crate) failure_limit: NonZeroU32,
     /// How long `drain` waits before it ends workers.
@@ -250,6 +252,7 @@ impl Default for WorkerConfig {
             verdict_grace: seconds("10s"),
             log_cap: 8 << 20,
             policy: "default".to_owned(),
+            lane: "claude".parse().unwrap_or_else(|_| unreachable!("a literal name parses")),
             failure_limit: const { NonZeroU32::new(5).unwrap() },
             drain: seconds("30s"),
             link_grace: seconds("30s"),
@@ -263,9 +266,10 @@ impl Limits {
         self.tenants.get(tenant).copied().or(self.per_tenant)
     }
 
-    /// How many workers of a profile may run at once, where that is limited.
-    pub(crate) fn of_profile(&self, profile: &Profile) -> Option<usize> {
-        self.profiles.get(profile).copied().or(self.per_profile)
+    /// How many workers of a profile may run at once, where that is limited: by what is configured for it, else by its own
+    /// file, else by what is configured for all.
+    pub(crate) fn of_profile(&self, profile: &Profile, own: Option<usize>) -> Option<usize> {
+        self.profiles.get(profile).copied().or(own).or(self.per_profile)
     }
 
     /// The cap on all workers.
@@ -395,7 +399,8 @@ mod tests {
     fn a_cap_for_what_can_be_no_tenant_or_profile_is_refused() {
         let config = load("[limits]\ntenants = { acme = 2 }\nprofiles = { shell = 3 }\n").unwrap();
         assert_eq!(config.limits.of_tenant(&"acme".parse().unwrap()), Some(2));
-        assert_eq!(config.limits.of_profile(&"shell".parse().unwrap()), Some(3));
+        assert_eq!(config.limits.of_profile(&"shell".parse().unwrap(), Some(9)), Some(3));
+        assert_eq!(config.limits.of_profile(&"other".parse().unwrap(), Some(9)), Some(9));
         for text in ["tenants = { \"\" = 2 }", "tenants = { \"a b\" = 2 }", "profiles = { \"\" = 2 }"] {
             let failure = load(&format!("[limits]\n{text}\n")).unwrap_err();
             assert!(

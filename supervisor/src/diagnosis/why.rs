@@ -18,7 +18,8 @@ use crate::time::timestamp;
 /// Puts into each of these tasks why it is not running.
 pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
     let roster = call.service.roster();
-    let accounts = roster.accounts();
+    let config = call.service.config();
+    let accounts = roster.accounts(&config);
     let mut tasks = call
         .read(move |view| {
             let mut tasks = tasks;
@@ -33,7 +34,6 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
     if open.is_empty() {
         return Ok(tasks);
     }
-    let config = call.service.config();
     let cannot_run: BTreeMap<TaskId, CannotRun> = open
         .iter()
         .filter(|(task, _)| task.status != Status::Running)

@@ -250,6 +250,22 @@ impl Lane {
         self.argv.first().and_then(|group| group.first()).map(ToString::to_string).unwrap_or_default()
     }
 
+    /// The same for workers that use this model.
+    pub(crate) fn with_model(&self, model: Option<&str>) -> Self {
+        Lane { model: model.map(str::to_owned), ..self.clone() }
+    }
+
+    /// Whether something of it has the model.
+    pub(crate) fn takes_model(&self) -> bool {
+        let mut texts = self.argv.iter().flatten().chain(self.env.values()).chain(self.files.values());
+        texts.any(|text| text.has(Place::Model))
+    }
+
+    /// Whether its workers get a prompt, and not the bare body of their task.
+    pub(crate) fn takes_prompt(&self) -> bool {
+        self.prompt != Prompt::BodyFile
+    }
+
     /// The names of its files.
     pub(super) fn file_names(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.keys()

@@ -1,4 +1,4 @@
-//! The prompt of an agent: the context of its task, then what a run is and how it ends. It is put together here and nowhere
+//! The prompt of an agent: who it is, the context of its task, then what a run is and how it ends. It is put together here and nowhere
 //! else, so that all lanes say the same.
 
 use std::path::Path;
@@ -10,6 +10,8 @@ use super::tools::{Form, SERVER};
 /// What an agent has to know of its run beside its task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
+    /// Who it is, by its profile.
+    pub(crate) role: Option<&'a str>,
     pub(crate) purpose: Purpose,
     pub(crate) workspace: &'a Path,
     /// When the run is ended, in epoch seconds.
@@ -52,8 +54,9 @@ pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> S
         None => String::new(),
     };
     let gap = if context.ends_with('\n') { "" } else { "\n" };
+    let role = terms.role.map(|role| format!("# Your role\n\n{role}\n\n")).unwrap_or_default();
     format!(
-        "{context}{gap}
+        "{role}{context}{gap}
 # How this run ends
 
 {end}{tools}
@@ -84,10 +87,13 @@ The tools of the MCP server `{server}` do the same without a shell: {}. Call one
 mod tests {
     use super::*;
 
+    fn terms(purpose: Purpose) -> Terms<'static> {
+        Terms { role: None, purpose, workspace: Path::new("/w/t_1"), deadline: None }
+    }
+
     #[test]
     fn a_worker_reads_its_context_and_how_its_run_ends() {
-        let terms =
-            Terms { purpose: Purpose::Work, workspace: Path::new("/w/t_1"), deadline: Some(1_800_000_000) };
+        let terms = Terms { deadline: Some(1_800_000_000), ..terms(Purpose::Work) };
         insta::assert_snapshot!(prompt("# Fix the parser", &terms, None), @r"
         # Fix the parser
 
@@ -107,8 +113,19 @@ mod tests {
     }
 
     #[test]
+    fn the_role_of_a_profile_is_read_first() {
+        let role = Some("You are Ann.\n\nYou write.");
+        let terms = Terms { role, ..terms(Purpose::Work) };
+        let text = prompt("# Fix the parser", &terms, None);
+        assert!(
+            text.starts_with("# Your role\n\nYou are Ann.\n\nYou write.\n\n# Fix the parser\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn a_reviewer_reads_how_a_review_ends() {
-        let terms = Terms { purpose: Purpose::Review, workspace: Path::new("/w/t_1"), deadline: None };
+        let terms = terms(Purpose::Review);
         insta::assert_snapshot!(prompt("# Look at it\n", &terms, None), @r"
         # Look at it
 

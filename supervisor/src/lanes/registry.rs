@@ -32,7 +32,7 @@ impl Lanes {
             ((*name).to_owned(), Lane::parse(name, text, Path::new(&origin)))
         });
         let mut defined = Definitions::builtin(built_in);
-        let listed = definitions::read_all(&root.lanes_dir(), Subject::Lane, |name, path, text| {
+        let listed = definitions::read_all(&root.lanes_dir(), "toml", Subject::Lane, |name, path, text| {
             let read = name
                 .parse::<Profile>()
                 .map_err(|e| {

@@ -1,9 +1,11 @@
 //! The one answer to why an assignee cannot run, for dispatch, its dry run, `why`, diagnostics, warnings and status.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use kernel::{Profile, Waiting, WaitingCode};
 
+use super::Persona;
 use crate::config::definitions::Defect;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -19,6 +21,20 @@ pub(crate) enum CannotRun {
     },
     /// Its workers claim their tasks from outside.
     Pull { lane: Profile },
+    /// The file of its profile cannot be used.
+    ProfileDisabled {
+        profile: Profile,
+        /// What is wrong with the file.
+        defect: Box<Defect>,
+    },
+    /// What its profile says does not fit its lane.
+    ProfileUnfit {
+        profile: Profile,
+        /// The file of the profile.
+        origin: PathBuf,
+        /// What does not fit.
+        why: String,
+    },
     /// The file of its lane cannot be used.
     LaneDisabled {
         lane: Profile,
@@ -46,11 +62,20 @@ pub(crate) enum CannotRun {
 }
 
 impl CannotRun {
+    /// A profile that does not fit its lane.
+    pub(super) fn unfit(profile: &Profile, persona: &Persona, why: String) -> Self {
+        CannotRun::ProfileUnfit { profile: profile.clone(), origin: persona.origin.clone(), why }
+    }
+
     /// What a task waits for that is assigned so.
     pub(crate) fn waiting(&self) -> Waiting {
         let text = match self {
             CannotRun::Unknown { .. } => return Waiting::nonspawnable(&self.to_string()),
             CannotRun::Pull { .. } => return Waiting::new(WaitingCode::Nonspawnable, self.to_string()),
+            CannotRun::ProfileDisabled { profile, defect } => {
+                format!("waits for the profile {profile}, which is disabled: {defect}")
+            }
+            CannotRun::ProfileUnfit { .. } => format!("waits for its profile: {self}"),
             CannotRun::LaneDisabled { lane, defect } => {
                 format!("waits for the lane {lane}, which is disabled: {defect}")
             }
@@ -68,11 +93,13 @@ impl CannotRun {
     pub(crate) fn warning(&self) -> String {
         match self {
             CannotRun::Unknown { known, .. } => format!(
-                "{self}, so the task waits for a worker that claims it; the lanes are: {}",
+                "{self}, so the task waits for a worker that claims it; the assignees are: {}",
                 known.join(", ")
             ),
             CannotRun::Pull { .. } => format!("it {self}"),
-            CannotRun::LaneDisabled { .. }
+            CannotRun::ProfileDisabled { .. }
+            | CannotRun::ProfileUnfit { .. }
+            | CannotRun::LaneDisabled { .. }
             | CannotRun::PolicyUnknown { .. }
             | CannotRun::PolicyDisabled { .. }
             | CannotRun::PolicyUnheld { .. } => {
@@ -96,7 +123,13 @@ impl CannotRun {
 impl fmt::Display for CannotRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CannotRun::Unknown { assignee, .. } => write!(f, "no lane `{assignee}` exists here"),
+            CannotRun::Unknown { assignee, .. } => write!(f, "no profile or lane `{assignee}` exists here"),
+            CannotRun::ProfileDisabled { profile, defect } => {
+                write!(f, "the profile `{profile}` is disabled: {defect}")
+            }
+            CannotRun::ProfileUnfit { profile, why, .. } => {
+                write!(f, "the profile `{profile}` cannot be used: {why}")
+            }
             CannotRun::Pull { lane } => write!(
                 f,
                 "waits for somebody to claim it: {lane} is a pull lane (`supervisor claim --assignee {lane}`)"
@@ -117,7 +150,11 @@ impl From<CannotRun> for Failure {
     fn from(why: CannotRun) -> Self {
         let (code, hint) = match &why {
             CannotRun::Unknown { known, .. } => {
-                (Code::Conflict, format!("the lanes are: {}", known.join(", ")))
+                (Code::Conflict, format!("the assignees are: {}", known.join(", ")))
+            }
+            CannotRun::ProfileDisabled { defect, .. } => (Code::Conflict, defect.hint()),
+            CannotRun::ProfileUnfit { origin, .. } => {
+                (Code::Conflict, format!("correct {} (docs/profiles.md describes it)", origin.display()))
             }
             CannotRun::Pull { lane } => {
                 (Code::Conflict, format!("a worker claims it: supervisor claim --assignee {lane}"))

@@ -1,19 +1,32 @@
-//! The roster: what an assignee stands for, in one place. Its profile, lane, policy, account and limits, or the one reason
-//! why nothing can be started for it.
+//! The roster: what an assignee stands for, in one place. Its profile, lane, model, policy, account and limits, or the one
+//! reason why nothing can be started for it.
 //!
-//! A profile is the name of an assignee, and names its lane. Nothing else decides who can run: dispatch and its dry run,
-//! `why`, diagnostics, the warnings of `create` and `assign`, and `status` all ask [`Roster::resolve`].
+//! An assignee names a profile, or a lane where no profile has that name. Nothing else decides who can run: dispatch and its
+//! dry run, `why`, diagnostics, the warnings of `create` and `assign`, and `status` all ask [`Roster::resolve`].
 
+mod adopted;
 mod cannot_run;
+mod draft;
+pub(crate) mod files;
+mod front_matter;
 mod policy_registry;
+mod profile;
+mod profile_registry;
+#[cfg(test)]
+mod tests;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kernel::Profile;
 use policies::{Policy, SecretStores};
 
+pub(crate) use self::adopted::{Adopted, adopt};
 pub(crate) use self::cannot_run::CannotRun;
+pub(crate) use self::draft::Draft;
 pub(crate) use self::policy_registry::PolicyRegistry;
+pub(crate) use self::profile::{Description as ProfileDescription, Persona};
+use self::profile_registry::ProfileRegistry;
 use crate::config::Config;
 use crate::config::definitions::{Defect, Found};
 use crate::lanes::{Lane, Lanes};
@@ -22,6 +35,7 @@ use crate::paths::Root;
 /// Who can work here, and under which policies.
 #[derive(Clone, Debug)]
 pub(crate) struct Roster {
+    profiles: ProfileRegistry,
     lanes: Lanes,
     policies: PolicyRegistry,
 }
@@ -33,6 +47,10 @@ pub(crate) struct Resolved<'a> {
     pub(crate) profile: Profile,
     /// How its workers start and end.
     pub(crate) lane: &'a Lane,
+    /// The model that they use.
+    pub(crate) model: Option<&'a str>,
+    /// What they read before their task.
+    pub(crate) role_prompt: Option<&'a str>,
     /// The name of their policy.
     pub(crate) policy_name: String,
     /// What they may touch, without what their lane adds.
@@ -72,12 +90,17 @@ impl RunLimits {
 impl Roster {
     /// The built-in lanes and policies and those of the configuration.
     pub(crate) fn load(root: &Root) -> Self {
-        Roster { lanes: Lanes::load(root), policies: PolicyRegistry::load(root) }
+        Roster {
+            profiles: ProfileRegistry::load(root),
+            lanes: Lanes::load(root),
+            policies: PolicyRegistry::load(root),
+        }
     }
 
     /// The same, read again: what is defective now and was good in `before` stays as it was.
     pub(crate) fn reload(root: &Root, before: &Roster) -> Self {
         let mut now = Roster::load(root);
+        now.profiles.keep(&before.profiles);
         now.lanes.keep(&before.lanes);
         now.policies.keep(&before.policies);
         now
@@ -99,40 +122,89 @@ impl Roster {
         policy: Option<&str>,
         config: &Config,
     ) -> Result<Resolved<'_>, CannotRun> {
-        let lane = match self.lanes.find(assignee) {
-            Found::Usable(lane) => lane,
+        let persona = match self.profiles.find(assignee.as_str()) {
+            Found::Usable(persona) => Some(persona),
             Found::Disabled(defect) => {
-                let (lane, defect) = (assignee.clone(), Box::new(defect.clone()));
-                return Err(CannotRun::LaneDisabled { lane, defect });
+                let (profile, defect) = (assignee.clone(), Box::new(defect.clone()));
+                return Err(CannotRun::ProfileDisabled { profile, defect });
             }
-            Found::Absent => {
-                let known = self.names().map(str::to_owned).collect();
-                return Err(CannotRun::Unknown { assignee: assignee.clone(), known });
+            Found::Absent => None,
+        };
+        let lane_name = self.lane_name(assignee, config);
+        let lane = match (self.lanes.find(&lane_name), persona) {
+            (Found::Usable(lane), _) => lane,
+            (Found::Disabled(defect), _) => {
+                return Err(CannotRun::LaneDisabled { lane: lane_name, defect: Box::new(defect.clone()) });
+            }
+            (Found::Absent, Some(persona)) => {
+                let why = format!("there is no lane `{lane_name}`");
+                return Err(CannotRun::unfit(assignee, persona, why));
+            }
+            (Found::Absent, None) => {
+                return Err(CannotRun::Unknown { assignee: assignee.clone(), known: self.names() });
             }
         };
         if lane.pull {
             return Err(CannotRun::Pull { lane: assignee.clone() });
         }
+        if let Some(persona) = persona
+            && let Some(why) = unfit(persona, lane)
+        {
+            return Err(CannotRun::unfit(assignee, persona, format!("its lane `{lane_name}` {why}")));
+        }
         let policy_name = self.policy_name(assignee, policy, config);
         let policy = self.policies.held(&policy_name)?;
-        let max_runtime = lane.max_runtime.unwrap_or(config.worker.max_runtime.duration());
+        let max_runtime = persona.and_then(|persona| persona.max_runtime).or(lane.max_runtime);
+        let max_runtime = max_runtime.unwrap_or(config.worker.max_runtime.duration());
         Ok(Resolved {
             profile: assignee.clone(),
             lane,
+            model: persona.and_then(|persona| persona.model.as_deref()).or(lane.model.as_deref()),
+            role_prompt: persona.and_then(|persona| persona.prompt.as_deref()),
             policy_name,
             policy,
-            account: lane.account.as_deref(),
+            account: persona.and_then(|persona| persona.account.as_deref()).or(lane.account.as_deref()),
             limits: RunLimits { max_runtime, ..RunLimits::of(config) },
         })
     }
 
-    /// The name of the policy of a run, whether it can run or not: the task's, else its lane's, else the configured one.
+    /// The profile of an assignee, where it can be used.
+    fn persona(&self, assignee: &Profile) -> Option<&Persona> {
+        match self.profiles.find(assignee.as_str()) {
+            Found::Usable(persona) => Some(persona),
+            Found::Disabled(_) | Found::Absent => None,
+        }
+    }
+
+    /// The name of the lane of an assignee, whether it can run or not: its profile's, else the configured one; its own name
+    /// where it is no profile.
+    pub(crate) fn lane_name(&self, assignee: &Profile, config: &Config) -> Profile {
+        match self.persona(assignee) {
+            Some(persona) => persona.lane.as_ref().unwrap_or(&config.worker.lane).clone(),
+            None => assignee.clone(),
+        }
+    }
+
+    /// The name of the policy of a run, whether it can run or not: the task's, else its profile's, else its lane's, else the
+    /// configured one.
     pub(crate) fn policy_name(&self, assignee: &Profile, asked: Option<&str>, config: &Config) -> String {
-        let of_lane = || match self.lanes.find(assignee) {
-            Found::Usable(lane) => lane.policy.as_deref(),
+        let of_profile = || self.persona(assignee)?.policy.as_deref();
+        let of_lane = || match self.lanes.find(&self.lane_name(assignee, config)) {
+            Found::Usable(lane) => lane.policy.clone(),
             Found::Disabled(_) | Found::Absent => None,
         };
-        asked.or_else(of_lane).unwrap_or(&config.worker.policy).to_owned()
+        let asked = asked.or_else(of_profile).map(str::to_owned);
+        asked.or_else(of_lane).unwrap_or_else(|| config.worker.policy.clone())
+    }
+
+    /// How many workers of an assignee may run at once by its profile.
+    pub(crate) fn max_running(&self, assignee: &Profile) -> Option<usize> {
+        self.persona(assignee)?.max_running
+    }
+
+    /// The profiles, by name, also those that cannot be used.
+    pub(crate) fn profiles(&self) -> impl Iterator<Item = (&str, Found<'_, Persona>)> {
+        self.profiles.names().map(|name| (name, self.profiles.find(name)))
     }
 
     /// The lanes.
@@ -141,18 +213,29 @@ impl Roster {
     }
 
     /// The names of all assignees that are known here, also of those that cannot run.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.lanes.names()
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names: BTreeSet<&str> = self.profiles.names().chain(self.lanes.names()).collect();
+        names.into_iter().map(str::to_owned).collect()
     }
 
     /// Whether this assignee is known here, whether it can run or not.
     pub(crate) fn knows(&self, assignee: &Profile) -> bool {
-        !matches!(self.lanes.find(assignee), Found::Absent)
+        let is_profile = !matches!(self.profiles.find(assignee.as_str()), Found::Absent);
+        is_profile || !matches!(self.lanes.find(assignee), Found::Absent)
     }
 
     /// The account of each assignee that has one.
-    pub(crate) fn accounts(&self) -> kernel::Accounts {
-        self.lanes.accounts()
+    pub(crate) fn accounts(&self, config: &Config) -> kernel::Accounts {
+        let mut accounts = self.lanes.accounts();
+        for (name, persona) in self.profiles.usable() {
+            let Ok(profile) = name.parse::<Profile>() else { continue };
+            let of_lane = accounts.get(&self.lane_name(&profile, config)).cloned();
+            match persona.account.clone().or(of_lane) {
+                Some(account) => drop(accounts.insert(profile, account)),
+                None => drop(accounts.remove(&profile)),
+            }
+        }
+        accounts
     }
 
     pub(crate) fn policies(&self) -> &PolicyRegistry {
@@ -161,175 +244,17 @@ impl Roster {
 
     /// What is wrong with the files of the configuration.
     pub(crate) fn defects(&self) -> impl Iterator<Item = &Defect> {
-        self.lanes.defects().chain(self.policies.defects())
+        self.profiles.defects().chain(self.lanes.defects()).chain(self.policies.defects())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::definitions::{Effect, Subject};
-    use crate::failure::Failure;
-    use crate::paths::RootChoice;
-
-    const GOOD: &str = "argv = [\"agent\"]\n";
-
-    struct Bench {
-        dir: tempfile::TempDir,
-        root: Root,
+/// What a lane lacks that a profile says.
+fn unfit(persona: &Persona, lane: &Lane) -> Option<&'static str> {
+    if persona.model.is_some() && !lane.takes_model() {
+        return Some("uses no {model}, so the profile's `model` changes nothing");
     }
-
-    impl Bench {
-        fn new() -> Self {
-            let dir = tempfile::tempdir().unwrap();
-            let choice = RootChoice { root: Some(dir.path().into()), ..RootChoice::default() };
-            let root = choice.resolve(|_| None).unwrap();
-            for name in ["lanes.d", "policies.d"] {
-                std::fs::create_dir(dir.path().join(name)).unwrap();
-            }
-            Bench { dir, root }
-        }
-
-        fn write(&self, name: &str, text: &str) {
-            std::fs::write(self.dir.path().join(name), text).unwrap();
-        }
+    if persona.prompt.is_some() && !lane.takes_prompt() {
+        return Some("runs the body of a task and has no prompt, so nobody reads the profile's text");
     }
-
-    fn obstacle(roster: &Roster, assignee: &str, policy: Option<&str>) -> Option<String> {
-        let resolved = roster.resolve(&assignee.parse().unwrap(), policy, &Config::default());
-        resolved.err().map(|why| why.waiting().text)
-    }
-
-    #[test]
-    fn a_bad_file_disables_what_it_defines_and_nothing_else() {
-        let bench = Bench::new();
-        bench.write("lanes.d/bad.toml", "argv = [\"x\"]\nargs = 1\n");
-        bench.write("lanes.d/good.toml", GOOD);
-        bench.write("policies.d/odd.toml", "version = 1\nfrobnicate = 1\n");
-        let roster = Roster::load(&bench.root);
-        assert_eq!(obstacle(&roster, "good", None), None);
-        assert_eq!(obstacle(&roster, "shell", None), None);
-        let why = obstacle(&roster, "bad", None).unwrap();
-        assert!(why.contains("lanes.d/bad.toml:2 (args): unknown field"), "{why}");
-        let why = obstacle(&roster, "good", Some("odd")).unwrap();
-        assert!(why.contains("policies.d/odd.toml:2 (frobnicate): unknown field"), "{why}");
-        assert_eq!(roster.defects().count(), 2);
-        assert!(roster.knows(&"bad".parse().unwrap()));
-    }
-
-    #[test]
-    fn a_reload_keeps_what_was_good_and_says_so() {
-        let bench = Bench::new();
-        bench.write("lanes.d/mine.toml", GOOD);
-        bench.write("policies.d/default.toml", "version = 1\nextends = 'strict'\n");
-        let before = Roster::load(&bench.root);
-        bench.write("lanes.d/mine.toml", "argv = [\"{prompt}\"]\n");
-        bench.write("lanes.d/new.toml", "argv = []\n");
-        bench.write("policies.d/default.toml", "version = 1\nextends = 'nothing'\n");
-        let after = Roster::reload(&bench.root, &before);
-        assert_eq!(obstacle(&after, "mine", None), None);
-        assert!(obstacle(&after, "new", None).is_some());
-        let effects: Vec<_> = after.defects().map(|defect| (defect.subject.clone(), defect.effect)).collect();
-        let lane = |name: &str| Subject::Lane(name.to_owned());
-        assert_eq!(
-            effects,
-            [
-                (lane("mine"), Effect::KeptLast),
-                (lane("new"), Effect::Disabled),
-                (Subject::Policy("default".to_owned()), Effect::KeptLast)
-            ]
-        );
-        std::fs::remove_file(bench.dir.path().join("lanes.d/mine.toml")).unwrap();
-        let gone = Roster::reload(&bench.root, &after);
-        assert!(!gone.knows(&"mine".parse().unwrap()), "a file that is removed takes its lane away");
-    }
-
-    #[test]
-    fn a_file_that_is_no_regular_one_or_has_no_end_is_a_defect_and_keeps_nobody_waiting() {
-        let bench = Bench::new();
-        for name in ["lanes.d/pipe.toml", "policies.d/pipe.toml"] {
-            nix::unistd::mkfifo(&bench.dir.path().join(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        }
-        std::os::unix::fs::symlink("/dev/zero", bench.dir.path().join("lanes.d/endless.toml")).unwrap();
-        bench.write("lanes.d/long.toml", &"#".repeat(2 << 20));
-        bench.write("lanes.d/good.toml", GOOD);
-
-        let roster = Roster::load(&bench.root);
-
-        assert_eq!(obstacle(&roster, "good", None), None);
-        assert_eq!(roster.defects().count(), 4);
-        for (lane, what) in
-            [("pipe", "not a regular file"), ("endless", "not a regular file"), ("long", "1 MiB")]
-        {
-            let why = obstacle(&roster, lane, None).unwrap();
-            assert!(why.contains(what), "{why}");
-        }
-    }
-
-    #[test]
-    fn a_bad_policy_of_a_built_in_name_does_not_fall_back_to_the_built_in_one() {
-        let bench = Bench::new();
-        bench.write("policies.d/default.toml", "version = 1\nname = 3\n");
-        assert!(obstacle(&Roster::load(&bench.root), "shell", None).is_some());
-    }
-
-    #[test]
-    fn a_policy_that_this_host_cannot_hold_is_named_with_what_it_lacks() {
-        let bench = Bench::new();
-        let host = policies::Support::detect().with_abi(2);
-        let roster = Roster::load(&bench.root).on(&host);
-        let why = obstacle(&roster, "shell", None).unwrap();
-        assert!(why.contains("the policy default") && why.contains("Landlock ABI"), "{why}");
-        assert_eq!(obstacle(&roster, "shell", Some("unconfined")), None);
-        assert!(roster.policies().unheld().contains_key("strict"), "{:?}", roster.policies().unheld());
-    }
-
-    #[test]
-    fn an_assignee_resolves_to_its_lane_policy_account_and_limits() {
-        let bench = Bench::new();
-        bench.write("lanes.d/mine.toml", "argv = [\"agent\"]\naccount = \"main\"\npolicy = \"strict\"\n");
-        let roster = Roster::load(&bench.root);
-        let mine = "mine".parse().unwrap();
-        let config = Config::default();
-        let resolved = roster.resolve(&mine, None, &config).unwrap();
-        assert_eq!((resolved.profile, resolved.policy_name.as_str()), (mine.clone(), "strict"));
-        assert_eq!(resolved.account, Some("main"));
-        assert_eq!(resolved.limits, RunLimits::of(&config));
-        bench.write("lanes.d/slow.toml", "argv = [\"agent\"]\nmax_runtime = \"9h\"\n");
-        let roster = Roster::load(&bench.root);
-        let limits = roster.resolve(&"slow".parse().unwrap(), None, &config).unwrap().limits;
-        assert_eq!(limits, RunLimits { max_runtime: Duration::from_hours(9), ..RunLimits::of(&config) });
-        let asked = roster.resolve(&mine, Some("network"), &config).unwrap();
-        assert_eq!(asked.policy_name, "network", "what a task asks for goes before what its lane says");
-    }
-
-    #[test]
-    fn each_reason_says_what_is_wrong_to_all_who_ask() {
-        let bench = Bench::new();
-        bench.write("lanes.d/bad.toml", "argv = []\n");
-        let roster = Roster::load(&bench.root);
-        let why = |assignee: &str, policy: Option<&str>| {
-            let resolved = roster.resolve(&assignee.parse().unwrap(), policy, &Config::default());
-            let why = resolved.expect_err("it cannot run");
-            let failure = Failure::from(why.clone());
-            (why.waiting().code, why.warning(), failure.message, failure.hint.unwrap())
-        };
-        let (code, warning, message, hint) = why("ghost", None);
-        assert_eq!(code, kernel::WaitingCode::Nonspawnable);
-        assert!(
-            warning.contains("so the task waits for a worker that claims it; the lanes are: bad, "),
-            "{warning}"
-        );
-        assert_eq!((message.as_str(), hint.contains("shell")), ("no lane `ghost` exists here", true));
-        let (code, warning, message, hint) = why("bad", None);
-        assert_eq!(code, kernel::WaitingCode::Environment);
-        assert!(warning.starts_with("nothing runs it for now: it waits for the lane bad"), "{warning}");
-        assert!(
-            message.contains("bad.toml:1 (argv): it is empty") && hint.contains("docs/lanes.md"),
-            "{message}"
-        );
-        let (_, warning, message, hint) = why("shell", Some("odd"));
-        assert!(warning.contains("it waits for its policy: there is no policy `odd`"), "{warning}");
-        assert!(message == "there is no policy `odd`" && hint.contains("strict"), "{hint}");
-    }
+    None
 }

@@ -27,11 +27,15 @@ impl PolicyRegistry {
         );
         // All of them are read before any is understood: one may extend another.
         let mut sources = BTreeMap::new();
-        let listed =
-            definitions::read_all(&root.policies_dir(), Subject::Policy, |name, path, text| match text {
+        let listed = definitions::read_all(
+            &root.policies_dir(),
+            "toml",
+            Subject::Policy,
+            |name, path, text| match text {
                 Ok(text) => drop(sources.insert(name.to_owned(), Source { origin: path.to_owned(), text })),
                 Err(defect) => defined.define(name, Err(defect)),
-            });
+            },
+        );
         if let Err(defect) = listed {
             defined.not_listed(defect);
         }

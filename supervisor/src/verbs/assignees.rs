@@ -66,7 +66,7 @@ impl Verb for Assignees {
         let roster = call.service.roster();
         let line =
             |name: &str, on_disk| AssigneeLine { name: name.to_owned(), on_disk, counts: BTreeMap::new() };
-        let here = roster.names().map(|name| (name.to_owned(), line(name, true)));
+        let here = roster.names().into_iter().map(|name| (name.clone(), line(&name, true)));
         let mut named: BTreeMap<String, AssigneeLine> = here.collect();
         // A worker sees who there is; how much each has to do belongs to all tenants together.
         if call.actor.kind != kernel::ActorKind::Worker {

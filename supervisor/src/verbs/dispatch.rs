@@ -215,7 +215,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
         let ready = Filter { status: Some(Status::Ready), limit: LOOK, ..Filter::default() };
         let mut left = view.tasks(&ready)?.tasks;
         left.retain(|task| plan.spawned.iter().all(|one| one.task_id != task.id));
-        let told = view.waiting_all(&left, &roster.accounts())?;
+        let told = view.waiting_all(&left, &roster.accounts(&config))?;
         for (task, why) in left.into_iter().zip(told) {
             let Some(profile) = task.assignee.clone() else {
                 plan.skipped_unassigned.push(task.id);
@@ -240,7 +240,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
             let refusal = room.refusal(&claim);
             match (why, refusal) {
                 (None, Some(refusal)) if refusal.reach == Reach::Profile => {
-                    let current = room.full_profile(&profile).unwrap_or_default();
+                    let current = room.full_profile(&claim).unwrap_or_default();
                     let assignee = profile.to_string();
                     plan.skipped_per_profile_capped.push(Capped { task_id: task.id, assignee, current });
                 }

@@ -67,7 +67,7 @@ impl Verb for ListLanes {
 }
 
 fn unknown(name: &Profile, roster: &Roster) -> Failure {
-    let known: Vec<&str> = roster.names().collect();
+    let known: Vec<&str> = roster.lanes().names().collect();
     Failure::new(Code::NotFound, format!("no lane `{name}` exists here"))
         .hint(format!("the lanes are: {}; lanes.d/{name}.toml would add it", known.join(", ")))
 }

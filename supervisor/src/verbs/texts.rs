@@ -22,7 +22,7 @@ pub(super) fn word<
 }
 
 /// Reads a text file, or standard input for `-`.
-pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     let fail = |e: std::io::Error| Failure::named_file("read", path, &e, "a file, or `-` for standard input");
     let mut bytes = Vec::new();
     if path == Path::new("-") {

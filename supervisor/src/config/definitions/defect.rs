@@ -30,7 +30,8 @@ pub(crate) struct Defect {
 pub(crate) enum Subject {
     Lane(String),
     Policy(String),
-    /// All lanes, or all policies, of a directory that cannot be listed.
+    Profile(String),
+    /// All that the files define of a directory that cannot be listed.
     Directory,
     /// The settings of the daemon.
     Settings,
@@ -41,6 +42,7 @@ impl fmt::Display for Subject {
         match self {
             Subject::Lane(name) => write!(f, "the lane {name}"),
             Subject::Policy(name) => write!(f, "the policy {name}"),
+            Subject::Profile(name) => write!(f, "the profile {name}"),
             Subject::Directory => f.write_str("what its files define"),
             Subject::Settings => f.write_str("the configuration"),
         }
@@ -97,6 +99,7 @@ impl Defect {
         let manual = match self.subject {
             Subject::Lane(_) => "docs/lanes.md",
             Subject::Policy(_) => "docs/policies.md",
+            Subject::Profile(_) => "docs/profiles.md",
             Subject::Directory | Subject::Settings => "docs/configuration.md",
         };
         format!(

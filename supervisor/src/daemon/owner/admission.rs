@@ -20,6 +20,8 @@ pub(crate) struct Claim {
     pub(in crate::daemon) key: TaskKey,
     pub(in crate::daemon) tenant: Option<Tenant>,
     pub(in crate::daemon) profile: Option<Profile>,
+    /// How many of its profile may run at once by the file of that.
+    pub(in crate::daemon) of_profile: Option<usize>,
     /// The place that it needs for itself: the directory of a `dir` workspace, as it is named. A name that leads through a
     /// symbolic link is refused at creation and at the start, and a look at the file system could wait for one that does
     /// not answer.
@@ -58,7 +60,8 @@ impl Claim {
         known: (&Roster, &Config),
     ) -> Self {
         let needs = profile.as_ref().map(|profile| Needs::of(&key, profile, policy, workspace, known));
-        Self::taking(key, (tenant, profile), workspace, needs)
+        let of_profile = profile.as_ref().and_then(|profile| known.0.max_running(profile));
+        Claim { of_profile, ..Self::taking(key, (tenant, profile), workspace, needs) }
     }
 
     /// What a task takes of which it is known what it needs.
@@ -73,7 +76,7 @@ impl Claim {
             Ok(WorkspaceSpec::Worktree { repository }) => (None, repository),
             Ok(WorkspaceSpec::Scratch) | Err(_) => (None, None),
         };
-        Claim { key, tenant, profile, place, needs, preparing, weight: Weight::Slot }
+        Claim { key, tenant, profile, of_profile: None, place, needs, preparing, weight: Weight::Slot }
     }
 
     /// The environments that it depends on.
@@ -174,7 +177,7 @@ impl Tally {
             return slot(Reach::Tenant, text);
         }
         if let Some(profile) = &claim.profile
-            && let Some(cap) = limits.of_profile(profile)
+            && let Some(cap) = limits.of_profile(profile, claim.of_profile)
             && self.of_profile(profile) >= cap
         {
             let text = format!("waits for a slot of profile {profile}: {cap} of {cap} are taken");

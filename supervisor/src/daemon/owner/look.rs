@@ -47,7 +47,7 @@ pub(crate) fn look(
     }
     let mut refused = BTreeSet::new();
     let config = room.config();
-    view.offer(&roster.accounts(), &check_performer(), |candidate| {
+    view.offer(&roster.accounts(&config), &check_performer(), |candidate| {
         match roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config) {
             Ok(_) => {}
             Err(why) if why.is_unknown() => {
@@ -117,7 +117,7 @@ fn unknown(
     (roster, config): (&Roster, &Config),
     since: Timestamp,
 ) -> Result<(Vec<(TaskId, String)>, Timestamp), kernel::Error> {
-    let known: Vec<String> = roster.names().map(str::to_owned).collect();
+    let known = roster.names();
     let now = view.now();
     let found = view.unknown_assignees(&known, since, NOTED)?;
     if found.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kernel::{Profile, Reach, Waiting, WaitingCode};
+use kernel::{Reach, Waiting, WaitingCode};
 
 use super::admission::{Claim, Refusal, Tally};
 use super::backoff::{Allowance, Backoff};
@@ -66,10 +66,12 @@ impl Room {
         self.budget.is_some_and(|budget| self.admitted >= budget)
     }
 
-    /// How many tasks of a profile run, and may; none where that is not limited, or not reached.
-    pub(crate) fn full_profile(&self, profile: &Profile) -> Option<usize> {
+    /// How many tasks of the profile of a claim run, and may; none where that is not limited, or not reached.
+    pub(crate) fn full_profile(&self, claim: &Claim) -> Option<usize> {
+        let profile = claim.profile.as_ref()?;
         let current = self.tally.of_profile(profile);
-        self.config.limits.of_profile(profile).filter(|cap| current >= *cap).map(|_| current)
+        let cap = self.config.limits.of_profile(profile, claim.of_profile);
+        cap.filter(|cap| current >= *cap).map(|_| current)
     }
 
     /// Why a task may not start now, if it may not.
@@ -127,6 +129,7 @@ mod tests {
             key: TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() },
             tenant: Some(tenant.parse().unwrap()),
             profile: Some("shell".parse().unwrap()),
+            of_profile: None,
             place: None,
             needs: Some(Needs::scratch("shell")),
             preparing: None,

@@ -39,8 +39,8 @@ pub(super) async fn claim(
     let resolved = roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config)?;
     let of_worker = resolved.policy_of_run(&context.host.root.secret_stores());
     let of_check = resolved.policy.clone();
-    let Resolved { profile, lane, policy_name, account, limits, policy: _ } = resolved;
-    let lane = lane.clone();
+    let Resolved { profile, lane, model, role_prompt, policy_name, account, limits, policy: _ } = resolved;
+    let (lane, role_prompt) = (lane.with_model(model), role_prompt.map(str::to_owned));
     let mut secret = [0_u8; 32];
     rand::rng().fill_bytes(&mut secret);
     let token = hex::encode(secret);
@@ -103,6 +103,7 @@ pub(super) async fn claim(
         resume: claimed.resume,
         files: claimed.files,
         lane,
+        role_prompt,
         policy,
         own_uid: claimed.own_uid,
         deadline: claimed.deadline,

@@ -71,12 +71,13 @@ impl Needs {
     /// What the run of a task needs. Looks at nothing.
     pub(in crate::daemon) fn of(
         key: &TaskKey,
-        lane: &Profile,
+        profile: &Profile,
         policy: Option<&str>,
         workspace: &str,
         (roster, config): (&Roster, &Config),
     ) -> Self {
-        let policy = roster.policy_name(lane, policy, config);
+        let policy = roster.policy_name(profile, policy, config);
+        let lane = roster.lane_name(profile, config);
         let place = match workspace.parse() {
             Ok(WorkspaceSpec::Directory(path)) => Environment::Directory(path),
             Ok(WorkspaceSpec::Worktree { repository: Some(path) }) => Environment::Repository(path),

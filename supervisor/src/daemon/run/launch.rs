@@ -113,6 +113,8 @@ pub(in crate::daemon) struct Order {
     pub(in crate::daemon) resume: Option<Resume>,
     pub(in crate::daemon) files: Vec<kernel::Attachment>,
     pub(in crate::daemon) lane: Lane,
+    /// What the worker reads before its task.
+    pub(in crate::daemon) role_prompt: Option<String>,
     pub(in crate::daemon) policy: Policy,
     pub(in crate::daemon) own_uid: Option<u32>,
     pub(in crate::daemon) deadline: std::time::Duration,
@@ -154,7 +156,8 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
     let now = kernel::SystemClock.now();
     let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
-    let terms = Terms { purpose: order.run.purpose, workspace: &prepared.path, deadline };
+    let role = order.role_prompt.as_deref();
+    let terms = Terms { role, purpose: order.run.purpose, workspace: &prepared.path, deadline };
     let kept = kept(host, order, identity)?;
     let resume =
         order.resume.as_ref().filter(|_| kept.as_ref().is_some_and(|kept| kept.standing == Standing::Kept));

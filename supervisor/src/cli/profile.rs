@@ -1,0 +1,267 @@
+//! `profile` at the command line: who workers can be. Its files are written by this process, with the rights of its user.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use kernel::Profile;
+use serde::Serialize;
+
+use super::edit::edited;
+use super::restore::refuse_worker;
+use super::{CommandLine, call};
+use crate::api::blocking;
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::roster::{Adopted, Draft, adopt, files};
+use crate::terminal::printable;
+use crate::time::duration::WrittenDuration;
+use crate::verbs::{ListProfiles, Reload, read_text, show_profile};
+
+/// List, show, create, edit, export, install and remove profiles
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+A profile is a file `profiles.d/NAME.md` of the configuration: front matter with its
+lane, model, policy, account and limits, and the text that its workers read before
+their task. A task is assigned to it by its name. A running daemon reads the
+profiles again after each change.
+
+Examples:
+  supervisor profile list
+  supervisor profile create backend --lane claude --model opus \\
+      --description 'Services in Go' --prompt-file role.md
+  supervisor profile edit backend
+  supervisor profile install ~/.claude/agents/code-reviewer.md
+  supervisor profile export backend > backend.md")]
+pub(super) struct ProfileCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Verb {
+    /// List the profiles
+    #[command(visible_alias = "ls")]
+    List,
+    /// Show a profile, and what becomes of its tasks
+    Show {
+        /// The profile
+        name: Profile,
+    },
+    /// Create a profile
+    Create(Create),
+    /// Change a profile in $VISUAL or $EDITOR
+    Edit {
+        /// The profile
+        name: Profile,
+    },
+    /// Print the file of a profile
+    Export {
+        /// The profile
+        name: Profile,
+    },
+    /// Install a profile from a file; also an agent file of Claude Code or Gemini CLI
+    Install {
+        /// The file, or `-` for standard input
+        file: PathBuf,
+        /// Its name [default: the name in the file, else the name of the file]
+        #[arg(long, value_name = "NAME")]
+        name: Option<Profile>,
+        /// Replace a profile of that name
+        #[arg(long)]
+        force: bool,
+    },
+    /// Remove a profile; tasks that are assigned to it stay
+    Rm {
+        /// The profile
+        name: Profile,
+    },
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct Create {
+    /// Its name, which tasks are assigned to
+    name: Profile,
+    /// What it is for, in one line
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// The lane of its workers [default: worker.lane of the configuration]
+    #[arg(long, value_name = "NAME")]
+    lane: Option<Profile>,
+    /// The model of its workers [default: the lane's]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// The policy of tasks that name none [default: the lane's]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// The account whose limits its workers share [default: the lane's]
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    /// End a run after this time, where its task does not say: seconds, or 30s, 5m, 2h, 1d
+    #[arg(long, value_name = "DURATION")]
+    max_runtime: Option<WrittenDuration>,
+    /// At most this many of its workers at once
+    #[arg(long, value_name = "N")]
+    max_running: Option<usize>,
+    /// A file with the text that its workers read before their task, or `-`
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+}
+
+/// What became of the file of a profile.
+#[derive(Debug, Serialize)]
+struct Changed {
+    name: Profile,
+    path: PathBuf,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
+    refuse_worker(client)?;
+    match verb.verb {
+        Verb::List => call(client, ListProfiles::default(), output).await,
+        Verb::Show { name } => show(client, name, output).await,
+        Verb::Create(create) => {
+            absent(client, &create.name, "change it with `supervisor profile edit`")?;
+            let prompt = create.prompt_file.as_deref().map(read_text).transpose()?.unwrap_or_default();
+            let draft = Draft {
+                description: create.description,
+                lane: create.lane,
+                model: create.model,
+                policy: create.policy,
+                account: create.account,
+                max_runtime: create.max_runtime,
+                max_running: create.max_running,
+                prompt,
+            };
+            let text = draft.text(create.name.as_str());
+            written(client, ("Created", create.name, &text), Vec::new(), output).await
+        }
+        Verb::Edit { name } => edit(client, name, output).await,
+        Verb::Export { name } => {
+            let text = text_of(client, &name)?;
+            if output.json() {
+                output.value(&serde_json::json!({ "name": name, "text": text }))?;
+            } else {
+                output.text(&text)?;
+            }
+            Ok(0)
+        }
+        Verb::Install { file, name, force } => {
+            let (name, text, warnings) = adopted(&file, name)?;
+            if !force {
+                absent(client, &name, "replace it with --force, or choose another name with --name")?;
+            }
+            written(client, ("Installed", name, &text), warnings, output).await
+        }
+        Verb::Rm { name } => {
+            let path = files::remove(client.root(), &name)?;
+            told(client, ("Removed", name, path), Vec::new(), output).await
+        }
+    }
+}
+
+async fn show(client: &Client, name: Profile, output: Output) -> Result<u8, Failure> {
+    let profiles = client.call(&ListProfiles { name: Some(name) }).await?;
+    let Some(found) = profiles.first() else { return Ok(0) };
+    if output.json() {
+        output.value(found)?;
+    } else {
+        let mut screen = output.screen();
+        show_profile(found, &mut screen);
+        output.text(&screen.into_text())?;
+    }
+    Ok(0)
+}
+
+async fn edit(client: &Client, name: Profile, output: Output) -> Result<u8, Failure> {
+    let before = text_of(client, &name)?;
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        let path = files::path_of(client.root(), &name);
+        return Err(Failure::usage("`profile edit` opens an editor, and this is no terminal").hint(format!(
+            "change {}, or replace it with `supervisor profile install FILE --name {name} --force`",
+            path.display()
+        )));
+    }
+    let text = before.clone();
+    let after = blocking("failed to wait for the editor", move || edited(&text)).await??;
+    if after == before {
+        return Err(Failure::usage("nothing was changed").hint("the profile is as it was"));
+    }
+    written(client, ("Changed", name, &after), Vec::new(), output).await
+}
+
+/// The text of a profile that there is.
+fn text_of(client: &Client, name: &Profile) -> Result<String, Failure> {
+    files::text_of(client.root(), name)?.ok_or_else(|| {
+        Failure::new(Code::NotFound, format!("there is no profile `{name}`"))
+            .hint("`supervisor profile list` shows those that there are")
+    })
+}
+
+/// Refuses the name of a profile that has a file.
+fn absent(client: &Client, name: &Profile, hint: &str) -> Result<(), Failure> {
+    let path = files::path_of(client.root(), name);
+    match path.symlink_metadata() {
+        Ok(_) => Err(Failure::new(Code::Conflict, format!("{} exists already", path.display())).hint(hint)),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The profile of a file: as it is, or of another program's agent file with what of that is not kept.
+fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<String>), Failure> {
+    let text = read_text(file)?;
+    let refuse = |line: usize, message: &str| {
+        Failure::usage(format!("{}:{line}: {message}", file.display()))
+            .hint("docs/profiles.md describes the file of a profile")
+    };
+    let Adopted { name, draft, left_out, is_profile } =
+        adopt(&text).map_err(|fault| refuse(fault.line, &fault.message))?;
+    let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let said = name.unwrap_or_else(|| stem.to_owned());
+    let name = match named {
+        Some(name) => name,
+        None => said.parse().map_err(|e| {
+            Failure::usage(format!("`{said}` is not a name of a profile: {e}")).hint("choose one with --name")
+        })?,
+    };
+    // A profile is kept as it was written, with its comments, where its name needs no change.
+    let text = if is_profile && said == name.as_str() { text } else { draft.text(name.as_str()) };
+    Ok((name, text, left_out))
+}
+
+/// Writes a profile and tells it.
+async fn written(
+    client: &Client,
+    (done, name, text): (&str, Profile, &str),
+    warnings: Vec<String>,
+    output: Output,
+) -> Result<u8, Failure> {
+    let path = files::write(client.root(), &name, text)?;
+    told(client, (done, name, path), warnings, output).await
+}
+
+/// Has the daemon read the profiles again, and says what has changed and what keeps it from working.
+async fn told(
+    client: &Client,
+    (done, name, path): (&str, Profile, PathBuf),
+    mut warnings: Vec<String>,
+    output: Output,
+) -> Result<u8, Failure> {
+    client.call(&Reload::default()).await?;
+    let listed = client.call(&ListProfiles::default()).await?;
+    let now = listed.into_iter().find(|listed| listed.name == name.as_str());
+    warnings.extend(
+        now.and_then(|now| now.cannot_run).map(|why| format!("nothing runs its tasks for now: {why}")),
+    );
+    if output.json() {
+        output.value(&Changed { name, path, warnings })?;
+    } else {
+        output.text(&format!("{done} {name}  {}\n", printable(&path.display().to_string())))?;
+        output.warn(&warnings);
+    }
+    Ok(0)
+}

@@ -1,0 +1,135 @@
+//! A file that somebody installs as a profile: one of ours, or an agent file of Claude Code or of Gemini CLI. What that says and
+//! a profile has no place for is reported.
+
+use std::collections::BTreeMap;
+
+use kernel::Profile;
+use serde_json::Value;
+
+use super::draft::Draft;
+use super::front_matter::{Fault, Parts};
+use super::profile::drafted;
+use crate::time::duration::WrittenDuration;
+
+/// The keys that profiles have and agent files of other programs have not.
+const OURS: [&str; 4] = ["lane", "policy", "account", "limits"];
+/// The keys that Gemini's agent files have and Claude's have not.
+const OF_GEMINI: [&str; 5] = ["kind", "display_name", "temperature", "max_turns", "timeout_mins"];
+
+/// An agent file as a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Adopted {
+    /// The name that the file gives itself.
+    pub(crate) name: Option<String>,
+    pub(crate) draft: Draft,
+    /// What it says that is not kept, and why.
+    pub(crate) left_out: Vec<String>,
+    /// Whether it is a profile as it stands.
+    pub(crate) is_profile: bool,
+}
+
+/// Reads a profile, or an agent file of another program.
+pub(crate) fn adopt(text: &str) -> Result<Adopted, Fault> {
+    let parts = Parts::of(text)?;
+    let mut said: BTreeMap<String, Value> = parts.settings()?;
+    let is_ours = said.keys().any(|key| OURS.contains(&key.as_str()));
+    let is_theirs = said.get("model").and_then(Value::as_str).is_some_and(is_model_of_an_agent_file);
+    match drafted(text) {
+        Ok((name, draft)) if is_ours || !is_theirs => {
+            return Ok(Adopted { name, draft, left_out: Vec::new(), is_profile: true });
+        }
+        Err(fault) if is_ours => return Err(fault),
+        Ok(_) | Err(_) => {}
+    }
+    let mut take = |key: &str| match said.remove(key) {
+        Some(Value::String(text)) => Some(text),
+        Some(other) if !other.is_null() => Some(other.to_string()),
+        _ => None,
+    };
+    let name = take("name");
+    let description = take("description").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let model = take("model").filter(|model| model != "inherit");
+    let minutes = take("timeout_mins").and_then(|minutes| minutes.parse::<u64>().ok());
+    let of_gemini = minutes.is_some()
+        || said.keys().any(|key| OF_GEMINI.contains(&key.as_str()))
+        || model.as_ref().is_some_and(|model| model.starts_with("gemini"));
+    let left_out = said.iter().map(|(key, value)| left_out(key, value)).collect();
+    let lane = if of_gemini { "gemini" } else { "claude" };
+    let draft = Draft {
+        description,
+        lane: lane.parse::<Profile>().ok(),
+        model,
+        max_runtime: minutes.map(|minutes| WrittenDuration::from_secs(minutes.saturating_mul(60))),
+        prompt: parts.body.to_owned(),
+        ..Draft::default()
+    };
+    Ok(Adopted { name, draft, left_out, is_profile: false })
+}
+
+/// Whether a model is written as agent files of other programs name theirs, and so names the program as well.
+fn is_model_of_an_agent_file(model: &str) -> bool {
+    ["inherit", "sonnet", "opus", "haiku"].contains(&model) || model.starts_with("gemini")
+}
+
+/// Says that a key is not kept.
+fn left_out(key: &str, value: &Value) -> String {
+    let value = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let short: String = value.chars().filter(|c| !c.is_control()).take(80).collect();
+    let why = match key {
+        "tools" | "disallowedTools" | "permissionMode" | "approval_mode" => {
+            "what a worker may touch is said by its policy, and which tools its program has by its lane"
+        }
+        "mcpServers" | "mcp_servers" => "a profile names no servers of tools",
+        "temperature" | "max_turns" | "maxTurns" => {
+            "the command of its lane says it, where its program has such an option"
+        }
+        "hooks" => "a command would be run outside of its task",
+        _ => "a profile has no such key",
+    };
+    format!("`{key}: {short}` is not kept: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_of_claude_is_a_profile_on_its_lane() {
+        let file = "---\nname: code-reviewer\ndescription: >\n  Reviews code.\n  Use it often.\ntools: Read, Grep, Glob\nmodel: sonnet\ncolor: red\n---\n\nYou review code.\n";
+        let adopted = adopt(file).unwrap();
+        assert_eq!(adopted.name.as_deref(), Some("code-reviewer"));
+        assert_eq!(adopted.draft.description.as_deref(), Some("Reviews code. Use it often."));
+        assert_eq!(adopted.draft.lane.unwrap().as_str(), "claude");
+        assert_eq!(adopted.draft.model.as_deref(), Some("sonnet"));
+        assert_eq!(adopted.draft.prompt.trim(), "You review code.");
+        let told = adopted.left_out.join("\n");
+        assert!(
+            told.contains("`color: red` is not kept") && told.contains("`tools: Read, Grep, Glob`"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn an_agent_of_gemini_is_a_profile_on_its_lane_with_its_time() {
+        let file = "---\nname: auditor\nkind: local\ndescription: audits\ntools: [read_file, grep_search]\nmodel: gemini-3-pro\n\
+                    temperature: 0.2\nmax_turns: 10\ntimeout_mins: 5\n---\nYou audit.\n";
+        let adopted = adopt(file).unwrap();
+        assert_eq!(adopted.draft.lane.unwrap().as_str(), "gemini");
+        assert_eq!(adopted.draft.max_runtime, Some(WrittenDuration::from_secs(300)));
+        assert_eq!(adopted.left_out.len(), 4, "{:?}", adopted.left_out);
+        assert_eq!(adopt("---\nmodel: inherit\n---\nx").unwrap().draft.model, None);
+    }
+
+    #[test]
+    fn a_profile_is_taken_as_it_is_and_a_fault_of_one_is_no_key_of_another_program() {
+        let adopted = adopt("---\nname: ann\nlane: codex\nmodel: m\n---\nx\n").unwrap();
+        assert!(adopted.is_profile && adopted.name.as_deref() == Some("ann"), "{adopted:?}");
+        assert_eq!(adopted.draft.lane.unwrap().as_str(), "codex");
+        let fault = adopt("---\nname: ann\nlane: codex\nlimit: 3\n---\nx\n").unwrap_err();
+        assert_eq!((fault.line, fault.key.as_deref()), (4, Some("limit")));
+        assert!(adopt("no front matter").is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! A profile that is yet to be written: its file, from what somebody says of it.
+
+use std::fmt::Write as _;
+
+use kernel::Profile;
+
+use crate::time::duration::WrittenDuration;
+
+/// What a new profile is to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Draft {
+    pub(crate) description: Option<String>,
+    pub(crate) lane: Option<Profile>,
+    pub(crate) model: Option<String>,
+    pub(crate) policy: Option<String>,
+    pub(crate) account: Option<String>,
+    pub(crate) max_runtime: Option<WrittenDuration>,
+    pub(crate) max_running: Option<usize>,
+    pub(crate) prompt: String,
+}
+
+impl Draft {
+    /// The text of the file of the profile `name`.
+    pub(crate) fn text(&self, name: &str) -> String {
+        let mut yaml = format!("name: {}\n", quoted(name));
+        let mut put = |key: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                let _infallible = writeln!(yaml, "{key}: {}", quoted(value));
+            }
+        };
+        put("description", self.description.as_deref());
+        put("lane", self.lane.as_ref().map(Profile::as_str));
+        put("model", self.model.as_deref());
+        put("policy", self.policy.as_deref());
+        put("account", self.account.as_deref());
+        if self.max_runtime.is_some() || self.max_running.is_some() {
+            yaml.push_str("limits:\n");
+        }
+        if let Some(limit) = self.max_runtime {
+            let _infallible = writeln!(yaml, "  max_runtime: {limit}");
+        }
+        if let Some(most) = self.max_running {
+            let _infallible = writeln!(yaml, "  max_running: {most}");
+        }
+        let prompt = self.prompt.trim();
+        let gap = if prompt.is_empty() { "" } else { "\n" };
+        format!("---\n{yaml}---\n{gap}{prompt}{gap}")
+    }
+}
+
+/// A text as YAML has it: a plain word as it is, and anything else as a string of JSON, which is one of YAML as well.
+fn quoted(text: &str) -> String {
+    let is_plain = text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text);
+    if is_plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::Persona;
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let texts =
+            ["plain", "two: words", "- x", "\"quoted\"", "true", "12", "# no comment", "ünïcode", "a\\b"];
+        for text in texts {
+            let draft = Draft {
+                description: Some(text.to_owned()),
+                lane: Some("shell".parse().unwrap()),
+                model: Some(text.to_owned()),
+                max_runtime: Some(WrittenDuration::from_secs(90)),
+                max_running: Some(2),
+                prompt: format!("{text}\n---\n{text}"),
+                ..Draft::default()
+            };
+            let written = draft.text("ann");
+            let read = Persona::parse("ann", &written, Path::new("ann.md")).unwrap();
+            assert_eq!(read.description.as_deref(), Some(text), "{written}");
+            assert_eq!(read.model.as_deref(), Some(text), "{written}");
+            assert_eq!(read.prompt, Some(draft.prompt), "{written}");
+            assert_eq!((read.max_runtime.unwrap().as_secs(), read.max_running), (90, Some(2)));
+        }
+        assert_eq!(Draft::default().text("ann"), "---\nname: ann\n---\n");
+    }
+}

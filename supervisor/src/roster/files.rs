@@ -1,0 +1,62 @@
+//! The files of `profiles.d/`: read, written and removed as a whole.
+
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use kernel::Profile;
+
+use super::profile::Persona;
+use crate::config::definitions::Defect;
+use crate::config::settings;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::paths::{Root, make_dir};
+
+/// The file of a profile.
+pub(crate) fn path_of(root: &Root, name: &Profile) -> PathBuf {
+    root.profiles_dir().join(format!("{name}.md"))
+}
+
+/// The text of the file of a profile; none where there is no file.
+pub(crate) fn text_of(root: &Root, name: &Profile) -> Result<Option<String>, Failure> {
+    let path = path_of(root, name);
+    match settings::read(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Failure::file("read", &path, &e)),
+    }
+}
+
+/// Checks the text of a profile. A text that cannot be used is never written.
+pub(crate) fn check(root: &Root, name: &Profile, text: &str) -> Result<Persona, Failure> {
+    Persona::parse(name.as_str(), text, &path_of(root, name)).map_err(|defect: Defect| {
+        Failure::usage(defect.to_string()).hint("docs/profiles.md describes the file; nothing was written")
+    })
+}
+
+/// Writes the file of a profile. Whatever reads it meanwhile has the old text or the new one.
+pub(crate) fn write(root: &Root, name: &Profile, text: &str) -> Result<PathBuf, Failure> {
+    check(root, name, text)?;
+    let (dir, path) = (root.profiles_dir(), path_of(root, name));
+    make_dir(&dir, 0o755)?;
+    let fail = |e: std::io::Error| Failure::file("write", &path, &e);
+    let mut draft = tempfile::NamedTempFile::new_in(&dir).map_err(fail)?;
+    draft.write_all(text.as_bytes()).map_err(fail)?;
+    draft.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(fail)?;
+    draft.as_file().sync_all().map_err(fail)?;
+    draft.persist(&path).map_err(|e| fail(e.error))?;
+    Ok(path)
+}
+
+/// Removes the file of a profile.
+pub(crate) fn remove(root: &Root, name: &Profile) -> Result<PathBuf, Failure> {
+    let path = path_of(root, name);
+    match std::fs::remove_file(&path) {
+        Ok(()) => Ok(path),
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            Err(Failure::new(Code::NotFound, format!("there is no file {}", path.display())))
+        }
+        Err(e) => Err(Failure::file("remove", &path, &e)),
+    }
+}

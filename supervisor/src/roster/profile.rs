@@ -1,0 +1,214 @@
+//! One profile: what its file says, checked. Markdown with YAML front matter; the text is what its workers read first.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kernel::Profile;
+use serde::{Deserialize, Serialize};
+
+use super::draft::Draft;
+use super::front_matter::{Fault, Parts};
+use crate::config::definitions::{Defect, Subject};
+use crate::time::duration::WrittenDuration;
+
+/// The longest role prompt, in bytes: with the context of a task it still is a word of a command.
+const LONGEST_PROMPT: usize = 48 << 10;
+/// The longest of the other texts, in bytes.
+const LONGEST_TEXT: usize = 1024;
+
+/// The front matter of a profile.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProfileFile {
+    name: Option<String>,
+    description: Option<String>,
+    lane: Option<Profile>,
+    model: Option<String>,
+    policy: Option<String>,
+    account: Option<String>,
+    #[serde(default)]
+    limits: LimitsFile,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct LimitsFile {
+    max_runtime: Option<WrittenDuration>,
+    max_running: Option<usize>,
+}
+
+/// Who a worker is: what its file says beside the lane in which it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Persona {
+    /// The file that says it.
+    pub(crate) origin: PathBuf,
+    /// What it is for, in one line.
+    pub(crate) description: Option<String>,
+    /// Its lane; the configured one where it names none.
+    pub(crate) lane: Option<Profile>,
+    /// The model, instead of its lane's.
+    pub(crate) model: Option<String>,
+    /// The policy of tasks that name none, instead of its lane's.
+    pub(crate) policy: Option<String>,
+    /// The account whose limits its workers share, instead of its lane's.
+    pub(crate) account: Option<String>,
+    /// How long a run may take whose task sets no limit of its own.
+    pub(crate) max_runtime: Option<Duration>,
+    /// How many of its workers run at once, unless the configuration says it.
+    pub(crate) max_running: Option<usize>,
+    /// What its workers read before their task.
+    pub(crate) prompt: Option<String>,
+}
+
+/// A profile as its file says it, for people and programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Description {
+    /// The file.
+    pub(crate) origin: PathBuf,
+    pub(crate) description: Option<String>,
+    pub(crate) lane: Option<Profile>,
+    pub(crate) model: Option<String>,
+    pub(crate) policy: Option<String>,
+    pub(crate) account: Option<String>,
+    /// In seconds.
+    pub(crate) max_runtime_seconds: Option<u64>,
+    pub(crate) max_running: Option<usize>,
+    pub(crate) prompt: Option<String>,
+}
+
+impl Persona {
+    /// Reads the profile `name`; `origin` is the file that holds it.
+    pub(crate) fn parse(name: &str, text: &str, origin: &Path) -> Result<Self, Defect> {
+        read(name, text, origin).map_err(|fault| {
+            Defect::new(Subject::Profile(name.to_owned()), origin, fault.message).at(fault.line, fault.key)
+        })
+    }
+
+    pub(crate) fn describe(&self) -> Description {
+        Description {
+            origin: self.origin.clone(),
+            description: self.description.clone(),
+            lane: self.lane.clone(),
+            model: self.model.clone(),
+            policy: self.policy.clone(),
+            account: self.account.clone(),
+            max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
+            max_running: self.max_running,
+            prompt: self.prompt.clone(),
+        }
+    }
+}
+
+/// Reads the file of a profile that may have another name here: the name in it, and what it says.
+pub(super) fn drafted(text: &str) -> Result<(Option<String>, Draft), Fault> {
+    let parts = Parts::of(text)?;
+    let file: ProfileFile = parts.settings()?;
+    let draft = Draft {
+        description: file.description,
+        lane: file.lane,
+        model: file.model,
+        policy: file.policy,
+        account: file.account,
+        max_runtime: file.limits.max_runtime,
+        max_running: file.limits.max_running,
+        prompt: parts.body.to_owned(),
+    };
+    Ok((file.name, draft))
+}
+
+fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
+    let parts = Parts::of(text)?;
+    let file: ProfileFile = parts.settings()?;
+    if let Some(said) = file.name.filter(|said| said != name) {
+        let message = format!("it is `{said}`, but the file's name is the profile's name, `{name}`");
+        return Err(parts.fault("name", message));
+    }
+    let texts = [
+        ("description", &file.description),
+        ("model", &file.model),
+        ("policy", &file.policy),
+        ("account", &file.account),
+    ];
+    for (key, text) in texts {
+        let Some(text) = text else { continue };
+        if text.trim().is_empty() || text.len() > LONGEST_TEXT || text.contains(char::is_control) {
+            let message =
+                format!("it is empty, has more than {LONGEST_TEXT} bytes, or has control characters");
+            return Err(parts.fault(key, message));
+        }
+    }
+    let max_runtime = file.limits.max_runtime.map(WrittenDuration::duration);
+    if max_runtime == Some(Duration::ZERO) {
+        return Err(parts.fault("max_runtime", "it is 0, so every run would be ended at once"));
+    }
+    if file.limits.max_running == Some(0) {
+        return Err(parts.fault("max_running", "it is 0, so nothing would ever run"));
+    }
+    let prompt = parts.body.trim();
+    if prompt.len() > LONGEST_PROMPT {
+        let message = format!("its text has {} bytes; at most 48 KiB are read", prompt.len());
+        return Err(Fault { line: 1, key: None, message });
+    }
+    Ok(Persona {
+        origin: origin.to_owned(),
+        description: file.description,
+        lane: file.lane,
+        model: file.model,
+        policy: file.policy,
+        account: file.account,
+        max_runtime,
+        max_running: file.limits.max_running,
+        prompt: (!prompt.is_empty()).then(|| prompt.to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Persona, Defect> {
+        Persona::parse("ann", text, Path::new("/etc/ann.md"))
+    }
+
+    #[test]
+    fn a_file_says_who_a_worker_is() {
+        let ann = parse(
+            "---\nname: ann\ndescription: writes\nlane: claude\nmodel: big\npolicy: strict\naccount: main\n\
+             limits:\n  max_runtime: 2h\n  max_running: 3\n---\n\nYou are Ann.\n\nWrite.\n",
+        )
+        .unwrap();
+        let limits = (ann.max_runtime, ann.max_running);
+        assert_eq!(limits, (Some(Duration::from_hours(2)), Some(3)));
+        assert_eq!(ann.prompt.as_deref(), Some("You are Ann.\n\nWrite."));
+        assert_eq!((ann.lane.unwrap().as_str(), ann.model.as_deref()), ("claude", Some("big")));
+        let least = parse("---\ndescription: x\n---\n").unwrap();
+        assert_eq!((least.lane, least.prompt, least.max_runtime), (None, None, None));
+        let seconds = parse("---\nlimits: {max_runtime: 90}\n---\n").unwrap();
+        assert_eq!(seconds.max_runtime, Some(Duration::from_secs(90)));
+    }
+
+    #[test]
+    fn each_defect_is_named_with_its_line_and_its_key() {
+        let table = [
+            ("You are Ann.", "/etc/ann.md:1: it does not begin with a line of ---"),
+            ("---\nname: ann\n", "/etc/ann.md:1: its front matter has no end"),
+            ("---\nname: bob\n---\n", "/etc/ann.md:2 (name): it is `bob`"),
+            ("---\nname: ann\nlame: claude\n---\n", "/etc/ann.md:3 (lame): unknown field `lame`"),
+            ("---\nlane: two words\n---\n", "/etc/ann.md:2 (lane): "),
+            (
+                "---\nlimits:\n  max_runtime: soon\n---\n",
+                "/etc/ann.md:3 (max_runtime): `soon` is not a duration",
+            ),
+            ("---\nlimits:\n  max_runtime: 0\n---\n", "/etc/ann.md:3 (max_runtime): it is 0"),
+            ("---\nlimits:\n  max_running: 0\n---\n", "/etc/ann.md:3 (max_running): it is 0"),
+            ("---\nmodel: \"\"\n---\n", "/etc/ann.md:2 (model): it is empty"),
+            ("---\nmodel: [a\n---\n", "/etc/ann.md:"),
+        ];
+        for (text, expected) in table {
+            let defect = parse(text).unwrap_err().to_string();
+            assert!(defect.starts_with(expected) && !defect.contains('\n'), "{defect}\n{text}");
+        }
+        let long = format!("---\nname: ann\n---\n{}", "x".repeat(49 << 10));
+        assert!(parse(&long).unwrap_err().to_string().contains("48 KiB"));
+    }
+}

@@ -1,0 +1,64 @@
+//! The profiles that there are: those of `profiles.d/*.md`, one file a profile, named by the file.
+
+use std::path::Path;
+
+use kernel::Profile;
+
+use super::Persona;
+use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::paths::Root;
+
+/// All profiles, by name.
+#[derive(Clone, Debug)]
+pub(crate) struct ProfileRegistry {
+    defined: Definitions<Persona>,
+}
+
+impl ProfileRegistry {
+    /// Those of the configuration.
+    pub(super) fn load(root: &Root) -> Self {
+        let mut defined = Definitions::builtin([]);
+        let listed =
+            definitions::read_all(&root.profiles_dir(), "md", Subject::Profile, |name, path, text| {
+                defined.define(
+                    name,
+                    named(name, path).and(text).and_then(|text| Persona::parse(name, &text, path)),
+                );
+            });
+        if let Err(defect) = listed {
+            defined.not_listed(defect);
+        }
+        ProfileRegistry { defined }
+    }
+
+    /// Keeps what was good in `before` and is defective now.
+    pub(super) fn keep(&mut self, before: &Self) {
+        self.defined.keep(&before.defined);
+    }
+
+    pub(super) fn find(&self, name: &str) -> Found<'_, Persona> {
+        self.defined.find(name)
+    }
+
+    /// The names of all, also of those that cannot be used.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.defined.names()
+    }
+
+    /// Those that can be used, by name.
+    pub(super) fn usable(&self) -> impl Iterator<Item = (&str, &Persona)> {
+        self.defined.usable()
+    }
+
+    pub(super) fn defects(&self) -> impl Iterator<Item = &Defect> {
+        self.defined.defects()
+    }
+}
+
+/// Refuses a file whose name is no assignee.
+fn named(name: &str, path: &Path) -> Result<Profile, Defect> {
+    name.parse::<Profile>().map_err(|e| {
+        let message = format!("{e}; the file's name is the profile's name, which tasks are assigned to");
+        Defect::new(Subject::Profile(name.to_owned()), path, message)
+    })
+}

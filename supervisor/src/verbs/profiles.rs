@@ -1,0 +1,144 @@
+//! `profiles`: who there is that workers can be. `supervisor profile` sends it.
+
+use kernel::Profile;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::command::Command;
+use crate::config::Config;
+use crate::config::definitions::Found;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::roster::{Persona, ProfileDescription, Roster};
+use crate::terminal::{Cell, Screen, printable, printable_lines};
+
+/// Lists the profiles.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ListProfiles {
+    /// Only this one.
+    pub(crate) name: Option<Profile>,
+}
+
+/// One profile.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NamedProfile {
+    pub(crate) name: String,
+    /// What its file says; none where that cannot be used.
+    pub(crate) profile: Option<ProfileDescription>,
+    /// What is wrong with its file.
+    pub(crate) defect: Option<String>,
+    /// The lane of its workers.
+    pub(crate) lane: Profile,
+    /// The policy of its tasks that name none.
+    pub(crate) policy: String,
+    /// Why nothing can be started for it.
+    pub(crate) cannot_run: Option<String>,
+}
+
+impl NamedProfile {
+    fn of(name: &str, found: &Found<'_, Persona>, roster: &Roster, config: &Config) -> Option<Self> {
+        let profile: Profile = name.parse().ok()?;
+        let (described, defect) = match found {
+            Found::Usable(persona) => (Some(persona.describe()), None),
+            Found::Disabled(defect) => (None, Some(defect.to_string())),
+            Found::Absent => return None,
+        };
+        Some(NamedProfile {
+            name: name.to_owned(),
+            profile: described,
+            defect,
+            lane: roster.lane_name(&profile, config),
+            policy: roster.policy_name(&profile, None, config),
+            cannot_run: roster.resolve(&profile, None, config).err().map(|why| why.to_string()),
+        })
+    }
+}
+
+impl Verb for ListProfiles {
+    const NAME: &'static str = "profiles";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Vec<NamedProfile>;
+
+    async fn run(self, call: Call) -> Result<Vec<NamedProfile>, Failure> {
+        let (roster, config) = (call.service.roster(), call.service.config());
+        let asked = |name: &str| self.name.as_ref().is_none_or(|asked| asked.as_str() == name);
+        let profiles = roster.profiles().filter(|(name, _)| asked(name));
+        let named: Vec<NamedProfile> =
+            profiles.filter_map(|(name, found)| NamedProfile::of(name, &found, &roster, &config)).collect();
+        match self.name {
+            Some(name) if named.is_empty() => Err(unknown(&name, &roster)),
+            _ => Ok(named),
+        }
+    }
+}
+
+fn unknown(name: &Profile, roster: &Roster) -> Failure {
+    let known: Vec<&str> = roster.profiles().map(|(name, _)| name).collect();
+    let failure = Failure::new(Code::NotFound, format!("there is no profile `{name}`"));
+    if roster.knows(name) {
+        return failure.hint(format!("it is a lane: `supervisor lane show {name}`"));
+    }
+    let add = format!("`supervisor profile create {name}` adds it");
+    failure.hint(if known.is_empty() {
+        add
+    } else {
+        format!("the profiles are: {}; {add}", known.join(", "))
+    })
+}
+
+impl Command for ListProfiles {
+    fn show(reply: &Vec<NamedProfile>, screen: &mut Screen) {
+        if reply.is_empty() {
+            screen.line("No profiles. Create one with: supervisor profile create NAME".to_owned());
+            return;
+        }
+        let rows = reply.iter().map(|named| {
+            let profile = named.profile.as_ref();
+            let text = |text: Option<&str>| Cell::or_dash(text.map(str::to_owned));
+            [
+                Cell::from(named.name.clone()),
+                Cell::from(named.lane.to_string()),
+                text(profile.and_then(|profile| profile.model.as_deref())),
+                Cell::from(named.policy.clone()),
+                Cell::from(if named.cannot_run.is_none() { "yes" } else { "no" }.to_owned()),
+                text(profile.map_or(named.defect.as_deref(), |profile| profile.description.as_deref())),
+            ]
+        });
+        screen.table(["PROFILE", "LANE", "MODEL", "POLICY", "RUNS", "DESCRIPTION"], rows);
+    }
+}
+
+/// Shows one profile as its file says it.
+pub(crate) fn show_one(named: &NamedProfile, screen: &mut Screen) {
+    screen.line(named.name.clone());
+    let mut field = |name: &str, value: &str| screen.line(format!("  {name:<14}{}", printable(value)));
+    let Some(profile) = &named.profile else {
+        field("disabled", named.defect.as_deref().unwrap_or_default());
+        return;
+    };
+    let runtime = profile.max_runtime_seconds.map(|seconds| format!("{seconds} s"));
+    let fields = [
+        ("description", profile.description.clone()),
+        ("from", Some(profile.origin.display().to_string())),
+        ("lane", Some(named.lane.to_string())),
+        ("model", profile.model.clone()),
+        ("policy", Some(named.policy.clone())),
+        ("account", profile.account.clone()),
+        ("max runtime", runtime),
+        ("max running", profile.max_running.map(|most| most.to_string())),
+        ("cannot run", named.cannot_run.clone()),
+    ];
+    for (name, value) in fields {
+        if let Some(value) = value {
+            field(name, &value);
+        }
+    }
+    if let Some(prompt) = &profile.prompt {
+        screen.line(String::new());
+        screen.line(printable_lines(prompt));
+    }
+}

@@ -1,0 +1,41 @@
+//! `reload`: has the daemon read the configuration again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, OnBoard, Verb};
+use crate::config::definitions::Defect;
+use crate::daemon::{Event, OwnerLink};
+use crate::failure::Failure;
+
+/// Has the daemon read the configuration again, as SIGHUP does
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Reload {}
+
+/// What became of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Reloaded {
+    /// Whether a daemon has done it; without one, each command reads the configuration itself.
+    pub(crate) by_daemon: bool,
+    /// What of it cannot be used.
+    pub(crate) defects: Vec<Defect>,
+}
+
+impl Verb for Reload {
+    const NAME: &'static str = "reload";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Reloaded;
+
+    async fn run(self, call: Call) -> Result<Reloaded, Failure> {
+        let daemon = OwnerLink::of(&call.service);
+        if let Some(daemon) = daemon {
+            daemon.send(Event::Reload).await;
+            // Its answer comes after what was asked before it.
+            drop(daemon.ask(Event::Look).await?);
+        }
+        Ok(Reloaded { by_daemon: daemon.is_some(), defects: call.service.defects() })
+    }
+}

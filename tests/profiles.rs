@@ -1,0 +1,162 @@
+//! Profiles: who workers can be. Their files, their prompt, and the command that keeps them.
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::{Fleet, Output};
+
+/// A lane whose worker says what it was told, and ends well.
+const ECHO: &str = "argv = [\"/bin/sh\", \"-c\", \"cat; echo model={model}\"]\nmodel = \"small\"\non_clean_exit = \"complete\"\n";
+
+fn warnings(output: &Output) -> String {
+    output.stderr.clone()
+}
+
+#[test]
+fn a_worker_of_a_profile_reads_its_role_first_and_has_its_lane_model_policy_and_account() {
+    let fleet = Fleet::offline();
+    fleet.lane("echo", ECHO);
+    fleet.write_config(
+        "profiles.d/ann.md",
+        "---\nname: ann\nlane: echo\nmodel: big\npolicy: strict\naccount: hers\nlimits: {max_runtime: 7m}\n---\nYou are Ann.\n",
+    );
+    fleet.start();
+    let id = fleet.json(["create", "write it", "--assignee", "ann", "--body", "the body"])["id"].clone();
+    let id = id.as_str().unwrap();
+    let shown = fleet.wait_for(id, "done");
+
+    let run = &shown["runs"][0];
+    assert_eq!((&run["profile"], &run["policy"]), (&json!("ann"), &json!("strict")), "{shown:#}");
+    assert_eq!((&run["account"], &run["max_runtime_seconds"]), (&json!("hers"), &json!(420)), "{shown:#}");
+    let log = fleet.cli(["log", id]).ok().stdout;
+    assert!(log.starts_with("# Your role\n\nYou are Ann.\n\n# Task t_"), "{log}");
+    assert!(log.contains("model=big"), "{log}");
+}
+
+#[test]
+fn at_most_as_many_workers_of_a_profile_run_as_its_file_allows() {
+    let fleet = Fleet::offline();
+    fleet.write_config("profiles.d/one.md", "---\nlane: shell\nlimits: {max_running: 1}\n---\n");
+    fleet.start();
+    let gate = fleet.home().join("gate");
+    let script = format!("while [ ! -e {} ]; do sleep 0.05; done", gate.display());
+    let make = |title: &str| {
+        let args = ["create", title, "--assignee", "one", "--policy", "unconfined", "--body", &script];
+        fleet.json(args)["id"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (make("first"), make("second"));
+    fleet.wait_for(&first, "running");
+    let why = fleet.eventually("the second one waits for a slot", || {
+        Some(fleet.show(&second)["why"]["text"].as_str()?.to_owned()).filter(|why| why.contains("slot"))
+    });
+    assert_eq!(why, "waits for a slot of profile one: 1 of 1 are taken");
+    fs::write(&gate, "").unwrap();
+    fleet.wait_for(&second, "done");
+}
+
+#[test]
+fn a_profile_is_created_with_all_that_is_said_shown_exported_and_removed() {
+    let fleet = Fleet::offline();
+    fleet.lane("echo", ECHO);
+    fs::write(fleet.home().join("role.md"), "You are Ann.\n").unwrap();
+    let create =
+        ["profile", "create", "ann", "--description", "writes: a lot", "--lane", "echo", "--model", "big"];
+    let more = ["--policy", "strict", "--account", "hers", "--max-runtime", "2h", "--max-running", "3"];
+    let created = fleet.cli(create.iter().chain(&more).chain(&["--prompt-file", "role.md"])).ok();
+    assert!(created.stdout.starts_with("Created ann  ") && created.stderr.is_empty(), "{created:?}");
+
+    let shown = fleet.json(["profile", "show", "ann"]);
+    let expected = json!({
+        "description": "writes: a lot", "lane": "echo", "model": "big", "policy": "strict", "account": "hers",
+        "max_runtime_seconds": 7200, "max_running": 3, "prompt": "You are Ann.",
+        "origin": shown["profile"]["origin"],
+    });
+    assert_eq!(shown["profile"], expected, "{shown:#}");
+    assert_eq!((&shown["lane"], &shown["cannot_run"]), (&json!("echo"), &Value::Null));
+    assert!(fleet.cli(["profile", "show", "ann"]).ok().stdout.contains("You are Ann."));
+    let listed = fleet.cli(["profile", "list"]).ok().stdout;
+    assert!(listed.contains("ann") && listed.contains("writes: a lot"), "{listed}");
+    assert!(fleet.json(["assignees"]).to_string().contains("\"ann\""));
+
+    let again = fleet.cli(create);
+    assert_eq!(again.code, 4, "{again:?}");
+    let exported = fleet.cli(["profile", "export", "ann"]).ok().stdout;
+    fleet.cli(["profile", "rm", "ann"]).ok();
+    assert_eq!(fleet.cli(["profile", "show", "ann"]).code, 3);
+    assert_eq!(fleet.cli(["profile", "rm", "ann"]).code, 3);
+    fs::write(fleet.home().join("back.md"), exported).unwrap();
+    fleet.cli(["profile", "install", "back.md"]).ok();
+    assert_eq!(fleet.json(["profile", "show", "ann"])["profile"], expected);
+}
+
+#[test]
+fn an_agent_file_of_another_program_is_installed_and_what_is_not_kept_is_said() {
+    let fleet = Fleet::offline();
+    let file =
+        "---\nname: critic\ndescription: Reviews code.\ntools: Read, Grep\nmodel: sonnet\n---\nYou review.\n";
+    fs::write(fleet.home().join("code-reviewer.md"), file).unwrap();
+    let installed = fleet.cli(["profile", "install", "code-reviewer.md"]).ok();
+    let said = warnings(&installed);
+    assert!(said.contains("`tools: Read, Grep` is not kept"), "{said}");
+    let shown = fleet.json(["profile", "show", "critic"]);
+    assert_eq!((&shown["lane"], &shown["profile"]["model"]), (&json!("claude"), &json!("sonnet")));
+    assert_eq!(shown["profile"]["prompt"], "You review.");
+
+    assert_eq!(fleet.cli(["profile", "install", "code-reviewer.md"]).code, 4);
+    fleet.cli(["profile", "install", "code-reviewer.md", "--force"]).ok();
+    fleet.cli(["profile", "install", "code-reviewer.md", "--name", "other"]).ok();
+    assert_eq!(fleet.json(["profile", "show", "other"])["name"], "other");
+
+    fs::write(fleet.home().join("bad.md"), "---\nlane: claude\nlimit: 3\n---\n").unwrap();
+    let refused = fleet.cli(["profile", "install", "bad.md"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("bad.md:3: unknown field"), "{}", refused.stderr);
+    assert_eq!(fleet.cli(["profile", "install", "nothing.md"]).code, 3);
+}
+
+#[test]
+fn a_running_daemon_knows_a_profile_as_soon_as_it_is_written() {
+    let fleet = Fleet::boot();
+    let waits = fleet.json(["create", "x", "--assignee", "smith", "--body", "true"])["id"].clone();
+    let waits = waits.as_str().unwrap();
+    assert_eq!(fleet.show(waits)["why"]["code"], "nonspawnable");
+    fleet.cli(["profile", "create", "smith", "--lane", "shell"]).ok();
+    fleet.wait_for(waits, "done");
+
+    let unfit = fleet.cli(["profile", "create", "carl", "--lane", "shell", "--model", "m"]).ok();
+    assert!(warnings(&unfit).contains("nothing runs its tasks for now: the profile `carl`"), "{unfit:?}");
+}
+
+#[test]
+fn a_bad_profile_disables_itself_alone_and_what_was_read_before_stays() {
+    let fleet = Fleet::offline();
+    fleet.write_config("profiles.d/ann.md", "---\nlane: shell\n---\n");
+    fleet.start();
+    fleet.write_config("profiles.d/ann.md", "---\nlane: shell\nlimits:\n  max_runing: 3\n---\n");
+    fleet.write_config("profiles.d/bob.md", "---\nlane: shell\n");
+    fleet.signal(Signal::SIGHUP);
+    let words = "profiles.d/ann.md:4 (max_runing): unknown field";
+    fleet.eventually("the daemon says what is wrong", || {
+        let status = fleet.cli(["status", "--json"]).json();
+        status["defects"].to_string().contains("unknown field `max_runing`").then_some(())
+    });
+    let doctor = fleet.cli(["doctor"]);
+    let joined = doctor.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        joined.contains(words) && joined.contains("profiles.d/bob.md:1: its front matter has no end"),
+        "{joined}"
+    );
+    assert!(fleet.cli(["diagnostics"]).ok().stdout.contains("ann.md"));
+    let make = |assignee: &str| {
+        fleet.json(["create", "x", "--assignee", assignee, "--body", "true"])["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let (kept, disabled) = (make("ann"), make("bob"));
+    fleet.wait_for(&kept, "done");
+    let why = fleet.show(&disabled)["why"]["text"].as_str().unwrap().to_owned();
+    assert!(why.starts_with("waits for the profile bob, which is disabled"), "{why}");
+}
