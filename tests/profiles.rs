@@ -160,3 +160,57 @@ fn a_bad_profile_disables_itself_alone_and_what_was_read_before_stays() {
     let why = fleet.show(&disabled)["why"]["text"].as_str().unwrap().to_owned();
     assert!(why.starts_with("waits for the profile bob, which is disabled"), "{why}");
 }
+
+#[test]
+fn the_shipped_roster_is_on_the_configured_lane_and_what_is_configured_goes_before_it() {
+    let fleet = Fleet::offline();
+    fleet.lane("echo", ECHO);
+    fleet.configure("[worker]\nlane = \"echo\"\n");
+    let listed = fleet.json(["profile", "list"]);
+    let names: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["analyst", "backend-eng", "ops", "orchestrator", "researcher", "reviewer", "writer"]);
+    for one in listed.as_array().unwrap() {
+        assert_eq!((&one["lane"], &one["cannot_run"]), (&json!("echo"), &Value::Null), "{one:#}");
+    }
+    let text = fleet.cli(["profile", "export", "writer"]).ok().stdout;
+    fs::write(fleet.home().join("writer.md"), text.replace("You are a writer.", "You are Ann.")).unwrap();
+    fleet.cli(["profile", "install", "writer.md"]).ok();
+    let prompt = |name: &str| fleet.json(["profile", "show", name])["profile"]["prompt"].to_string();
+    assert!(prompt("writer").contains("You are Ann."));
+    fleet.cli(["profile", "rm", "writer"]).ok();
+    assert!(prompt("writer").contains("You are a writer."));
+
+    fleet.lane("writer", ECHO);
+    let is_lane = fleet.cli(["profile", "show", "writer"]);
+    assert_eq!(is_lane.code, 3);
+    assert!(is_lane.stderr.contains("it is a lane: `supervisor lane show writer`"), "{}", is_lane.stderr);
+    fleet.start();
+    let id = fleet.json(["create", "write it", "--assignee", "ops", "--body", "b"])["id"].clone();
+    fleet.wait_for(id.as_str().unwrap(), "done");
+    let log = fleet.cli(["log", id.as_str().unwrap()]).ok().stdout;
+    assert!(log.starts_with("# Your role\n\nYou are an operator of running systems."), "{log}");
+}
+
+#[test]
+fn create_and_assign_warn_of_an_assignee_that_nothing_runs() {
+    let fleet = Fleet::boot();
+    fleet.lane("gone", "argv = [\"no-such-agent\"]\n");
+    fleet.write_config("profiles.d/ann.md", "---\nlane: gone\n---\n");
+    fleet.signal(Signal::SIGHUP);
+    fleet.eventually("the daemon knows the profile", || {
+        fleet.json(["assignees"]).to_string().contains("\"ann\"").then_some(())
+    });
+    let words = "the program `no-such-agent` of the lane gone was not found: supervisor lane check gone";
+    let created = fleet.cli(["create", "x", "--assignee", "ann", "--body", "b", "--not-before", "2h"]).ok();
+    assert!(warnings(&created).contains(words), "{created:?}");
+    let id = fleet.json(["create", "x", "--triage"])["id"].as_str().unwrap().to_owned();
+    let assigned = fleet.cli(["assign", &id, "ann"]).ok();
+    assert!(warnings(&assigned).contains(words), "{assigned:?}");
+    assert!(fleet.json(["assign", &id, "ann"])["warnings"].to_string().contains("no-such-agent"));
+    let unknown = fleet.cli(["assign", &id, "ghost"]).ok();
+    assert!(warnings(&unknown).contains("no profile or lane `ghost` exists here"), "{unknown:?}");
+    let well = fleet.cli(["assign", &id, "shell"]).ok();
+    assert_eq!(warnings(&well), "");
+    assert_eq!(fleet.json(["assign", &id, "none"])["warnings"], Value::Null);
+}

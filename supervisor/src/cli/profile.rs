@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::roster::{Adopted, Draft, adopt, files};
+use crate::roster::{Adopted, Draft, adopt, files, shipped};
 use crate::terminal::printable;
 use crate::time::duration::WrittenDuration;
 use crate::verbs::{ListProfiles, Reload, read_text, show_profile};
@@ -196,7 +196,8 @@ async fn edit(client: &Client, name: Profile, output: Output) -> Result<u8, Fail
 
 /// The text of a profile that there is.
 fn text_of(client: &Client, name: &Profile) -> Result<String, Failure> {
-    files::text_of(client.root(), name)?.ok_or_else(|| {
+    let shipped = || shipped(name.as_str()).map(str::to_owned);
+    files::text_of(client.root(), name)?.or_else(shipped).ok_or_else(|| {
         Failure::new(Code::NotFound, format!("there is no profile `{name}`"))
             .hint("`supervisor profile list` shows those that there are")
     })

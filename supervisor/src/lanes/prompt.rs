@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_tools_are_named_as_the_model_of_each_program_sees_them() {
         let said = |purpose, form| {
-            let terms = Terms { purpose, workspace: Path::new("/w/t_1"), deadline: None };
+            let terms = terms(purpose);
             let text = prompt("# It", &terms, Some(form));
             text.lines().find(|line| line.contains("MCP server")).unwrap_or_default().to_owned()
         };

@@ -59,6 +59,11 @@ impl Lanes {
         self.defined.find(assignee.as_str())
     }
 
+    /// Whether a lane has this name, also one that cannot be used.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        !matches!(self.defined.find(name), Found::Absent)
+    }
+
     /// All lanes, by name, also those that cannot be used.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, Found<'_, Lane>)> {
         self.names().map(|name| (name, self.defined.find(name)))

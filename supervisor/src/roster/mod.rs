@@ -16,6 +16,7 @@ mod profile_registry;
 mod tests;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kernel::Profile;
@@ -27,9 +28,10 @@ pub(crate) use self::draft::Draft;
 pub(crate) use self::policy_registry::PolicyRegistry;
 pub(crate) use self::profile::{Description as ProfileDescription, Persona};
 use self::profile_registry::ProfileRegistry;
+pub(crate) use self::profile_registry::shipped;
 use crate::config::Config;
 use crate::config::definitions::{Defect, Found};
-use crate::lanes::{Lane, Lanes};
+use crate::lanes::{Lane, Lanes, program};
 use crate::paths::Root;
 
 /// Who can work here, and under which policies.
@@ -77,6 +79,19 @@ pub(crate) struct RunLimits {
     pub(crate) failure_limit: u32,
 }
 
+impl Resolved<'_> {
+    /// The program of its workers, where it is known to be nowhere. Looks at files: blocking.
+    pub(crate) fn missing_program(&self) -> Option<String> {
+        let program = self.lane.program();
+        // A task may bring it, or the home of a worker's user have it.
+        let is_known = !program.contains('{') && self.policy.filesystem.toolchains.is_empty();
+        let dirs = || {
+            self.lane.programs().chain(self.policy.path().split(':').map(PathBuf::from)).collect::<Vec<_>>()
+        };
+        (is_known && program::find(&program, &dirs()).is_none()).then_some(program)
+    }
+}
+
 impl RunLimits {
     /// The limits of the configuration.
     pub(crate) fn of(config: &Config) -> Self {
@@ -122,7 +137,7 @@ impl Roster {
         policy: Option<&str>,
         config: &Config,
     ) -> Result<Resolved<'_>, CannotRun> {
-        let persona = match self.profiles.find(assignee.as_str()) {
+        let persona = match self.profile(assignee.as_str()) {
             Found::Usable(persona) => Some(persona),
             Found::Disabled(defect) => {
                 let (profile, defect) = (assignee.clone(), Box::new(defect.clone()));
@@ -168,9 +183,17 @@ impl Roster {
         })
     }
 
+    /// The profile of a name. A lane goes before a shipped profile: the names of lanes are the operator's.
+    fn profile(&self, name: &str) -> Found<'_, Persona> {
+        match self.profiles.find(name) {
+            Found::Usable(persona) if persona.is_shipped && self.lanes.has(name) => Found::Absent,
+            found => found,
+        }
+    }
+
     /// The profile of an assignee, where it can be used.
     fn persona(&self, assignee: &Profile) -> Option<&Persona> {
-        match self.profiles.find(assignee.as_str()) {
+        match self.profile(assignee.as_str()) {
             Found::Usable(persona) => Some(persona),
             Found::Disabled(_) | Found::Absent => None,
         }
@@ -204,7 +227,8 @@ impl Roster {
 
     /// The profiles, by name, also those that cannot be used.
     pub(crate) fn profiles(&self) -> impl Iterator<Item = (&str, Found<'_, Persona>)> {
-        self.profiles.names().map(|name| (name, self.profiles.find(name)))
+        let profiles = self.profiles.names().map(|name| (name, self.profile(name)));
+        profiles.filter(|(_, found)| !matches!(found, Found::Absent))
     }
 
     /// The lanes.
@@ -220,15 +244,15 @@ impl Roster {
 
     /// Whether this assignee is known here, whether it can run or not.
     pub(crate) fn knows(&self, assignee: &Profile) -> bool {
-        let is_profile = !matches!(self.profiles.find(assignee.as_str()), Found::Absent);
+        let is_profile = !matches!(self.profile(assignee.as_str()), Found::Absent);
         is_profile || !matches!(self.lanes.find(assignee), Found::Absent)
     }
 
     /// The account of each assignee that has one.
     pub(crate) fn accounts(&self, config: &Config) -> kernel::Accounts {
         let mut accounts = self.lanes.accounts();
-        for (name, persona) in self.profiles.usable() {
-            let Ok(profile) = name.parse::<Profile>() else { continue };
+        for (name, found) in self.profiles() {
+            let (Found::Usable(persona), Ok(profile)) = (found, name.parse::<Profile>()) else { continue };
             let of_lane = accounts.get(&self.lane_name(&profile, config)).cloned();
             match persona.account.clone().or(of_lane) {
                 Some(account) => drop(accounts.insert(profile, account)),

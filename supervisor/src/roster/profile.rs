@@ -42,6 +42,8 @@ struct LimitsFile {
 pub(crate) struct Persona {
     /// The file that says it.
     pub(crate) origin: PathBuf,
+    /// Whether it comes with the program. Anything of the configuration goes before it.
+    pub(crate) is_shipped: bool,
     /// What it is for, in one line.
     pub(crate) description: Option<String>,
     /// Its lane; the configured one where it names none.
@@ -151,6 +153,7 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
     }
     Ok(Persona {
         origin: origin.to_owned(),
+        is_shipped: false,
         description: file.description,
         lane: file.lane,
         model: file.model,

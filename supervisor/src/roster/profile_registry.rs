@@ -1,4 +1,4 @@
-//! The profiles that there are: those of `profiles.d/*.md`, one file a profile, named by the file.
+//! The profiles that there are: those that are shipped, and those of `profiles.d/*.md`, one file a profile, named by the file.
 
 use std::path::Path;
 
@@ -8,6 +8,22 @@ use super::Persona;
 use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::paths::Root;
 
+/// The profiles that are shipped.
+const SHIPPED: [(&str, &str); 7] = [
+    ("orchestrator", include_str!("builtin/orchestrator.md")),
+    ("researcher", include_str!("builtin/researcher.md")),
+    ("writer", include_str!("builtin/writer.md")),
+    ("analyst", include_str!("builtin/analyst.md")),
+    ("backend-eng", include_str!("builtin/backend-eng.md")),
+    ("reviewer", include_str!("builtin/reviewer.md")),
+    ("ops", include_str!("builtin/ops.md")),
+];
+
+/// The file of a shipped profile.
+pub(crate) fn shipped(name: &str) -> Option<&'static str> {
+    SHIPPED.iter().find(|(shipped, _)| *shipped == name).map(|(_, text)| *text)
+}
+
 /// All profiles, by name.
 #[derive(Clone, Debug)]
 pub(crate) struct ProfileRegistry {
@@ -15,9 +31,13 @@ pub(crate) struct ProfileRegistry {
 }
 
 impl ProfileRegistry {
-    /// Those of the configuration.
+    /// The shipped ones and those of the configuration.
     pub(super) fn load(root: &Root) -> Self {
-        let mut defined = Definitions::builtin([]);
+        let mut defined = Definitions::builtin(SHIPPED.iter().map(|(name, text)| {
+            let origin = format!("the shipped profile {name}");
+            let read = Persona::parse(name, text, Path::new(&origin));
+            ((*name).to_owned(), read.map(|persona| Persona { is_shipped: true, ..persona }))
+        }));
         let listed =
             definitions::read_all(&root.profiles_dir(), "md", Subject::Profile, |name, path, text| {
                 defined.define(
@@ -43,11 +63,6 @@ impl ProfileRegistry {
     /// The names of all, also of those that cannot be used.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.defined.names()
-    }
-
-    /// Those that can be used, by name.
-    pub(super) fn usable(&self) -> impl Iterator<Item = (&str, &Persona)> {
-        self.defined.usable()
     }
 
     pub(super) fn defects(&self) -> impl Iterator<Item = &Defect> {

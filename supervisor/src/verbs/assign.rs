@@ -4,25 +4,36 @@ use kernel::{Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::{create, texts};
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Assign a task to a lane or another worker, or to nobody with `none`
+/// Assign a task to a profile, a lane or another worker, or to nobody with `none`
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
 Examples:
+  supervisor assign t_0123abcd reviewer
   supervisor assign t_0123abcd shell
   supervisor assign t_0123abcd none")]
 pub(crate) struct Assign {
     /// The task
     pub(crate) task_id: TaskId,
-    /// Who does it, such as the lane `shell`; `none`, `-` or `null` for nobody
+    /// Who does it: a profile, or a lane such as `shell`; `none`, `-` or `null` for nobody
     #[arg(value_name = "ASSIGNEE")]
     pub(crate) profile: String,
+}
+
+/// The reply: the task, and what will keep it from running.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Assigned {
+    #[serde(flatten)]
+    pub(crate) task: Task,
+    /// What will keep the task from running as things are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Verb for Assign {
@@ -30,17 +41,27 @@ impl Verb for Assign {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
     const TOOL: Option<Tool> = Some(Tool { scope: Scope::Orchestrator, about: "" });
-    type Reply = Task;
+    type Reply = Assigned;
 
-    async fn run(self, call: Call) -> Result<Task, Failure> {
+    async fn run(self, call: Call) -> Result<Assigned, Failure> {
         let profile = texts::profile_or_nobody(&self.profile)?;
-        call.write(move |board, actor| board.assign(&self.task_id, profile, actor)).await
+        let task = call.write(move |board, actor| board.assign(&self.task_id, profile, actor)).await?;
+        let mut warnings = Vec::new();
+        if let Some(assignee) = &task.assignee {
+            warnings.extend(create::unrunnable(assignee, task.policy.as_deref(), &call).await?);
+        }
+        Ok(Assigned { task, warnings })
     }
 }
 
 impl Command for Assign {
-    fn show(reply: &Task, screen: &mut Screen) {
-        let to = reply.assignee.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
-        screen.line(format!("Assigned {} to {to} ({})", reply.id, reply.status));
+    fn show(reply: &Assigned, screen: &mut Screen) {
+        let task = &reply.task;
+        let to = task.assignee.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
+        screen.line(format!("Assigned {} to {to} ({})", task.id, task.status));
+    }
+
+    fn warnings(reply: &Assigned) -> &[String] {
+        &reply.warnings
     }
 }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::texts;
-use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, person};
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, blocking, person};
 use crate::command::Command;
 use crate::daemon::{Presence, check_workspace};
 use crate::exit::Code;
@@ -243,7 +243,8 @@ impl Verb for Create {
         if let Some(policy) = &self.policy {
             call.service.roster().policies().find(policy)?;
         }
-        let mut warnings = Vec::from_iter(obstacle(self.assignee.as_ref(), self.policy.as_deref(), &call));
+        let mut warnings =
+            Vec::from_iter(obstacle(self.assignee.as_ref(), self.policy.as_deref(), &call).await?);
         if self.goal || self.goal_max_turns.is_some() {
             warnings.push(NO_GOALS.to_owned());
         }
@@ -352,18 +353,48 @@ fn unreachable_approver(approver: Option<&str>, call: &Call) -> Option<String> {
 }
 
 /// What will keep a task of this assignee from running as things are.
-pub(super) fn obstacle(assignee: Option<&Profile>, policy: Option<&str>, call: &Call) -> Option<String> {
+pub(super) async fn obstacle(
+    assignee: Option<&Profile>,
+    policy: Option<&str>,
+    call: &Call,
+) -> Result<Option<String>, Failure> {
     let Some(assignee) = assignee else {
-        return Some("nobody is assigned, so nothing runs it: supervisor assign <id> <assignee>".to_owned());
+        let text = "nobody is assigned, so nothing runs it: supervisor assign <id> <assignee>";
+        return Ok(Some(text.to_owned()));
     };
-    match call.service.roster().resolve(assignee, policy, &call.service.config()) {
-        // Its tasks are meant to wait for that.
-        Err(CannotRun::Pull { .. }) => None,
-        Err(why) => Some(why.warning()),
-        Ok(_) if call.service.daemon().is_none() => Some(
-            "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch"
-                .to_owned(),
-        ),
-        Ok(_) => None,
+    let resolved = call.service.roster().resolve(assignee, policy, &call.service.config()).map(drop);
+    if matches!(resolved, Err(CannotRun::Pull { .. })) {
+        // Its tasks are meant to wait for somebody who claims them.
+        return Ok(None);
     }
+    let found = unrunnable(assignee, policy, call).await?;
+    let no_daemon = || {
+        let text = "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch";
+        call.service.daemon().is_none().then(|| text.to_owned())
+    };
+    Ok(found.or_else(no_daemon))
+}
+
+/// Why nothing runs the tasks of an assignee as things are.
+pub(super) async fn unrunnable(
+    assignee: &Profile,
+    policy: Option<&str>,
+    call: &Call,
+) -> Result<Option<String>, Failure> {
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let (assignee, policy) = (assignee.clone(), policy.map(str::to_owned));
+    // A directory of programs may be one that does not answer.
+    blocking("failed to look for its program", move || {
+        match roster.resolve(&assignee, policy.as_deref(), &config) {
+            Err(CannotRun::Pull { .. }) => None,
+            Err(why) => Some(why.warning()),
+            Ok(resolved) => resolved.missing_program().map(|program| {
+                let lane = roster.lane_name(&assignee, &config);
+                format!(
+                    "the program `{program}` of the lane {lane} was not found: supervisor lane check {lane}"
+                )
+            }),
+        }
+    })
+    .await
 }

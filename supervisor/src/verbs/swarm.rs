@@ -128,7 +128,7 @@ impl Verb for Swarm {
         profiles.dedup();
         let mut warnings = Vec::new();
         for profile in profiles {
-            warnings.extend(create::obstacle(Some(profile), None, &call));
+            warnings.extend(create::obstacle(Some(profile), None, &call).await?);
         }
         warnings.dedup();
         if self.workers.iter().any(|worker| !worker.skills.is_empty()) {
