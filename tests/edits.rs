@@ -68,7 +68,7 @@ fn a_change_over_the_api_keeps_each_field_or_refuses_it() {
         assert!(detail.starts_with(&format!("invalid body: {key}: invalid ")), "{fields}: {detail}");
     }
     assert_eq!(fleet.show(&task)["task"]["body"], "a body");
-    assert!(changed["warnings"].to_string().contains("skills are kept"), "{changed}");
+    assert!(changed["warnings"].to_string().contains("there is no skill"), "{changed}");
     let freed = patch(&api, &task, &json!({"assignee": null, "priority": 8})).json(200);
     assert_eq!((&freed["assignee"], &freed["priority"]), (&json!(null), &json!(8)));
 
@@ -117,7 +117,7 @@ fn an_edit_changes_what_runs_are_given_and_an_edit_of_nothing_is_refused() {
     let told = ["tenant", "max_runtime_seconds", "policy", "skills"].map(|key| edited[key].clone());
     assert_eq!(told, [json!("acme"), json!(90), json!("strict"), json!(["git"])]);
     let said = fleet.cli(["edit", &task, "--skill", "git"]).ok().stderr;
-    assert!(said.contains("warning: skills are kept"), "{said}");
+    assert!(said.contains("warning: there is no skill"), "{said}");
     let said = fleet.cli(["edit", &task, "--priority", "1"]).ok().stderr;
     assert!(!said.contains("warning"), "{said}");
     let said = fleet.cli(["create", "x", "--branch", "main"]).ok().stderr;

@@ -64,6 +64,7 @@ mod run_doors;
 mod secrets;
 mod shortages;
 mod siege;
+mod skills;
 mod spine;
 mod steps;
 mod stop;

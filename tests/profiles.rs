@@ -63,13 +63,13 @@ fn a_profile_is_created_with_all_that_is_said_shown_exported_and_removed() {
     fs::write(fleet.home().join("role.md"), "You are Ann.\n").unwrap();
     let create =
         ["profile", "create", "ann", "--description", "writes: a lot", "--lane", "echo", "--model", "big"];
-    let more = ["--policy", "strict", "--account", "hers", "--max-runtime", "2h", "--max-running", "3"];
+    let more = ["--policy", "strict", "--account", "hers", "--max-runtime", "2h", "--max-running", "3", "--skill", "board-worker"];
     let created = fleet.cli(create.iter().chain(&more).chain(&["--prompt-file", "role.md"])).ok();
     assert!(created.stdout.starts_with("Created ann  ") && created.stderr.is_empty(), "{created:?}");
 
     let shown = fleet.json(["profile", "show", "ann"]);
     let expected = json!({
-        "description": "writes: a lot", "lane": "echo", "model": "big", "policy": "strict", "account": "hers",
+        "description": "writes: a lot", "lane": "echo", "model": "big", "policy": "strict", "account": "hers", "skills": ["board-worker"],
         "max_runtime_seconds": 7200, "max_running": 3, "prompt": "You are Ann.",
         "origin": shown["profile"]["origin"],
     });

@@ -121,6 +121,11 @@ impl Root {
         self.config.join("profiles.d")
     }
 
+    /// The directory of skills.
+    pub(crate) fn skills_dir(&self) -> PathBuf {
+        self.config.join("skills.d")
+    }
+
     /// All boards.
     pub(crate) fn boards(&self) -> PathBuf {
         self.state.join("boards")

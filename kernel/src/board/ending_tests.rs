@@ -24,9 +24,11 @@ fn a_clean_exit_asks_for_a_review_where_the_lane_says_so() {
     let run = bench.start(&id);
     let mut ending = Ending::new(EndCause::Exited { code: 0 });
     ending.result_policy = OnCleanExit::Review { summary: Some("look".to_owned()) };
+    ending.reviewer = "critic".parse().ok();
     let end = bench.call(move |board| board.finish_run(run, ending)).unwrap();
     assert_eq!((end.outcome, end.status), (Outcome::ReviewRequested, Status::Review));
     assert_eq!(bench.readers.with(|view| view.expect_run(run)).unwrap().summary.as_deref(), Some("look"));
+    assert_eq!(bench.task(&id).reviewer, "critic".parse().ok());
     bench.check();
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::clock::Timestamp;
-use crate::model::id::{RunId, TaskId};
+use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::spent::Spent;
 use crate::model::status::{Gate, Status, Then, WasDone};
 use crate::model::words::words;
@@ -310,6 +310,8 @@ pub struct Ending {
     pub failure_limit: u32,
     /// What a rate limit means for others.
     pub siblings: Siblings,
+    /// The profile that reviews its work, where its worker asks for a review by ending.
+    pub reviewer: Option<Profile>,
     /// When nothing of the run was left. Where that is unknown, the board takes the time of the report.
     pub ended_at: Option<Timestamp>,
 }
@@ -345,6 +347,7 @@ impl Ending {
             denied: None,
             failure_limit: DEFAULT_FAILURE_LIMIT,
             siblings: Siblings::Hold,
+            reviewer: None,
             ended_at: None,
         }
     }

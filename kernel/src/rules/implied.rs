@@ -18,7 +18,9 @@ pub(crate) fn with_verdict(run: Run, ending: &Ending) -> Run {
             let handoff = Handoff { summary: summary.clone(), ..Handoff::default() };
             let name = run.profile.as_ref().map_or("worker", |profile| profile.as_str());
             let work_by = format!("{}:{name}", ActorKind::Worker);
-            Some(Verdict::RequestReview(ReviewRequest { handoff, reviewer: None, work_by }))
+            // Nobody reviews their own work.
+            let reviewer = ending.reviewer.clone().filter(|reviewer| Some(reviewer) != run.profile.as_ref());
+            Some(Verdict::RequestReview(ReviewRequest { handoff, reviewer, work_by }))
         }
         _ => None,
     };

@@ -98,6 +98,9 @@ struct Create {
     /// The account whose limits its workers share [default: the lane's]
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
+    /// A skill of its workers (repeatable)
+    #[arg(long = "skill", value_name = "NAME")]
+    skills: Vec<String>,
     /// End a run after this time, where its task does not say: seconds, or 30s, 5m, 2h, 1d
     #[arg(long, value_name = "DURATION")]
     max_runtime: Option<WrittenDuration>,
@@ -133,6 +136,7 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
                 model: create.model,
                 policy: create.policy,
                 account: create.account,
+                skills: create.skills,
                 max_runtime: create.max_runtime,
                 max_running: create.max_running,
                 prompt,

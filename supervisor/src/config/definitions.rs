@@ -124,6 +124,24 @@ pub(crate) fn read_all(
     subject: fn(String) -> Subject,
     mut take: impl FnMut(&str, &Path, Result<String, Defect>),
 ) -> Result<(), Defect> {
+    let file_of = |path: &Path| {
+        let has_extension = path.extension().and_then(|s| s.to_str()) == Some(extension);
+        let stem = path.file_stem().filter(|_| has_extension)?.to_str()?;
+        Some((stem.to_owned(), path.to_owned()))
+    };
+    read_each(dir, &file_of, subject, &mut take)
+}
+
+/// Hands over the file of each entry of a directory for which `file_of` returns a name and a path.
+///
+/// # Errors
+/// Says why the directory cannot be listed. One that is not there is empty.
+pub(crate) fn read_each(
+    dir: &Path,
+    file_of: &dyn Fn(&Path) -> Option<(String, PathBuf)>,
+    subject: fn(String) -> Subject,
+    mut take: impl FnMut(&str, &Path, Result<String, Defect>),
+) -> Result<(), Defect> {
     let list = || -> std::io::Result<Vec<PathBuf>> {
         let mut paths = std::fs::read_dir(dir)?
             .map(|entry| entry.map(|entry| entry.path()))
@@ -137,13 +155,10 @@ pub(crate) fn read_all(
         Err(e) => return Err(Defect::new(Subject::Directory, dir, format!("it cannot be listed: {e}"))),
     };
     for path in paths {
-        if path.extension().and_then(|s| s.to_str()) != Some(extension) {
-            continue;
-        }
-        let Some(stem) = path.file_stem().and_then(|s| s.to_str()) else { continue };
+        let Some((name, path)) = file_of(&path) else { continue };
         let text =
-            super::settings::read(&path).map_err(|e| Defect::unreadable(subject(stem.to_owned()), &path, &e));
-        take(stem, &path, text);
+            super::settings::read(&path).map_err(|e| Defect::unreadable(subject(name.clone()), &path, &e));
+        take(&name, &path, text);
     }
     Ok(())
 }

@@ -37,6 +37,8 @@ pub(crate) struct Config {
     missions: MissionConfig,
     /// How brokers ask hosts.
     pub(crate) proxy: ProxyConfig,
+    /// Who reviews work.
+    pub(crate) review: ReviewConfig,
 }
 
 /// How brokers ask hosts. Reloaded on SIGHUP, for runs that begin.
@@ -45,6 +47,14 @@ pub(crate) struct Config {
 pub(crate) struct ProxyConfig {
     /// A file of certificates in PEM that are trusted beside those of the host.
     pub(crate) ca: Option<PathBuf>,
+}
+
+/// Who reviews work where nobody is named. Reloaded on SIGHUP.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ReviewConfig {
+    /// The profile whose workers review it; a person where there is none.
+    pub(crate) profile: Option<Profile>,
 }
 
 /// What a run may write and a tenant may keep. Reloaded on SIGHUP. What is absent has its default.

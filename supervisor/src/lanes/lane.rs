@@ -42,6 +42,7 @@ struct LaneFile {
     session_gone: Vec<String>,
     #[serde(default)]
     install: Vec<PathBuf>,
+    skills: Option<PathBuf>,
     #[serde(default)]
     hosts: BTreeSet<HostRule>,
     #[serde(default)]
@@ -101,6 +102,8 @@ pub(crate) struct Lane {
     pub(crate) install: Vec<PathBuf>,
     /// What comes to the policy of its runs: the hosts of its service, secrets and brokers.
     pub(crate) additions: Additions,
+    /// The directory in the home of its workers in which its program finds skills, each in `NAME/SKILL.md`.
+    pub(super) skills: Option<PathBuf>,
     /// The model that its program is to use.
     pub(crate) model: Option<String>,
     /// The form in which its program gets the board's tools.
@@ -213,6 +216,7 @@ impl Lane {
             sessions,
             files,
             install: file.install,
+            skills: reader.skills(file.skills)?,
             additions: reader.additions(Additions {
                 hosts: file.hosts,
                 secrets: file.secrets,
@@ -299,6 +303,11 @@ impl Lane {
 
 fn is_variable(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Whether a path leads to something inside of a directory.
+fn is_inside(path: &Path) -> bool {
+    !path.as_os_str().is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 fn is_reserved(name: &str) -> bool {
@@ -430,6 +439,16 @@ impl Reader<'_> {
                 Err(self.defect("unset", name, message))
             }
             None => Ok(unset),
+        }
+    }
+
+    fn skills(&self, dir: Option<PathBuf>) -> Result<Option<PathBuf>, Defect> {
+        match dir {
+            Some(dir) if !is_inside(&dir) => {
+                let message = format!("`{}` is not a path inside of the home of the worker", dir.display());
+                Err(self.defect("skills", "skills", message))
+            }
+            dir => Ok(dir),
         }
     }
 

@@ -12,6 +12,8 @@ use super::tools::{Form, SERVER};
 pub(crate) struct Terms<'a> {
     /// Who it is, by its profile.
     pub(crate) role: Option<&'a str>,
+    /// What it is told of skills.
+    pub(crate) skills: &'a str,
     pub(crate) purpose: Purpose,
     pub(crate) workspace: &'a Path,
     /// When the run is ended, in epoch seconds.
@@ -56,7 +58,7 @@ pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> S
     let gap = if context.ends_with('\n') { "" } else { "\n" };
     let role = terms.role.map(|role| format!("# Your role\n\n{role}\n\n")).unwrap_or_default();
     format!(
-        "{role}{context}{gap}
+        "{role}{skills}{context}{gap}
 # How this run ends
 
 {end}{tools}
@@ -66,6 +68,7 @@ Nobody is there to answer while you work. What you print is kept as a log. `supe
 Work in {workspace}, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may \
 be the network. Do not work around a refusal: block the task and name what was refused.{until}
 ",
+        skills = terms.skills,
         workspace = terms.workspace.display(),
     )
 }
@@ -88,7 +91,7 @@ mod tests {
     use super::*;
 
     fn terms(purpose: Purpose) -> Terms<'static> {
-        Terms { role: None, purpose, workspace: Path::new("/w/t_1"), deadline: None }
+        Terms { role: None, skills: "", purpose, workspace: Path::new("/w/t_1"), deadline: None }
     }
 
     #[test]

@@ -35,6 +35,12 @@ pub(crate) enum CannotRun {
         /// What does not fit.
         why: String,
     },
+    /// A skill of its profile does not exist, or cannot be used.
+    SkillMissing {
+        profile: Profile,
+        /// Which, and why.
+        why: String,
+    },
     /// The file of its lane cannot be used.
     LaneDisabled {
         lane: Profile,
@@ -75,7 +81,9 @@ impl CannotRun {
             CannotRun::ProfileDisabled { profile, defect } => {
                 format!("waits for the profile {profile}, which is disabled: {defect}")
             }
-            CannotRun::ProfileUnfit { .. } => format!("waits for its profile: {self}"),
+            CannotRun::ProfileUnfit { .. } | CannotRun::SkillMissing { .. } => {
+                format!("waits for its profile: {self}")
+            }
             CannotRun::LaneDisabled { lane, defect } => {
                 format!("waits for the lane {lane}, which is disabled: {defect}")
             }
@@ -99,6 +107,7 @@ impl CannotRun {
             CannotRun::Pull { .. } => format!("it {self}"),
             CannotRun::ProfileDisabled { .. }
             | CannotRun::ProfileUnfit { .. }
+            | CannotRun::SkillMissing { .. }
             | CannotRun::LaneDisabled { .. }
             | CannotRun::PolicyUnknown { .. }
             | CannotRun::PolicyDisabled { .. }
@@ -134,6 +143,9 @@ impl fmt::Display for CannotRun {
                 f,
                 "waits for somebody to claim it: {lane} is a pull lane (`supervisor claim --assignee {lane}`)"
             ),
+            CannotRun::SkillMissing { profile, why } => {
+                write!(f, "the profile `{profile}` cannot be used: {why}")
+            }
             CannotRun::LaneDisabled { lane, defect } => write!(f, "the lane `{lane}` is disabled: {defect}"),
             CannotRun::PolicyUnknown { policy, .. } => write!(f, "there is no policy `{policy}`"),
             CannotRun::PolicyDisabled { policy, defect } => {
@@ -158,6 +170,9 @@ impl From<CannotRun> for Failure {
             }
             CannotRun::Pull { lane } => {
                 (Code::Conflict, format!("a worker claims it: supervisor claim --assignee {lane}"))
+            }
+            CannotRun::SkillMissing { .. } => {
+                (Code::Conflict, "add the skill, or take it out of the profile: docs/profiles.md".to_owned())
             }
             CannotRun::LaneDisabled { defect, .. } => (Code::Conflict, defect.hint()),
             CannotRun::PolicyUnknown { known, .. } => {

@@ -14,6 +14,7 @@ pub(crate) struct Draft {
     pub(crate) model: Option<String>,
     pub(crate) policy: Option<String>,
     pub(crate) account: Option<String>,
+    pub(crate) skills: Vec<String>,
     pub(crate) max_runtime: Option<WrittenDuration>,
     pub(crate) max_running: Option<usize>,
     pub(crate) prompt: String,
@@ -33,6 +34,10 @@ impl Draft {
         put("model", self.model.as_deref());
         put("policy", self.policy.as_deref());
         put("account", self.account.as_deref());
+        if !self.skills.is_empty() {
+            let names: Vec<String> = self.skills.iter().map(|name| quoted(name)).collect();
+            let _infallible = writeln!(yaml, "skills: [{}]", names.join(", "));
+        }
         if self.max_runtime.is_some() || self.max_running.is_some() {
             yaml.push_str("limits:\n");
         }
@@ -74,12 +79,14 @@ mod tests {
                 model: Some(text.to_owned()),
                 max_runtime: Some(WrittenDuration::from_secs(90)),
                 max_running: Some(2),
+                skills: vec![text.to_owned(), "tidy".to_owned()],
                 prompt: format!("{text}\n---\n{text}"),
                 ..Draft::default()
             };
             let written = draft.text("ann");
             let read = Persona::parse("ann", &written, Path::new("ann.md")).unwrap();
             assert_eq!(read.description.as_deref(), Some(text), "{written}");
+            assert_eq!(read.skills, draft.skills, "{written}");
             assert_eq!(read.model.as_deref(), Some(text), "{written}");
             assert_eq!(read.prompt, Some(draft.prompt), "{written}");
             assert_eq!((read.max_runtime.unwrap().as_secs(), read.max_running), (90, Some(2)));

@@ -12,6 +12,7 @@ mod front_matter;
 mod policy_registry;
 mod profile;
 mod profile_registry;
+mod skills;
 #[cfg(test)]
 mod tests;
 
@@ -29,9 +30,10 @@ pub(crate) use self::policy_registry::PolicyRegistry;
 pub(crate) use self::profile::{Description as ProfileDescription, Persona};
 use self::profile_registry::ProfileRegistry;
 pub(crate) use self::profile_registry::shipped;
+pub(crate) use self::skills::SkillRegistry;
 use crate::config::Config;
 use crate::config::definitions::{Defect, Found};
-use crate::lanes::{Lane, Lanes, program};
+use crate::lanes::{Lane, Lanes, Skill, program};
 use crate::paths::Root;
 
 /// Who can work here, and under which policies.
@@ -40,6 +42,7 @@ pub(crate) struct Roster {
     profiles: ProfileRegistry,
     lanes: Lanes,
     policies: PolicyRegistry,
+    skills: SkillRegistry,
 }
 
 /// What an assignee resolves to.
@@ -53,6 +56,8 @@ pub(crate) struct Resolved<'a> {
     pub(crate) model: Option<&'a str>,
     /// What they read before their task.
     pub(crate) role_prompt: Option<&'a str>,
+    /// The skills of its profile.
+    pub(crate) skills: Vec<&'a Skill>,
     /// The name of their policy.
     pub(crate) policy_name: String,
     /// What they may touch, without what their lane adds.
@@ -109,6 +114,7 @@ impl Roster {
             profiles: ProfileRegistry::load(root),
             lanes: Lanes::load(root),
             policies: PolicyRegistry::load(root),
+            skills: SkillRegistry::load(root),
         }
     }
 
@@ -118,6 +124,7 @@ impl Roster {
         now.profiles.keep(&before.profiles);
         now.lanes.keep(&before.lanes);
         now.policies.keep(&before.policies);
+        now.skills.keep(&before.skills);
         now
     }
 
@@ -167,6 +174,11 @@ impl Roster {
         {
             return Err(CannotRun::unfit(assignee, persona, format!("its lane `{lane_name}` {why}")));
         }
+        let mut skills = Vec::new();
+        for name in persona.iter().flat_map(|persona| &persona.skills) {
+            let missing = |why| CannotRun::SkillMissing { profile: assignee.clone(), why };
+            skills.push(self.skills.find(name).map_err(missing)?);
+        }
         let policy_name = self.policy_name(assignee, policy, config);
         let policy = self.policies.held(&policy_name)?;
         let max_runtime = persona.and_then(|persona| persona.max_runtime).or(lane.max_runtime);
@@ -176,6 +188,7 @@ impl Roster {
             lane,
             model: persona.and_then(|persona| persona.model.as_deref()).or(lane.model.as_deref()),
             role_prompt: persona.and_then(|persona| persona.prompt.as_deref()),
+            skills,
             policy_name,
             policy,
             account: persona.and_then(|persona| persona.account.as_deref()).or(lane.account.as_deref()),
@@ -225,6 +238,11 @@ impl Roster {
         self.persona(assignee)?.max_running
     }
 
+    /// The skills that there are.
+    pub(crate) fn skills(&self) -> &SkillRegistry {
+        &self.skills
+    }
+
     /// The profiles, by name, also those that cannot be used.
     pub(crate) fn profiles(&self) -> impl Iterator<Item = (&str, Found<'_, Persona>)> {
         let profiles = self.profiles.names().map(|name| (name, self.profile(name)));
@@ -250,10 +268,11 @@ impl Roster {
 
     /// The account of each assignee that has one.
     pub(crate) fn accounts(&self, config: &Config) -> kernel::Accounts {
-        let mut accounts = self.lanes.accounts();
+        let of_lanes = self.lanes.accounts();
+        let mut accounts = of_lanes.clone();
         for (name, found) in self.profiles() {
             let (Found::Usable(persona), Ok(profile)) = (found, name.parse::<Profile>()) else { continue };
-            let of_lane = accounts.get(&self.lane_name(&profile, config)).cloned();
+            let of_lane = of_lanes.get(&self.lane_name(&profile, config)).cloned();
             match persona.account.clone().or(of_lane) {
                 Some(account) => drop(accounts.insert(profile, account)),
                 None => drop(accounts.remove(&profile)),
@@ -268,7 +287,8 @@ impl Roster {
 
     /// What is wrong with the files of the configuration.
     pub(crate) fn defects(&self) -> impl Iterator<Item = &Defect> {
-        self.profiles.defects().chain(self.lanes.defects()).chain(self.policies.defects())
+        let skills = self.skills.defects();
+        self.profiles.defects().chain(self.lanes.defects()).chain(self.policies.defects()).chain(skills)
     }
 }
 

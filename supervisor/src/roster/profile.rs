@@ -13,6 +13,8 @@ use crate::time::duration::WrittenDuration;
 
 /// The longest role prompt, in bytes: with the context of a task it still is a word of a command.
 const LONGEST_PROMPT: usize = 48 << 10;
+/// The most skills of a profile.
+const MOST_SKILLS: usize = 16;
 /// The longest of the other texts, in bytes.
 const LONGEST_TEXT: usize = 1024;
 
@@ -26,6 +28,8 @@ struct ProfileFile {
     model: Option<String>,
     policy: Option<String>,
     account: Option<String>,
+    #[serde(default)]
+    skills: Vec<String>,
     #[serde(default)]
     limits: LimitsFile,
 }
@@ -54,6 +58,8 @@ pub(crate) struct Persona {
     pub(crate) policy: Option<String>,
     /// The account whose limits its workers share, instead of its lane's.
     pub(crate) account: Option<String>,
+    /// The skills of its workers.
+    pub(crate) skills: Vec<String>,
     /// How long a run may take whose task sets no limit of its own.
     pub(crate) max_runtime: Option<Duration>,
     /// How many of its workers run at once, unless the configuration says it.
@@ -72,6 +78,7 @@ pub(crate) struct Description {
     pub(crate) model: Option<String>,
     pub(crate) policy: Option<String>,
     pub(crate) account: Option<String>,
+    pub(crate) skills: Vec<String>,
     /// In seconds.
     pub(crate) max_runtime_seconds: Option<u64>,
     pub(crate) max_running: Option<usize>,
@@ -94,6 +101,7 @@ impl Persona {
             model: self.model.clone(),
             policy: self.policy.clone(),
             account: self.account.clone(),
+            skills: self.skills.clone(),
             max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
             max_running: self.max_running,
             prompt: self.prompt.clone(),
@@ -111,6 +119,7 @@ pub(super) fn drafted(text: &str) -> Result<(Option<String>, Draft), Fault> {
         model: file.model,
         policy: file.policy,
         account: file.account,
+        skills: file.skills,
         max_runtime: file.limits.max_runtime,
         max_running: file.limits.max_running,
         prompt: parts.body.to_owned(),
@@ -139,6 +148,9 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
             return Err(parts.fault(key, message));
         }
     }
+    if file.skills.len() > MOST_SKILLS {
+        return Err(parts.fault("skills", format!("it names more than {MOST_SKILLS} skills")));
+    }
     let max_runtime = file.limits.max_runtime.map(WrittenDuration::duration);
     if max_runtime == Some(Duration::ZERO) {
         return Err(parts.fault("max_runtime", "it is 0, so every run would be ended at once"));
@@ -159,6 +171,7 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
         model: file.model,
         policy: file.policy,
         account: file.account,
+        skills: file.skills,
         max_runtime,
         max_running: file.limits.max_running,
         prompt: (!prompt.is_empty()).then(|| prompt.to_owned()),

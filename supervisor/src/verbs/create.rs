@@ -26,8 +26,6 @@ use crate::time::timestamp::{self, When};
 /// What is kept for the lanes of agents, and changes nothing until there are some.
 const NO_GOALS: &str =
     "the goal mode is kept with the task and changes nothing yet: its worker is started once";
-/// The same of skills.
-pub(super) const NO_SKILLS: &str = "skills are kept with the task and change nothing yet: no lane loads them";
 /// A branch without a worktree.
 const NO_BRANCH: &str = "the branch is kept with the task and changes nothing: its workspace is no worktree (--workspace worktree)";
 
@@ -99,7 +97,7 @@ pub(crate) struct Create {
     /// Who requests it [default: the caller]
     #[arg(long, value_name = "NAME")]
     pub(crate) created_by: Option<String>,
-    /// A skill for the worker to load (repeatable); stored, but not loaded yet
+    /// A skill for the worker to load (repeatable)
     #[arg(long = "skill", value_name = "NAME")]
     pub(crate) skills: Vec<String>,
     /// Block the task after this many counted failures in a row; 0 and 1: after the first
@@ -248,9 +246,7 @@ impl Verb for Create {
         if self.goal || self.goal_max_turns.is_some() {
             warnings.push(NO_GOALS.to_owned());
         }
-        if !self.skills.is_empty() {
-            warnings.push(NO_SKILLS.to_owned());
-        }
+        warnings.extend(missing_skills(&self.skills, &call));
         if presence == Presence::ToBeMade {
             let text = place.to_string();
             let path = text.strip_prefix("dir:").unwrap_or(&text);
@@ -373,6 +369,13 @@ pub(super) async fn obstacle(
         call.service.daemon().is_none().then(|| text.to_owned())
     };
     Ok(found.or_else(no_daemon))
+}
+
+/// What of these skills no worker gets as things are.
+pub(super) fn missing_skills(skills: &[String], call: &Call) -> Vec<String> {
+    let roster = call.service.roster();
+    let missing = skills.iter().filter_map(|name| roster.skills().find(name).err());
+    missing.map(|why| format!("{why}; without it the worker starts all the same")).collect()
 }
 
 /// Why nothing runs the tasks of an assignee as things are.

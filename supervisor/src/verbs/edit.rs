@@ -88,7 +88,7 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "WHERE")]
     #[serde(default)]
     pub(crate) workspace: Option<String>,
-    /// A skill for the worker to load, replacing the present ones (repeatable); stored, but not loaded yet
+    /// A skill for the worker to load, replacing the present ones (repeatable)
     #[arg(long = "skill", value_name = "NAME")]
     #[serde(default)]
     pub(crate) skills: Option<Vec<String>>,
@@ -105,10 +105,9 @@ pub(crate) struct Edited {
 }
 
 impl Edit {
-    /// What of it is kept and changes nothing.
-    pub(super) fn warnings(&self) -> Vec<String> {
-        let skills = self.skills.as_ref().filter(|skills| !skills.is_empty());
-        skills.map(|_| create::NO_SKILLS.to_owned()).into_iter().collect()
+    /// What of it is kept and changes nothing as things are.
+    pub(super) fn warnings(&self, call: &Call) -> Vec<String> {
+        create::missing_skills(self.skills.as_deref().unwrap_or_default(), call)
     }
 
     /// Whether nothing is named that is to be changed.
@@ -152,7 +151,7 @@ impl Verb for Edit {
 
     async fn run(self, call: Call) -> Result<Edited, Failure> {
         let id = texts::named(self.task_id.clone())?;
-        let warnings = self.warnings();
+        let warnings = self.warnings(&call);
         let edit = self.change(&call).await?;
         call.write(move |board, actor| Ok(Edited { task: board.edit(&id, &edit, actor)?, warnings })).await
     }

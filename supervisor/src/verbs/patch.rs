@@ -117,7 +117,7 @@ impl Verb for Patch {
     async fn run(mut self, call: Call) -> Result<Edited, Failure> {
         let id = super::texts::named(self.task_id.take())?;
         let edit = self.edit();
-        let warnings = edit.warnings();
+        let warnings = edit.warnings(&call);
         if edit.is_empty() && self.status.is_none() && self.assignee.is_none() {
             return Err(Failure::usage(if self.reason.is_some() {
                 "a reason needs a status"

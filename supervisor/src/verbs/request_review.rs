@@ -16,8 +16,8 @@ use crate::roster::CannotRun;
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Nobody can approve their own work. A named lane reviews it in a run of its own;
-otherwise the task waits for a person.
+Nobody can approve their own work. A named profile, else the one of the configuration,
+reviews it in a run of its own; otherwise the task waits for a person.
 
 Examples:
   supervisor request-review --summary 'parser fixed'      (inside a run)
@@ -28,7 +28,7 @@ pub(crate) struct RequestReview {
     /// The tasks; inside a run, the run's own task if none is named
     #[arg(value_name = "TASK")]
     pub(crate) task_ids: Vec<TaskId>,
-    /// The lane whose worker reviews it [default: a person]
+    /// The profile or lane whose worker reviews it [default: review.profile of the configuration, else a person]
     #[arg(long, value_name = "NAME")]
     pub(crate) reviewer: Option<Profile>,
     /// The result itself, if short
@@ -74,10 +74,12 @@ impl Verb for RequestReview {
         }
         call.refuse_live_without_daemon(&self.task_ids).await?;
         let (roster, config) = (call.service.roster(), call.service.config());
-        let missing = self.reviewer.as_ref().and_then(|reviewer| {
+        let missing = |reviewer: &Profile| {
             let why = roster.resolve(reviewer, None, &config).err().filter(CannotRun::is_unknown)?;
             Some(format!("{why}, so the review waits for a worker that claims it"))
-        });
+        };
+        let named = self.reviewer.map(|reviewer| (missing(&reviewer), reviewer));
+        let usual = config.review.profile.clone().map(|reviewer| (missing(&reviewer), reviewer));
         let handoff = Handoff {
             result: self.result,
             summary: self.summary,
@@ -86,10 +88,14 @@ impl Verb for RequestReview {
         };
         call.write(move |board, actor| {
             Bulk::each(board, self.task_ids, |board, id| {
-                let (handed, reviewer) = (handoff.clone(), self.reviewer.clone());
+                // Nobody reviews their own work: then a person does.
+                let by = board.expect_task(id)?.assignee;
+                let usual = usual.clone().filter(|(_, reviewer)| Some(reviewer) != by.as_ref());
+                let (missing, reviewer) = named.clone().or(usual).unzip();
+                let handed = handoff.clone();
                 let settled = board.request_review(id, handed, reviewer, self.expected_run, actor)?;
                 let (status, note) = handed_over(&settled, &handoff);
-                let notes: Vec<String> = note.into_iter().chain(missing.clone()).collect();
+                let notes: Vec<String> = note.into_iter().chain(missing.flatten()).collect();
                 Ok((status, (!notes.is_empty()).then(|| notes.join("; "))))
             })
         })

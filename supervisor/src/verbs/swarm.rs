@@ -131,8 +131,8 @@ impl Verb for Swarm {
             warnings.extend(create::obstacle(Some(profile), None, &call).await?);
         }
         warnings.dedup();
-        if self.workers.iter().any(|worker| !worker.skills.is_empty()) {
-            warnings.push(create::NO_SKILLS.to_owned());
+        for worker in &self.workers {
+            warnings.extend(create::missing_skills(&worker.skills, &call));
         }
         let workers = self.workers.into_iter();
         let new = NewSwarm {

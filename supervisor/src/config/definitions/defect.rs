@@ -31,6 +31,7 @@ pub(crate) enum Subject {
     Lane(String),
     Policy(String),
     Profile(String),
+    Skill(String),
     /// All that the files define of a directory that cannot be listed.
     Directory,
     /// The settings of the daemon.
@@ -43,6 +44,7 @@ impl fmt::Display for Subject {
             Subject::Lane(name) => write!(f, "the lane {name}"),
             Subject::Policy(name) => write!(f, "the policy {name}"),
             Subject::Profile(name) => write!(f, "the profile {name}"),
+            Subject::Skill(name) => write!(f, "the skill {name}"),
             Subject::Directory => f.write_str("what its files define"),
             Subject::Settings => f.write_str("the configuration"),
         }
@@ -99,7 +101,7 @@ impl Defect {
         let manual = match self.subject {
             Subject::Lane(_) => "docs/lanes.md",
             Subject::Policy(_) => "docs/policies.md",
-            Subject::Profile(_) => "docs/profiles.md",
+            Subject::Profile(_) | Subject::Skill(_) => "docs/profiles.md",
             Subject::Directory | Subject::Settings => "docs/configuration.md",
         };
         format!(

@@ -13,8 +13,12 @@ use super::session::{self, Resume};
 use crate::api::hash_token;
 use crate::failure::Failure;
 use crate::host::uids;
+use crate::lanes::Skill;
 use crate::roster::{Resolved, Roster};
 use crate::service::BoardHandle;
+
+/// The most skills of a run, each of up to 24 KiB.
+const MOST_SKILLS: usize = 32;
 
 /// Everything that the claim's transaction returns.
 struct ClaimedTask {
@@ -39,8 +43,10 @@ pub(super) async fn claim(
     let resolved = roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config)?;
     let of_worker = resolved.policy_of_run(&context.host.root.secret_stores());
     let of_check = resolved.policy.clone();
-    let Resolved { profile, lane, model, role_prompt, policy_name, account, limits, policy: _ } = resolved;
+    let Resolved { profile, lane, model, role_prompt, skills, policy_name, account, limits, policy: _ } =
+        resolved;
     let (lane, role_prompt) = (lane.with_model(model), role_prompt.map(str::to_owned));
+    let of_profile: Vec<Skill> = skills.into_iter().cloned().collect();
     let mut secret = [0_u8; 32];
     rand::rng().fill_bytes(&mut secret);
     let token = hex::encode(secret);
@@ -91,6 +97,7 @@ pub(super) async fn claim(
         Ok(ClaimedTask { run, task, context, resume, files, own_uid, deadline })
     })
     .await?;
+    let skills = pinned(&claimed.task, of_profile, roster);
     // A check asks no service, so it has nothing of what the lane brings.
     let policy = if claimed.run.purpose == Purpose::Check { of_check } else { of_worker };
     Ok(Order {
@@ -104,6 +111,7 @@ pub(super) async fn claim(
         files: claimed.files,
         lane,
         role_prompt,
+        skills,
         policy,
         own_uid: claimed.own_uid,
         deadline: claimed.deadline,
@@ -112,4 +120,20 @@ pub(super) async fn claim(
         workplaces,
         cancel,
     })
+}
+
+/// The skills of a run: those of its profile, and those that its task names. One that does not exist is left out, because a claim
+/// that is committed must not fail afterwards; who created the task was warned of it.
+fn pinned(task: &Task, of_profile: Vec<Skill>, roster: &Roster) -> Vec<Skill> {
+    let mut skills = of_profile;
+    for name in &task.skills {
+        if skills.len() >= MOST_SKILLS || skills.iter().any(|skill| skill.name == *name) {
+            continue;
+        }
+        match roster.skills().find(name) {
+            Ok(skill) => skills.push(skill.clone()),
+            Err(why) => tracing::warn!(task = %task.id, why, "skill_missing"),
+        }
+    }
+    skills
 }

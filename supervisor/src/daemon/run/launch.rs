@@ -31,7 +31,7 @@ use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::cgroup::Cgroups;
 use crate::host::spare::{Spare, Spares};
-use crate::lanes::{EndingRules, Facts, Lane, Places, Start, Terms};
+use crate::lanes::{EndingRules, Facts, Lane, Places, Skill, Start, Terms};
 use crate::paths::Root;
 use crate::proxy::WaysOut;
 use crate::roster::RunLimits;
@@ -115,6 +115,7 @@ pub(in crate::daemon) struct Order {
     pub(in crate::daemon) lane: Lane,
     /// What the worker reads before its task.
     pub(in crate::daemon) role_prompt: Option<String>,
+    pub(in crate::daemon) skills: Vec<Skill>,
     pub(in crate::daemon) policy: Policy,
     pub(in crate::daemon) own_uid: Option<u32>,
     pub(in crate::daemon) deadline: std::time::Duration,
@@ -156,8 +157,9 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
     let now = kernel::SystemClock.now();
     let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
-    let role = order.role_prompt.as_deref();
-    let terms = Terms { role, purpose: order.run.purpose, workspace: &prepared.path, deadline };
+    let (role, skills) = (order.role_prompt.as_deref(), order.lane.skill_text(&order.skills));
+    let terms =
+        Terms { role, skills: &skills, purpose: order.run.purpose, workspace: &prepared.path, deadline };
     let kept = kept(host, order, identity)?;
     let resume =
         order.resume.as_ref().filter(|_| kept.as_ref().is_some_and(|kept| kept.standing == Standing::Kept));
@@ -170,7 +172,9 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let bin = host.root.bin();
     let places = places(&prepared, &private, (&workspaces, &bin));
     let link = order.lane.state().zip(kept.as_ref().map(|kept| kept.dir.as_path()));
-    private.make(identity, &prompt, &order.lane.home_files(&order.task, &places, &prompt), link)?;
+    let mut home_files = order.lane.home_files(&order.task, &places, &prompt);
+    home_files.extend(order.lane.skill_files(&order.skills));
+    private.make(identity, &prompt, &home_files, link)?;
     let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
     files::place(&private.files, identity, &order.files, &blobs)?;
     let spare = host.spares.take();
@@ -209,6 +213,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
         worktree: place::worktree(&workspace, &order.task.id),
         begun,
+        reviewer: order.config.review.profile.clone(),
         failure_limit: order.limits.failure_limit,
     };
     note.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use kernel::Profile;
 use policies::Identity;
 use serde::{Deserialize, Serialize};
 use shim::rundir::write_json;
@@ -26,6 +27,9 @@ pub(in crate::daemon) struct Note {
     /// Where it began, where it works in a tree of git.
     #[serde(default)]
     pub(in crate::daemon) begun: Option<Begun>,
+    /// The profile that reviews the work where its worker asks for a review by ending.
+    #[serde(default)]
+    pub(in crate::daemon) reviewer: Option<Profile>,
     /// Counted failures in a row until the task is blocked.
     pub(in crate::daemon) failure_limit: u32,
 }

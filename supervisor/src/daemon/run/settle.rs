@@ -84,6 +84,7 @@ pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
         let stdout = dir.stdout(&record).map_err(|e| text(&e))?;
         let mut ending = read_ending(&record, &stdout, &rules_of(note.as_ref()), ended_at);
         ending.failure_limit = note.as_ref().map_or(ending.failure_limit, |note| note.failure_limit);
+        ending.reviewer = note.as_ref().and_then(|note| note.reviewer.clone());
         ending.denied = denied(&dir, &record, &ending.cause);
         return Ok(match &record.cause {
             Cause::SpawnFailed(failed) => Proof::NotStarted(failed.clone(), Box::new(ending)),
