@@ -50,6 +50,7 @@ mod mcp;
 mod missions;
 mod mounts;
 mod moved;
+mod orchestrators;
 mod pages;
 mod parity;
 mod plants;

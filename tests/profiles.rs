@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{Fleet, Output};
 
 /// A lane whose worker says what it was told, and ends well.
-const ECHO: &str = "argv = [\"/bin/sh\", \"-c\", \"cat; echo model={model}\"]\nmodel = \"small\"\non_clean_exit = \"complete\"\n";
+const ECHO: &str = "argv = [\"/bin/sh\", \"-c\", \"cat; echo model={model}\"]\nmodel = \"small\"\non_clean_exit = \"complete\"\norchestrator = [\"bare\"]\n";
 
 fn warnings(output: &Output) -> String {
     output.stderr.clone()
@@ -63,13 +63,26 @@ fn a_profile_is_created_with_all_that_is_said_shown_exported_and_removed() {
     fs::write(fleet.home().join("role.md"), "You are Ann.\n").unwrap();
     let create =
         ["profile", "create", "ann", "--description", "writes: a lot", "--lane", "echo", "--model", "big"];
-    let more = ["--policy", "strict", "--account", "hers", "--max-runtime", "2h", "--max-running", "3", "--skill", "board-worker"];
+    let more = [
+        "--policy",
+        "strict",
+        "--account",
+        "hers",
+        "--max-runtime",
+        "2h",
+        "--max-running",
+        "3",
+        "--skill",
+        "board-worker",
+        "--role",
+        "reviewer",
+    ];
     let created = fleet.cli(create.iter().chain(&more).chain(&["--prompt-file", "role.md"])).ok();
     assert!(created.stdout.starts_with("Created ann  ") && created.stderr.is_empty(), "{created:?}");
 
     let shown = fleet.json(["profile", "show", "ann"]);
     let expected = json!({
-        "description": "writes: a lot", "lane": "echo", "model": "big", "policy": "strict", "account": "hers", "skills": ["board-worker"],
+        "description": "writes: a lot", "role": "reviewer", "lane": "echo", "model": "big", "policy": "strict", "account": "hers", "skills": ["board-worker"],
         "max_runtime_seconds": 7200, "max_running": 3, "prompt": "You are Ann.",
         "origin": shown["profile"]["origin"],
     });

@@ -52,7 +52,7 @@ pub use board::{
     Answered, Board, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact, Placement,
     Reopened, Settled, Start,
 };
-pub use model::actor::{Actor, ActorKind, Label, RunRef};
+pub use model::actor::{Actor, ActorKind, Label, RunRef, WorkerRole};
 pub use model::candidate::{Accounts, Answer, Candidate, Reach};
 pub use model::clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use model::counted::Counted;

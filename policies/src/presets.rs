@@ -5,7 +5,8 @@ use std::path::Path;
 use crate::policy::Policy;
 
 /// The names of the shipped policies, the narrowest first.
-pub(crate) const NAMES: &[&str] = &["strict", "default", "test", "agent", "network", "unconfined"];
+pub(crate) const NAMES: &[&str] =
+    &["strict", "default", "test", "orchestrate", "agent", "network", "unconfined"];
 
 /// Returns the text of a shipped policy.
 pub(crate) fn text(name: &str) -> Option<&'static str> {
@@ -15,6 +16,7 @@ pub(crate) fn text(name: &str) -> Option<&'static str> {
         "test" => Some(include_str!("presets/test.toml")),
         "agent" => Some(include_str!("presets/agent.toml")),
         "network" => Some(include_str!("presets/network.toml")),
+        "orchestrate" => Some(include_str!("presets/orchestrate.toml")),
         "unconfined" => Some(include_str!("presets/unconfined.toml")),
         _ => None,
     }

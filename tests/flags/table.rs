@@ -247,6 +247,7 @@ pub(super) const TABLE: &[Row] = &[
     ("profile create", "model", PROFILE),
     ("profile create", "policy", PROFILE),
     ("profile create", "prompt-file", PROFILE),
+    ("profile create", "role", PROFILE),
     ("profile create", "skill", PROFILE),
     (
         "profile install",

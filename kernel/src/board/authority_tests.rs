@@ -5,7 +5,7 @@ use crate::model::outcome::StopReason;
 use crate::model::run::Run;
 use crate::rules::authority;
 use crate::testing::{Bench, alice, titled};
-use crate::{Actor, Client, Error, Lineage, MissionLimits, NewTask, RunId, Task, Tenant};
+use crate::{Actor, Client, Error, Lineage, MissionLimits, NewTask, RunId, Task, Tenant, WorkerRole};
 
 const DEPTH: u32 = 5;
 
@@ -205,4 +205,44 @@ fn a_person_of_one_tenant_makes_tasks_there_and_any_other_person_anywhere() {
     refused(made(&limited, Some("beta")), "only in the tenant acme");
     assert_eq!(made(&alice(), Some("beta")).unwrap(), (None, Some(tenant("beta")), 0));
     assert_eq!(made(&alice(), None).unwrap(), (None, None, 0));
+}
+
+#[test]
+fn an_orchestrator_directs_what_its_own_task_has_made_and_approves_nothing() {
+    let bench = Bench::new();
+    let (task, _, worker) = working(&bench, titled("plan"));
+    let orchestrator = Actor { role: WorkerRole::Orchestrator, ..worker.clone() };
+    let of =
+        |maker: Option<&Task>| Task { creator_task: maker.map(|maker| maker.id.clone()), ..task.clone() };
+    let (made, foreign) = (of(Some(&task)), of(None));
+    authority::may_direct(&orchestrator, &made, "assign a task").unwrap();
+    authority::may_direct(&alice(), &foreign, "assign a task").unwrap();
+    refused(authority::may_direct(&orchestrator, &foreign, "assign a task"), "only if its own task");
+    for role in [WorkerRole::Worker, WorkerRole::Reviewer] {
+        let other = Actor { role, ..worker.clone() };
+        refused(authority::may_direct(&other, &made, "assign a task"), "a worker may not assign a task");
+    }
+    refused(authority::person(&orchestrator, "approve a task"), "a worker may not approve");
+}
+
+#[test]
+fn the_tasks_of_an_orchestrator_have_the_policies_of_their_assignees_unless_its_own_task_names_one() {
+    let (bench, limits) = (Bench::new(), MissionLimits::default());
+    for named in [None, Some("strict".to_owned())] {
+        let (mut own, mut run, worker) = working(&bench, titled("plan"));
+        own.policy.clone_from(&named);
+        run.policy = Some("orchestrate".to_owned());
+        let orchestrator = Actor { role: WorkerRole::Orchestrator, ..worker.clone() };
+        let mut new = titled("part");
+        authority::bound_new_task(&orchestrator, Some((&run, &own)), &mut new, &limits).unwrap();
+        assert_eq!(new.policy, named);
+        let mut wider = NewTask { policy: Some("unconfined".to_owned()), ..titled("part") };
+        refused(
+            authority::bound_new_task(&orchestrator, Some((&run, &own)), &mut wider, &limits),
+            "no other policy",
+        );
+        let mut of_a_worker = titled("part");
+        authority::bound_new_task(&worker, Some((&run, &own)), &mut of_a_worker, &limits).unwrap();
+        assert_eq!(of_a_worker.policy.as_deref(), Some("orchestrate"));
+    }
 }

@@ -69,7 +69,7 @@ impl Board<'_> {
     /// Gives a task to a profile, or to nobody. A running task is taken back first.
     #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn assign(&mut self, id: &TaskId, assignee: Option<Profile>, actor: &Actor) -> Result<Task, Error> {
-        let task = self.for_person(id, actor, "assign a task")?;
+        let task = self.for_director(id, actor, "assign a task")?;
         if task.assignee == assignee {
             return Ok(task);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::board::view::View;
-use crate::model::actor::Actor;
+use crate::model::actor::{Actor, WorkerRole};
 use crate::model::clock::{Clock, Timestamp};
 use crate::model::entropy::Entropy;
 use crate::model::error::Error;
@@ -144,6 +144,16 @@ impl<'a> Board<'a> {
     fn for_person(&self, id: &TaskId, actor: &Actor, what: &str) -> Result<Task, Error> {
         authority::person(actor, what)?;
         self.task_for(id, actor)
+    }
+
+    /// Returns a task to who may direct it; `what` is what another worker may not do.
+    fn for_director(&self, id: &TaskId, actor: &Actor, what: &str) -> Result<Task, Error> {
+        if actor.role == WorkerRole::Worker {
+            authority::person(actor, what)?;
+        }
+        let task = self.task_for(id, actor)?;
+        authority::may_direct(actor, &task, what)?;
+        Ok(task)
     }
 
     /// Moves a task and appends the event that tells of it. The only way a status changes.

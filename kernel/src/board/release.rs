@@ -34,8 +34,9 @@ impl Board<'_> {
     /// Lets a blocked or scheduled task go on; its failures are forgotten. The reason is kept as a comment, so that the
     /// next worker sees the answer.
     pub fn unblock(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Task, Error> {
-        let task = self.for_person(id, actor, "unblock a task")?;
+        let task = self.for_director(id, actor, "unblock a task")?;
         if task.block_kind == Some(BlockKind::Approval) {
+            authority::person(actor, "approve a task")?;
             return self.grant(&task, reason, actor).map(|settled| settled.task);
         }
         let from = self.standing(id)?;

@@ -18,6 +18,21 @@ words! {
     }
 }
 
+words! {
+    /// What a worker is there for.
+    #[derive(Default)]
+    "worker role"
+    WorkerRole {
+        /// It does the work of its task.
+        #[default]
+        Worker => "worker",
+        /// It divides work into tasks for others, and does none of it.
+        Orchestrator => "orchestrator",
+        /// It judges the work of others.
+        Reviewer => "reviewer",
+    }
+}
+
 /// The run that a worker speaks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRef {
@@ -40,23 +55,26 @@ pub struct Actor {
     pub run: Option<RunRef>,
     /// The only tenant that the caller sees, where it is limited to one.
     pub tenant: Option<Tenant>,
+    /// What a worker is there for.
+    pub role: WorkerRole,
 }
 
 impl Actor {
     /// Makes a person.
     pub fn person(name: impl Into<String>) -> Self {
-        Self { kind: ActorKind::Person, name: name.into(), uid: None, run: None, tenant: None }
+        let (kind, role) = (ActorKind::Person, WorkerRole::Worker);
+        Self { kind, name: name.into(), uid: None, run: None, tenant: None, role }
     }
 
     /// Makes the supervisor itself.
     pub fn system() -> Self {
-        Self { kind: ActorKind::System, name: "supervisor".to_owned(), uid: None, run: None, tenant: None }
+        Self { kind: ActorKind::System, ..Self::person("supervisor") }
     }
 
     /// Makes the worker of a run.
     pub fn worker(name: impl Into<String>, run: RunId, task: TaskId, tenant: Option<Tenant>) -> Self {
         let run = Some(RunRef { run, task });
-        Self { kind: ActorKind::Worker, name: name.into(), uid: None, run, tenant }
+        Self { kind: ActorKind::Worker, run, tenant, ..Self::person(name) }
     }
 
     /// Returns whether it is the worker that an assignee names. A person of the same name is somebody else.

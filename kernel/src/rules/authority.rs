@@ -1,6 +1,6 @@
 //! What a worker may do: its own run, and its own tenant within its mission.
 
-use crate::model::actor::{Actor, ActorKind, RunRef};
+use crate::model::actor::{Actor, ActorKind, RunRef, WorkerRole};
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::mission::MissionLimits;
@@ -55,6 +55,22 @@ pub(crate) fn person(actor: &Actor, what: &str) -> Result<(), Error> {
             format!("a worker may not {what}"),
             "comment on the task, or block your own with a question to a person",
         )),
+    }
+}
+
+/// Refuses a worker that directs a task: only an orchestrator does, and only tasks that its own task has made.
+pub(crate) fn may_direct(actor: &Actor, task: &Task, what: &str) -> Result<(), Error> {
+    if actor.kind != ActorKind::Worker || actor.role != WorkerRole::Orchestrator {
+        return person(actor, what);
+    }
+    let own = worker_run(actor)?;
+    if task.creator_task.as_ref() == Some(&own.task) {
+        Ok(())
+    } else {
+        Err(Error::forbidden(
+            format!("an orchestrator may {what} only if its own task {} has made it", own.task),
+            format!("comment on {} instead", task.id),
+        ))
     }
 }
 
@@ -123,8 +139,12 @@ pub(crate) fn bound_new_task(
             "leave the workspace out",
         ));
     }
-    // The policy that the run really has, not only one that its task names: another lane's default may be wider.
-    let policy = run.policy.as_ref().or(own.policy.as_ref()).cloned();
+    // The policy that the run really has, not only one that its task names: another lane's default may be wider. An orchestrator does
+    // not work under its policy, so its tasks have those of their assignees, unless whoever made its own task has named one.
+    let policy = match actor.role {
+        WorkerRole::Orchestrator => own.policy.clone(),
+        WorkerRole::Worker | WorkerRole::Reviewer => run.policy.as_ref().or(own.policy.as_ref()).cloned(),
+    };
     if new.policy.is_some() && new.policy != policy {
         return Err(Error::forbidden(
             "a worker's task may have no other policy than its own",

@@ -167,7 +167,7 @@ impl<Q> Ask<Q> {
 
     /// Refuses a worker what is for operators.
     fn permit<V: Verb>(&self, actor: &Actor) -> Result<(), Failure> {
-        if V::AUDIENCE.admits(actor.kind) {
+        if V::AUDIENCE.admits(actor) {
             return Ok(());
         }
         let names: Vec<&str> = self.open_to(actor).map(|entry| entry.name).collect();
@@ -175,9 +175,8 @@ impl<Q> Ask<Q> {
             .hint(format!("a worker may: {}", names.join(", "))))
     }
 
-    fn open_to(&self, actor: &Actor) -> impl Iterator<Item = &Entry> {
-        let kind = actor.kind;
-        self.shared.verbs.iter().filter(move |entry| entry.audience.admits(kind))
+    fn open_to<'a>(&'a self, actor: &'a Actor) -> impl Iterator<Item = &'a Entry> {
+        self.shared.verbs.iter().filter(|entry| entry.audience.admits(actor))
     }
 
     /// The verbs that the caller may call.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use kernel::{
     Actor, ActorKind, Board, BoardName, Caller, Extent, Holder, Request, RequestId, Sweep, Swept, TaskId,
-    View,
+    View, WorkerRole,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -25,14 +25,21 @@ pub(crate) const ANSWERED: Duration = Duration::from_secs(30);
 pub(crate) enum Audience {
     /// Operators only.
     Operator,
+    /// Operators, and orchestrators about the tasks that they have made.
+    Orchestrator,
     /// Operators, and workers within the limits of their run.
     Worker,
 }
 
 impl Audience {
-    /// Whether callers of a kind are among it.
-    pub(crate) fn admits(self, kind: ActorKind) -> bool {
-        self == Audience::Worker || kind != ActorKind::Worker
+    /// Whether a caller is among it.
+    pub(crate) fn admits(self, actor: &Actor) -> bool {
+        let is_worker = actor.kind == ActorKind::Worker;
+        match self {
+            Audience::Operator => !is_worker,
+            Audience::Orchestrator => !is_worker || actor.role == WorkerRole::Orchestrator,
+            Audience::Worker => true,
+        }
     }
 }
 

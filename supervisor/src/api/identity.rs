@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue};
-use kernel::{Actor, ActorKind, BoardId, Run, RunId, RunRef, TaskId, Tenant};
+use kernel::{Actor, BoardId, Run, RunId, TaskId, Tenant};
 use rand::Rng as _;
 use sha2::{Digest, Sha256};
 
@@ -13,6 +13,7 @@ use super::call::blocking;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::Root;
+use crate::roster::Roster;
 use crate::service::{BoardHandle, Service};
 
 /// Names the board of a call.
@@ -201,7 +202,7 @@ pub(crate) fn person(uid: u32) -> Actor {
         .ok()
         .flatten()
         .map_or_else(|| format!("uid-{uid}"), |user| user.name);
-    Actor { kind: ActorKind::Person, name, uid: Some(uid), run: None, tenant: None }
+    Actor { uid: Some(uid), ..Actor::person(name) }
 }
 
 /// The worker behind a token: the run that has it, on whichever board that is served, or on the board of the door.
@@ -213,9 +214,10 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
         Peer::Operator(_) | Peer::Worker | Peer::InProcess(_) => None,
     };
     boards.retain(|board| owner.is_none_or(|(own, _)| board.id() == own));
+    let roster = service.roster();
     let found = blocking("the token was not looked up", move || {
         for board in boards {
-            if let Some(who) = of_run(&board, &hash)? {
+            if let Some(who) = of_run(&board, &hash, &roster)? {
                 return Ok(Some(Caller { who, board: Some(board) }));
             }
         }
@@ -238,12 +240,12 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
     Err(token_not_valid())
 }
 
-fn of_run(board: &BoardHandle, hash: &[u8; 32]) -> Result<Option<Who>, Failure> {
+fn of_run(board: &BoardHandle, hash: &[u8; 32], roster: &Roster) -> Result<Option<Who>, Failure> {
     let found = board.readers().with(|view| {
         let tenant = |run: &Run| view.task(&run.task_id).map(|task| task.and_then(|task| task.tenant));
         if let Some(run) = view.run_by_token(hash)? {
             let tenant = tenant(&run)?;
-            return Ok(Some(Who::Live(speaker(run, tenant))));
+            return Ok(Some(Who::Live(speaker(run, tenant, roster))));
         }
         let Some(run) = view.run_by_past_token(hash)? else { return Ok(None) };
         Ok(Some(Who::Ended { tenant: tenant(&run)?, run: run.id, task: run.task_id }))
@@ -251,14 +253,10 @@ fn of_run(board: &BoardHandle, hash: &[u8; 32]) -> Result<Option<Who>, Failure> 
     Ok(found)
 }
 
-fn speaker(run: Run, tenant: Option<Tenant>) -> Actor {
-    Actor {
-        kind: ActorKind::Worker,
-        name: run.profile.as_ref().map_or_else(|| "worker".to_owned(), ToString::to_string),
-        uid: None,
-        run: Some(RunRef { run: run.id, task: run.task_id }),
-        tenant,
-    }
+fn speaker(run: Run, tenant: Option<Tenant>, roster: &Roster) -> Actor {
+    let role = run.profile.as_ref().map(|profile| roster.role(profile)).unwrap_or_default();
+    let name = run.profile.as_ref().map_or_else(|| "worker".to_owned(), ToString::to_string);
+    Actor { role, ..Actor::worker(name, run.id, run.task_id, tenant) }
 }
 
 /// Refuses a worker that names another board than its own. Whether there is such a board is not said.

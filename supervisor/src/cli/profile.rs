@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use kernel::Profile;
+use kernel::{Profile, WorkerRole};
 use serde::Serialize;
 
 use super::edit::edited;
@@ -86,6 +86,9 @@ struct Create {
     /// What it is for, in one line
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
+    /// What its workers are there for: worker, orchestrator or reviewer [default: worker]
+    #[arg(long, value_name = "ROLE")]
+    role: Option<WorkerRole>,
     /// The lane of its workers [default: worker.lane of the configuration]
     #[arg(long, value_name = "NAME")]
     lane: Option<Profile>,
@@ -132,6 +135,7 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
             let prompt = create.prompt_file.as_deref().map(read_text).transpose()?.unwrap_or_default();
             let draft = Draft {
                 description: create.description,
+                role: create.role.unwrap_or_default(),
                 lane: create.lane,
                 model: create.model,
                 policy: create.policy,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kernel::WorkerRole;
 use policies::{Additions, Broker, HostRule, Secret};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,8 @@ struct LaneFile {
     pull: bool,
     #[serde(default)]
     argv: Vec<Words>,
+    #[serde(default)]
+    orchestrator: Vec<String>,
     #[serde(default)]
     prompt: Prompt,
     #[serde(default)]
@@ -82,6 +85,8 @@ pub(crate) struct Lane {
     pub(crate) pull: bool,
     /// The command: groups of words, each left out where one of its places has no value.
     argv: Vec<Vec<Template>>,
+    /// The words behind it that take away its program's own tools, for orchestrators.
+    orchestrator: Vec<Template>,
     /// How the worker gets its prompt.
     pub(super) prompt: Prompt,
     /// What its workers write to their standard output.
@@ -196,7 +201,7 @@ impl Lane {
             (Some(_), true) | (None, false) => {}
         }
         let sessions = Sessions { state: file.state, gone: file.session_gone };
-        let sessions = sessions.check(&argv, files.keys());
+        let sessions = sessions.check(&argv, files.keys().chain(&file.skills));
         let sessions = sessions.map_err(|wrong| reader.defect(wrong.key, wrong.words, wrong.message))?;
         let is_absolute = |path: &PathBuf| path.is_absolute() && !path.starts_with("/proc");
         if let Some(path) = file.install.iter().find(|path| !is_absolute(path)) {
@@ -207,6 +212,7 @@ impl Lane {
             origin: origin.to_owned(),
             pull: file.pull,
             argv,
+            orchestrator: reader.words("orchestrator", &file.orchestrator)?,
             prompt: file.prompt,
             stdout: file.stdout,
             on_clean_exit: file.on_clean_exit,
@@ -254,9 +260,18 @@ impl Lane {
         self.argv.first().and_then(|group| group.first()).map(ToString::to_string).unwrap_or_default()
     }
 
-    /// The same for workers that use this model.
-    pub(crate) fn with_model(&self, model: Option<&str>) -> Self {
-        Lane { model: model.map(str::to_owned), ..self.clone() }
+    /// The same for workers of a role that use this model: an orchestrator's program starts without its own tools.
+    pub(crate) fn in_role(&self, role: WorkerRole, model: Option<&str>) -> Self {
+        let mut lane = Lane { model: model.map(str::to_owned), ..self.clone() };
+        if role == WorkerRole::Orchestrator {
+            lane.argv.push(lane.orchestrator.clone());
+        }
+        lane
+    }
+
+    /// Whether its program can be started without its own tools.
+    pub(crate) fn hosts_orchestrators(&self) -> bool {
+        !self.orchestrator.is_empty()
     }
 
     /// Whether something of it has the model.
@@ -303,11 +318,6 @@ impl Lane {
 
 fn is_variable(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-/// Whether a path leads to something inside of a directory.
-fn is_inside(path: &Path) -> bool {
-    !path.as_os_str().is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 fn is_reserved(name: &str) -> bool {
@@ -358,6 +368,10 @@ impl Reader<'_> {
     fn template(&self, key: &str, text: &str) -> Result<Template, Defect> {
         let refuse = |unknown: UnknownPlace| self.defect(key, &unknown.in_braces(), unknown.message());
         Template::parse(text).map_err(refuse)
+    }
+
+    fn words(&self, key: &str, words: &[String]) -> Result<Vec<Template>, Defect> {
+        words.iter().map(|word| self.template(key, word)).collect()
     }
 
     fn argv(&self, argv: Vec<Words>, prompt: Prompt) -> Result<Vec<Vec<Template>>, Defect> {
@@ -521,6 +535,10 @@ mod tests {
             (
                 "argv = [\"x\", \"{session}\"]\nstate = \".x\"\n[files]\n\".x/y\" = \"\"",
                 "/etc/l.toml:2 (state): the file .x/y is written anew",
+            ),
+            (
+                "argv = [\"x\", \"{session}\"]\nstate = \".x\"\nskills = \".x/skills\"",
+                "/etc/l.toml:2 (state): the file .x/skills is written anew",
             ),
             (
                 "argv = [\"x\"]\nsession_gone = [\" \"]",

@@ -12,7 +12,7 @@ use super::profile::drafted;
 use crate::time::duration::WrittenDuration;
 
 /// The keys that profiles have and agent files of other programs have not.
-const OURS: [&str; 4] = ["lane", "policy", "account", "limits"];
+const OURS: [&str; 5] = ["role", "lane", "policy", "account", "limits"];
 /// The keys that Gemini's agent files have and Claude's have not.
 const OF_GEMINI: [&str; 5] = ["kind", "display_name", "temperature", "max_turns", "timeout_mins"];
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kernel::Profile;
+use kernel::{Profile, WorkerRole};
 
 use crate::time::duration::WrittenDuration;
 
@@ -10,6 +10,7 @@ use crate::time::duration::WrittenDuration;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Draft {
     pub(crate) description: Option<String>,
+    pub(crate) role: WorkerRole,
     pub(crate) lane: Option<Profile>,
     pub(crate) model: Option<String>,
     pub(crate) policy: Option<String>,
@@ -30,6 +31,7 @@ impl Draft {
             }
         };
         put("description", self.description.as_deref());
+        put("role", Some(self.role.as_str()).filter(|_| self.role != WorkerRole::Worker));
         put("lane", self.lane.as_ref().map(Profile::as_str));
         put("model", self.model.as_deref());
         put("policy", self.policy.as_deref());

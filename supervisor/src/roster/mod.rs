@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kernel::Profile;
+use kernel::{Profile, WorkerRole};
 use policies::{Policy, SecretStores};
 
 pub(crate) use self::adopted::{Adopted, adopt};
@@ -54,6 +54,8 @@ pub(crate) struct Resolved<'a> {
     pub(crate) lane: &'a Lane,
     /// The model that they use.
     pub(crate) model: Option<&'a str>,
+    /// What they are there for.
+    pub(crate) role: WorkerRole,
     /// What they read before their task.
     pub(crate) role_prompt: Option<&'a str>,
     /// The skills of its profile.
@@ -187,6 +189,7 @@ impl Roster {
             profile: assignee.clone(),
             lane,
             model: persona.and_then(|persona| persona.model.as_deref()).or(lane.model.as_deref()),
+            role: persona.map(|persona| persona.role).unwrap_or_default(),
             role_prompt: persona.and_then(|persona| persona.prompt.as_deref()),
             skills,
             policy_name,
@@ -231,6 +234,11 @@ impl Roster {
         };
         let asked = asked.or_else(of_profile).map(str::to_owned);
         asked.or_else(of_lane).unwrap_or_else(|| config.worker.policy.clone())
+    }
+
+    /// What the workers of an assignee are there for.
+    pub(crate) fn role(&self, assignee: &Profile) -> WorkerRole {
+        self.persona(assignee).map(|persona| persona.role).unwrap_or_default()
     }
 
     /// How many workers of an assignee may run at once by its profile.
@@ -296,6 +304,11 @@ impl Roster {
 fn unfit(persona: &Persona, lane: &Lane) -> Option<&'static str> {
     if persona.model.is_some() && !lane.takes_model() {
         return Some("uses no {model}, so the profile's `model` changes nothing");
+    }
+    if persona.role == WorkerRole::Orchestrator && !lane.hosts_orchestrators() {
+        return Some(
+            "is not for orchestrators: it has no `orchestrator`, the words that take its program's own tools away",
+        );
     }
     if persona.prompt.is_some() && !lane.takes_prompt() {
         return Some("runs the body of a task and has no prompt, so nobody reads the profile's text");

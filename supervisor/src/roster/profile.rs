@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kernel::Profile;
+use kernel::{Profile, WorkerRole};
 use serde::{Deserialize, Serialize};
 
 use super::draft::Draft;
@@ -24,6 +24,8 @@ const LONGEST_TEXT: usize = 1024;
 struct ProfileFile {
     name: Option<String>,
     description: Option<String>,
+    #[serde(default)]
+    role: WorkerRole,
     lane: Option<Profile>,
     model: Option<String>,
     policy: Option<String>,
@@ -50,6 +52,8 @@ pub(crate) struct Persona {
     pub(crate) is_shipped: bool,
     /// What it is for, in one line.
     pub(crate) description: Option<String>,
+    /// What its workers are there for.
+    pub(crate) role: WorkerRole,
     /// Its lane; the configured one where it names none.
     pub(crate) lane: Option<Profile>,
     /// The model, instead of its lane's.
@@ -74,6 +78,7 @@ pub(crate) struct Description {
     /// The file.
     pub(crate) origin: PathBuf,
     pub(crate) description: Option<String>,
+    pub(crate) role: WorkerRole,
     pub(crate) lane: Option<Profile>,
     pub(crate) model: Option<String>,
     pub(crate) policy: Option<String>,
@@ -97,6 +102,7 @@ impl Persona {
         Description {
             origin: self.origin.clone(),
             description: self.description.clone(),
+            role: self.role,
             lane: self.lane.clone(),
             model: self.model.clone(),
             policy: self.policy.clone(),
@@ -115,6 +121,7 @@ pub(super) fn drafted(text: &str) -> Result<(Option<String>, Draft), Fault> {
     let file: ProfileFile = parts.settings()?;
     let draft = Draft {
         description: file.description,
+        role: file.role,
         lane: file.lane,
         model: file.model,
         policy: file.policy,
@@ -167,6 +174,7 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
         origin: origin.to_owned(),
         is_shipped: false,
         description: file.description,
+        role: file.role,
         lane: file.lane,
         model: file.model,
         policy: file.policy,

@@ -215,7 +215,9 @@ fn each_reason_says_what_is_wrong_to_all_who_ask() {
     let (code, warning, message, hint) = why("ghost", None);
     assert_eq!(code, kernel::WaitingCode::Nonspawnable);
     assert!(
-        warning.contains("so the task waits for a worker that claims it; the assignees are: bad, "),
+        warning.contains(
+            "so the task waits for a worker that claims it; the assignees are: analyst, backend-eng, bad, "
+        ),
         "{warning}"
     );
     assert_eq!((message.as_str(), hint.contains("shell")), ("no profile or lane `ghost` exists here", true));

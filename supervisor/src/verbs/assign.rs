@@ -38,7 +38,7 @@ pub(crate) struct Assigned {
 
 impl Verb for Assign {
     const NAME: &'static str = "assign";
-    const AUDIENCE: Audience = Audience::Operator;
+    const AUDIENCE: Audience = Audience::Orchestrator;
     const EFFECT: Effect = Effect::Write;
     const TOOL: Option<Tool> = Some(Tool { scope: Scope::Orchestrator, about: "" });
     type Reply = Assigned;

@@ -102,7 +102,7 @@ impl Verb for Claim {
             }
         };
         let provision = Provision::of(&call.service, call.board()?).await?;
-        let accounts = call.service.roster().accounts();
+        let accounts = call.service.roster().accounts(&call.service.config());
         let (token, ttl) = (draw_token(), self.ttl.duration());
         let hash = hash_token(&token);
         let named = wanted.clone();

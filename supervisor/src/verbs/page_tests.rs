@@ -15,6 +15,7 @@ fn row(entry: &Entry) -> String {
     let about = about.split(". ").next().unwrap_or_default().trim_end_matches('.').replace('|', "\\|");
     let callers = match entry.audience {
         Audience::Operator => "operators",
+        Audience::Orchestrator => "operators and orchestrators",
         Audience::Worker => "operators and workers",
     };
     let needs = match entry.effect {

@@ -124,6 +124,7 @@ pub(crate) fn show_one(named: &NamedProfile, screen: &mut Screen) {
     let fields = [
         ("description", profile.description.clone()),
         ("from", Some(profile.origin.display().to_string())),
+        ("role", Some(profile.role.to_string())),
         ("lane", Some(named.lane.to_string())),
         ("model", profile.model.clone()),
         ("policy", Some(named.policy.clone())),

@@ -1,6 +1,6 @@
 //! `tools`: which verbs the caller is offered as tools over MCP.
 
-use kernel::{ActorKind, Purpose};
+use kernel::{ActorKind, Purpose, WorkerRole};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,10 +31,11 @@ impl Verb for Tools {
             Some(run) => call.read(move |view| view.run(run)).await?.map(|run| run.purpose),
             None => None,
         };
+        let (is_worker, role) = (call.actor.kind == ActorKind::Worker, call.actor.role);
         let offered = |scope: Scope| match scope {
             Scope::Worker => true,
-            Scope::Reviewer => call.actor.kind != ActorKind::Worker || purpose == Some(Purpose::Review),
-            Scope::Orchestrator => call.actor.kind != ActorKind::Worker,
+            Scope::Reviewer => !is_worker || purpose == Some(Purpose::Review) || role == WorkerRole::Reviewer,
+            Scope::Orchestrator => !is_worker || role == WorkerRole::Orchestrator,
         };
         let entries = super::entries().into_iter();
         let verbs = entries.filter(|entry| entry.tool.is_some_and(|tool| offered(tool.scope)));

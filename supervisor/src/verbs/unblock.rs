@@ -27,7 +27,7 @@ pub(crate) struct Unblock {
 
 impl Verb for Unblock {
     const NAME: &'static str = "unblock";
-    const AUDIENCE: Audience = Audience::Operator;
+    const AUDIENCE: Audience = Audience::Orchestrator;
     const EFFECT: Effect = Effect::Write;
     const TOOL: Option<Tool> = Some(Tool { scope: Scope::Orchestrator, about: "" });
     type Reply = Bulk;
