@@ -104,8 +104,10 @@ fn the_configuration_that_the_manual_shows_is_accepted() {
     fleet.write_config("supervisor.toml", from.split_once("```").unwrap().0);
     fleet.cli(["create", "x"]).ok();
     let lanes = std::fs::read_to_string(repository().join("docs/lanes.md")).unwrap();
-    let (_, from) = lanes.split_once("```toml\n").unwrap();
-    fleet.lane("shown", from.split_once("```").unwrap().0);
+    let shown: Vec<&str> = lanes.split("```toml\n").skip(1).collect();
+    for (number, from) in shown.iter().enumerate() {
+        fleet.lane(&format!("shown{number}"), from.split_once("```").unwrap().0);
+    }
     let profiles = std::fs::read_to_string(repository().join("docs/profiles.md")).unwrap();
     let (_, from) = profiles.split_once("```markdown\n").unwrap();
     fleet.write_config("profiles.d/backend.md", from.split_once("```").unwrap().0);

@@ -4,6 +4,7 @@ mod sessions;
 mod tools;
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -288,11 +289,26 @@ fn a_program_that_the_caller_has_and_the_lane_does_not_find_is_named_with_the_li
     assert!(missing.stdout.contains("`no-such-agent` is in none of"), "{}", missing.stdout);
     assert_eq!(fleet.cli(["lane", "check", "nobody"]).code, 3);
     fleet.lane("mine", "argv = [\"agent\"]\n");
-    let mut command = fleet.command(["lane", "check", "mine"]);
-    command.env("PATH", format!("/usr/bin:/bin:{}", bin.display()));
-    let said = Output::of(&mut command);
-    let line = format!("install = [\"{}\"]", fleet.home().join("npm").display());
-    assert!(said.code == 1 && said.stdout.replace("\n        ", " ").contains(&line), "{}", said.stdout);
+    let path = format!("/usr/bin:/bin:{}", bin.display());
+    let check = |lane: &str| {
+        let mut command = fleet.command(["lane", "check", lane, "--json"]);
+        let said = Output::of(command.env("PATH", &path));
+        let checks = said.json()["checks"].as_array().unwrap().clone();
+        let program = checks.iter().find(|check| check["check"] == "program").unwrap().clone();
+        (said.code, program["hint"].as_str().unwrap_or_default().to_owned())
+    };
+    let (code, hint) = check("mine");
+    let line = format!("install = [\"{}\"]", bin.display());
+    assert!(code == 1 && hint.contains(&line), "{hint}");
+
+    // For a built-in lane the hint is a command, and does what it says.
+    std::fs::copy(bin.join("agent"), bin.join("claude")).unwrap();
+    let (code, hint) = check("claude");
+    let (_, command) = hint.split_once("you have it: ").unwrap();
+    let mut shell = Command::new("sh");
+    fleet.dress(&mut shell);
+    Output::of(shell.args(["-c", command])).ok();
+    assert_eq!((code, check("claude").0), (1, 0), "{hint}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use policies::{Additions, Broker, HostRule, Secret};
 use serde::{Deserialize, Serialize};
 
 use super::exit_codes::{ExitCodes, ExitCodesFile};
+use super::extends::{self, Misread};
 use super::formats::Format;
 use super::sessions::{Sessions, is_inside};
 use super::template::{Place, Template, UnknownPlace, Values};
@@ -174,8 +175,10 @@ impl Lane {
     /// Reads the definition of the lane `name`; `origin` is the file that holds it.
     pub(super) fn parse(name: &str, text: &str, origin: &Path) -> Result<Self, Defect> {
         let reader = Reader { name, text, origin };
-        let file: LaneFile =
-            toml::from_str(text).map_err(|e| Defect::toml(reader.subject(), origin, text, &e))?;
+        let file: LaneFile = extends::read(text).map_err(|misread| match misread {
+            Misread::Toml(error) => Defect::toml(reader.subject(), origin, text, &error),
+            Misread::NotBuiltIn(message) => reader.defect("extends", "extends", message),
+        })?;
         let argv = if file.pull {
             reader.pull_alone()?;
             Vec::new()
@@ -568,6 +571,9 @@ mod tests {
             ),
             ("argv = [\"x\"]\n[files]\n\"/x\" = \"\"", "/etc/l.toml:3 (files): `/x` is not a path inside"),
             ("argv = [\"x\"]\n[exit_codes]\nlogin = [0]", "/etc/l.toml:3 (login): 0 is no failure"),
+            ("\nextends = \"l\"", "/etc/l.toml:2 (extends): no lane `l` is built in"),
+            ("extends = \"claude\"\n\nargs = 1", "/etc/l.toml:3 (args): unknown field `args`"),
+            ("extends = \"claude\"\nargv = 1", "/etc/l.toml:2 (argv): invalid type"),
         ];
         for (text, expected) in table {
             let defect = parse(text).unwrap_err().to_string();

@@ -4,11 +4,13 @@
 //! 2. [`Lane::prompt_text`] makes the prompt, [`Lane::start`] the command, its environment and what it may read;
 //! 3. [`read_ending`] makes the report to the board from the exit record and the standard output.
 
+mod builtin;
 mod check;
 mod description;
 mod ending;
 mod environment;
 mod exit_codes;
+mod extends;
 mod formats;
 mod lane;
 pub(crate) mod program;

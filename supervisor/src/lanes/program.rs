@@ -32,11 +32,39 @@ pub(crate) fn interpreter(path: &Path) -> Option<String> {
     words.find(|word| !word.starts_with('-') && !word.contains('=')).map(str::to_owned)
 }
 
-/// The directory that a lane has to name as `install`, so that it has a program: the one with its `bin`, where it lies in one.
-pub(crate) fn install_of(program: &Path) -> Option<PathBuf> {
-    // A link in a directory of programs leads to where the program and all that it needs is.
-    let dir = program.parent()?;
-    if dir.ends_with("bin") { dir.parent().map(Path::to_owned) } else { Some(dir.to_owned()) }
+/// The directories that a lane has to name as `install`, so that it has a program with all that it needs, and as little else as can be
+/// known: the one in which the program is found, then where a link in it leads.
+pub(crate) fn install_of(program: &Path) -> Vec<PathBuf> {
+    let Some(dir) = program.parent() else { return Vec::new() };
+    let target = std::fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+    let mut needed = vec![dir.to_owned()];
+    // The packages of npm find each other in the outermost of these directories.
+    let packages = target.ancestors().filter(|dir| dir.ends_with("node_modules")).last();
+    if let Some(packages) = packages {
+        needed.push(packages.to_owned());
+    } else if let Some((environment, python)) = python_environment(&target) {
+        needed.push(environment);
+        needed.extend(python);
+    } else if let Some(dir) = target.parent() {
+        needed.push(dir.to_owned());
+    }
+    let all = needed.clone();
+    let is_granted = |dir: &PathBuf| all.iter().any(|other| other != dir && dir.starts_with(other));
+    needed.retain(|dir| !is_granted(dir));
+    // One that was found twice.
+    needed.dedup();
+    // Every policy has the programs of the system.
+    needed.retain(|dir| !dir.starts_with("/usr"));
+    needed
+}
+
+/// The environment of Python in which a program lies (PEP 405), and the Python that this is made from.
+fn python_environment(program: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
+    let environment = program.parent()?.parent()?;
+    let text = std::fs::read_to_string(environment.join("pyvenv.cfg")).ok()?;
+    let home = text.lines().find_map(|line| line.strip_prefix("home")?.trim_start().strip_prefix('='));
+    let python = home.and_then(|home| Path::new(home.trim()).parent()).map(Path::to_owned);
+    Some((environment.to_owned(), python))
 }
 
 #[cfg(test)]
@@ -61,6 +89,43 @@ mod tests {
         assert_eq!(interpreter(&script).as_deref(), Some("/bin/sh"));
         std::fs::write(&script, "\x7fELF").unwrap();
         assert_eq!(interpreter(&script), None);
-        assert_eq!(install_of(&script).as_deref(), Some(dir.path()));
+    }
+
+    #[test]
+    fn a_program_needs_where_it_is_found_and_where_a_link_leads_and_not_all_that_lies_beside() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |path: &str| home.path().canonicalize().unwrap().join(path);
+        let make = |path: &str| {
+            std::fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            std::fs::write(at(path), "").unwrap();
+        };
+        let link = |path: &str, target: &str| {
+            std::fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(at(target), at(path)).unwrap();
+        };
+        make(".npm/lib/node_modules/@x/agent/node_modules/y/cli.js");
+        link(".npm/bin/agent", ".npm/lib/node_modules/@x/agent/node_modules/y/cli.js");
+        make(".local/share/agent/versions/1.2");
+        link(".local/bin/agent", ".local/share/agent/versions/1.2");
+        make(".local/share/tools/agent/bin/py");
+        std::fs::write(
+            at(".local/share/tools/agent/pyvenv.cfg"),
+            format!("home = {}\n", at("py/3.12/bin").display()),
+        )
+        .unwrap();
+        link(".local/bin/py", ".local/share/tools/agent/bin/py");
+        make("opt/agent");
+        let table: [(&str, &[&str]); 5] = [
+            (".npm/bin/agent", &[".npm/bin", ".npm/lib/node_modules"]),
+            (".local/bin/agent", &[".local/bin", ".local/share/agent/versions"]),
+            (".local/bin/py", &[".local/bin", ".local/share/tools/agent", "py/3.12"]),
+            (".local/share/tools/agent/bin/py", &[".local/share/tools/agent", "py/3.12"]),
+            ("opt/agent", &["opt"]),
+        ];
+        for (program, needed) in table {
+            let needed: Vec<PathBuf> = needed.iter().map(|path| at(path)).collect();
+            assert_eq!(install_of(&at(program)), needed, "{program}");
+        }
+        assert_eq!(install_of(Path::new("/usr/bin/env")), Vec::<PathBuf>::new());
     }
 }

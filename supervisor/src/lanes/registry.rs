@@ -4,19 +4,9 @@ use std::path::Path;
 
 use kernel::Profile;
 
-use super::Lane;
+use super::{Lane, builtin};
 use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
 use crate::paths::Root;
-
-/// The lanes that are shipped.
-const BUILT_IN: [(&str, &str); 6] = [
-    ("shell", include_str!("builtin/shell.toml")),
-    ("claude", include_str!("builtin/claude.toml")),
-    ("codex", include_str!("builtin/codex.toml")),
-    ("gemini", include_str!("builtin/gemini.toml")),
-    ("hermes", include_str!("builtin/hermes.toml")),
-    ("opencode", include_str!("builtin/opencode.toml")),
-];
 
 /// All lanes, by name.
 #[derive(Clone, Debug)]
@@ -27,7 +17,7 @@ pub(crate) struct Lanes {
 impl Lanes {
     /// The built-in lanes and those of the configuration.
     pub(crate) fn load(root: &Root) -> Self {
-        let built_in = BUILT_IN.iter().map(|(name, text)| {
+        let built_in = builtin::ALL.iter().map(|(name, text)| {
             let origin = format!("the built-in lane {name}");
             ((*name).to_owned(), Lane::parse(name, text, Path::new(&origin)))
         });

@@ -1,7 +1,7 @@
 //! `lanes` and `check-lane`: which classes of workers there are, and what one of them lacks on this host. `supervisor lane` sends
 //! both.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kernel::{HoldScope, Profile};
 use schemars::JsonSchema;
@@ -138,7 +138,8 @@ impl Verb for CheckLane {
                 checks.push(lane_needs::network(lane, name, policy, &stores));
                 checks.extend(lane_needs::secrets(lane, &stores));
                 checks.extend(lane_needs::brokers(lane, name, policy, &stores));
-                checks.extend(programs(&self, lane, resolved.policy));
+                let file = call.service.root().lanes_dir().join(format!("{}.toml", self.name));
+                checks.extend(programs(&self, lane, policy, &file));
             }
             Err(why) => checks.push(Check::failed("policy", why.into())),
         }
@@ -162,8 +163,8 @@ impl Verb for CheckLane {
     }
 }
 
-/// Where its program is, and what runs that.
-fn programs(asked: &CheckLane, lane: &Lane, policy: &policies::Policy) -> Vec<Check> {
+/// Where its program is, and what runs that. `file` is the lane's own file, which may not be there.
+fn programs(asked: &CheckLane, lane: &Lane, policy: &policies::Policy, file: &Path) -> Vec<Check> {
     let dirs: Vec<PathBuf> = lane.programs().chain(policy.path().split(':').map(PathBuf::from)).collect();
     let theirs: Vec<PathBuf> =
         asked.path.iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
@@ -171,34 +172,58 @@ fn programs(asked: &CheckLane, lane: &Lane, policy: &policies::Policy) -> Vec<Ch
     if name.contains('{') {
         return vec![Check::new("program", Verdict::Ok, format!("{name}, which each task brings"))];
     }
+    let found = program::find(&name, &dirs);
+    let theirs_of = |name: &str| program::find(name, &theirs);
+    let interpreter = found.clone().or_else(|| theirs_of(&name)).and_then(|path| program::interpreter(&path));
+    let run_by = interpreter.as_deref().and_then(|name| program::find(name, &dirs));
+    // What helps is one line for both of them.
+    let mut needed: Vec<PathBuf> = Vec::new();
+    if found.is_none() {
+        needed.extend(theirs_of(&name).iter().flat_map(|path| program::install_of(path)));
+    }
+    if let (None, Some(interpreter)) = (&run_by, &interpreter) {
+        needed.extend(theirs_of(interpreter).iter().flat_map(|path| program::install_of(path)));
+    }
+    needed.dedup();
+    let hint = match needed.as_slice() {
+        [] => format!("install it, or name its directory as `install` in {}", file.display()),
+        dirs => install_hint(&asked.name, lane, dirs, file),
+    };
     let missing = |what: &str, name: &str| {
         let searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
         // A toolchain of the policy may have it, in the home of each worker's user.
         let verdict = if policy.filesystem.toolchains.is_empty() { Verdict::Error } else { Verdict::Warning };
         let check = Check::new(what, verdict, format!("`{name}` is in none of {}", searched.join(", ")));
-        let found = program::find(name, &theirs);
-        match found.as_deref().and_then(|path| Some((path, program::install_of(path)?))) {
-            Some((path, dir)) => check.hint(format!(
-                "you have {}: write install = [{:?}] into lanes.d/{}.toml, beside all that the lane has now",
-                path.display(),
-                dir.display().to_string(),
-                asked.name
-            )),
-            None => check.hint(format!(
-                "install it, or name its directory as `install` in lanes.d/{}.toml",
-                asked.name
-            )),
-        }
+        check.hint(hint.clone())
     };
-    let Some(path) = program::find(&name, &dirs) else { return vec![missing("program", &name)] };
-    let mut checks = vec![Check::new("program", Verdict::Ok, path.display().to_string())];
-    if let Some(interpreter) = program::interpreter(&path) {
-        checks.push(match program::find(&interpreter, &dirs) {
-            Some(path) => Check::new("interpreter", Verdict::Ok, path.display().to_string()),
-            None => missing("interpreter", &interpreter),
-        });
+    let mut checks = vec![match &found {
+        Some(path) => Check::new("program", Verdict::Ok, path.display().to_string()),
+        None => missing("program", &name),
+    }];
+    if let Some(interpreter) = interpreter {
+        match run_by {
+            Some(path) => checks.push(Check::new("interpreter", Verdict::Ok, path.display().to_string())),
+            // Its hint is that of the program.
+            None if found.is_none() => {}
+            None => checks.push(missing("interpreter", &interpreter)),
+        }
     }
     checks
+}
+
+/// The line that lets a lane have a program in these directories.
+fn install_hint(name: &Profile, lane: &Lane, dirs: &[PathBuf], file: &Path) -> String {
+    let all = lane.install.iter().chain(dirs);
+    let words: Vec<String> = all.map(|dir| format!("{:?}", dir.display().to_string())).collect();
+    let install = format!("install = [{}]", words.join(", "));
+    if lane.origin() == file {
+        return format!("you have it: write {install} into {}", file.display());
+    }
+    let dir = file.parent().unwrap_or(file).display();
+    format!(
+        "you have it: mkdir -p {dir} && printf 'extends = \"{name}\"\\n{install}\\n' > {}",
+        file.display()
+    )
 }
 
 impl Command for CheckLane {

@@ -1,0 +1,90 @@
+//! A lane's file that begins with `extends`: what it does not say is as a built-in lane has it. Tables are merged key by key, as those of
+//! policies are, and all else is replaced.
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+use super::builtin;
+
+/// The key that names the built-in lane.
+const KEY: &str = "extends";
+
+/// Why a file cannot be read.
+#[derive(Debug)]
+pub(super) enum Misread {
+    /// It is no TOML, or a key of it cannot be understood.
+    Toml(toml::de::Error),
+    /// What it extends.
+    NotBuiltIn(String),
+}
+
+/// Reads a file, with what it extends. Errors have their place in the file itself.
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Misread> {
+    let mut own = DeTable::parse(text).map_err(Misread::Toml)?;
+    if let Some(base) = own.get_mut().remove(KEY) {
+        let base = match base.into_inner() {
+            DeValue::String(name) => text_of(&name),
+            other => Err(Misread::NotBuiltIn(format!("it is of type {}, not a text", other.type_str()))),
+        }?;
+        let base = DeTable::parse(base).map_err(Misread::Toml)?;
+        add(own.get_mut(), base.into_inner());
+    }
+    T::deserialize(Deserializer::from(own)).map_err(Misread::Toml)
+}
+
+fn text_of(name: &str) -> Result<&'static str, Misread> {
+    let found = builtin::ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text).ok_or_else(|| {
+        let known: Vec<&str> = builtin::ALL.iter().map(|(name, _)| *name).collect();
+        Misread::NotBuiltIn(format!("no lane `{name}` is built in; there are {}", known.join(", ")))
+    })
+}
+
+/// Adds what a table does not have from another.
+fn add<'i>(own: &mut DeTable<'i>, base: DeTable<'i>) {
+    for (key, value) in base {
+        match own.get_mut(&**key.get_ref()).map(Spanned::get_mut) {
+            None => drop(own.insert(key, value)),
+            Some(DeValue::Table(own)) => {
+                if let DeValue::Table(base) = value.into_inner() {
+                    add(own, base);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<toml::Table, String> {
+        super::read(text).map_err(|misread| match misread {
+            Misread::Toml(error) => error.message().to_owned(),
+            Misread::NotBuiltIn(message) => message,
+        })
+    }
+
+    #[test]
+    fn what_a_file_does_not_say_is_as_in_the_lane_that_it_extends() {
+        let own = read(
+            "extends = \"claude\"\nmodel = \"large\"\n[env]\nDISABLE_AUTOUPDATER = \"0\"\nMINE = \"1\"\n",
+        )
+        .unwrap();
+        assert_eq!((own["model"].as_str(), own["account"].as_str()), (Some("large"), Some("anthropic")));
+        let env = own["env"].as_table().unwrap();
+        assert_eq!((env["DISABLE_AUTOUPDATER"].as_str(), env["MINE"].as_str()), (Some("0"), Some("1")));
+        assert!(env.contains_key("CLAUDE_CONFIG_DIR") && !own.contains_key("extends"));
+        assert_eq!(read("argv = [\"x\"]").unwrap().len(), 1, "it extends nothing");
+    }
+
+    #[test]
+    fn what_is_extended_is_built_in() {
+        assert!(
+            read("extends = \"mine\"").unwrap_err().contains("`mine` is built in; there are shell, claude")
+        );
+        assert_eq!(read("extends = 1").unwrap_err(), "it is of type integer, not a text");
+    }
+}
