@@ -352,6 +352,19 @@ fn a_lane_whose_workers_must_report_counts_a_silent_exit_as_unreported() {
 }
 
 #[test]
+fn a_login_shell_finds_the_programs_of_its_run() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        // /etc/profile of Debian and others sets PATH, whatever it was.
+        let script = "sh -lc 'supervisor comment sh' && bash -lc 'supervisor comment bash'";
+        let task = fleet.create("logs in", script, &[]);
+        let shown = fleet.wait_for(&task, "done");
+        let said: Vec<_> = shown["comments"].as_array().unwrap().iter().map(|one| &one["body"]).collect();
+        assert_eq!(said, ["sh", "bash"], "{shown:#}");
+    }
+}
+
+#[test]
 fn what_a_run_leaves_on_the_host_is_its_log_and_its_workspace() {
     for user in User::all() {
         let fleet = Fleet::boot_as(user);

@@ -19,6 +19,7 @@ use super::environment::Environment;
 use super::evidence;
 use super::fault::LaunchError;
 use super::files;
+use super::login_shell;
 use super::note::Note;
 use super::place;
 use super::private::Private;
@@ -172,7 +173,8 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let bin = host.root.bin();
     let places = places(&prepared, &private, (&workspaces, &bin));
     let link = order.lane.state().zip(kept.as_ref().map(|kept| kept.dir.as_path()));
-    let mut home_files = order.lane.home_files(&order.task, &places, &prompt);
+    let of_lane = order.lane.home_files(&order.task, &places, &prompt);
+    let mut home_files = login_shell::with_files(of_lane);
     home_files.extend(order.lane.skill_files(&order.skills));
     private.make(identity, &prompt, &home_files, link)?;
     let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
@@ -405,12 +407,17 @@ fn environment(
 ) -> BTreeMap<String, String> {
     set.insert(ROOT_ID.to_owned(), host.root_id.clone());
     let programs: Vec<PathBuf> = std::iter::once(host.root.bin()).chain(order.lane.programs()).collect();
-    order
-        .policy
-        .environment(|name| std::env::var_os(name), around, &programs, &prepared.environment, set)
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.into_string().ok()?)))
-        .collect()
+    let all = order.policy.environment(
+        |name| std::env::var_os(name),
+        around,
+        &programs,
+        &prepared.environment,
+        set,
+    );
+    let texts = all.into_iter().filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
+    let mut env = texts.collect();
+    login_shell::keep_path(&mut env);
+    env
 }
 
 /// Starts the shim of a prepared run. It goes on without this process.

@@ -15,6 +15,7 @@ mod finish;
 pub(super) mod key;
 pub(super) mod launch;
 pub(super) mod live;
+mod login_shell;
 mod note;
 pub(super) mod place;
 pub(super) mod pokes;
