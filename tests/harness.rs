@@ -235,15 +235,28 @@ impl Fleet {
 
     /// Waits until a look finds something. The only wait there is.
     #[track_caller]
-    pub(crate) fn eventually<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    pub(crate) fn eventually<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
+        self.eventually_within(timeout(), what, look)
+    }
+
+    /// The same for what may take longer than anything of ours.
+    #[track_caller]
+    pub(crate) fn eventually_within<T>(
+        &self,
+        limit: Duration,
+        what: &str,
+        mut look: impl FnMut() -> Option<T>,
+    ) -> T {
         let start = Instant::now();
+        // A look is a command: what takes long is looked at less often.
+        let poll = POLL.max(limit / 6000);
         loop {
             if let Some(found) = look() {
                 return found;
             }
-            let in_time = start.elapsed() < timeout();
-            assert!(in_time, "after {:?} it is not so that {what}\n{}", timeout(), self.state());
-            std::thread::sleep(POLL);
+            let in_time = start.elapsed() < limit;
+            assert!(in_time, "after {limit:?} it is not so that {what}\n{}", self.state());
+            std::thread::sleep(poll);
         }
     }
 

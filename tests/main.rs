@@ -7,6 +7,7 @@ mod harness;
 mod http;
 
 mod abuse;
+mod agents;
 mod answers;
 mod api;
 mod arrows;

@@ -1,0 +1,301 @@
+//! The real programs of agents, each through the daemon and its sandbox, with no network but loopback, against a provider that plays a script.
+//!
+//! A program that is not installed is a skip: `tests/run --lanes` installs them. No test steers an agent in the middle of a turn: no
+//! lane can do it.
+
+mod dialects;
+mod programs;
+mod provider;
+
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use self::programs::Program;
+use self::provider::{Act, Provider};
+use crate::harness::Fleet;
+
+/// How long any of them may take: what an agent waits for is far shorter, and its task is ended before.
+const LIMIT: Duration = Duration::from_mins(5);
+/// The same as a limit of a task, which has to be the shorter one.
+const MAX_RUNTIME: &str = "4m";
+/// How long an agent may write nothing.
+const IDLE_LIMIT: &str = "45s";
+
+/// A task of an agent, and the provider that it asks.
+struct Stage {
+    fleet: Fleet,
+    provider: Provider,
+    lane: &'static str,
+    task: String,
+}
+
+impl Stage {
+    /// Begins a task whose model plays a script. None where the host lacks what it needs.
+    fn open(program: &Program, script: &[Act]) -> Option<Self> {
+        if !programs::leave_the_network() {
+            return None;
+        }
+        let provider = Provider::play(script);
+        let fleet = program.fleet(provider.port(), IDLE_LIMIT)?;
+        fleet.start();
+        let task = create(&fleet, program.lane);
+        Some(Stage { fleet, provider, lane: program.lane, task })
+    }
+
+    /// Waits until something is so of the task, and returns all about it.
+    #[track_caller]
+    fn until(&self, what: &str, look: impl Fn(&Value) -> bool) -> Value {
+        let shown = self.fleet.eventually_within(LIMIT, what, || {
+            let shown = self.fleet.show(&self.task);
+            let run = &shown["runs"][0];
+            // Whatever else is awaited, a run that has ended otherwise does not come to it.
+            let is_over = run["outcome"].is_string();
+            (look(&shown) || is_over).then_some(shown)
+        });
+        assert!(look(&shown), "it is not so that {what}\n{}", self.state(&shown));
+        shown
+    }
+
+    /// Waits until the first run has ended, and checks that it left nothing.
+    #[track_caller]
+    fn ended(&self, outcome: &str) -> Value {
+        let shown =
+            self.until(&format!("its run is {outcome}"), |shown| shown["runs"][0]["outcome"] == outcome);
+        let marker = format!("SUPERVISOR_RUN_ID={}", shown["runs"][0]["id"]);
+        let left = self.fleet.processes_with(&marker);
+        assert!(left.is_empty(), "left over: {left:#?}");
+        shown
+    }
+
+    /// Waits until the agent has asked for the answer after so many results of tools, and returns the processes of its run.
+    #[track_caller]
+    fn asked(&self, results: usize) {
+        self.until("it asks its provider", |_| {
+            self.provider.asked().iter().any(|asked| asked.results == results)
+        });
+    }
+
+    /// Sends a signal to all processes of its program.
+    fn signal(&self, signal: Signal) {
+        let marker = format!("SUPERVISOR_TASK={}", self.task);
+        let workers = self.fleet.processes_with(&marker);
+        let workers: Vec<_> = workers.iter().filter(|process| !process.command.contains("__")).collect();
+        assert!(!workers.is_empty());
+        for worker in workers {
+            // It may have ended with its parent.
+            let _: nix::Result<()> = kill(Pid::from_raw(worker.pid), signal);
+        }
+    }
+
+    /// What a reader of a failure wants to see.
+    fn state(&self, shown: &Value) -> String {
+        let asked: Vec<_> = self.provider.asked().iter().map(|asked| asked.results).collect();
+        let log = self.fleet.cli(["log", &self.task]);
+        let last = self.provider.asked().last().map(|asked| asked.body.clone()).unwrap_or_default();
+        let end = last.floor_char_boundary(last.len().saturating_sub(3000));
+        format!(
+            "{shown:#}\n--- asked {asked:?}, and {:?}\n--- the end of the last request\n{}\n--- log of {}\n{}{}",
+            self.provider.others(),
+            &last[end..],
+            self.lane,
+            log.stdout,
+            log.stderr
+        )
+    }
+}
+
+fn create(fleet: &Fleet, lane: &str) -> String {
+    let words = [
+        "create",
+        "Write the file",
+        "--assignee",
+        lane,
+        "--body",
+        "Write a word into out.txt.",
+        "--max-runtime",
+        MAX_RUNTIME,
+        "--max-retries",
+        "1",
+    ];
+    fleet.json(words)["id"].as_str().unwrap().to_owned()
+}
+
+fn run(command: &str) -> Act {
+    Act::Run(command.to_owned())
+}
+
+/// The model does what the prompt says, by the command of the board.
+fn works(program: &Program) {
+    let script = [
+        run("supervisor comment 'I have looked'"),
+        run("echo word > out.txt && supervisor complete --summary 'wrote the word' --artifact out.txt"),
+        Act::Say("Done."),
+    ];
+    let Some(stage) = Stage::open(program, &script) else { return };
+    let shown = stage.ended("completed");
+    assert_eq!(
+        (&shown["task"]["status"], &shown["latest_summary"]),
+        (&json!("done"), &json!("wrote the word"))
+    );
+    assert_eq!(shown["comments"][0]["body"], "I have looked", "{shown:#}");
+    // What it was asked for is in its first request.
+    let first = &stage.provider.asked()[0].body;
+    assert!(
+        stage.provider.asked().iter().any(|asked| asked.body.contains("Write a word into out.txt.")),
+        "{first}"
+    );
+}
+
+/// What an agent has used is known, also where the worker itself told the board how it ended.
+fn is_counted(program: &Program) {
+    let Some(stage) = Stage::open(program, &[Act::Say("I have thought about it.")]) else { return };
+    let shown = stage.ended("unreported");
+    let spent = &shown["runs"][0]["spent"];
+    assert!(
+        spent["session"].is_string() && spent["input_tokens"].as_u64() > Some(0),
+        "{}",
+        stage.state(&shown)
+    );
+}
+
+/// The model is refused something by the sandbox, and says so.
+fn is_refused_a_tool(program: &Program) {
+    let script = [
+        run("echo word > /etc/agent-was-here"),
+        run("supervisor block 'may not write /etc' --kind capability"),
+        Act::Say("I am stuck."),
+    ];
+    let Some(stage) = Stage::open(program, &script) else { return };
+    let shown = stage.ended("blocked");
+    assert_eq!(
+        (&shown["task"]["status"], &shown["task"]["block_kind"]),
+        (&json!("blocked"), &json!("capability"))
+    );
+    assert!(!std::path::Path::new("/etc/agent-was-here").exists());
+    let told = stage.provider.asked().into_iter().find(|asked| asked.results == 1).unwrap().body;
+    assert!(told.contains("agent-was-here"), "{told}");
+}
+
+/// The model says that it is done, and has told the board nothing.
+fn lies(program: &Program) {
+    let script = [Act::Say("I have written the word into out.txt. The task is complete.")];
+    let Some(stage) = Stage::open(program, &script) else { return };
+    let shown = stage.ended("unreported");
+    assert_ne!(shown["task"]["status"], "done", "{shown:#}");
+    assert_eq!(shown["task"]["consecutive_failures"], 1, "{shown:#}");
+}
+
+/// The provider does not accept the key: no failure of the task.
+fn has_no_login(program: &Program) {
+    let Some(stage) = Stage::open(program, &[Act::Refuse { status: 401, retry_after: None }]) else { return };
+    let shown = stage.until("it waits for a login", |shown| {
+        shown["why"]["text"].as_str().is_some_and(|why| why.contains("waits for the login of account"))
+    });
+    assert_eq!(shown["task"]["consecutive_failures"], 0, "{}", stage.state(&shown));
+    let holds = stage.fleet.json(["holds"]);
+    assert_eq!(holds[0]["kind"], "login", "{holds:#}");
+}
+
+/// The provider has had too many requests: no failure of the task. Returns the seconds for which it is held.
+#[track_caller]
+fn is_held(program: &Program, status: u16, retry_after: Option<u32>) -> Option<i64> {
+    let stage = Stage::open(program, &[Act::Refuse { status, retry_after }])?;
+    let shown = stage.ended("rate_limited");
+    assert_eq!(shown["task"]["status"], "scheduled", "{shown:#}");
+    assert_eq!(shown["task"]["consecutive_failures"], 0, "{shown:#}");
+    let (ended, until) = (&shown["runs"][0]["ended_at"], &shown["task"]["not_before"]);
+    Some(until.as_i64().unwrap() - ended.as_i64().unwrap())
+}
+
+fn meets_a_limit_with_a_reset(program: &Program) {
+    if let Some(pause) = is_held(program, 429, Some(3600)) {
+        assert!((200..=3601).contains(&pause), "{pause}");
+    }
+}
+
+fn meets_a_limit_without_a_reset(program: &Program) {
+    if let Some(pause) = is_held(program, 429, None) {
+        assert!((299..=301).contains(&pause), "{pause}");
+    }
+}
+
+/// The provider fails for ever: no failure of the task, which is soon tried again.
+fn meets_an_outage(program: &Program) {
+    if let Some(pause) = is_held(program, 500, None) {
+        assert!((59..=61).contains(&pause), "{pause}");
+    }
+}
+
+/// The provider breaks the connection in the middle of each answer.
+fn is_cut_off(program: &Program) {
+    let Some(stage) = Stage::open(program, &[Act::Cut]) else { return };
+    let shown = stage.until("its run has ended", |shown| shown["runs"][0]["outcome"].is_string());
+    let outcome = shown["runs"][0]["outcome"].as_str().unwrap();
+    assert!(
+        ["rate_limited", "crashed", "stalled", "unreported"].contains(&outcome),
+        "{}",
+        stage.state(&shown)
+    );
+    assert_ne!(shown["task"]["status"], "done");
+}
+
+/// The provider takes the request and never answers: the silence ends the run.
+fn hangs(program: &Program) {
+    let Some(stage) = Stage::open(program, &[Act::Hang]) else { return };
+    let shown = stage.ended("stalled");
+    assert_eq!(shown["task"]["status"], "blocked", "{shown:#}");
+}
+
+/// The agent is killed while it works.
+fn crashes(program: &Program) {
+    let Some(stage) = Stage::open(program, &[run("echo begun"), Act::Hang]) else { return };
+    stage.asked(1);
+    stage.signal(Signal::SIGKILL);
+    stage.ended("crashed");
+}
+
+/// The agent is asked to end while it works; whatever it exits with, its task is not done.
+fn is_terminated(program: &Program) {
+    let Some(stage) = Stage::open(program, &[run("echo begun"), Act::Hang]) else { return };
+    stage.asked(1);
+    stage.signal(Signal::SIGTERM);
+    let shown = stage.until("its run has ended", |shown| shown["runs"][0]["outcome"].is_string());
+    let outcome = shown["runs"][0]["outcome"].as_str().unwrap();
+    assert!(["crashed", "unreported"].contains(&outcome), "{}", stage.state(&shown));
+    stage.ended(outcome);
+}
+
+/// A person ends the run while the agent works.
+fn is_reclaimed(program: &Program) {
+    let Some(stage) = Stage::open(program, &[run("echo begun"), Act::Hang]) else { return };
+    stage.asked(1);
+    stage.fleet.cli(["reclaim", &stage.task]).ok();
+    stage.ended("reclaimed");
+}
+
+/// Every program plays every scene.
+macro_rules! scenes {
+    ($program:ident: $module:ident) => {
+        mod $module {
+            use super::programs::$program as PROGRAM;
+
+            scenes!(@ works, is_counted, is_refused_a_tool, lies, has_no_login, meets_a_limit_with_a_reset,
+                meets_a_limit_without_a_reset, meets_an_outage, is_cut_off, hangs, crashes, is_terminated, is_reclaimed);
+        }
+    };
+    (@ $($scene:ident),+) => {
+        $(#[test]
+        fn $scene() {
+            super::$scene(&PROGRAM);
+        })+
+    };
+}
+
+scenes!(CLAUDE: claude);
+scenes!(CODEX: codex);
+scenes!(GEMINI: gemini);
+scenes!(OPENCODE: opencode);
+scenes!(HERMES: hermes);

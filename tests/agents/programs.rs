@@ -1,0 +1,167 @@
+//! The programs of agents: where they are installed, and how each is pointed at a provider on loopback, as an operator would do it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use toml::{Table, Value};
+
+use crate::harness::{Fleet, skip};
+
+/// The program of a built-in lane.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// The lane, and the program.
+    pub(super) lane: &'static str,
+    /// The file of the built-in lane.
+    file: &'static str,
+    model: &'static str,
+    /// The variable that has its key.
+    key: &'static str,
+    /// A variable that says where its provider is, with `{port}` in its value.
+    env: Option<(&'static str, &'static str)>,
+    /// A file in its home that says so.
+    home: Option<(&'static str, &'static str)>,
+}
+
+pub(super) const CLAUDE: Program = Program {
+    lane: "claude",
+    file: include_str!("../../supervisor/src/lanes/builtin/claude.toml"),
+    model: "claude-sonnet-4-5",
+    key: "ANTHROPIC_API_KEY",
+    env: Some(("ANTHROPIC_BASE_URL", "http://127.0.0.1:{port}")),
+    home: None,
+};
+
+pub(super) const CODEX: Program = Program {
+    lane: "codex",
+    file: include_str!("../../supervisor/src/lanes/builtin/codex.toml"),
+    model: "gpt-5.1",
+    key: "CODEX_API_KEY",
+    env: None,
+    home: Some((".codex/config.toml", "openai_base_url = \"http://127.0.0.1:{port}/v1\"\n")),
+};
+
+pub(super) const GEMINI: Program = Program {
+    lane: "gemini",
+    file: include_str!("../../supervisor/src/lanes/builtin/gemini.toml"),
+    model: "gemini-2.5-flash",
+    key: "GEMINI_API_KEY",
+    env: Some(("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:{port}")),
+    home: None,
+};
+
+pub(super) const OPENCODE: Program = Program {
+    lane: "opencode",
+    file: include_str!("../../supervisor/src/lanes/builtin/opencode.toml"),
+    model: "anthropic/claude-sonnet-4-5",
+    key: "ANTHROPIC_API_KEY",
+    env: None,
+    home: Some((
+        ".config/opencode/opencode.json",
+        r#"{"provider": {"anthropic": {"options": {"baseURL": "http://127.0.0.1:{port}/v1"}}}}"#,
+    )),
+};
+
+pub(super) const HERMES: Program = Program {
+    lane: "hermes",
+    file: include_str!("../../supervisor/src/lanes/builtin/hermes.toml"),
+    model: "scripted",
+    key: "OPENAI_API_KEY",
+    env: None,
+    home: Some((
+        ".hermes/config.yaml",
+        "model:\n  default: scripted\n  provider: custom\n  base_url: http://127.0.0.1:{port}/v1\n",
+    )),
+};
+
+/// The value of every key. It is none.
+const KEY: &str = "sk-dummy-of-a-test-0000";
+
+/// Where `tests/agents/install` puts programs.
+fn installed() -> PathBuf {
+    let named = std::env::var_os("SUPERVISOR_TEST_AGENTS").map(PathBuf::from);
+    named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/agents"))
+}
+
+impl Program {
+    /// The directories that its lane names as `install`: none, with a word about it, where it is not installed.
+    fn install(&self) -> Option<Vec<PathBuf>> {
+        let mut dirs = Vec::new();
+        if let Ok(text) = fs::read_to_string(installed().join(self.lane).join("install")) {
+            dirs.extend(text.lines().map(PathBuf::from));
+        }
+        if dirs.is_empty() {
+            skip(&format!("{} itself: tests/run --lanes {} installs it", self.lane, self.lane));
+            return None;
+        }
+        Some(dirs)
+    }
+
+    /// A root with the lane of this program, whose provider is at a port, without a daemon. None where this host lacks something.
+    pub(super) fn fleet(&self, port: u16, idle_limit: &str) -> Option<Fleet> {
+        let install = self.install()?;
+        let fleet = Fleet::offline();
+        let key = fleet.home().join("key");
+        fs::write(&key, KEY).unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        fleet.give(&key);
+        fleet.policy(
+            "agent",
+            &format!(
+                "version = 1\nextends = 'network'\n[network]\nconnect_tcp = [{port}]\nudp = false\n\
+                 [env]\nsecret = {{ {} = {{ file = '{}' }} }}\n",
+                self.key,
+                key.display()
+            ),
+        );
+        let mut lane: Table = toml::from_str(self.file).unwrap();
+        let text = |value: &str| Value::from(value.replace("{port}", &port.to_string()));
+        lane.insert("policy".to_owned(), "agent".into());
+        lane.insert("model".to_owned(), self.model.into());
+        lane.insert("idle_limit".to_owned(), idle_limit.into());
+        let install: Vec<Value> = install.iter().map(|dir| dir.display().to_string().into()).collect();
+        lane.insert("install".to_owned(), install.into());
+        let mut add = |table: &str, name: &str, value: Value| {
+            let table = lane.entry(table).or_insert_with(|| Table::new().into());
+            table.as_table_mut().unwrap().insert(name.to_owned(), value);
+        };
+        if let Some((name, value)) = self.env {
+            add("env", name, text(value));
+        }
+        if let Some((name, value)) = self.home {
+            add("files", name, text(value));
+        }
+        fleet.lane(self.lane, &lane.to_string());
+        Some(fleet)
+    }
+}
+
+/// Gives this thread, and all that it starts from now on, a network of its own with a loopback interface alone, unless it has no
+/// other already. Whether that is so: a program with a key never runs where it could reach anything else.
+pub(super) fn leave_the_network() -> bool {
+    if interfaces() == ["lo"] {
+        return true;
+    }
+    if nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).is_err() {
+        skip("programs of agents: a network of their own needs root");
+        return false;
+    }
+    let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
+    if !up.is_ok_and(|status| status.success()) {
+        skip("programs of agents: no `ip` to bring a loopback interface up");
+        return false;
+    }
+    assert_eq!(interfaces(), ["lo"]);
+    true
+}
+
+/// The network interfaces of this thread.
+fn interfaces() -> Vec<String> {
+    let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let names = text.lines().skip(2).filter_map(|line| line.split(':').next());
+    let mut names: Vec<String> = names.map(|name| name.trim().to_owned()).collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,214 @@
+//! A model provider on loopback that plays a script. It keeps no conversation: the results of tools in a request say how far the agent has come,
+//! so that a request that is tried again gets the same answer.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::dialects::Dialect;
+
+/// What the provider answers at one point of a script.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// The model says something and stops.
+    Say(&'static str),
+    /// The model has the agent run a command in a shell.
+    Run(String),
+    /// The service refuses the request, with a word about when to come again.
+    Refuse { status: u16, retry_after: Option<u32> },
+    /// The service takes the request and never answers.
+    Hang,
+    /// The service breaks the connection in the middle of its answer.
+    Cut,
+}
+
+/// A request for an answer of the model.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// How many results of tools it had.
+    pub(crate) results: usize,
+    /// The text of its body.
+    pub(crate) body: String,
+}
+
+/// How long the provider waits for the rest of a request, and how long an agent may take over its answer.
+const STEP: Duration = Duration::from_secs(600);
+
+/// A provider, for as long as the test runs.
+#[derive(Debug)]
+pub(crate) struct Provider {
+    port: u16,
+    seen: Arc<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    asked: Mutex<Vec<Asked>>,
+    /// Requests for anything else, for the reader of a failure.
+    others: Mutex<Vec<String>>,
+}
+
+impl Provider {
+    /// Plays a script: the act of as many results of tools as a request has, or the last.
+    pub(crate) fn play(script: &[Act]) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (seen, script) = (Arc::<Seen>::default(), Arc::<[Act]>::from(script));
+        let shared = Arc::clone(&seen);
+        // It ends with the process of the test, as do its threads.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (seen, script) = (Arc::clone(&shared), Arc::clone(&script));
+                // An agent that breaks its connection is no fault of the provider.
+                thread::spawn(move || drop(serve(stream, &script, &seen)));
+            }
+        });
+        Provider { port, seen }
+    }
+
+    /// Its port on the loopback interface.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The requests for an answer of the model so far.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.seen.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What was requested beside answers of the model.
+    pub(crate) fn others(&self) -> Vec<String> {
+        self.seen.others.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+struct Request {
+    method: String,
+    path: String,
+    body: Vec<u8>,
+}
+
+/// Answers one request and closes the connection.
+fn serve(mut stream: TcpStream, script: &[Act], seen: &Seen) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(STEP))?;
+    stream.set_write_timeout(Some(STEP))?;
+    let Some(request) = receive(&mut stream)? else { return Ok(()) };
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    // Codex asks for a WebSocket at the same path before.
+    let dialect = Dialect::of(&request.path).filter(|_| request.method == "POST");
+    let Some(dialect) = dialect else {
+        seen.others.lock().unwrap_or_else(PoisonError::into_inner).push(request.path.clone());
+        return answer(&mut stream, 404, "application/json", "", r#"{"error":{"message":"no such thing"}}"#);
+    };
+    let results = dialect.results(&body);
+    let text = String::from_utf8_lossy(&request.body).into_owned();
+    seen.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Asked { results, body: text });
+    let act = script.get(results).or(script.last()).cloned().unwrap_or(Act::Hang);
+    let kind = dialect.content_type(&request.path, &body);
+    match act {
+        Act::Say(text) => answer(&mut stream, 200, kind, "", &dialect.say(&request.path, &body, text)),
+        Act::Run(command) => match dialect.run(&request.path, &body, &command, results) {
+            Some(text) => answer(&mut stream, 200, kind, "", &text),
+            // Beside its work an agent asks for a title and the like, without tools.
+            None => answer(&mut stream, 200, kind, "", &dialect.say(&request.path, &body, "A small task")),
+        },
+        Act::Refuse { status, retry_after } => {
+            let head = retry_after.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
+            answer(&mut stream, status, "application/json", &head, &dialect.error(status))
+        }
+        Act::Hang => {
+            // Until the agent gives up.
+            let mut rest = [0; 64];
+            while stream.read(&mut rest)? > 0 {}
+            Ok(())
+        }
+        Act::Cut => {
+            let text = dialect.say(&request.path, &body, "This answer has no end, because");
+            let half = &text[..text.len() / 2];
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{half}",
+                text.len()
+            )
+        }
+    }
+}
+
+fn answer(stream: &mut TcpStream, status: u16, kind: &str, head: &str, body: &str) -> std::io::Result<()> {
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status} Scripted\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n{head}connection: close\r\n\r\n{body}"
+    )
+}
+
+/// Reads a request to its end; none where the connection is closed before there is one.
+fn receive(stream: &mut TcpStream) -> std::io::Result<Option<Request>> {
+    let mut bytes = Vec::new();
+    let (head, method, path, length, is_chunked) = loop {
+        if !more(stream, &mut bytes)? {
+            return Ok(None);
+        }
+        let mut headers = [httparse::EMPTY_HEADER; 128];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(&bytes) {
+            Ok(httparse::Status::Complete(head)) => {
+                let field = |name: &str| {
+                    let header =
+                        request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
+                    std::str::from_utf8(header.value).ok()
+                };
+                let length = field("content-length").and_then(|text| text.parse().ok()).unwrap_or(0_usize);
+                let is_chunked = field("transfer-encoding").is_some_and(|text| text.contains("chunked"));
+                let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+                break (head, text(request.method), text(request.path), length, is_chunked);
+            }
+            Ok(httparse::Status::Partial) => {}
+            Err(_) => return Ok(None),
+        }
+    };
+    let mut body = bytes.split_off(head);
+    if is_chunked {
+        let mut whole = Vec::new();
+        loop {
+            match httparse::parse_chunk_size(&body) {
+                Ok(httparse::Status::Complete((_, 0))) => {
+                    return Ok(Some(Request { method, path, body: whole }));
+                }
+                Ok(httparse::Status::Complete((at, size))) => {
+                    let end = at + usize::try_from(size).unwrap_or(usize::MAX);
+                    while body.len() < end + 2 {
+                        if !more(stream, &mut body)? {
+                            return Ok(None);
+                        }
+                    }
+                    whole.extend_from_slice(&body[at..end]);
+                    body.drain(..end + 2);
+                }
+                Ok(httparse::Status::Partial) => {
+                    if !more(stream, &mut body)? {
+                        return Ok(None);
+                    }
+                }
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+    while body.len() < length {
+        if !more(stream, &mut body)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(Request { method, path, body }))
+}
+
+fn more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<bool> {
+    let mut piece = [0; 16 * 1024];
+    let read = stream.read(&mut piece)?;
+    bytes.extend_from_slice(&piece[..read]);
+    Ok(read > 0)
+}
