@@ -94,12 +94,19 @@ impl Stage {
     fn state(&self, shown: &Value) -> String {
         let asked: Vec<_> = self.provider.asked().iter().map(|asked| asked.results).collect();
         let log = self.fleet.cli(["log", &self.task]);
-        let last = self.provider.asked().last().map(|asked| asked.body.clone()).unwrap_or_default();
-        let end = last.floor_char_boundary(last.len().saturating_sub(3000));
+        let last: Value = self
+            .provider
+            .asked()
+            .last()
+            .and_then(|asked| serde_json::from_str(&asked.body).ok())
+            .unwrap_or_default();
+        let conversation =
+            ["messages", "input", "contents"].iter().map(|key| last[*key].to_string()).collect::<String>();
+        let end = conversation.floor_char_boundary(conversation.len().saturating_sub(3000));
         format!(
-            "{shown:#}\n--- asked {asked:?}, and {:?}\n--- the end of the last request\n{}\n--- log of {}\n{}{}",
+            "{shown:#}\n--- asked {asked:?}, and {:?}\n--- the end of the last conversation\n{}\n--- log of {}\n{}{}",
             self.provider.others(),
-            &last[end..],
+            &conversation[end..],
             self.lane,
             log.stdout,
             log.stderr
