@@ -3,7 +3,8 @@
 //! The first that applies counts:
 //!
 //! 1. the worker's verdict, which the board has already: it goes before all that is read here;
-//! 2. the shim ended the run: out of memory, at its deadline, on request, or because it wrote nothing for too long;
+//! 2. the shim ended the run: out of memory, at its deadline, on request, or because it wrote nothing for too long, unless it waited for
+//!    its service then: what its words say of that counts as in 4, 5 and 7;
 //! 3. the command was never executed, or the session in which it was to go on is gone;
 //! 4. its service refuses it for a while: exit code 75, a code of its lane, or its own words in the format of its lane;
 //! 5. its service does not accept its login: likewise;
@@ -131,11 +132,23 @@ fn cause(record: &ExitRecord, rules: &EndingRules, said: &Said, ended_at: Timest
     match &record.cause {
         _ if record.oom == Some(true) => EndCause::OutOfMemory,
         Cause::Deadline => EndCause::TimedOut,
+        // An agent that was told to come again in an hour waits for an hour, and says nothing.
+        Cause::Stopped { reason: StopReason::Stalled } if waits_for_service(said.finish) => {
+            own_end(record, rules, said.finish, ended_at)
+        }
         Cause::Stopped { reason } => EndCause::Stopped(stop_reason(*reason)),
         // Whose fault it is the daemon decides, which knows what the run needed.
         Cause::SpawnFailed(_) => EndCause::NeverStarted,
         Cause::Exited if rules.has_no_session(record, said) => EndCause::SessionGone,
         Cause::Exited => own_end(record, rules, said.finish, ended_at),
+    }
+}
+
+/// Whether an agent has said last that its service refuses it or fails.
+fn waits_for_service(said: Finish) -> bool {
+    match said {
+        Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable => true,
+        Finish::Well | Finish::Unsaid | Finish::Failed | Finish::OwnLimit(_) => false,
     }
 }
 
@@ -202,6 +215,10 @@ mod tests {
         )
     }
 
+    fn of(cause: Cause) -> ExitRecord {
+        ExitRecord { cause, ..exited(75) }
+    }
+
     fn exited(code: i32) -> ExitRecord {
         let (code, stdout_tail) = (Some(code), "\n42 \n".to_owned());
         ExitRecord { code, stdout_tail, ..ExitRecord::of(Cause::Exited, 1) }
@@ -242,7 +259,6 @@ mod tests {
     fn what_comes_first_in_the_order_counts() {
         let failed =
             FailedStart { step: Step::Exec, error: String::new(), errno: None, concern: Concern::Lane };
-        let of = |cause: Cause| ExitRecord { cause, ..exited(75) };
         let oom = ExitRecord { oom: Some(true), ..exited(75) };
         let signaled = ExitRecord { code: None, signal: Some(15), ..exited(0) };
         let status = |status: u16| {
@@ -349,6 +365,20 @@ mod tests {
         assert_eq!(read_with(&exited(1), &plain, refused).cause, EndCause::Exited { code: 1 });
         let deadline = ExitRecord { cause: Cause::Deadline, ..exited(1) };
         assert_eq!(read_with(&deadline, &claude, refused).cause, EndCause::TimedOut);
+    }
+
+    #[test]
+    fn an_agent_that_is_silent_because_its_service_refuses_it_has_not_stalled() {
+        let stalled = of(Cause::Stopped { reason: StopReason::Stalled });
+        let codex = rules("stdout = \"codex-jsonl\"");
+        let turn = r#"{"type":"turn.started"}"#;
+        let retries = r#"{"type":"error","message":"Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)"}"#;
+        let until = END.after(Duration::from_mins(5));
+        let read = |lines: &[&str]| read_with(&stalled, &codex, &lines.join("\n")).cause;
+        assert_eq!(read(&[turn, retries]), EndCause::RateLimited { until });
+        let goes_on = r#"{"type":"turn.completed","usage":{}}"#;
+        assert_eq!(read(&[turn, retries, goes_on]), EndCause::Stopped(kernel::StopReason::Stalled));
+        assert_eq!(read(&[turn]), EndCause::Stopped(kernel::StopReason::Stalled));
     }
 
     #[test]

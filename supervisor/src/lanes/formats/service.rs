@@ -28,9 +28,15 @@ pub(super) fn by_words(error: &str) -> Finish {
     {
         return Finish::NotLoggedIn;
     }
-    if has(&["stream disconnected", "connection refused", "error sending request", "timed out", "dns error"])
-        || status_in(&text, &[408, 500, 502, 503, 504])
-    {
+    let outages = [
+        "stream disconnected",
+        "connection refused",
+        "error sending request",
+        "timed out",
+        "dns error",
+        "high demand",
+    ];
+    if has(&outages) || status_in(&text, &[408, 500, 502, 503, 504]) {
         return Finish::Unavailable;
     }
     Finish::Failed
@@ -110,6 +116,10 @@ mod tests {
             ("Your refresh_token was revoked", Finish::NotLoggedIn),
             ("exceeded retry limit, last status: 503 Service Unavailable", Finish::Unavailable),
             ("stream disconnected before completion", Finish::Unavailable),
+            (
+                "We’re currently experiencing high demand, which may cause temporary errors.",
+                Finish::Unavailable,
+            ),
             ("the file has 429 lines", Finish::Failed),
             ("exit status 4290", Finish::Failed),
             ("", Finish::Failed),
