@@ -301,14 +301,22 @@ fn a_program_that_the_caller_has_and_the_lane_does_not_find_is_named_with_the_li
     let line = format!("install = [\"{}\"]", bin.display());
     assert!(code == 1 && hint.contains(&line), "{hint}");
 
-    // For a built-in lane the hint is a command, and does what it says.
+    // For a lane without `install` the hint is a command, and does what it says.
     std::fs::copy(bin.join("agent"), bin.join("claude")).unwrap();
-    let (code, hint) = check("claude");
-    let (_, command) = hint.split_once("you have it: ").unwrap();
-    let mut shell = Command::new("sh");
-    fleet.dress(&mut shell);
-    Output::of(shell.args(["-c", command])).ok();
-    assert_eq!((code, check("claude").0), (1, 0), "{hint}");
+    let secret = fleet.home().join("key");
+    std::fs::write(&secret, "none").unwrap();
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let keyed = format!("extends = \"claude\"\n[secrets]\nKEY = {{ file = {secret:?} }}\n");
+    for own in [None, Some(keyed)] {
+        let file = fleet.root().join("lanes.d/claude.toml");
+        own.inspect(|text| std::fs::write(&file, text).unwrap());
+        let (code, hint) = check("claude");
+        let (_, command) = hint.split_once("you have it: ").unwrap();
+        let mut shell = Command::new("sh");
+        fleet.dress(&mut shell);
+        Output::of(shell.args(["-c", command])).ok();
+        assert_eq!((code, check("claude").0), (1, 0), "{hint}");
+    }
 }
 
 #[test]

@@ -14,8 +14,6 @@ use crate::harness::{Fleet, skip};
 pub(super) struct Program {
     /// The lane, and the program.
     pub(super) lane: &'static str,
-    /// The file of the built-in lane.
-    file: &'static str,
     model: &'static str,
     /// The variable that has its key.
     key: &'static str,
@@ -27,7 +25,6 @@ pub(super) struct Program {
 
 pub(super) const CLAUDE: Program = Program {
     lane: "claude",
-    file: include_str!("../../supervisor/src/lanes/builtin/claude.toml"),
     model: "claude-sonnet-4-5",
     key: "ANTHROPIC_API_KEY",
     env: Some(("ANTHROPIC_BASE_URL", "http://127.0.0.1:{port}")),
@@ -36,7 +33,6 @@ pub(super) const CLAUDE: Program = Program {
 
 pub(super) const CODEX: Program = Program {
     lane: "codex",
-    file: include_str!("../../supervisor/src/lanes/builtin/codex.toml"),
     model: "gpt-5.1",
     key: "CODEX_API_KEY",
     env: None,
@@ -45,7 +41,6 @@ pub(super) const CODEX: Program = Program {
 
 pub(super) const GEMINI: Program = Program {
     lane: "gemini",
-    file: include_str!("../../supervisor/src/lanes/builtin/gemini.toml"),
     model: "gemini-2.5-flash",
     key: "GEMINI_API_KEY",
     env: Some(("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:{port}")),
@@ -54,7 +49,6 @@ pub(super) const GEMINI: Program = Program {
 
 pub(super) const OPENCODE: Program = Program {
     lane: "opencode",
-    file: include_str!("../../supervisor/src/lanes/builtin/opencode.toml"),
     model: "anthropic/claude-sonnet-4-5",
     key: "ANTHROPIC_API_KEY",
     env: None,
@@ -66,13 +60,12 @@ pub(super) const OPENCODE: Program = Program {
 
 pub(super) const HERMES: Program = Program {
     lane: "hermes",
-    file: include_str!("../../supervisor/src/lanes/builtin/hermes.toml"),
     model: "scripted",
     key: "OPENAI_API_KEY",
     env: None,
     home: Some((
         ".hermes/config.yaml",
-        "model:\n  default: scripted\n  provider: custom\n  base_url: http://127.0.0.1:{port}/v1\n",
+        "mcp_servers: {tools}\nmodel:\n  default: scripted\n  provider: custom\n  base_url: http://127.0.0.1:{port}/v1\n",
     )),
 };
 
@@ -107,26 +100,27 @@ impl Program {
         fs::write(&key, KEY).unwrap();
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
         fleet.give(&key);
-        fleet.policy(
-            "agent",
-            &format!(
-                "version = 1\nextends = 'network'\n[network]\nconnect_tcp = [{port}]\nudp = false\n\
-                 [env]\nsecret = {{ {} = {{ file = '{}' }} }}\n",
-                self.key,
-                key.display()
-            ),
-        );
-        let mut lane: Table = toml::from_str(self.file).unwrap();
-        let text = |value: &str| Value::from(value.replace("{port}", &port.to_string()));
-        lane.insert("policy".to_owned(), "agent".into());
-        lane.insert("model".to_owned(), self.model.into());
-        lane.insert("idle_limit".to_owned(), idle_limit.into());
-        let install: Vec<Value> = install.iter().map(|dir| dir.display().to_string().into()).collect();
-        lane.insert("install".to_owned(), install.into());
+        // The lane of an operator whose provider is somewhere else: the rest is as it is built in, with its policy and its proxy.
+        let texts = |list: &[String]| Value::from(list.iter().cloned().map(Value::from).collect::<Vec<_>>());
+        let port = port.to_string();
+        let install: Vec<String> = install.iter().map(|dir| dir.display().to_string()).collect();
+        let mut lane = Table::from_iter([
+            ("extends".to_owned(), self.lane.into()),
+            ("model".to_owned(), self.model.into()),
+            ("idle_limit".to_owned(), idle_limit.into()),
+            ("install".to_owned(), texts(&install)),
+            ("hosts".to_owned(), texts(&[format!("127.0.0.1:{port}")])),
+        ]);
         let mut add = |table: &str, name: &str, value: Value| {
             let table = lane.entry(table).or_insert_with(|| Table::new().into());
             table.as_table_mut().unwrap().insert(name.to_owned(), value);
         };
+        add(
+            "secrets",
+            self.key,
+            Table::from_iter([("file".to_owned(), key.display().to_string().into())]).into(),
+        );
+        let text = |value: &str| Value::from(value.replace("{port}", &port));
         if let Some((name, value)) = self.env {
             add("env", name, text(value));
         }

@@ -216,14 +216,16 @@ fn install_hint(name: &Profile, lane: &Lane, dirs: &[PathBuf], file: &Path) -> S
     let all = lane.install.iter().chain(dirs);
     let words: Vec<String> = all.map(|dir| format!("{:?}", dir.display().to_string())).collect();
     let install = format!("install = [{}]", words.join(", "));
-    if lane.origin() == file {
-        return format!("you have it: write {install} into {}", file.display());
+    let is_own = lane.origin() == file;
+    let (dir, file) = (file.parent().unwrap_or(file).display(), file.display());
+    match (is_own, lane.install.is_empty()) {
+        (false, _) => {
+            format!("you have it: mkdir -p {dir} && printf 'extends = \"{name}\"\\n{install}\\n' > {file}")
+        }
+        // Before its tables.
+        (true, true) => format!("you have it: sed -i '1i {install}' {file}"),
+        (true, false) => format!("you have it: write {install} into {file}"),
     }
-    let dir = file.parent().unwrap_or(file).display();
-    format!(
-        "you have it: mkdir -p {dir} && printf 'extends = \"{name}\"\\n{install}\\n' > {}",
-        file.display()
-    )
 }
 
 impl Command for CheckLane {
