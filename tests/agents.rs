@@ -70,6 +70,15 @@ impl Stage {
         shown
     }
 
+    /// Waits for the end of an agent that does not say why it cannot go on: a failure of its task, within its limits.
+    #[track_caller]
+    fn gives_up(&self) {
+        let shown = self.until("its run has ended", |shown| shown["runs"][0]["outcome"].is_string());
+        let outcome = shown["runs"][0]["outcome"].as_str().unwrap();
+        assert!(["crashed", "stalled"].contains(&outcome), "{}", self.state(&shown));
+        self.ended(outcome);
+    }
+
     /// Waits until the agent has asked for the answer after so many results of tools, and returns the processes of its run.
     #[track_caller]
     fn asked(&self, results: usize) {
@@ -161,11 +170,8 @@ fn is_counted(program: &Program) {
     let Some(stage) = Stage::open(program, &[Act::Say("I have thought about it.")]) else { return };
     let shown = stage.ended("unreported");
     let spent = &shown["runs"][0]["spent"];
-    assert!(
-        spent["session"].is_string() && spent["input_tokens"].as_u64() > Some(0),
-        "{}",
-        stage.state(&shown)
-    );
+    let is_counted = spent["session"].is_string() && spent["input_tokens"].as_u64() > Some(0);
+    assert_eq!(is_counted, program.tells_usage, "{}", stage.state(&shown));
 }
 
 /// The model is refused something by the sandbox, and says so.
@@ -198,6 +204,9 @@ fn lies(program: &Program) {
 /// The provider does not accept the key: no failure of the task.
 fn has_no_login(program: &Program) {
     let Some(stage) = Stage::open(program, &[Act::Refuse { status: 401, retry_after: None }]) else { return };
+    if !program.tells_login {
+        return stage.gives_up();
+    }
     let shown = stage.until("it waits for a login", |shown| {
         shown["why"]["text"].as_str().is_some_and(|why| why.contains("waits for the login of account"))
     });
@@ -210,6 +219,10 @@ fn has_no_login(program: &Program) {
 #[track_caller]
 fn is_held(program: &Program, status: u16, retry_after: Option<u32>) -> Option<i64> {
     let stage = Stage::open(program, &[Act::Refuse { status, retry_after }])?;
+    if !program.tells_limits {
+        stage.gives_up();
+        return None;
+    }
     let shown = stage.ended("rate_limited");
     assert_eq!(shown["task"]["status"], "scheduled", "{shown:#}");
     assert_eq!(shown["task"]["consecutive_failures"], 0, "{shown:#}");

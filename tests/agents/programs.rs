@@ -21,6 +21,12 @@ pub(super) struct Program {
     env: Option<(&'static str, &'static str)>,
     /// A file in its home that says so.
     home: Option<(&'static str, &'static str)>,
+    /// Whether its output says that its login is not accepted,
+    pub(super) tells_login: bool,
+    /// that its service refuses it for a while or fails,
+    pub(super) tells_limits: bool,
+    /// and what it has used.
+    pub(super) tells_usage: bool,
 }
 
 pub(super) const CLAUDE: Program = Program {
@@ -29,6 +35,9 @@ pub(super) const CLAUDE: Program = Program {
     key: "ANTHROPIC_API_KEY",
     env: Some(("ANTHROPIC_BASE_URL", "http://127.0.0.1:{port}")),
     home: None,
+    tells_login: true,
+    tells_limits: true,
+    tells_usage: true,
 };
 
 pub(super) const CODEX: Program = Program {
@@ -37,6 +46,9 @@ pub(super) const CODEX: Program = Program {
     key: "CODEX_API_KEY",
     env: None,
     home: Some((".codex/config.toml", "openai_base_url = \"http://127.0.0.1:{port}/v1\"\n")),
+    tells_login: true,
+    tells_limits: true,
+    tells_usage: true,
 };
 
 pub(super) const GEMINI: Program = Program {
@@ -45,6 +57,9 @@ pub(super) const GEMINI: Program = Program {
     key: "GEMINI_API_KEY",
     env: Some(("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:{port}")),
     home: None,
+    tells_login: true,
+    tells_limits: true,
+    tells_usage: true,
 };
 
 pub(super) const OPENCODE: Program = Program {
@@ -56,6 +71,10 @@ pub(super) const OPENCODE: Program = Program {
         ".config/opencode/opencode.json",
         r#"{"provider": {"anthropic": {"options": {"baseURL": "http://127.0.0.1:{port}/v1"}}}}"#,
     )),
+    // It asks again and again, and writes nothing.
+    tells_login: true,
+    tells_limits: false,
+    tells_usage: true,
 };
 
 pub(super) const HERMES: Program = Program {
@@ -67,6 +86,10 @@ pub(super) const HERMES: Program = Program {
         ".hermes/config.yaml",
         "mcp_servers: {tools}\nmodel:\n  default: scripted\n  provider: custom\n  base_url: http://127.0.0.1:{port}/v1\n",
     )),
+    // It writes text for people.
+    tells_login: false,
+    tells_limits: false,
+    tells_usage: false,
 };
 
 /// The value of every key. It is none.
