@@ -21,6 +21,8 @@ pub(super) struct Program {
     env: Option<(&'static str, &'static str)>,
     /// A file in its home that says so.
     home: Option<(&'static str, &'static str)>,
+    /// A setting in its command that says so, and the file of the built-in lane whose command that is.
+    words: Option<(&'static str, &'static str)>,
     /// Whether its output says that its login is not accepted,
     pub(super) tells_login: bool,
     /// that its service refuses it for a while or fails,
@@ -35,6 +37,7 @@ pub(super) const CLAUDE: Program = Program {
     key: "ANTHROPIC_API_KEY",
     env: Some(("ANTHROPIC_BASE_URL", "http://127.0.0.1:{port}")),
     home: None,
+    words: None,
     tells_login: true,
     tells_limits: true,
     tells_usage: true,
@@ -45,7 +48,11 @@ pub(super) const CODEX: Program = Program {
     model: "gpt-5.1",
     key: "CODEX_API_KEY",
     env: None,
-    home: Some((".codex/config.toml", "openai_base_url = \"http://127.0.0.1:{port}/v1\"\n")),
+    home: None,
+    words: Some((
+        "openai_base_url=\"http://127.0.0.1:{port}/v1\"",
+        include_str!("../../supervisor/src/lanes/builtin/codex.toml"),
+    )),
     tells_login: true,
     tells_limits: true,
     tells_usage: true,
@@ -57,6 +64,7 @@ pub(super) const GEMINI: Program = Program {
     key: "GEMINI_API_KEY",
     env: Some(("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:{port}")),
     home: None,
+    words: None,
     tells_login: true,
     tells_limits: true,
     tells_usage: true,
@@ -71,6 +79,7 @@ pub(super) const OPENCODE: Program = Program {
         ".config/opencode/opencode.json",
         r#"{"provider": {"anthropic": {"options": {"baseURL": "http://127.0.0.1:{port}/v1"}}}}"#,
     )),
+    words: None,
     // It asks again and again, and writes nothing.
     tells_login: true,
     tells_limits: false,
@@ -86,6 +95,7 @@ pub(super) const HERMES: Program = Program {
         ".hermes/config.yaml",
         "mcp_servers: {tools}\nmodel:\n  default: scripted\n  provider: custom\n  base_url: http://127.0.0.1:{port}/v1\n",
     )),
+    words: None,
     // It writes text for people.
     tells_login: false,
     tells_limits: false,
@@ -154,6 +164,12 @@ impl Program {
         }
         if let Some((name, value)) = self.home {
             add("files", name, text(value));
+        }
+        if let Some((setting, built_in)) = self.words {
+            let mut argv = toml::from_str::<Table>(built_in).unwrap()["argv"].as_array().unwrap().clone();
+            // Behind the program and its command.
+            argv.splice(2..2, [Value::from("-c"), text(setting)]);
+            lane.insert("argv".to_owned(), argv.into());
         }
         fleet.lane(self.lane, &lane.to_string());
         Some(fleet)
