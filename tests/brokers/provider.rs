@@ -128,8 +128,9 @@ fn answer(mut stream: Stream, asked: &Mutex<Vec<String>>, endless: &AtomicUsize)
         }
         "/endless" => {
             stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")?;
+            let piece = vec![b'x'; 1 << 16];
             loop {
-                stream.write_all(&[b'x'; 1 << 16])?;
+                stream.write_all(&piece)?;
                 endless.fetch_add(1 << 16, Ordering::AcqRel);
             }
         }

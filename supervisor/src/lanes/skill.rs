@@ -33,6 +33,10 @@ impl Lane {
                 names.join(", ")
             );
         }
-        skills.iter().map(|skill| format!("# Skill: {}\n\n{}\n\n", skill.name, skill.body.trim())).collect()
+        let texts: Vec<String> = skills
+            .iter()
+            .map(|skill| format!("# Skill: {}\n\n{}\n\n", skill.name, skill.body.trim()))
+            .collect();
+        texts.concat()
     }
 }

@@ -125,7 +125,7 @@ fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
     {
         return Ok(Some(Request { target, kind: Kind::Brokered, rest: bytes.to_vec() }));
     }
-    let kind = Kind::Clear(for_server(method, &target, &path, head.headers)?);
+    let kind = Kind::Clear(for_server(method, &target, &path, head.headers));
     Ok(Some(Request { target, kind, rest }))
 }
 
@@ -161,12 +161,7 @@ fn check_framing(headers: &[httparse::Header<'_>]) -> Result<(), HeadError> {
 }
 
 /// Writes the head for the server: for one request, without what was for the proxy.
-fn for_server(
-    method: &str,
-    target: &Target,
-    path: &str,
-    headers: &[httparse::Header<'_>],
-) -> Result<Vec<u8>, HeadError> {
+fn for_server(method: &str, target: &Target, path: &str, headers: &[httparse::Header<'_>]) -> Vec<u8> {
     let is = |header: &httparse::Header<'_>, name: &str| header.name.eq_ignore_ascii_case(name);
     // What `Connection` names is for the proxy too.
     let named: Vec<String> = headers
@@ -190,7 +185,7 @@ fn for_server(
         }
     }
     head.extend_from_slice(b"\r\n");
-    Ok(head)
+    head
 }
 
 #[cfg(test)]

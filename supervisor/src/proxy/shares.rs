@@ -45,8 +45,9 @@ impl Shares {
         loop {
             // Before the look: who leaves after that look is heard.
             let left = self.left.notified();
-            let (own, taken) = (taker.own.load(Ordering::Relaxed), self.taken.load(Ordering::Relaxed));
-            if own < taker.most && own < self.all.saturating_sub(taken) {
+            let own = taker.own.load(Ordering::Relaxed);
+            let free = self.all.saturating_sub(self.taken.load(Ordering::Relaxed));
+            if own < taker.most && own < free {
                 return;
             }
             left.await;

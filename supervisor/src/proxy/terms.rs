@@ -11,14 +11,16 @@ use super::tally::{Note, Tally};
 use super::tls::{TlsError, Trust};
 use super::verdict::Refusal;
 
+/// Hears of what is refused and is to be noted.
+pub(super) type Refused = Box<dyn Fn(kernel::Denied, &Target) + Send + Sync>;
+
 /// What all connections of a run share.
 pub(super) struct Terms {
     pub(super) policy: Policy,
     pub(super) tally: Arc<Tally>,
     pub(super) lookups: Lookups,
     pub(super) keys: Keys,
-    /// Hears of what is refused and is to be noted.
-    pub(super) note: Box<dyn Fn(kernel::Denied, &Target) + Send + Sync>,
+    pub(super) note: Refused,
 }
 
 /// What the brokers of a run need: where secrets are, and whom they trust.

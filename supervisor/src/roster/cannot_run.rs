@@ -136,16 +136,13 @@ impl fmt::Display for CannotRun {
             CannotRun::ProfileDisabled { profile, defect } => {
                 write!(f, "the profile `{profile}` is disabled: {defect}")
             }
-            CannotRun::ProfileUnfit { profile, why, .. } => {
+            CannotRun::ProfileUnfit { profile, why, .. } | CannotRun::SkillMissing { profile, why } => {
                 write!(f, "the profile `{profile}` cannot be used: {why}")
             }
             CannotRun::Pull { lane } => write!(
                 f,
                 "waits for somebody to claim it: {lane} is a pull lane (`supervisor claim --assignee {lane}`)"
             ),
-            CannotRun::SkillMissing { profile, why } => {
-                write!(f, "the profile `{profile}` cannot be used: {why}")
-            }
             CannotRun::LaneDisabled { lane, defect } => write!(f, "the lane `{lane}` is disabled: {defect}"),
             CannotRun::PolicyUnknown { policy, .. } => write!(f, "there is no policy `{policy}`"),
             CannotRun::PolicyDisabled { policy, defect } => {
@@ -164,7 +161,9 @@ impl From<CannotRun> for Failure {
             CannotRun::Unknown { known, .. } => {
                 (Code::Conflict, format!("the assignees are: {}", known.join(", ")))
             }
-            CannotRun::ProfileDisabled { defect, .. } => (Code::Conflict, defect.hint()),
+            CannotRun::ProfileDisabled { defect, .. } | CannotRun::LaneDisabled { defect, .. } => {
+                (Code::Conflict, defect.hint())
+            }
             CannotRun::ProfileUnfit { origin, .. } => {
                 (Code::Conflict, format!("correct {} (docs/profiles.md describes it)", origin.display()))
             }
@@ -174,7 +173,6 @@ impl From<CannotRun> for Failure {
             CannotRun::SkillMissing { .. } => {
                 (Code::Conflict, "add the skill, or take it out of the profile: docs/profiles.md".to_owned())
             }
-            CannotRun::LaneDisabled { defect, .. } => (Code::Conflict, defect.hint()),
             CannotRun::PolicyUnknown { known, .. } => {
                 (Code::Usage, format!("the policies are: {}", known.join(", ")))
             }

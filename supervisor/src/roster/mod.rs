@@ -27,7 +27,7 @@ pub(crate) use self::adopted::{Adopted, adopt};
 pub(crate) use self::cannot_run::CannotRun;
 pub(crate) use self::draft::Draft;
 pub(crate) use self::policy_registry::PolicyRegistry;
-pub(crate) use self::profile::{Description as ProfileDescription, Persona};
+pub(crate) use self::profile::{Persona, ProfileText};
 use self::profile_registry::ProfileRegistry;
 pub(crate) use self::profile_registry::shipped;
 pub(crate) use self::skills::SkillRegistry;

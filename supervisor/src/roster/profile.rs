@@ -74,7 +74,7 @@ pub(crate) struct Persona {
 
 /// A profile as its file says it, for people and programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Description {
+pub(crate) struct ProfileText {
     /// The file.
     pub(crate) origin: PathBuf,
     pub(crate) description: Option<String>,
@@ -98,8 +98,8 @@ impl Persona {
         })
     }
 
-    pub(crate) fn describe(&self) -> Description {
-        Description {
+    pub(crate) fn describe(&self) -> ProfileText {
+        ProfileText {
             origin: self.origin.clone(),
             description: self.description.clone(),
             role: self.role,

@@ -11,12 +11,11 @@ const SHORT: usize = 10;
 /// What the last run with any did in git, as the supervisor has found it: the names of lines, each with its text.
 pub(super) fn lines(runs: &[Run]) -> Option<(RunId, Vec<(&'static str, String)>)> {
     let (run, evidence) = runs.iter().rev().find_map(|run| Some((run.id, run.evidence.as_ref()?)))?;
-    let lines = match serde_json::from_value::<Evidence>(evidence.clone()) {
-        Ok(evidence) => found(&evidence),
-        Err(_) => {
-            let why = evidence["error"].as_str().unwrap_or("another release has written it");
-            vec![("not found", printable(why))]
-        }
+    let lines = if let Ok(evidence) = serde_json::from_value::<Evidence>(evidence.clone()) {
+        found(&evidence)
+    } else {
+        let why = evidence["error"].as_str().unwrap_or("another release has written it");
+        vec![("not found", printable(why))]
     };
     Some((run, lines))
 }

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::config::definitions::Found;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::roster::{Persona, ProfileDescription, Roster};
+use crate::roster::{Persona, ProfileText, Roster};
 use crate::terminal::{Cell, Screen, printable, printable_lines};
 
 /// Lists the profiles.
@@ -26,7 +26,7 @@ pub(crate) struct ListProfiles {
 pub(crate) struct NamedProfile {
     pub(crate) name: String,
     /// What its file says; none where that cannot be used.
-    pub(crate) profile: Option<ProfileDescription>,
+    pub(crate) profile: Option<ProfileText>,
     /// What is wrong with its file.
     pub(crate) defect: Option<String>,
     /// The lane of its workers.
@@ -93,7 +93,7 @@ fn unknown(name: &Profile, roster: &Roster) -> Failure {
 impl Command for ListProfiles {
     fn show(reply: &Vec<NamedProfile>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line("No profiles. Create one with: supervisor profile create NAME".to_owned());
+            screen.line("No profiles. Create one with: supervisor profile create NAME");
             return;
         }
         let rows = reply.iter().map(|named| {

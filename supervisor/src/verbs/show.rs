@@ -184,16 +184,7 @@ impl Command for Show {
                 field(screen, name, &ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
             }
         }
-        if let Some(approval) = &task.approval.state {
-            let by = task
-                .approval
-                .approver
-                .as_deref()
-                .map(|by| format!(" by {}", printable(by)))
-                .unwrap_or_default();
-            let class = task.approval.class.map(|class| format!(" ({class})")).unwrap_or_default();
-            field(screen, "approval", &format!("{approval}{by}{class}"));
-        }
+        show_approval(task, screen);
         show_check(task, screen);
         if let Some(question) = &task.question {
             show_question(question, screen);
@@ -219,7 +210,9 @@ impl Command for Show {
         }
         if let Some((run, lines)) = super::evidence::lines(&reply.runs) {
             screen.heading(&format!("Evidence of run {run}"));
-            lines.iter().for_each(|(name, text)| field(screen, name, text));
+            for (name, text) in &lines {
+                field(screen, name, text);
+            }
         }
         if let Some((run, spent)) =
             reply.runs.iter().rev().find_map(|run| Some((run.id, run.spent.as_ref()?)))
@@ -253,6 +246,15 @@ impl Command for Show {
             }
         }
     }
+}
+
+/// Where the approval of the task stands, if it needs one.
+fn show_approval(task: &Task, screen: &mut Screen) {
+    let Some(approval) = &task.approval.state else { return };
+    let approver = task.approval.approver.as_deref();
+    let by = approver.map(|by| format!(" by {}", printable(by))).unwrap_or_default();
+    let class = task.approval.class.map(|class| format!(" ({class})")).unwrap_or_default();
+    field(screen, "approval", &format!("{approval}{by}{class}"));
 }
 
 /// What proves the task done, and how often in a row it did not.
