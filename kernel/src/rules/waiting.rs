@@ -155,6 +155,9 @@ fn in_review(task: &Task, nonspawnable: Option<&String>, now: Timestamp) -> Wait
     Waiting::new(WaitingCode::Review, text)
 }
 
+/// How the reason of a block begins where somebody is to look at the work, by a convention of workers.
+const REVIEW_REQUIRED: &str = "review-required:";
+
 fn blocked(task: &Task) -> Waiting {
     let kind = task.block_kind.map_or("", |kind| kind.as_str());
     let reason = task.block_reason.as_deref().unwrap_or("no reason given");
@@ -165,6 +168,14 @@ fn blocked(task: &Task) -> Waiting {
         let choices = if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(", ")) };
         let text = format!("{kind}: {}{choices}; `supervisor answer {}`", question.text, task.id);
         return Waiting::new(WaitingCode::Question, text);
+    }
+    if let Some(what) = reason.strip_prefix(REVIEW_REQUIRED) {
+        let text = format!(
+            "waits for a review: {}; `supervisor unblock {}` sends it to its worker again",
+            what.trim(),
+            task.id
+        );
+        return Waiting::new(WaitingCode::Review, text);
     }
     // The reasons of the first two are the board's own, and need no kind before them.
     let (code, text) = match task.block_kind {
@@ -249,6 +260,23 @@ mod tests {
         }
         assert_eq!(code(&ready, &[over]), None);
         assert_eq!(code(&ready, &[hold("carol", "of another", None)]), None);
+    }
+
+    #[test]
+    fn a_block_whose_reason_requires_a_review_waits_for_one() {
+        let blocked = |reason: &str| Task {
+            block_kind: Some(BlockKind::NeedsInput),
+            block_reason: Some(reason.to_owned()),
+            ..task(Status::Blocked)
+        };
+        let waits = waiting(&blocked("review-required: the parser, 14 tests"), &[]).unwrap();
+        assert_eq!(waits.code, WaitingCode::Review);
+        assert!(
+            waits.text.starts_with("waits for a review: the parser, 14 tests; `supervisor unblock t_"),
+            "{}",
+            waits.text
+        );
+        assert_eq!(code(&blocked("a review-required: no"), &[]), Some(WaitingCode::Blocked));
     }
 
     #[test]
