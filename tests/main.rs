@@ -18,6 +18,7 @@ mod bounds;
 mod brokers;
 mod checks;
 mod claims;
+mod consult;
 mod container;
 mod crash;
 mod damaged;

@@ -67,6 +67,8 @@ macro_rules! table {
                     Deny,
                     RequestChanges,
                     Answer => answer::run,
+                    Ask,
+                    Consult,
                     Unblock,
                 }
             }

@@ -49,6 +49,13 @@ pub(super) const TABLE: &[Row] = &[
         Test("tests/gc.rs", "a_worktree_with_work_goes_with_its_task_where_the_work_is_given_up"),
     ),
     ("archive", "rm", Lines("archive {archived}", "archive --rm {archived}")),
+    ("ask", "choice", Lines("ask q --task {ready}", "ask q --task {ready} --choice a")),
+    (
+        "ask",
+        "free-text",
+        Lines("ask q --task {ready} --choice a", "ask q --task {ready} --choice a --free-text"),
+    ),
+    ("ask", "task", Lines("ask q", "ask q --task {ready}")),
     ("attach", "author", Lines("attach {ready} {dir}/a.txt", "attach {ready} {dir}/a.txt --author bob")),
     (
         "attach",
@@ -108,6 +115,12 @@ pub(super) const TABLE: &[Row] = &[
         "delete",
         Lines("boards rm other ; boards list --all", "boards rm other --delete ; boards list --all"),
     ),
+    (
+        "consult",
+        "tenant",
+        Test("tests/consult.rs", "a_worker_asks_another_lane_and_gets_its_answer_where_every_slot_is_taken"),
+    ),
+    ("consult", "timeout", Test("tests/consult.rs", "a_question_without_an_answer_is_given_up_in_time")),
     ("claim", "assignee", Lines("claim {parent}", "claim --assignee bob")),
     ("claim", "ttl", Lines("claim {ready}", "claim {ready} --ttl 60")),
     ("comment", "author", Lines("comment {ready} hi", "comment {ready} hi --author bob")),

@@ -8,7 +8,7 @@ use crate::harness::Fleet;
 use crate::worker::Worker;
 
 /// The tools of the worker of any run.
-pub(super) const OF_A_WORKER: [&str; 10] = [
+pub(super) const OF_A_WORKER: [&str; 12] = [
     "kanban_create",
     "kanban_show",
     "kanban_link",
@@ -19,6 +19,8 @@ pub(super) const OF_A_WORKER: [&str; 10] = [
     "kanban_complete",
     "kanban_block",
     "kanban_request_review",
+    "kanban_ask",
+    "kanban_consult",
 ];
 const OF_A_REVIEWER: [&str; 2] = ["kanban_approve", "kanban_request_changes"];
 const OF_AN_ORCHESTRATOR: [&str; 4] = ["kanban_list", "kanban_unblock", "kanban_assign", "kanban_assignees"];

@@ -162,7 +162,7 @@ fn a_workers_task_is_one_deeper_and_belongs_to_the_mission_and_session_of_its_ma
     let bench = Bench::new();
     let (task, run, worker) = working(&bench, titled("own"));
     let own = Task {
-        lineage: Lineage { depth: DEPTH - 1, mission: Some("m".to_owned()) },
+        lineage: Lineage { depth: DEPTH - 1, mission: Some("m".to_owned()), ..Lineage::default() },
         client: Client { session_id: Some("s".to_owned()), ..Client::default() },
         ..task.clone()
     };
@@ -172,7 +172,7 @@ fn a_workers_task_is_one_deeper_and_belongs_to_the_mission_and_session_of_its_ma
         (DEPTH, Some("m"), Some("s"))
     );
     let named = NewTask {
-        lineage: Lineage { mission: Some("n".to_owned()), depth: 0 },
+        lineage: Lineage { mission: Some("n".to_owned()), ..Lineage::default() },
         client: Client { session_id: Some("t".to_owned()), ..Client::default() },
         ..titled("x")
     };
@@ -189,7 +189,7 @@ fn a_workers_task_is_one_deeper_and_belongs_to_the_mission_and_session_of_its_ma
     assert_eq!(refused.to_string(), told);
     let first = Task { lineage: Lineage::default(), ..task };
     let made = bounded(&run, &first, &worker, titled("x")).unwrap();
-    assert_eq!(made.lineage, Lineage { depth: 1, mission: Some(first.id.to_string()) });
+    assert_eq!(made.lineage, Lineage { depth: 1, mission: Some(first.id.to_string()), ..Lineage::default() });
 }
 
 #[test]

@@ -120,6 +120,7 @@ impl Board<'_> {
         let finished = Finished::new(&run.task_id, to.status(), decision.outcome);
         self.close(&run, &decision, &bare, &finished, self.now())?;
         self.charge_mission(&run, self.now(), None)?;
+        self.drop_consults_of(id)?;
         self.tx.forget_usage(id)?;
         Ok(finished)
     }

@@ -82,6 +82,7 @@ impl Board<'_> {
             self.append(&task, Some(id), EventKind::Status, payload, SYSTEM)?;
         }
         self.settle_holds(&run, decision.outcome, &ending)?;
+        self.drop_consults_of(id)?;
         self.tx.forget_usage(id)?;
         Ok(finished)
     }

@@ -51,7 +51,10 @@ fn a_mission_at_its_tasks_is_paused_with_all_that_it_has_and_released_has_as_muc
     let other = bench.ready();
     let worker = started(&bench, &first);
     let parts: Vec<Task> = (0..2).map(|_| make(&bench, &worker).unwrap()).collect();
-    assert_eq!(parts[0].lineage, Lineage { mission: Some(first.to_string()), depth: 1 });
+    assert_eq!(
+        parts[0].lineage,
+        Lineage { mission: Some(first.to_string()), depth: 1, ..Lineage::default() }
+    );
 
     let refused = make(&bench, &worker).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Exhausted);

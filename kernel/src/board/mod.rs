@@ -35,6 +35,7 @@ mod bring_back;
 mod charge;
 mod check;
 mod claim;
+mod consult;
 mod context;
 mod create;
 mod diagnose;
@@ -324,6 +325,8 @@ mod bring_back_tests;
 mod charge_tests;
 #[cfg(test)]
 mod check_tests;
+#[cfg(test)]
+mod consult_tests;
 #[cfg(test)]
 mod context_tests;
 #[cfg(test)]

@@ -79,6 +79,9 @@ pub struct Lineage {
     pub mission: Option<String>,
     /// How many tasks above it made tasks; set by the board for a worker's tasks.
     pub depth: u32,
+    /// How many questions deep it is, where it is the task of a question whose answer somebody waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consult: Option<u32>,
 }
 
 /// What a client keeps with a task. The board stores it and decides nothing by it.

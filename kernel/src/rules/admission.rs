@@ -97,6 +97,21 @@ pub(crate) fn offer(
     }
 }
 
+/// Leaves out those of these candidates that somebody holds.
+pub(crate) fn not_held(
+    candidates: Vec<Candidate>,
+    holds: Vec<Hold>,
+    accounts: &Accounts,
+    now: Timestamp,
+) -> Vec<Candidate> {
+    let closed = Closed::of(holds, now);
+    let is_held = |candidate: &Candidate| {
+        let lane = Lane { tenant: candidate.tenant.clone(), profile: candidate.assignee.clone() };
+        closed.task(candidate) || closed.lane(&lane, accounts)
+    };
+    candidates.into_iter().filter(|candidate| !is_held(candidate)).collect()
+}
+
 /// What a tenant has to do.
 #[derive(Default)]
 struct TenantQueue {

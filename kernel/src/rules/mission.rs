@@ -104,6 +104,20 @@ pub(crate) fn depth(deep: u32, limits: &MissionLimits) -> Result<(), Error> {
     })
 }
 
+/// How many questions deep questions are asked.
+const CONSULT_DEPTH: u32 = 2;
+
+/// Refuses a question that is too deep below others.
+pub(crate) fn consult_depth(deep: u32) -> Result<(), Error> {
+    if deep <= CONSULT_DEPTH {
+        return Ok(());
+    }
+    Err(Error::Exhausted {
+        message: format!("consult: this would be {deep} questions deep, the limit is {CONSULT_DEPTH}"),
+        hint: "answer with what you know, and say what is missing".to_owned(),
+    })
+}
+
 /// Refuses to delegate back to a profile that the work came from, through another one. `makers` are the profiles whose runs made the
 /// task of the caller and those above it, the caller's own first.
 pub(crate) fn delegates_onward(makers: &[Profile], assignee: Option<&Profile>) -> Result<(), Error> {

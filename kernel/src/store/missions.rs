@@ -8,7 +8,7 @@ use super::convert::micros;
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::error::Error;
-use crate::model::id::{Profile, TaskId};
+use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::mission::Used;
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Used> {
@@ -77,6 +77,17 @@ impl Tx<'_> {
             "let the mission go on",
             "UPDATE missions SET more_tasks = ?2, more_runtime = ?3, more_cost = ?4 WHERE name = ?1",
             params![name, stored(used.more_tasks), stored(used.more_runtime), stored(used.more_cost)],
+        )
+    }
+
+    /// Lists the questions that a run has asked and that are neither answered nor archived.
+    pub(crate) fn open_consults(&self, run: RunId) -> Result<Vec<TaskId>, Error> {
+        self.conn.list(
+            "list the run's questions",
+            "SELECT id FROM tasks WHERE creator_run = ?1 AND consult IS NOT NULL AND completed_at IS NULL \
+               AND status <> 'archived' ORDER BY id",
+            [run],
+            |row| row.get(0),
         )
     }
 

@@ -35,6 +35,18 @@ const CHECKS: &str = "SELECT t.id, ?2 AS assignee, t.tenant, t.priority, t.creat
      AND t.tenant = ?1 AND ifnull(t.not_before, 0) <= ?3";
 
 impl Tx<'_> {
+    /// Lists up to `limit` tasks of questions that are ready, oldest first.
+    pub(crate) fn ready_consults(&self, limit: u32) -> Result<Vec<Candidate>, Error> {
+        self.conn.list(
+            "look for questions",
+            "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at, t.workspace, t.policy, t.mission \
+             FROM tasks t INDEXED BY tasks_consults WHERE t.consult IS NOT NULL AND t.status = 'ready' \
+               AND t.assignee IS NOT NULL ORDER BY t.created_at, t.id LIMIT ?1",
+            [limit],
+            candidate,
+        )
+    }
+
     /// Returns the lane with ready tasks that follows `after`, or the first one.
     pub(crate) fn next_ready_lane(&self, after: Option<&Lane>) -> Result<Option<Lane>, Error> {
         self.conn.find(

@@ -29,7 +29,7 @@ columns! {
     check: Check { command = check_command, max_checks }
     approval: Approval { state = approval, class = approval_class, approver }
     goal: Goal { mode = goal_mode, max_turns = goal_max_turns }
-    lineage: Lineage { mission, depth }
+    lineage: Lineage { mission, depth, consult }
     client: Client { project_id, session_id, workflow_template_id, current_step_key, model_override };
     workspace_kind: String::new(), why: None
 }

@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -31,8 +30,6 @@ use crate::service::BoardHandle;
 const BODY_LIMIT: usize = 4 << 20;
 /// A reply up to this length is written where it was made.
 const SHORT: usize = 16 << 10;
-/// How long a worker's request may take to be answered.
-const ANSWER: Duration = Duration::from_mins(1);
 
 /// A request without its body. Every handler needs one to run a verb, so no route takes parameters that nobody reads.
 #[derive(Debug)]
@@ -98,12 +95,13 @@ impl<Q> Ask<Q> {
     pub(crate) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
         let Caller { who: Who::Ended { run, .. }, board: Some(board) } = &self.caller else {
             let Some(pass) = self.pass() else { return self.admit::<V>().await?.make(verb).await };
+            let longest = verb.longest();
             let made = async {
                 let _turn = pass.turn().await;
                 self.admit::<V>().await?.make(verb).await
             };
-            return tokio::time::timeout(ANSWER, made).await.unwrap_or_else(|_| {
-                Err(Failure::new(Code::TryAgain, format!("`{}` was not done within {ANSWER:?}", V::NAME))
+            return tokio::time::timeout(longest, made).await.unwrap_or_else(|_| {
+                Err(Failure::new(Code::TryAgain, format!("`{}` was not done within {longest:?}", V::NAME))
                     .hint("it may still be done: send it again with the same request id"))
             });
         };

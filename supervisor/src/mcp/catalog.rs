@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn each_scope_has_the_tools_of_the_established_board_and_those_of_reviews() {
         let worker = "kanban_create kanban_show kanban_link kanban_comment kanban_attach kanban_attachments \
-                      kanban_heartbeat kanban_complete kanban_block kanban_request_review";
+                      kanban_heartbeat kanban_complete kanban_block kanban_request_review kanban_ask kanban_consult";
         assert_eq!(of_a(Scope::Worker), worker);
         assert_eq!(of_a(Scope::Reviewer), "kanban_approve kanban_request_changes");
         assert_eq!(of_a(Scope::Orchestrator), "kanban_list kanban_assign kanban_assignees kanban_unblock");

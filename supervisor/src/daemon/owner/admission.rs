@@ -41,6 +41,8 @@ pub(in crate::daemon) enum Weight {
     Slot,
     /// Its place alone: nobody knows whether anything of it still runs.
     PlaceAlone,
+    /// Its place alone: the run that waits for its answer has a slot.
+    Beside,
 }
 
 impl Claim {
@@ -82,6 +84,12 @@ impl Claim {
     /// The environments that it depends on.
     pub(in crate::daemon) fn environments(&self) -> impl Iterator<Item = &Environment> {
         self.needs.iter().flat_map(Needs::all)
+    }
+
+    /// The same for the task of a question, whose asker waits for it in a slot of its own: were it to wait for one, both could wait for
+    /// each other.
+    pub(in crate::daemon) fn beside_its_asker(self) -> Self {
+        Claim { weight: Weight::Beside, ..self }
     }
 
     /// What a run takes that has its workspace already.
@@ -132,7 +140,7 @@ impl Tally {
         if let Some(place) = &claim.place {
             self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
         }
-        if claim.weight == Weight::PlaceAlone {
+        if claim.weight != Weight::Slot {
             return;
         }
         self.total += 1;
@@ -160,10 +168,18 @@ impl Tally {
 
     /// Why a task may not start beside what is taken.
     pub(in crate::daemon) fn refusal(&self, claim: &Claim, limits: &Limits) -> Option<Refusal> {
-        let slot = |reach, text: String| Some(Refusal::new(reach, Waiting::new(WaitingCode::Slot, text)));
         if self.keys.contains(&claim.key) {
             return Some(Refusal::new(Reach::Task, Waiting::new(WaitingCode::Starting, "is being started")));
         }
+        if let Some(refusal) = self.no_slot(claim, limits).filter(|_| claim.weight == Weight::Slot) {
+            return Some(refusal);
+        }
+        self.no_place(claim)
+    }
+
+    /// Why there is no slot for a task.
+    fn no_slot(&self, claim: &Claim, limits: &Limits) -> Option<Refusal> {
+        let slot = |reach, text: String| Some(Refusal::new(reach, Waiting::new(WaitingCode::Slot, text)));
         let total = limits.total();
         if self.is_full(limits) {
             let text = format!("waits for a slot: {total} of {total} are taken (limits.max_running)");
@@ -183,6 +199,11 @@ impl Tally {
             let text = format!("waits for a slot of profile {profile}: {cap} of {cap} are taken");
             return slot(Reach::Profile, text);
         }
+        None
+    }
+
+    /// Why somebody else has the place of a task.
+    fn no_place(&self, claim: &Claim) -> Option<Refusal> {
         if let Some(place) = &claim.place
             && let Some((taken, (holder, tenant))) =
                 self.places.iter().find(|(taken, _)| overlap(taken, place))

@@ -41,12 +41,22 @@ pub(crate) fn look(
     roster: &Roster,
 ) -> Result<Looked, kernel::Error> {
     let mut looked = Looked::default();
+    let config = room.config();
+    // Somebody waits for each of these, and they take no slot.
+    for candidate in view.consults(&roster.accounts(&config))? {
+        if roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config).is_err() {
+            continue;
+        }
+        let claim = Claim::of(board, &candidate, (roster, &config)).beside_its_asker();
+        if room.admit(&claim).is_ok() {
+            looked.admitted.push((candidate, claim));
+        }
+    }
     if room.is_closed() {
         looked.left = true;
         return Ok(looked);
     }
     let mut refused = BTreeSet::new();
-    let config = room.config();
     view.offer(&roster.accounts(&config), &check_performer(), |candidate| {
         match roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config) {
             Ok(_) => {}

@@ -171,6 +171,16 @@ mod tests {
     }
 
     #[test]
+    fn a_question_starts_beside_its_asker_where_every_slot_is_taken_and_takes_none() {
+        let full = |running: &[Claim]| room("max_running = 2\nper_tenant = 2\nper_profile = 2", running);
+        let question = claim(3, "a").beside_its_asker();
+        let (admitted, _) = decide(full(&[claim(1, "a"), claim(2, "a")]), &[question.clone(), claim(4, "a")]);
+        assert_eq!(admitted, ["t_00000003"]);
+        let (admitted, _) = decide(full(&[claim(1, "a"), question]), &[claim(4, "a")]);
+        assert_eq!(admitted, ["t_00000004"]);
+    }
+
+    #[test]
     fn a_full_tenant_does_not_hold_up_the_others() {
         let ready = [claim(1, "a"), claim(2, "a"), claim(3, "b")];
         let (admitted, refused) = decide(room("max_running = 9\nper_tenant = 1", &[]), &ready);

@@ -1,0 +1,76 @@
+//! Questions that are asked and waited for.
+
+use crate::testing::{Bench, alice, titled};
+use crate::{Accounts, Actor, EndCause, ErrorCode, Handoff, RunId, Status, StopReason, Task, TaskId};
+
+fn worker(name: &str, run: RunId, task: &TaskId) -> Actor {
+    Actor::worker(name, run, task.clone(), None)
+}
+
+fn ask(bench: &Bench, actor: &Actor) -> Result<Task, crate::Error> {
+    let actor = actor.clone();
+    bench.call(move |board| board.consult(titled("which?"), &actor)).map(|made| made.task)
+}
+
+fn offered(bench: &Bench) -> Vec<TaskId> {
+    let consults = bench.readers.with(|view| view.consults(&Accounts::new())).unwrap();
+    consults.into_iter().map(|candidate| candidate.task).collect()
+}
+
+#[test]
+fn a_run_asks_one_question_at_a_time_and_questions_go_two_deep() {
+    let bench = Bench::new();
+    let first = bench.ready();
+    let asker = worker("bob", bench.start(&first), &first);
+    let question = ask(&bench, &asker).unwrap();
+    assert_eq!((question.lineage.consult, question.creator_task.as_ref()), (Some(1), Some(&first)));
+    assert_eq!(offered(&bench), [question.id.clone()]);
+    let again = ask(&bench, &asker).unwrap_err();
+    assert!(again.to_string().contains("waits for the answer of"), "{again}");
+
+    let second = worker("bob", bench.start(&question.id), &question.id);
+    assert_eq!(offered(&bench), []);
+    let deeper = ask(&bench, &second).unwrap();
+    let third = worker("bob", bench.start(&deeper.id), &deeper.id);
+    let refused = ask(&bench, &third).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Exhausted);
+    assert_eq!(refused.to_string(), "consult: this would be 3 questions deep, the limit is 2");
+
+    let answer = question.id.clone();
+    let run = second.run.clone().unwrap().run;
+    bench.call(move |board| board.complete(&answer, Handoff::default(), None, &second)).unwrap();
+    bench.finish(run, EndCause::Stopped(StopReason::Verdict));
+    ask(&bench, &asker).unwrap();
+    bench.check();
+}
+
+#[test]
+fn the_questions_of_a_run_go_with_it_and_one_is_given_up_by_its_asker_alone() {
+    let bench = Bench::new();
+    let first = bench.ready();
+    let run = bench.start(&first);
+    let asker = worker("bob", run, &first);
+    let question = ask(&bench, &asker).unwrap().id;
+    let part = {
+        let asker = asker.clone();
+        bench.call(move |board| board.create(titled("part"), &asker)).unwrap().task.id
+    };
+    let give_up = |id: &TaskId, actor: &Actor| {
+        let (id, actor) = (id.clone(), actor.clone());
+        bench.call(move |board| board.drop_consult(&id, &actor))
+    };
+    assert!(give_up(&part, &asker).is_err(), "it is no question");
+    let other = bench.ready();
+    let stranger = worker("bob", bench.start(&other), &other);
+    assert!(give_up(&question, &stranger).is_err());
+    give_up(&question, &asker).unwrap();
+    assert_eq!(bench.task(&question).status, Status::Archived);
+
+    let second = ask(&bench, &asker).unwrap().id;
+    let by_person = bench.call(move |board| board.consult(titled("mine"), &alice())).unwrap().task.id;
+    bench.finish(run, EndCause::Stopped(StopReason::Preempted));
+    assert_eq!(bench.task(&second).status, Status::Archived);
+    assert_eq!(offered(&bench), [by_person]);
+    assert_eq!(bench.task(&part).status, Status::Ready);
+    bench.check();
+}

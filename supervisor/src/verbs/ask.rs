@@ -1,0 +1,70 @@
+//! `ask`: a worker asks a person, and its task waits for the answer.
+
+use kernel::TaskId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::block::Block;
+use super::bulk::{Bulk, shown};
+use super::texts;
+use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
+use crate::command::Command;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+/// Ask a person a question and block the task until it is answered
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+The same as `block --question`. The next run of the task reads the answer, which a person
+gives with `supervisor answer`.
+
+Examples:
+  supervisor ask 'which database?' --choice PostgreSQL --choice SQLite   (inside a run)
+  supervisor ask 'which colour?' --task t_0123abcd")]
+pub(crate) struct Ask {
+    /// The question
+    pub(crate) question: String,
+    /// An answer to choose from (repeatable, up to 6)
+    #[arg(long = "choice", value_name = "TEXT")]
+    #[serde(default)]
+    pub(crate) choices: Vec<String>,
+    /// Accept other answers too
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) free_text: bool,
+    /// The task; inside a run, the run's own task if none is named
+    #[arg(long = "task", value_name = "TASK")]
+    #[serde(default)]
+    pub(crate) task_id: Option<TaskId>,
+}
+
+impl Verb for Ask {
+    const NAME: &'static str = "ask";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Worker,
+        about: "A person answers, which may take long: the run ends with it, and the next one reads the answer.",
+    });
+    type Reply = Bulk;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        self.task_id.get_or_insert_with(|| own.clone());
+    }
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        let Ask { question, choices, free_text, task_id } = self;
+        let task_id = Some(texts::named(task_id)?);
+        Block { task_id, question: Some(question), choices, free_text, ..Block::default() }.run(call).await
+    }
+}
+
+impl Command for Ask {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        self.task_id = Some(texts::own_task(self.task_id.take(), here)?);
+        Ok(())
+    }
+
+    shown!("Asked for");
+}

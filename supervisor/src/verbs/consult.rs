@@ -1,0 +1,187 @@
+//! `consult`: asks another profile, and waits for the answer.
+
+use std::time::Duration;
+
+use kernel::{Limits, NewTask, Profile, Run, Status, Task, TaskId, Tenant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::api::{ANSWERED, Audience, Call, Effect, Scope, Tool, Verb};
+use crate::command::Command;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::roster::CannotRun;
+use crate::terminal::{Screen, printable_lines};
+use crate::time::duration::WrittenDuration;
+
+/// How long an answer is waited for.
+const DEADLINE: &str = "10m";
+/// The longest that one may be.
+const LONGEST: Duration = Duration::from_hours(1);
+/// How much of a question its task's title has, in characters.
+const TITLE: usize = 100;
+
+/// Ask another profile and wait for its answer
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+The question is a task of its own, which starts before all others and takes no slot. Its
+summary is the answer. A run asks one question at a time; a worker that answers may ask
+in turn, and no further.
+
+Exit code: 75 if there is no answer in time; the question's task is archived then.
+
+Examples:
+  supervisor consult analyst 'which index would this query use?'
+  supervisor consult analyst 'is the plan sound?' --timeout 2m --json")]
+pub(crate) struct Consult {
+    /// Who is asked: a lane
+    pub(crate) profile: Profile,
+    /// The question: the body of the task
+    pub(crate) question: String,
+    /// How long to wait, up to 1h, and no longer than the caller's own run
+    #[arg(long, value_name = "DURATION", default_value = DEADLINE)]
+    #[serde(default = "deadline")]
+    pub(crate) timeout: WrittenDuration,
+    /// The tenant of the question; a worker's is its own
+    #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]
+    #[serde(default)]
+    pub(crate) tenant: Option<Tenant>,
+}
+
+fn deadline() -> WrittenDuration {
+    DEADLINE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
+}
+
+/// The answer, and the task that is its row.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    /// The task of the question.
+    pub(crate) task_id: TaskId,
+    /// The summary of the run that has answered.
+    pub(crate) answer: String,
+}
+
+impl Verb for Consult {
+    const NAME: &'static str = "consult";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Worker,
+        about: "It returns the answer, after minutes perhaps. Ask for what you need to go on; give work away with kanban_create.",
+    });
+    type Reply = Answer;
+
+    fn answered_within(&self) -> Duration {
+        ANSWERED + self.timeout.duration().min(LONGEST)
+    }
+
+    fn longest(&self) -> Duration {
+        self.answered_within()
+    }
+
+    async fn run(self, call: Call) -> Result<Answer, Failure> {
+        let start = Instant::now();
+        if call.service.daemon().is_none() {
+            return Err(Failure::new(Code::Unreachable, "no daemon is running, so nobody would answer")
+                .hint("start one with: supervisor daemon"));
+        }
+        match call.service.roster().resolve(&self.profile, None, &call.service.config()) {
+            // Somebody may claim it in time.
+            Ok(_) | Err(CannotRun::Pull { .. }) => {}
+            Err(why) => return Err(why.into()),
+        }
+        let wait = self.timeout.duration().min(LONGEST);
+        if wait.is_zero() {
+            return Err(Failure::usage("the timeout is zero").hint("use --timeout 10m"));
+        }
+        // Subscribed before the task is made, so that nothing falls between.
+        let mut news = call.board()?.changes();
+        let new = NewTask {
+            title: title(&self.question),
+            body: Some(self.question),
+            assignee: Some(self.profile),
+            tenant: self.tenant,
+            limits: Limits { max_runtime: Some(wait), max_retries: Some(1), ..Limits::default() },
+            ..NewTask::default()
+        };
+        let made = call.write(move |board, actor| Ok(board.consult(new, actor)?.task)).await;
+        if let Err(refusal) = &made
+            && refusal.code == Code::Exhausted
+        {
+            call.write_further(|board, actor| board.ask_for_more_tasks(actor)).await?;
+        }
+        let id = made?.id;
+        let until = start + wait;
+        loop {
+            news.mark_unchanged();
+            let asked = id.clone();
+            let (task, completed) = call
+                .read(move |view| Ok((view.expect_task(&asked)?, view.last_completed_run(&asked)?)))
+                .await?;
+            if let Some(answer) = answered(task, completed) {
+                return answer;
+            }
+            if call.board()?.is_closing() || Instant::now() >= until {
+                let given_up = id.clone();
+                call.write_further(move |board, actor| board.drop_consult(&given_up, actor)).await?;
+                return Err(Failure::new(
+                    Code::TryAgain,
+                    format!("{id} has no answer after {} s", wait.as_secs()),
+                )
+                .hint(
+                    "its task is archived; go on without the answer, or ask again with a longer --timeout",
+                ));
+            }
+            // Cancel-safe: a change that is missed by the timeout is seen by the next look.
+            tokio::select! {
+                changed = news.changed() => drop(changed),
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
+    }
+}
+
+/// What came of a question, once something has.
+fn answered(task: Task, completed: Option<Run>) -> Option<Result<Answer, Failure>> {
+    let none = |what: String| {
+        let hint = format!("see what happened: supervisor show {}", task.id);
+        Some(Err(Failure::new(Code::Conflict, format!("{} was not answered: {what}", task.id)).hint(hint)))
+    };
+    match task.status {
+        Status::Done => {
+            let answer = completed.and_then(|run| run.summary).or(task.result).unwrap_or_default();
+            Some(Ok(Answer { task_id: task.id, answer }))
+        }
+        Status::Blocked => none(format!("it is blocked ({})", task.block_reason.clone().unwrap_or_default())),
+        Status::Archived => none("it was archived".to_owned()),
+        Status::Triage => none("it was sent to triage".to_owned()),
+        Status::Todo | Status::Scheduled | Status::Ready | Status::Running | Status::Review => None,
+    }
+}
+
+/// The first line of a question, as far as a title has room.
+fn title(question: &str) -> String {
+    let line = question.trim().lines().next().unwrap_or_default();
+    let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TITLE).collect();
+    line.trim().to_owned()
+}
+
+impl Command for Consult {
+    fn show(reply: &Answer, screen: &mut Screen) {
+        screen.line(printable_lines(&reply.answer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_title_of_a_question_is_its_first_line() {
+        assert_eq!(title("  which\tone?\nthis or that"), "which one?");
+        assert_eq!(title(&"x".repeat(500)).len(), TITLE);
+        assert_eq!(title("\n"), "");
+    }
+}
