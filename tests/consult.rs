@@ -24,7 +24,7 @@ fn a_worker_asks_another_lane_and_gets_its_answer_where_every_slot_is_taken() {
         assert_eq!((&question["status"], &question["tenant"]), (&"done".into(), &"acme".into()));
         let answer = fleet.json(["consult", "oracle", "and now?", "--tenant", "acme"]);
         assert_eq!(answer["answer"], "the second, and now?");
-        fleet.cli(["consult", "nobody-here", "hello?"]).refused(4, "no lane `nobody-here`");
+        fleet.cli(["consult", "nobody-here", "hello?"]).refused(4, "no profile or lane `nobody-here`");
     }
 }
 
