@@ -1,5 +1,6 @@
 //! Lanes of one's own: what an agent says about its ending on its standard output.
 
+mod live;
 mod sessions;
 mod tools;
 

@@ -88,3 +88,22 @@ fn what_an_agent_has_used_is_kept_with_its_run_and_a_session_that_goes_on_is_cha
     assert_eq!((tokens, spent[0].cost_micros), (vec![(22, 5), (11, 2)], Some(7)));
     assert!(spent[2].input_tokens > 1 << 60, "a number that no store can hold is the largest that it can");
 }
+
+#[test]
+fn what_a_live_run_has_used_is_shown_and_counted_once_when_it_ends() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let told = |input_tokens| crate::Spent { input_tokens, ..crate::Spent::default() };
+    let run = bench.start(&id);
+    for tokens in [5, 9] {
+        bench.call(move |board| board.record_spent(run, &told(tokens))).unwrap();
+        let open = bench.readers.with(|view| view.open_runs_with_spent()).unwrap();
+        assert_eq!(open[0].spent, Some(told(tokens)));
+    }
+    let ending = crate::Ending { spent: Some(told(11)), ..crate::Ending::new(EndCause::Exited { code: 1 }) };
+    bench.call(move |board| board.finish_run(run, ending)).unwrap();
+    let history = bench.readers.with(|view| view.history(&id, &alice())).unwrap();
+    assert_eq!(history.rows[0].spent, Some(told(11)));
+    assert!(bench.call(move |board| board.record_spent(run, &told(99))).is_err(), "it is over");
+    bench.check();
+}

@@ -10,6 +10,7 @@ use crate::model::event::EventKind;
 use crate::model::hold::Target;
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::run::{Purpose, Run};
+use crate::model::spent::Spent;
 use crate::model::status::{Change, State};
 use crate::store::fields::Field;
 use crate::store::runs::NewRun;
@@ -134,6 +135,12 @@ impl Board<'_> {
             self.append(&task, Some(run), EventKind::Spawned, Some(json!({ "pid": pid })), SYSTEM)?;
         }
         Ok(())
+    }
+
+    /// Records what the agent of an open run says that it has used so far.
+    pub fn record_spent(&mut self, run: RunId, spent: &Spent) -> Result<(), Error> {
+        let open = self.open_run(run)?;
+        self.tx.put_spent(&open, spent)
     }
 
     fn open_run(&self, run: RunId) -> Result<Run, Error> {

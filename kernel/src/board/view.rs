@@ -120,6 +120,8 @@ reads! {
     run_by_past_token: run_by_past_token(hash: &[u8; 32]) -> Option<Run>;
     /// Returns every open run, oldest first.
     open_runs: open_runs() -> Vec<Run>;
+    /// Returns all open runs, each with what its agent says that it has used so far.
+    open_runs_with_spent: open_runs_with_spent() -> Vec<Run>;
     /// Returns the open runs of the supervisor's that are to be ended.
     runs_to_stop: runs_to_stop() -> Vec<Run>;
     /// Returns events, oldest first, and whether there are more than the filter lets through at once.

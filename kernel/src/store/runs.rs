@@ -164,6 +164,12 @@ impl Tx<'_> {
         self.with_spent(part)
     }
 
+    /// Returns the open runs of the supervisor's and of others, with what they have used so far.
+    pub(crate) fn open_runs_with_spent(&self) -> Result<Vec<Run>, Error> {
+        let rows = self.open_runs()?;
+        self.with_spent(Excerpt { rows, more: false }).map(|part| part.rows)
+    }
+
     fn with_spent(&self, mut part: Excerpt<Run>) -> Result<Excerpt<Run>, Error> {
         for run in &mut part.rows {
             run.spent = self.spent_of(run.id)?;

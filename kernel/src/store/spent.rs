@@ -37,7 +37,7 @@ fn stored(count: u64) -> i64 {
 }
 
 impl Tx<'_> {
-    /// Keeps what a run has used: where its agent counts by session, the difference to the run of its task before it there.
+    /// Keeps what a run has used, in the place of what was known of it before: where its agent counts by session, the difference to the run of its task before it there.
     pub(crate) fn put_spent(&self, run: &Run, spent: &Spent) -> Result<(), Error> {
         let told = spent.tokens();
         let session = match spent.counters {
@@ -66,7 +66,7 @@ impl Tx<'_> {
         ];
         self.conn.run(
             "record what the run used",
-            "INSERT INTO run_usage (run_id, task_id, session, model, input_tokens, cached_tokens, output_tokens, \
+            "INSERT OR REPLACE INTO run_usage (run_id, task_id, session, model, input_tokens, cached_tokens, output_tokens, \
                cost_micros, turns, denials, session_input, session_cached, session_output) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             row,

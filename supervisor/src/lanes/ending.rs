@@ -50,6 +50,9 @@ pub(crate) struct EndingRules {
     /// What exit codes of its program mean.
     #[serde(default)]
     exit_codes: ExitCodes,
+    /// How long, in seconds, its service may refuse a worker that tries again; 0 for ever.
+    #[serde(default)]
+    retry_limit: u64,
     /// The session in which the run was to go on.
     #[serde(default)]
     resumed: Option<String>,
@@ -71,9 +74,20 @@ impl EndingRules {
             rate_limit_pause: lane.rate_limit_pause.as_secs(),
             stdout: lane.stdout,
             exit_codes: lane.exit_codes.clone(),
+            retry_limit: lane.retry_limit.as_secs(),
             resumed: resumed.map(str::to_owned),
             session_gone: lane.sessions.gone.clone(),
         }
+    }
+
+    /// Whether there is something to hear before the end.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.stdout.is_heard()
+    }
+
+    /// How long its service may refuse a worker that tries again.
+    pub(crate) fn retry_limit(&self) -> Option<Duration> {
+        Some(self.retry_limit).filter(|limit| *limit > 0).map(Duration::from_secs)
     }
 
     /// Whether a program that failed says that the session does not exist in which it was to go on.
@@ -82,6 +96,20 @@ impl EndingRules {
         let says = |words: &String| texts.into_iter().flatten().any(|text| text.contains(words.as_str()));
         self.resumed.is_some() && record.code != Some(0) && self.session_gone.iter().any(says)
     }
+}
+
+/// What is known of a run that goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SoFar {
+    /// What its agent has used.
+    pub(crate) spent: Spent,
+    /// Whether its service refuses it at the moment, and it tries again.
+    pub(crate) is_refused: bool,
+}
+
+/// Reads what a worker has said so far.
+pub(crate) fn read_so_far(stdout: &Stdout, rules: &EndingRules) -> SoFar {
+    SoFar { spent: rules.stdout.read(stdout).spent, is_refused: rules.stdout.is_refused(stdout) }
 }
 
 /// Reads how a run ended that was over at `ended_at`.
@@ -136,7 +164,10 @@ fn cause(record: &ExitRecord, rules: &EndingRules, said: &Said, ended_at: Timest
         Cause::Stopped { reason: StopReason::Stalled } if waits_for_service(said.finish) => {
             own_end(record, rules, said.finish, ended_at)
         }
-        Cause::Stopped { reason } => EndCause::Stopped(stop_reason(*reason)),
+        Cause::Stopped { reason } => match stop_reason(*reason) {
+            Some(reason) => EndCause::Stopped(reason),
+            None => refused(record, rules, said.finish, ended_at),
+        },
         // Whose fault it is the daemon decides, which knows what the run needed.
         Cause::SpawnFailed(_) => EndCause::NeverStarted,
         Cause::Exited if rules.has_no_session(record, said) => EndCause::SessionGone,
@@ -188,15 +219,25 @@ fn rank(finish: Finish) -> u8 {
     }
 }
 
-fn stop_reason(reason: StopReason) -> kernel::StopReason {
-    match reason {
+/// The end of a worker that was ended because its service refused it for too long.
+fn refused(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Timestamp) -> EndCause {
+    match own_end(record, rules, said, ended_at) {
+        limited @ EndCause::RateLimited { .. } => limited,
+        _ => EndCause::RateLimited { until: ended_at.after(Duration::from_secs(rules.rate_limit_pause)) },
+    }
+}
+
+/// Why the daemon has ended a run; none where that is for what its service does.
+fn stop_reason(reason: StopReason) -> Option<kernel::StopReason> {
+    Some(match reason {
+        StopReason::Refused => return None,
         StopReason::Verdict => kernel::StopReason::Verdict,
         StopReason::Reclaimed => kernel::StopReason::Reclaimed,
         StopReason::Cancelled => kernel::StopReason::Cancelled,
         StopReason::Preempted => kernel::StopReason::Preempted,
         StopReason::Kill => kernel::StopReason::Kill,
         StopReason::Stalled => kernel::StopReason::Stalled,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -281,6 +322,7 @@ mod tests {
                 &limit,
                 EndCause::Stopped(kernel::StopReason::Verdict),
             ),
+            (4, of(Cause::Stopped { reason: StopReason::Refused }), &well, limited(300)),
             (3, of(Cause::SpawnFailed(failed)), &limit, EndCause::NeverStarted),
             (4, exited(75), &bad_login, limited(300)),
             (4, exited(41), &limit, limited(300)),

@@ -63,6 +63,12 @@ struct LaneFile {
     rate_limit: RateLimit,
     #[serde(default = "rate_limit_pause")]
     rate_limit_pause: WrittenDuration,
+    #[serde(default = "retry_limit")]
+    retry_limit: WrittenDuration,
+}
+
+fn retry_limit() -> WrittenDuration {
+    WrittenDuration::from_secs(300)
 }
 
 fn rate_limit_pause() -> WrittenDuration {
@@ -126,6 +132,8 @@ pub(crate) struct Lane {
     pub(super) rate_limit: RateLimit,
     /// How long, where the worker does not say it.
     pub(super) rate_limit_pause: Duration,
+    /// How long its service may refuse a worker that tries again.
+    pub(super) retry_limit: Duration,
 }
 
 /// Whom the limit of a service that one worker met holds up.
@@ -239,6 +247,7 @@ impl Lane {
             idle_limit: reader.limit("idle_limit", file.idle_limit)?,
             rate_limit: file.rate_limit,
             rate_limit_pause: file.rate_limit_pause.duration(),
+            retry_limit: file.retry_limit.duration(),
         })
     }
 

@@ -24,7 +24,7 @@ mod tools;
 
 pub(crate) use self::check::performer as check_performer;
 pub(crate) use self::description::Description;
-pub(crate) use self::ending::{EndingRules, read_ending};
+pub(crate) use self::ending::{EndingRules, SoFar, read_ending, read_so_far};
 pub(crate) use self::lane::Lane;
 pub(crate) use self::prompt::Terms;
 pub(crate) use self::registry::Lanes;

@@ -218,6 +218,15 @@ impl Command for Show {
             reply.runs.iter().rev().find_map(|run| Some((run.id, run.spent.as_ref()?)))
         {
             show_spent(run, spent, screen);
+            let all: Vec<&kernel::Spent> = reply.runs.iter().filter_map(|run| run.spent.as_ref()).collect();
+            if all.len() > 1 {
+                let runs = Counted(all.len() as u64, "run");
+                field(
+                    screen,
+                    "in all",
+                    &format!("{} ({runs})", super::spent::amounts(&super::spent::total(&all))),
+                );
+            }
         }
         if let Some((run, report)) = reply.runs.iter().rev().find_map(confinement) {
             show_confinement(run, &report, screen);

@@ -21,6 +21,22 @@ pub(crate) fn amounts(spent: &Spent) -> String {
     parts.join(", ")
 }
 
+/// What several runs have used together.
+pub(super) fn total(all: &[&Spent]) -> Spent {
+    let sum = |of: fn(&Spent) -> u64| all.iter().map(|spent| of(spent)).fold(0, u64::saturating_add);
+    let some =
+        |of: fn(&Spent) -> Option<u64>| all.iter().filter_map(|spent| of(spent)).reduce(u64::saturating_add);
+    Spent {
+        input_tokens: sum(|spent| spent.input_tokens),
+        cached_tokens: sum(|spent| spent.cached_tokens),
+        output_tokens: sum(|spent| spent.output_tokens),
+        cost_micros: some(|spent| spent.cost_micros),
+        turns: some(|spent| spent.turns),
+        denials: sum(|spent| spent.denials),
+        ..Spent::default()
+    }
+}
+
 /// An amount in US dollars: cents, and as many more digits as a small amount needs.
 pub(super) fn dollars(micros: u64) -> String {
     let (whole, rest) = (micros / 1_000_000, micros % 1_000_000);
@@ -43,6 +59,13 @@ mod tests {
             amounts(&spent),
             "7 tokens in, 5 of them cached, 1 out, $0.50, 1 turn, 2 tool calls refused by the agent itself"
         );
+    }
+
+    #[test]
+    fn several_runs_have_used_what_each_of_them_says() {
+        let one = Spent { input_tokens: 7, output_tokens: 1, turns: Some(2), ..Spent::default() };
+        let other = Spent { cost_micros: Some(500_000), ..one.clone() };
+        assert_eq!(amounts(&total(&[&one, &other])), "14 tokens in, 2 out, $0.50, 4 turns");
     }
 
     #[test]

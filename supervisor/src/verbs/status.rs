@@ -131,7 +131,7 @@ impl Verb for Status {
             .read(move |view| {
                 let tenant = tenant.as_ref();
                 let counts = view.tasks_by_status(tenant)?;
-                Ok((counts, view.open_runs()?, view.waiting_tasks(tenant, TOLD)?))
+                Ok((counts, view.open_runs_with_spent()?, view.waiting_tasks(tenant, TOLD)?))
             })
             .await;
         // What is wrong with the board is told; what the daemon knows is told all the same.
@@ -155,10 +155,11 @@ impl Verb for Status {
         let broken = snapshot.as_ref().map(|snapshot| snapshot.broken.clone()).unwrap_or_default();
         let live = match snapshot {
             Some(mut snapshot) => {
-                // Heartbeats go to the board; the owner loop does not follow them.
+                // Heartbeats and usage go to the board; the owner loop does not follow them.
                 for run in &mut snapshot.live {
                     let known = open.iter().find(|known| run.board == board && known.id == run.run);
                     run.last_heartbeat_at = known.and_then(|known| known.last_heartbeat_at);
+                    run.spent = known.and_then(|known| known.spent.clone());
                 }
                 snapshot.live
             }

@@ -279,6 +279,12 @@ impl RunDir {
         Stdout::open(&path, record).map_err(|source| RunDirError::Read { path, source })
     }
 
+    /// Opens what a live run has written to its standard output so far, and says how long that is.
+    pub fn stdout_so_far(&self) -> Result<(Stdout, u64), RunDirError> {
+        let path = self.stdout_path();
+        Stdout::so_far(&path).map_err(|source| RunDirError::Read { path, source })
+    }
+
     /// Records what outlives SIGKILL.
     pub(crate) fn write_unkillable(&self, record: &UnkillableRecord) -> Result<(), RunDirError> {
         self.write(UNKILLABLE, record)

@@ -54,6 +54,8 @@ pub enum StopReason {
     Kill,
     /// It has written nothing for longer than its lane allows.
     Stalled,
+    /// Its service has refused it for longer than its lane allows, while it tries again and again.
+    Refused,
 }
 
 /// `stop`: how a run is to be ended.

@@ -31,6 +31,13 @@ impl Stdout {
         Ok(Stdout { tail: record.stdout_tail.clone(), file })
     }
 
+    /// Opens what there is of a run that goes on. Its last line may be torn.
+    pub(super) fn so_far(path: &Path) -> io::Result<(Self, u64)> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        Ok((Stdout { tail: String::new(), file: Some(file) }, length))
+    }
+
     /// The last 4096 bytes, of what version ever.
     pub fn tail(&self) -> &str {
         &self.tail

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::{BoardName, Profile, Purpose, Run, RunId, Task, TaskId, Tenant, Timestamp};
+use kernel::{BoardName, Profile, Purpose, Run, RunId, Spent, Task, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 use shim::rundir::RunDir;
 
@@ -56,6 +56,9 @@ pub(crate) struct LiveRun {
     pub(crate) cgroup: Option<PathBuf>,
     /// What its sandbox enforces, in a line.
     pub(crate) sandbox: Option<String>,
+    /// What its agent says that it has used so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) spent: Option<Spent>,
     /// What holds it up, where something does.
     pub(crate) note: Option<String>,
 }
@@ -80,6 +83,7 @@ impl LiveRun {
             workspace_path: run.workspace_path.as_ref().map(Into::into),
             cgroup: None,
             sandbox: None,
+            spent: run.spent.clone(),
             note: None,
         }
     }

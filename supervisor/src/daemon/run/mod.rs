@@ -14,6 +14,7 @@ pub(super) mod files;
 mod finish;
 pub(super) mod key;
 pub(super) mod launch;
+mod listen;
 pub(super) mod live;
 mod login_shell;
 mod note;

@@ -14,6 +14,7 @@ use super::context::{Context, RETRY, submit};
 use super::fault::LaunchError;
 use super::key::TaskKey;
 use super::launch::{self, Launch};
+use super::listen;
 use super::live::{LiveRun, ShimHandle};
 use super::report::Report;
 use super::settle::Shim;
@@ -85,7 +86,8 @@ pub(in crate::daemon) async fn run_task(
             Ok(watched) => {
                 let watched = Arc::new(watched);
                 announce(&context, &key, &watched, &launch).await;
-                if let Err(error) = watched.ended().await {
+                let ended = listen::until_ended(&context, &board, (&key, run.id), (&launch.dir, &watched));
+                if let Err(error) = ended.await {
                     tracing::error!(task = %key, %error, "watch_failed");
                 }
                 // It has ended, so this returns at once.

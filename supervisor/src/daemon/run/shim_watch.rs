@@ -8,6 +8,7 @@ use shim::rundir::{LockState, ProcessStat, RunDir};
 
 use super::context::{Context, RETRY, submit};
 use super::key::TaskKey;
+use super::listen;
 use super::live::{Phase, ShimHandle};
 use super::report::Report;
 use crate::exit::Code;
@@ -36,7 +37,8 @@ pub(in crate::daemon) async fn watch_to_end(
                 let watched = Arc::new(watched);
                 announce_adopted(context, key, &dir, &watched).await;
                 tell_started(context, board, key, run, &dir).await;
-                if let Err(error) = watched.ended().await {
+                let ended = listen::until_ended(context, board, (key, run.id), (&dir, &watched));
+                if let Err(error) = ended.await {
                     tracing::error!(task = %key, %error, "watch_failed");
                 }
                 return;

@@ -25,7 +25,10 @@ enum Event {
         #[serde(default)]
         error_status: Count,
     },
-    Assistant {},
+    Assistant {
+        #[serde(default)]
+        message: Message,
+    },
     Result(Box<Ended>),
     #[serde(rename = "rate_limit_event")]
     RateLimit {
@@ -73,6 +76,46 @@ struct Usage {
     output: Count,
 }
 
+/// An answer of the model. It is told in parts, each with the whole usage so far.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Message {
+    id: Option<String>,
+    usage: Usage,
+}
+
+/// What the answers have used, for a run that has no result yet, or gets none.
+#[derive(Default)]
+struct Answers {
+    of: Option<String>,
+    last: (u64, u64, u64),
+    sum: (u64, u64, u64),
+}
+
+impl Answers {
+    fn add(&mut self, message: Message) {
+        if message.id.is_none() || message.id != self.of {
+            self.sum = plus(self.sum, self.last);
+        }
+        self.last = used(&message.usage);
+        self.of = message.id;
+    }
+
+    fn count(&self, spent: &mut Spent) {
+        (spent.input_tokens, spent.cached_tokens, spent.output_tokens) = plus(self.sum, self.last);
+    }
+}
+
+/// The tokens that went in, those of them from a cache, and those that came out.
+fn used(usage: &Usage) -> (u64, u64, u64) {
+    let input = [usage.input.0, usage.cache_creation.0, usage.cache_read.0];
+    (input.into_iter().fold(0, u64::saturating_add), usage.cache_read.0, usage.output.0)
+}
+
+fn plus((a, b, c): (u64, u64, u64), (input, cached, output): (u64, u64, u64)) -> (u64, u64, u64) {
+    (a.saturating_add(input), b.saturating_add(cached), c.saturating_add(output))
+}
+
 /// What there is to know of a limit; in an object of its own or in the event itself.
 #[derive(Default, Deserialize)]
 struct Limit {
@@ -94,6 +137,7 @@ struct Service {
 pub(super) fn read(stdout: &Stdout) -> Said {
     let mut said = Said::default();
     let mut service = Service::default();
+    let mut answers = Answers::default();
     each(stdout, |event| match event {
         Event::System { subtype, session_id, model, error_status } => match subtype.as_deref() {
             Some("init") => {
@@ -103,7 +147,10 @@ pub(super) fn read(stdout: &Stdout) -> Said {
             Some("api_retry") => service.retried = Some(error_status.0),
             Some(_) | None => {}
         },
-        Event::Assistant {} => service.retried = None,
+        Event::Assistant { message } => {
+            service.retried = None;
+            answers.add(message);
+        }
         Event::Result(ended) => {
             said.finish = finish(&ended, &service);
             let text = ended.result.as_deref();
@@ -121,6 +168,7 @@ pub(super) fn read(stdout: &Stdout) -> Said {
         Event::Other => {}
     });
     if said.finish == Finish::Unsaid {
+        answers.count(&mut said.spent);
         said.finish = match service.retried {
             _ if service.is_rejected => Finish::RateLimited(service.reset),
             Some(status) => service::by_status(status, service.reset),
@@ -128,6 +176,17 @@ pub(super) fn read(stdout: &Stdout) -> Said {
         };
     }
     said
+}
+
+/// Whether the last that was heard of its service is that a request is tried again.
+pub(super) fn is_refused(so_far: &Stdout) -> bool {
+    let mut is_refused = false;
+    each(so_far, |event| match event {
+        Event::System { subtype, .. } => is_refused |= subtype.as_deref() == Some("api_retry"),
+        Event::Assistant { .. } | Event::Result(_) => is_refused = false,
+        Event::RateLimit { .. } | Event::Other => {}
+    });
+    is_refused
 }
 
 fn finish(ended: &Ended, service: &Service) -> Finish {
@@ -150,15 +209,8 @@ fn finish(ended: &Ended, service: &Service) -> Finish {
 }
 
 fn spent(ended: &Ended) -> Spent {
-    let one = |usage: &Usage| {
-        let input = [usage.input.0, usage.cache_creation.0, usage.cache_read.0];
-        (input.into_iter().fold(0, u64::saturating_add), usage.cache_read.0, usage.output.0)
-    };
-    let models = ended.model_usage.values().map(one);
-    let sum = models.reduce(|(a, b, c), (input, cached, output)| {
-        (a.saturating_add(input), b.saturating_add(cached), c.saturating_add(output))
-    });
-    let (input_tokens, cached_tokens, output_tokens) = sum.unwrap_or_else(|| one(&ended.usage));
+    let sum = ended.model_usage.values().map(used).reduce(plus);
+    let (input_tokens, cached_tokens, output_tokens) = sum.unwrap_or_else(|| used(&ended.usage));
     Spent {
         input_tokens,
         cached_tokens,
@@ -218,6 +270,20 @@ mod tests {
         let told = said(&[INIT, r#"{"type":"result"#]);
         assert_eq!((told.finish, told.spent.session.as_deref()), (Finish::Unsaid, Some("7f9c")));
         assert_eq!(said(&[]), Said::default());
+    }
+
+    #[test]
+    fn a_run_without_a_result_is_charged_for_each_answer_once() {
+        let part = |id: &str, output: u64| {
+            format!(
+                r#"{{"type":"assistant","message":{{"id":"{id}","usage":{{"input_tokens":5,"cache_read_input_tokens":10,"output_tokens":{output}}}}}}}"#
+            )
+        };
+        let spent = said(&[INIT, &part("a", 1), &part("a", 2), &part("b", 4)]).spent;
+        assert_eq!((spent.input_tokens, spent.cached_tokens, spent.output_tokens), (30, 20, 6));
+        let result = r#"{"type":"result","usage":{"input_tokens":7,"output_tokens":3}}"#;
+        let spent = said(&[INIT, &part("a", 1), result]).spent;
+        assert_eq!((spent.input_tokens, spent.output_tokens), (7, 3), "the result has the last word");
     }
 
     #[test]

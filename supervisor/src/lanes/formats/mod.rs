@@ -30,18 +30,29 @@ const NAME_BYTES: usize = 128;
 
 /// The formats that there are: the name in a lane's file, and the function that reads it. A new one is a file and a line here.
 static FORMATS: [Reader; 6] = [
-    Reader { name: "text", read: text::read },
-    Reader { name: "claude-stream-json", read: claude_stream_json::read },
-    Reader { name: "codex-jsonl", read: codex_jsonl::read },
-    Reader { name: "opencode-jsonl", read: opencode_jsonl::read },
-    Reader { name: "gemini-stream-json", read: gemini::read_stream },
-    Reader { name: "gemini-json", read: gemini::read_document },
+    Reader { name: "text", read: text::read, refused: None },
+    Reader {
+        name: "claude-stream-json",
+        read: claude_stream_json::read,
+        refused: Some(claude_stream_json::is_refused),
+    },
+    Reader { name: "codex-jsonl", read: codex_jsonl::read, refused: Some(never) },
+    Reader { name: "opencode-jsonl", read: opencode_jsonl::read, refused: Some(never) },
+    Reader { name: "gemini-stream-json", read: gemini::read_stream, refused: Some(never) },
+    Reader { name: "gemini-json", read: gemini::read_document, refused: None },
 ];
+
+/// It says nothing of requests that are tried again.
+fn never(_: &Stdout) -> bool {
+    false
+}
 
 /// One format.
 struct Reader {
     name: &'static str,
     read: fn(&Stdout) -> Said,
+    /// Whether its service refuses it at the moment, and it tries again; none where nothing is said before the end.
+    refused: Option<fn(&Stdout) -> bool>,
 }
 
 /// What the standard output of a lane's workers is. Text for people is the default: its end is the final message.
@@ -53,6 +64,18 @@ impl Format {
     /// Reads what a worker has said.
     pub(super) fn read(self, stdout: &Stdout) -> Said {
         (self.0.read)(stdout)
+    }
+}
+
+impl Format {
+    /// Whether its lines say something before the end.
+    pub(super) fn is_heard(self) -> bool {
+        self.0.refused.is_some()
+    }
+
+    /// Whether its service refuses the worker at the moment, and it tries again.
+    pub(super) fn is_refused(self, so_far: &Stdout) -> bool {
+        self.0.refused.is_some_and(|refused| refused(so_far))
     }
 }
 

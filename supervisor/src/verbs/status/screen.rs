@@ -116,14 +116,15 @@ fn show_workers(reply: &StatusReport, screen: &mut Screen) {
     screen.list_with_details(NARROW, rows.collect());
 }
 
-/// Where a run works, what its sandbox enforces, and what holds it up.
+/// Where a run works, what its sandbox enforces, what its agent has used, and what holds it up.
 fn details(run: &LiveRun) -> Vec<String> {
     let place = match &run.workspace_path {
         Some(path) => path.display().to_string(),
         None => run.workspace.clone(),
     };
     let sandbox = run.sandbox.as_ref().map(|sandbox| format!("[{sandbox}]"));
-    [Some(place).filter(|place| !place.is_empty()), sandbox, run.note.clone()]
+    let spent = run.spent.as_ref().map(crate::verbs::amounts);
+    [Some(place).filter(|place| !place.is_empty()), sandbox, spent, run.note.clone()]
         .into_iter()
         .flatten()
         .map(|piece| printable(&piece))
