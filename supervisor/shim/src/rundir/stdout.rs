@@ -1,7 +1,7 @@
 //! `stdout`: the standard output of a run that has ended, as its lane reads it.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
 use std::path::Path;
 
 use super::ExitRecord;
@@ -59,6 +59,10 @@ impl Stdout {
             return;
         };
         let mut reader = BufReader::new(file);
+        // It may have been read before.
+        if reader.rewind().is_err() {
+            return;
+        }
         let mut line = Vec::new();
         loop {
             line.clear();
