@@ -1,87 +1,18 @@
-//! One lane: what its file says, checked, with its texts taken apart.
+//! One lane: what its file says, with its texts taken apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kernel::WorkerRole;
-use policies::{Additions, Broker, HostRule, Secret};
+use policies::Additions;
 use serde::{Deserialize, Serialize};
 
-use super::exit_codes::{ExitCodes, ExitCodesFile};
-use super::extends::{self, Misread};
+use super::exit_codes::ExitCodes;
 use super::formats::Format;
-use super::sessions::{Sessions, is_inside};
-use super::template::{Place, Template, UnknownPlace, Values};
+use super::sessions::Sessions;
+use super::template::{Place, Template, Values};
 use super::tools::Form;
-use crate::config::definitions::{Defect, Subject};
-use crate::time::duration::WrittenDuration;
-
-/// The file of a lane.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LaneFile {
-    #[serde(default)]
-    pull: bool,
-    #[serde(default)]
-    argv: Vec<Words>,
-    #[serde(default)]
-    orchestrator: Vec<String>,
-    #[serde(default)]
-    prompt: Prompt,
-    #[serde(default)]
-    stdout: Format,
-    #[serde(default)]
-    on_clean_exit: CleanExit,
-    #[serde(default)]
-    exit_codes: ExitCodesFile,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    #[serde(default)]
-    unset: BTreeSet<String>,
-    #[serde(default)]
-    files: BTreeMap<PathBuf, String>,
-    state: Option<PathBuf>,
-    #[serde(default)]
-    session_gone: Vec<String>,
-    #[serde(default)]
-    install: Vec<PathBuf>,
-    skills: Option<PathBuf>,
-    #[serde(default)]
-    hosts: BTreeSet<HostRule>,
-    #[serde(default)]
-    secrets: BTreeMap<String, Secret>,
-    #[serde(default)]
-    broker: Vec<Broker>,
-    model: Option<String>,
-    tools: Option<Form>,
-    policy: Option<String>,
-    account: Option<String>,
-    max_runtime: Option<WrittenDuration>,
-    idle_limit: Option<WrittenDuration>,
-    #[serde(default)]
-    rate_limit: RateLimit,
-    #[serde(default = "rate_limit_pause")]
-    rate_limit_pause: WrittenDuration,
-    #[serde(default = "retry_limit")]
-    retry_limit: WrittenDuration,
-}
-
-fn retry_limit() -> WrittenDuration {
-    WrittenDuration::from_secs(300)
-}
-
-fn rate_limit_pause() -> WrittenDuration {
-    WrittenDuration::from_secs(300)
-}
-
-/// A word of the command, or words that are left out where one of their places has no value.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Words {
-    One(String),
-    Group(Vec<String>),
-}
 
 /// How a worker is started and how its ending is read.
 #[derive(Clone, Debug)]
@@ -91,9 +22,9 @@ pub(crate) struct Lane {
     /// Whether nothing here starts its workers: they claim their tasks from outside.
     pub(crate) pull: bool,
     /// The command: groups of words, each left out where one of its places has no value.
-    argv: Vec<Vec<Template>>,
+    pub(super) argv: Vec<Vec<Template>>,
     /// The words behind it that take away its program's own tools, for orchestrators.
-    orchestrator: Vec<Template>,
+    pub(super) orchestrator: Vec<Template>,
     /// How the worker gets its prompt.
     pub(super) prompt: Prompt,
     /// What its workers write to their standard output.
@@ -107,7 +38,7 @@ pub(crate) struct Lane {
     /// Variables of every run that it does not get; those of the supervisor itself cannot be left out.
     pub(super) unset: BTreeSet<String>,
     /// Files that its worker finds in its home.
-    files: BTreeMap<PathBuf, Template>,
+    pub(super) files: BTreeMap<PathBuf, Template>,
     /// The sessions of its workers.
     pub(super) sessions: Sessions,
     /// Directories that have its program and what that needs; it may read and execute them.
@@ -176,81 +107,7 @@ pub(crate) enum CleanExit {
     ProtocolViolation,
 }
 
-/// Variables that are the supervisor's own.
-const RESERVED: [&str; 3] = ["HOME", "PATH", "TMPDIR"];
-
 impl Lane {
-    /// Reads the definition of the lane `name`; `origin` is the file that holds it.
-    pub(super) fn parse(name: &str, text: &str, origin: &Path) -> Result<Self, Defect> {
-        let reader = Reader { name, text, origin };
-        let file: LaneFile = extends::read(text).map_err(|misread| match misread {
-            Misread::Toml(error) => Defect::toml(reader.subject(), origin, text, &error),
-            Misread::NotBuiltIn(message) => reader.defect("extends", "extends", message),
-        })?;
-        let argv = if file.pull {
-            reader.pull_alone()?;
-            Vec::new()
-        } else {
-            reader.argv(file.argv, file.prompt)?
-        };
-        let env = reader.env(file.env)?;
-        let files = reader.files(file.files)?;
-        let texts = || argv.iter().flatten().chain(env.values()).chain(files.values());
-        if file.model.is_some() && !texts().any(|text| text.has(Place::Model)) {
-            let message = "nothing uses it; write {model} into `argv`, `env` or `files`";
-            return Err(reader.defect("model", "model", message));
-        }
-        match (file.tools, texts().any(|text| text.has(Place::Tools))) {
-            (Some(_), false) => {
-                let message = "nothing uses it; write {tools} into `argv`, `env` or `files`";
-                return Err(reader.defect("tools", "tools", message));
-            }
-            (None, true) => {
-                let message = "`{tools}` needs a form: tools = \"claude\", or another";
-                return Err(reader.defect("tools", "{tools}", message));
-            }
-            (Some(_), true) | (None, false) => {}
-        }
-        let sessions = Sessions { state: file.state, gone: file.session_gone };
-        let sessions = sessions.check(&argv, files.keys().chain(&file.skills));
-        let sessions = sessions.map_err(|wrong| reader.defect(wrong.key, wrong.words, wrong.message))?;
-        let is_absolute = |path: &PathBuf| path.is_absolute() && !path.starts_with("/proc");
-        if let Some(path) = file.install.iter().find(|path| !is_absolute(path)) {
-            let message = format!("{} is not an absolute path of a directory", path.display());
-            return Err(reader.defect("install", "install", message));
-        }
-        Ok(Lane {
-            origin: origin.to_owned(),
-            pull: file.pull,
-            argv,
-            orchestrator: reader.words("orchestrator", &file.orchestrator)?,
-            prompt: file.prompt,
-            stdout: file.stdout,
-            on_clean_exit: file.on_clean_exit,
-            exit_codes: file.exit_codes.into(),
-            env,
-            unset: reader.unset(file.unset)?,
-            sessions,
-            files,
-            install: file.install,
-            skills: reader.skills(file.skills)?,
-            additions: reader.additions(Additions {
-                hosts: file.hosts,
-                secrets: file.secrets,
-                brokers: file.broker,
-            })?,
-            model: file.model,
-            tools: file.tools,
-            policy: file.policy,
-            account: file.account,
-            max_runtime: reader.limit("max_runtime", file.max_runtime)?,
-            idle_limit: reader.limit("idle_limit", file.idle_limit)?,
-            rate_limit: file.rate_limit,
-            rate_limit_pause: file.rate_limit_pause.duration(),
-            retry_limit: file.retry_limit.duration(),
-        })
-    }
-
     /// The file that says it, or the built-in lane.
     pub(crate) fn origin(&self) -> &Path {
         &self.origin
@@ -325,268 +182,5 @@ impl Lane {
     pub(super) fn files(&self, values: &Values<'_>) -> Vec<(PathBuf, String)> {
         let fill = |(path, text): (&PathBuf, &Template)| Some((path.clone(), text.fill(values)?));
         self.files.iter().filter_map(fill).collect()
-    }
-}
-
-fn is_variable(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name) || name.starts_with("SUPERVISOR_")
-}
-
-/// Checks one file, and names its places.
-struct Reader<'a> {
-    name: &'a str,
-    text: &'a str,
-    origin: &'a Path,
-}
-
-impl Reader<'_> {
-    fn subject(&self) -> Subject {
-        Subject::Lane(self.name.to_owned())
-    }
-
-    /// A defect of a key, at the first line that has some words.
-    fn defect(&self, key: &str, words: &str, message: impl Into<String>) -> Defect {
-        let line = self.text.lines().position(|line| line.contains(words)).map_or(1, |index| index + 1);
-        Defect::new(self.subject(), self.origin, message).at(line, Some(key.to_owned()))
-    }
-
-    /// Refuses what would change nothing in a lane whose workers nothing here starts.
-    fn pull_alone(&self) -> Result<(), Defect> {
-        let file: toml::Table = toml::from_str(self.text)
-            .map_err(|e| Defect::toml(self.subject(), self.origin, self.text, &e))?;
-        match file.keys().find(|key| *key != "pull") {
-            Some(key) => {
-                let message =
-                    "it changes nothing beside `pull = true`: nothing here starts workers of the lane";
-                Err(self.defect(key, key, message))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn limit(&self, key: &str, limit: Option<WrittenDuration>) -> Result<Option<Duration>, Defect> {
-        match limit.map(WrittenDuration::duration) {
-            Some(Duration::ZERO) => {
-                Err(self.defect(key, key, "it is 0, so every run would be ended at once"))
-            }
-            limit => Ok(limit),
-        }
-    }
-
-    fn template(&self, key: &str, text: &str) -> Result<Template, Defect> {
-        let refuse = |unknown: UnknownPlace| self.defect(key, &unknown.in_braces(), unknown.message());
-        Template::parse(text).map_err(refuse)
-    }
-
-    fn words(&self, key: &str, words: &[String]) -> Result<Vec<Template>, Defect> {
-        words.iter().map(|word| self.template(key, word)).collect()
-    }
-
-    fn argv(&self, argv: Vec<Words>, prompt: Prompt) -> Result<Vec<Vec<Template>>, Defect> {
-        let refuse = |message: &str| self.defect("argv", "argv", message);
-        let program = match argv.first() {
-            Some(Words::One(program)) => program,
-            Some(Words::Group(_)) => {
-                return Err(refuse("its first word may be left out, so there may be nothing to run"));
-            }
-            None => {
-                let message = "it is empty, so there is nothing to run; name a program and its arguments";
-                return Err(refuse(message));
-            }
-        };
-        if program.is_empty() {
-            return Err(refuse("its first word is empty; name a program"));
-        }
-        let mut groups = Vec::new();
-        for words in argv {
-            let words = match words {
-                Words::One(word) => vec![word],
-                Words::Group(words) => words,
-            };
-            let parsed: Result<Vec<_>, _> = words.iter().map(|word| self.template("argv", word)).collect();
-            groups.push(parsed?);
-        }
-        let has_text = groups.iter().flatten().any(|word| word.has(Place::PromptText));
-        match (prompt, has_text) {
-            (Prompt::Argument, false) => Err(refuse(
-                "no word of it has {prompt_text}, so the worker would not get its prompt; add one, or set `prompt`",
-            )),
-            (Prompt::Stdin | Prompt::File | Prompt::BodyFile, true) => {
-                Err(self.defect("argv", "{prompt_text}", "`{prompt_text}` needs prompt = \"argument\""))
-            }
-            (Prompt::Argument, true) | (Prompt::Stdin | Prompt::File | Prompt::BodyFile, false) => Ok(groups),
-        }
-    }
-
-    fn env(&self, env: BTreeMap<String, String>) -> Result<BTreeMap<String, Template>, Defect> {
-        env.into_iter()
-            .map(|(name, value)| {
-                if !is_variable(&name) {
-                    let message = format!("`{name}` is not the name of a variable");
-                    return Err(self.defect("env", &name, message));
-                }
-                if is_reserved(&name) {
-                    let message = format!("`{name}` is set for every run and cannot be set by a lane");
-                    return Err(self.defect("env", &name, message));
-                }
-                let value = self.template("env", &value)?;
-                if value.has(Place::PromptText) {
-                    return Err(self.defect("env", &name, "a prompt is longer than a variable may be"));
-                }
-                Ok((name, value))
-            })
-            .collect()
-    }
-
-    fn additions(&self, additions: Additions) -> Result<Additions, Defect> {
-        if let Some(name) = additions.secrets.keys().find(|name| !is_variable(name)) {
-            return Err(self.defect("secrets", name, format!("`{name}` is not the name of a variable")));
-        }
-        if let Some(defect) = additions.brokers.iter().find_map(Broker::defect) {
-            return Err(self.defect("broker", "[[broker]]", defect));
-        }
-        match additions.reserved() {
-            Some(name) => {
-                let message = format!("`{name}` is set for every run and cannot be a secret of a lane");
-                Err(self.defect("secrets", name, message))
-            }
-            None => Ok(additions),
-        }
-    }
-
-    fn unset(&self, unset: BTreeSet<String>) -> Result<BTreeSet<String>, Defect> {
-        match unset.iter().find(|name| is_reserved(name)) {
-            Some(name) => {
-                let message = format!("`{name}` is set for every run and cannot be left out");
-                Err(self.defect("unset", name, message))
-            }
-            None => Ok(unset),
-        }
-    }
-
-    fn skills(&self, dir: Option<PathBuf>) -> Result<Option<PathBuf>, Defect> {
-        match dir {
-            Some(dir) if !is_inside(&dir) => {
-                let message = format!("`{}` is not a path inside of the home of the worker", dir.display());
-                Err(self.defect("skills", "skills", message))
-            }
-            dir => Ok(dir),
-        }
-    }
-
-    fn files(&self, files: BTreeMap<PathBuf, String>) -> Result<BTreeMap<PathBuf, Template>, Defect> {
-        files
-            .into_iter()
-            .map(|(path, text)| {
-                if !is_inside(&path) {
-                    let message =
-                        format!("`{}` is not a path inside of the home of the worker", path.display());
-                    return Err(self.defect("files", &path.to_string_lossy(), message));
-                }
-                Ok((path, self.template("files", &text)?))
-            })
-            .collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::template::tests::values;
-    use super::*;
-
-    fn parse(text: &str) -> Result<Lane, Defect> {
-        Lane::parse("l", text, Path::new("/etc/l.toml"))
-    }
-
-    #[test]
-    fn a_group_of_words_is_left_out_where_a_place_in_it_has_no_value() {
-        let lane = parse(r#"argv = ["x", ["-m", "{model}"], "{task}"]"#).unwrap();
-        assert_eq!(lane.command(&values()), ["x", "t_1"]);
-        assert_eq!(lane.on_clean_exit, CleanExit::ProtocolViolation);
-        let lane = parse("model = \"m\"\nargv = [\"x\", [\"-m\", \"{model}\"]]").unwrap();
-        let values = Values { model: lane.model.as_deref(), ..values() };
-        assert_eq!(lane.command(&values), ["x", "-m", "m"]);
-    }
-
-    #[test]
-    fn the_files_of_a_lane_are_in_its_workers_home() {
-        let lane = parse("argv = [\"x\"]\n[files]\n\".x/s.json\" = '{\"dir\": \"{workspace}\"}'").unwrap();
-        let files = lane.files(&values());
-        assert_eq!(files, [(PathBuf::from(".x/s.json"), "{\"dir\": \"/w{task}\"}".to_owned())]);
-    }
-
-    #[test]
-    fn each_defect_is_named_with_its_line_and_its_key() {
-        let table = [
-            ("prompt = \"file\"\nargv = []", "/etc/l.toml:2 (argv): it is empty"),
-            ("pull = true\nargv = [\"x\"]", "/etc/l.toml:2 (argv): it changes nothing beside `pull = true`"),
-            ("argv = [[\"x\"]]", "/etc/l.toml:1 (argv): its first word may be left out"),
-            ("argv = [\"\"]", "/etc/l.toml:1 (argv): its first word is empty"),
-            ("argv = [\"x\"]\nargs = 1", "/etc/l.toml:2 (args): unknown field `args`"),
-            ("argv = [\n  \"x\",\n  \"{prompt}\"]", "/etc/l.toml:3 (argv): `{prompt}` is not a placeholder"),
-            ("argv = [\"x\", \"{prompt_text}\"]", "/etc/l.toml:1 (argv): `{prompt_text}` needs prompt"),
-            (
-                "argv = [\"x\"]\nprompt = \"argument\"",
-                "/etc/l.toml:1 (argv): no word of it has {prompt_text}",
-            ),
-            ("argv = [\"x\"]\nstdout = \"yaml\"", "/etc/l.toml:2 (stdout): there is no format `yaml`"),
-            ("argv = [\"x\"]\nidle_limit = 0", "/etc/l.toml:2 (idle_limit): it is 0"),
-            ("argv = [\"x\"]\nmodel = \"m\"", "/etc/l.toml:2 (model): nothing uses it"),
-            ("argv = [\"x\"]\ntools = \"claude\"", "/etc/l.toml:2 (tools): nothing uses it"),
-            ("argv = [\"x\", \"{tools}\"]", "/etc/l.toml:1 (tools): `{tools}` needs a form"),
-            ("argv = [\"x\", \"{session}\"]", "/etc/l.toml:1 (argv): `{session}` needs the directory"),
-            ("argv = [\"x\"]\nstate = \".x\"", "/etc/l.toml:2 (state): nothing uses it"),
-            (
-                "argv = [\"x\", \"{session}\"]\nstate = \"../x\"",
-                "/etc/l.toml:2 (state): `../x` is not a path",
-            ),
-            (
-                "argv = [\"x\", \"{session}\"]\nstate = \".x\"\n[files]\n\".x/y\" = \"\"",
-                "/etc/l.toml:2 (state): the file .x/y is written anew",
-            ),
-            (
-                "argv = [\"x\", \"{session}\"]\nstate = \".x\"\nskills = \".x/skills\"",
-                "/etc/l.toml:2 (state): the file .x/skills is written anew",
-            ),
-            (
-                "argv = [\"x\"]\nsession_gone = [\" \"]",
-                "/etc/l.toml:2 (session_gone): one of its texts is empty",
-            ),
-            ("argv = [\"x\"]\ninstall = [\"bin\"]", "/etc/l.toml:2 (install): bin is not an absolute path"),
-            ("argv = [\"x\"]\n[env]\nPATH = \"/x\"", "/etc/l.toml:3 (env): `PATH` is set for every run"),
-            (
-                "argv = [\"x\"]\n[env]\nSUPERVISOR_TOKEN = \"\"",
-                "/etc/l.toml:3 (env): `SUPERVISOR_TOKEN` is set",
-            ),
-            ("argv = [\"x\"]\n[env]\nA = \"{b}\"", "/etc/l.toml:3 (env): `{b}` is not a placeholder"),
-            (
-                "argv = [\"x\"]\n[secrets]\nHOME = \"k\"",
-                "/etc/l.toml:3 (secrets): `HOME` is set for every run",
-            ),
-            ("argv = [\"x\"]\n[secrets]\nK = \"sk-Value\"", "/etc/l.toml:3 (K): a secret is \"NAME\""),
-            (
-                "argv = [\"x\"]\n[[broker]]\nhost = \"a\"\nheader = \"b\"\nsecret = \"c\"\nkey_env = \"HOME\"",
-                "/etc/l.toml:2 (broker): `HOME` is set by the supervisor",
-            ),
-            ("argv = [\"x\"]\nhosts = [\"*\"]", "/etc/l.toml:2 (hosts): `*` is no host of a policy"),
-            ("argv = [\"x\"]\nunset = [\"HOME\"]", "/etc/l.toml:2 (unset): `HOME` is set for every run"),
-            (
-                "argv = [\"x\"]\n[files]\n\"../x\" = \"\"",
-                "/etc/l.toml:3 (files): `../x` is not a path inside",
-            ),
-            ("argv = [\"x\"]\n[files]\n\"/x\" = \"\"", "/etc/l.toml:3 (files): `/x` is not a path inside"),
-            ("argv = [\"x\"]\n[exit_codes]\nlogin = [0]", "/etc/l.toml:3 (login): 0 is no failure"),
-            ("\nextends = \"l\"", "/etc/l.toml:2 (extends): no lane `l` is built in"),
-            ("extends = \"claude\"\n\nargs = 1", "/etc/l.toml:3 (args): unknown field `args`"),
-            ("extends = \"claude\"\nargv = 1", "/etc/l.toml:2 (argv): invalid type"),
-        ];
-        for (text, expected) in table {
-            let defect = parse(text).unwrap_err().to_string();
-            assert!(defect.starts_with(expected), "{defect}\n{text}");
-        }
     }
 }

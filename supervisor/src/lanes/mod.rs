@@ -13,6 +13,7 @@ mod exit_codes;
 mod extends;
 mod formats;
 mod lane;
+mod lane_file;
 pub(crate) mod program;
 mod prompt;
 mod registry;
