@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 pub(super) enum Dialect {
     /// Messages of Anthropic.
     Messages,
-    /// Responses of OpenAI.
+    /// The Responses interface of `OpenAI`.
     Responses,
-    /// Chat Completions of OpenAI.
+    /// The Chat Completions interface of `OpenAI`.
     Chat,
     /// Generate Content of Gemini.
     Gemini,
@@ -183,14 +183,15 @@ fn shell(tools: &[String]) -> Option<(&'static str, &'static str)> {
 
 /// Events with a name and a document each.
 fn events(list: &[Value]) -> String {
-    list.iter()
-        .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()))
-        .collect()
+    let event =
+        |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());
+    list.iter().map(event).collect()
 }
 
 /// Events of documents alone.
 fn documents(list: &[Value]) -> String {
-    list.iter().map(|event| format!("data: {event}\n\n")).collect()
+    let event = |event: &Value| format!("data: {event}\n\n");
+    list.iter().map(event).collect()
 }
 
 /// One block of content: how it begins and goes on, or what is added to its beginning to make it whole.

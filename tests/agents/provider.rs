@@ -36,7 +36,7 @@ pub(crate) struct Asked {
 }
 
 /// How long the provider waits for the rest of a request, and how long an agent may take over its answer.
-const STEP: Duration = Duration::from_secs(600);
+const STEP: Duration = Duration::from_mins(10);
 
 /// A provider, for as long as the test runs.
 #[derive(Debug)]

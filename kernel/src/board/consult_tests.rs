@@ -24,7 +24,7 @@ fn a_run_asks_one_question_at_a_time_and_questions_go_two_deep() {
     let asker = worker("bob", bench.start(&first), &first);
     let question = ask(&bench, &asker).unwrap();
     assert_eq!((question.lineage.consult, question.creator_task.as_ref()), (Some(1), Some(&first)));
-    assert_eq!(offered(&bench), [question.id.clone()]);
+    assert_eq!(offered(&bench), std::slice::from_ref(&question.id));
     let again = ask(&bench, &asker).unwrap_err();
     assert!(again.to_string().contains("waits for the answer of"), "{again}");
 

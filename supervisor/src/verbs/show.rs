@@ -214,20 +214,7 @@ impl Command for Show {
                 field(screen, name, text);
             }
         }
-        if let Some((run, spent)) =
-            reply.runs.iter().rev().find_map(|run| Some((run.id, run.spent.as_ref()?)))
-        {
-            show_spent(run, spent, screen);
-            let all: Vec<&kernel::Spent> = reply.runs.iter().filter_map(|run| run.spent.as_ref()).collect();
-            if all.len() > 1 {
-                let runs = Counted(all.len() as u64, "run");
-                field(
-                    screen,
-                    "in all",
-                    &format!("{} ({runs})", super::spent::amounts(&super::spent::total(&all))),
-                );
-            }
-        }
+        show_spent(&reply.runs, screen);
         if let Some((run, report)) = reply.runs.iter().rev().find_map(confinement) {
             show_confinement(run, &report, screen);
         }
@@ -243,15 +230,7 @@ impl Command for Show {
                 screen.line(format!("There are older ones: {older}"));
             }
             for comment in &reply.comments {
-                let head = format!(
-                    "{} ({}), {}",
-                    comment.author,
-                    comment.author_kind,
-                    timestamp::local(comment.created_at)
-                );
-                let head = screen.paint(Ink::Dim, &printable(&head));
-                screen.line(head);
-                screen.line(printable_lines(&comment.body));
+                show_comment(comment, screen);
             }
         }
     }
@@ -294,8 +273,20 @@ fn show_question(question: &kernel::Question, screen: &mut Screen) {
     }
 }
 
-/// What the agent of a run says that it has used.
-fn show_spent(run: kernel::RunId, spent: &kernel::Spent, screen: &mut Screen) {
+/// A comment beneath its author and its time.
+fn show_comment(comment: &Comment, screen: &mut Screen) {
+    let head =
+        format!("{} ({}), {}", comment.author, comment.author_kind, timestamp::local(comment.created_at));
+    let head = screen.paint(Ink::Dim, &printable(&head));
+    screen.line(head);
+    screen.line(printable_lines(&comment.body));
+}
+
+/// What the agent of the last run that says it has used, and those of all runs where there are several.
+fn show_spent(runs: &[Run], screen: &mut Screen) {
+    let Some((run, spent)) = runs.iter().rev().find_map(|run| Some((run.id, run.spent.as_ref()?))) else {
+        return;
+    };
     screen.heading(&format!("Usage of run {run}"));
     for (name, value) in [("model", &spent.model), ("session", &spent.session)] {
         if let Some(value) = value {
@@ -303,6 +294,12 @@ fn show_spent(run: kernel::RunId, spent: &kernel::Spent, screen: &mut Screen) {
         }
     }
     field(screen, "used", &super::spent::amounts(spent));
+    let all: Vec<&kernel::Spent> = runs.iter().filter_map(|run| run.spent.as_ref()).collect();
+    if all.len() > 1 {
+        let count = Counted(all.len() as u64, "run");
+        let total = super::spent::amounts(&super::spent::total(&all));
+        field(screen, "in all", &format!("{total} ({count})"));
+    }
 }
 
 /// What confined a run, as far as it came to that.
