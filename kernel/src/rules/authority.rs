@@ -140,7 +140,7 @@ pub(crate) fn bound_new_task(
         ));
     }
     // The policy that the run really has, not only one that its task names: another lane's default may be wider. An orchestrator does
-    // not work under its policy, so its tasks have those of their assignees, unless whoever made its own task has named one.
+    // not work under its policy, so its tasks have those of their assignees, unless the creator of its own task has named one.
     let policy = match actor.role {
         WorkerRole::Orchestrator => own.policy.clone(),
         WorkerRole::Worker | WorkerRole::Reviewer => run.policy.as_ref().or(own.policy.as_ref()).cloned(),

@@ -12,7 +12,7 @@ use super::tools::{Form, SERVER};
 pub(crate) struct Terms<'a> {
     /// Who it is, by its profile.
     pub(crate) role: Option<&'a str>,
-    /// What it is told of skills.
+    /// The skills that it may use.
     pub(crate) skills: &'a str,
     pub(crate) purpose: Purpose,
     pub(crate) workspace: &'a Path,
