@@ -37,7 +37,7 @@ Examples:
   supervisor create 'say hello' --assignee shell --body 'echo hello'
   supervisor create 'run the tests' --assignee shell --body 'make test' \\
       --workspace worktree:/srv/app --max-runtime 30m
-  supervisor create 'fix the test' --assignee claude --check 'cargo test' \
+  supervisor create 'fix the test' --assignee claude --check 'cargo test' \\
       --workspace worktree:/srv/app
   supervisor create 'summarise' --assignee shell --body-file sum.sh \\
       --parent t_0123abcd --parent t_4567cdef
