@@ -2,7 +2,7 @@
 
 use crate::model::error::ErrorCode;
 use crate::model::outcome::StopReason;
-use crate::model::run::Run;
+use crate::model::run::{Holder, Purpose, Run};
 use crate::rules::authority;
 use crate::testing::{Bench, alice, titled};
 use crate::{Actor, Client, Error, Lineage, MissionLimits, NewTask, RunId, Task, Tenant, WorkerRole};
@@ -208,6 +208,19 @@ fn a_person_of_one_tenant_makes_tasks_there_and_any_other_person_anywhere() {
 }
 
 #[test]
+fn an_external_claim_without_a_policy_gives_nobody_work() {
+    let bench = Bench::new();
+    let (own, run, worker) = working(&bench, titled("own"));
+    let assigned = || NewTask { assignee: "shell".parse().ok(), ..titled("x") };
+    let silent = Run { policy: None, holder: Holder::External, ..run };
+    let named = Task { policy: Some("strict".to_owned()), ..own.clone() };
+    let none = Task { policy: None, ..own };
+    refused(bounded(&silent, &none, &worker, assigned()), "names no policy");
+    assert_eq!(bounded(&silent, &none, &worker, titled("x")).unwrap().assignee, None);
+    assert_eq!(bounded(&silent, &named, &worker, assigned()).unwrap().policy.as_deref(), Some("strict"));
+}
+
+#[test]
 fn an_orchestrator_directs_what_its_own_task_has_made_and_approves_nothing() {
     let bench = Bench::new();
     let (task, _, worker) = working(&bench, titled("plan"));
@@ -241,6 +254,11 @@ fn the_tasks_of_an_orchestrator_have_the_policies_of_their_assignees_unless_its_
             authority::bound_new_task(&orchestrator, Some((&run, &own)), &mut wider, &limits),
             "no other policy",
         );
+        // What it reviews is another worker's.
+        let review = Run { purpose: Purpose::Review, ..run.clone() };
+        let mut of_a_review = titled("part");
+        authority::bound_new_task(&orchestrator, Some((&review, &own)), &mut of_a_review, &limits).unwrap();
+        assert_eq!(of_a_review.policy.as_deref(), Some("orchestrate"));
         let mut of_a_worker = titled("part");
         authority::bound_new_task(&worker, Some((&run, &own)), &mut of_a_worker, &limits).unwrap();
         assert_eq!(of_a_worker.policy.as_deref(), Some("orchestrate"));

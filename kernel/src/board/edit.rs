@@ -73,6 +73,9 @@ impl Board<'_> {
         if task.assignee == assignee {
             return Ok(task);
         }
+        if let Some(run) = self.live_run(actor)? {
+            self.delegates_onward(&run.task_id, &run, assignee.as_ref())?;
+        }
         if let (Some(approver), Some(name)) = (&task.approval.approver, &assignee)
             && Label::parse(approver).name == name.as_str()
         {

@@ -21,14 +21,24 @@ impl Board<'_> {
         run: &Run,
         assignee: Option<&Profile>,
     ) -> Result<(), Error> {
-        let mut makers: Vec<Profile> = run.profile.iter().cloned().collect();
-        makers.extend(self.tx.makers_of(&own.id)?);
-        mission::delegates_onward(&makers, assignee)?;
+        self.delegates_onward(&own.id, run, assignee)?;
         let name = own.mission();
         self.tx.open_mission(name, &own.id)?;
         let used = self.tx.mission(name)?.unwrap_or_default();
         mission::room_for_task(name, &used, &self.quotas.mission)?;
         self.tx.add_task_to_mission(name)
+    }
+
+    /// Refuses to give work of a run back to a profile that it came from, through another one.
+    pub(super) fn delegates_onward(
+        &self,
+        own: &TaskId,
+        run: &Run,
+        assignee: Option<&Profile>,
+    ) -> Result<(), Error> {
+        let mut makers: Vec<Profile> = run.profile.iter().cloned().collect();
+        makers.extend(self.tx.makers_of(own)?);
+        mission::delegates_onward(&makers, assignee)
     }
 
     /// Counts what a run has used, and pauses its mission where nothing is left for another one.

@@ -187,6 +187,16 @@ fn work_does_not_go_back_to_the_profile_that_it_came_from_through_another() {
     let refused = to("bob", &carol).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Forbidden);
     assert!(refused.to_string().ends_with("bob → carol → bob"), "{refused}");
+    let nobodys = bench
+        .call({
+            let carol = carol.clone();
+            move |board| board.create(NewTask { assignee: None, ..titled("x") }, &carol)
+        })
+        .unwrap();
+    let lead = Actor { role: crate::WorkerRole::Orchestrator, ..carol };
+    let id = nobodys.task.id.clone();
+    let refused = bench.call(move |board| board.assign(&id, "bob".parse().ok(), &lead)).unwrap_err();
+    assert!(refused.to_string().ends_with("bob → carol → bob"), "{refused}");
     bench.check();
 }
 

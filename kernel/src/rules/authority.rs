@@ -5,7 +5,7 @@ use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::mission::MissionLimits;
 use crate::model::outcome::StopReason;
-use crate::model::run::Run;
+use crate::model::run::{Holder, Purpose, Run};
 use crate::model::task::{NewTask, SCRATCH, Task};
 use crate::rules::mission;
 
@@ -140,15 +140,23 @@ pub(crate) fn bound_new_task(
         ));
     }
     // The policy that the run really has, not only one that its task names: another lane's default may be wider. An orchestrator does
-    // not work under its policy, so its tasks have those of their assignees, unless the creator of its own task has named one.
-    let policy = match actor.role {
-        WorkerRole::Orchestrator => own.policy.clone(),
-        WorkerRole::Worker | WorkerRole::Reviewer => run.policy.as_ref().or(own.policy.as_ref()).cloned(),
+    // not work under its policy, so its tasks have those of their assignees, unless the creator of its own task has named one. What it
+    // reads in a review is another worker's.
+    let policy = if actor.role == WorkerRole::Orchestrator && run.purpose == Purpose::Work {
+        own.policy.clone()
+    } else {
+        run.policy.as_ref().or(own.policy.as_ref()).cloned()
     };
     if new.policy.is_some() && new.policy != policy {
         return Err(Error::forbidden(
             "a worker's task may have no other policy than its own",
             "leave the policy out",
+        ));
+    }
+    if policy.is_none() && run.holder == Holder::External && new.assignee.is_some() {
+        return Err(Error::forbidden(
+            "the task of an external claim names no policy, so what it makes may not be given to anybody",
+            "leave the assignee out, and a person assigns it; or create the task that is claimed with `--policy`",
         ));
     }
     new.policy = policy;

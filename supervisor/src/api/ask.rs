@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -18,7 +19,7 @@ use kernel::{Actor, BoardName, Request as Repeatable, RequestId, TaskId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::call::{Call, Entry, OnBoard, Verb, blocking};
+use super::call::{ANSWER, Call, Entry, OnBoard, Verb, blocking};
 use super::doors::{Pass, Reserved};
 use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
 use super::router::{Routes, Shared};
@@ -96,14 +97,17 @@ impl<Q> Ask<Q> {
         let Caller { who: Who::Ended { run, .. }, board: Some(board) } = &self.caller else {
             let Some(pass) = self.pass() else { return self.admit::<V>().await?.make(verb).await };
             let longest = verb.longest();
-            let made = async {
-                let _turn = pass.turn().await;
-                self.admit::<V>().await?.make(verb).await
+            let late = |limit: Duration| {
+                Failure::new(Code::TryAgain, format!("`{}` was not done within {limit:?}", V::NAME))
+                    .hint("it may still be done: send it again with the same request id")
             };
-            return tokio::time::timeout(longest, made).await.unwrap_or_else(|_| {
-                Err(Failure::new(Code::TryAgain, format!("`{}` was not done within {longest:?}", V::NAME))
-                    .hint("it may still be done: send it again with the same request id"))
-            });
+            // One that may take long keeps no other request of its run waiting, and there is one of them.
+            let _long = if longest > ANSWER { Some(pass.long_turn()?) } else { None };
+            let turn = tokio::time::timeout(ANSWER, pass.turn()).await.map_err(|_| late(ANSWER))?;
+            let made = async { self.admit::<V>().await?.make(verb).await };
+            let made = tokio::time::timeout(longest, made).await.unwrap_or_else(|_| Err(late(longest)));
+            drop(turn);
+            return made;
         };
         // A client that never saw the reply which it was given before the run ended asks again.
         let id = self.request_id()?.ok_or_else(token_not_valid)?;

@@ -19,7 +19,7 @@ use crate::service::{BoardHandle, Service};
 /// How long a client waits for most verbs: what they do takes milliseconds, and a host under load much longer.
 pub(crate) const ANSWERED: Duration = Duration::from_secs(30);
 /// How long the request of a worker may take, unless its verb waits for something.
-const ANSWER: Duration = Duration::from_mins(1);
+pub(super) const ANSWER: Duration = Duration::from_mins(1);
 
 /// Who may call a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -28,7 +28,7 @@ Examples:
   supervisor block t_0123abcd 'waiting for the release' \\
       --ids t_4567cdef t_89abcdef
   supervisor block 'need a decision'   (inside a run: the run's own task)
-  supervisor block --kind dependency --notes 'merge what they find'   (inside a run)")]
+  supervisor block --kind dependency --notes 'merge what they find' (in a run)")]
 pub(crate) struct Block {
     /// The task, then the reason; inside a run the task may be left out
     #[arg(value_name = "TASK/REASON", num_args = 0..)]

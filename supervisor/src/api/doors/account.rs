@@ -28,6 +28,8 @@ pub(super) struct Account {
     pub(super) noted: Option<Instant>,
     /// Taken while a request is worked on.
     pub(super) turns: Arc<Semaphore>,
+    /// Taken by a request that may take long.
+    pub(super) long: Arc<Semaphore>,
     bucket: Bucket,
 }
 
@@ -74,6 +76,7 @@ impl Account {
             rests_until: None,
             noted: None,
             turns: Arc::new(Semaphore::new(TURNS)),
+            long: Arc::new(Semaphore::new(1)),
             bucket: Bucket::full(rate, BURST, now),
         }
     }

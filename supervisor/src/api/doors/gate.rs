@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kernel::{Actor, RunId};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::account::Account;
 use super::accounts::{Accounts, Bound, REST, RunKey, Whose};
@@ -143,6 +143,16 @@ impl Pass {
             self.0.gate.accounts().runs.get(&self.0.whose.run).map(|account| Arc::clone(&account.turns));
         // It is never closed.
         turns?.acquire_owned().await.ok()
+    }
+
+    /// Takes the one place of the run for a request that may take long.
+    pub(crate) fn long_turn(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+        let long =
+            self.0.gate.accounts().runs.get(&self.0.whose.run).map(|account| Arc::clone(&account.long));
+        long.map(Semaphore::try_acquire_owned).transpose().map_err(|_| {
+            Failure::new(Code::TryAgain, "another request of this run waits for an answer")
+                .hint("wait for that one: a run asks one question at a time")
+        })
     }
 
     /// Reserves bytes for the caller: of a body, or of a reply.

@@ -1,7 +1,7 @@
 //! The sessions of agents that go on from run to run: a directory for each task and profile, which belongs to the worker and is
 //! linked into the home of each of its runs.
 
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 
 use kernel::{BoardName, Profile, TaskId};
@@ -57,7 +57,12 @@ pub(super) fn keep(
     let dir = base.join(name.as_str());
     let owner = identity.map_or_else(|| nix::unistd::geteuid().as_raw(), |identity| identity.uid);
     let standing = match std::fs::symlink_metadata(&dir) {
-        Ok(meta) if meta.is_dir() && meta.uid() == owner => Standing::Kept,
+        Ok(meta) if meta.is_dir() && meta.uid() == owner => {
+            // A worker may have changed its mode. What stands here is the directory: nobody but the daemon replaces it.
+            let closed = std::fs::Permissions::from_mode(0o700);
+            std::fs::set_permissions(&dir, closed).map_err(|e| LaunchError::system(STAGE, &e))?;
+            Standing::Kept
+        }
         found => {
             if found.is_ok() {
                 // The task works as somebody else now, who may not read what is there.
