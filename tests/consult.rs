@@ -44,6 +44,21 @@ fn a_question_without_an_answer_is_given_up_in_time() {
     assert_eq!(told[0]["status"], "archived", "{told:#}");
 }
 
+#[test]
+fn a_run_whose_question_failed_may_ask_another_one() {
+    let fleet = Fleet::offline();
+    fleet.lane("oracle", ORACLE);
+    fleet.start();
+    let asks = "supervisor consult shell 'exit 3' 2> said; echo $? >> said
+        supervisor complete --summary \"$(cat said) $(supervisor consult oracle 'and now?')\"";
+    let task = fleet.create("asks", asks, &[]);
+
+    let shown = fleet.wait_for(&task, "done");
+
+    let summary = shown["latest_summary"].as_str().unwrap();
+    assert!(summary.contains("was not answered") && summary.ends_with("4 the second, and now?"), "{summary}");
+}
+
 /// A lane that answers with the question.
 const ORACLE: &str = r#"
 argv = ["/bin/sh", "-c", "supervisor complete --summary \"the second, $(cat \"$0\")\"", "{prompt_file}"]

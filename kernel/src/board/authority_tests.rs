@@ -216,7 +216,8 @@ fn an_external_claim_without_a_policy_gives_nobody_work() {
     let named = Task { policy: Some("strict".to_owned()), ..own.clone() };
     let none = Task { policy: None, ..own };
     refused(bounded(&silent, &none, &worker, assigned()), "names no policy");
-    assert_eq!(bounded(&silent, &none, &worker, titled("x")).unwrap().assignee, None);
+    let nobodys = NewTask { assignee: None, ..titled("x") };
+    assert_eq!(bounded(&silent, &none, &worker, nobodys).unwrap().policy, None);
     assert_eq!(bounded(&silent, &named, &worker, assigned()).unwrap().policy.as_deref(), Some("strict"));
 }
 

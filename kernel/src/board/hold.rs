@@ -33,7 +33,11 @@ impl Board<'_> {
             self.task_for(&task_of(on)?, actor)?;
         }
         let by = By { label: &actor.label(), within: &Within::Board, run: None };
-        self.place(&self.named_on_board(on)?, new, by)
+        let named = self.named_on_board(on)?;
+        if named.scope == HoldScope::Mission && self.tx.mission(&named.name)?.is_none() {
+            self.task_for(&task_of(&named)?, actor)?;
+        }
+        self.place(&named, new, by)
     }
 
     /// Tells of a limit that the service of a worker's account has met it with. That holds the tasks of the account

@@ -201,6 +201,17 @@ fn work_does_not_go_back_to_the_profile_that_it_came_from_through_another() {
 }
 
 #[test]
+fn a_hold_on_the_mission_of_no_task_is_refused() {
+    let bench = Bench::new();
+    for name in ["t_ffffffff", "garbage"] {
+        let on = HoldOn { scope: HoldScope::Mission, name: name.to_owned() };
+        let new = crate::NewHold { kind: HoldKind::Manual, reason: "a look".to_owned(), until: None };
+        let refused = bench.call(move |board| board.hold(&on, &new, &alice())).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::NotFound, "{refused}");
+    }
+}
+
+#[test]
 fn a_person_holds_a_mission_by_hand_and_that_grants_nothing() {
     let bench = bench(tasks(2));
     let first = bench.ready();

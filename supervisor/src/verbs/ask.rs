@@ -20,7 +20,7 @@ The same as `block --question`. The next run of the task reads the answer, which
 gives with `supervisor answer`.
 
 Examples:
-  supervisor ask 'which database?' --choice PostgreSQL --choice SQLite (in a run)
+  supervisor ask 'which one?' --choice PostgreSQL --choice SQLite (in a run)
   supervisor ask 'which colour?' --task t_0123abcd")]
 pub(crate) struct Ask {
     /// The question

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Limits, NewTask, Profile, Run, Status, Task, TaskId, Tenant};
+use kernel::{Actor, Board, Limits, NewTask, Profile, Run, Status, Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -120,7 +120,17 @@ impl Verb for Consult {
             let (task, completed) = call
                 .read(move |view| Ok((view.expect_task(&asked)?, view.last_completed_run(&asked)?)))
                 .await?;
+            let is_archived = task.status == Status::Archived;
             if let Some(answer) = answered(task, completed) {
+                if answer.is_err() && !is_archived {
+                    // A run asks one question at a time, and this one will have no answer. A person's stays for the person.
+                    let given_up = id.clone();
+                    let drop_of_run = move |board: &mut Board<'_>, actor: &Actor| match actor.run {
+                        Some(_) => board.drop_consult(&given_up, actor),
+                        None => Ok(()),
+                    };
+                    call.write_further(drop_of_run).await?;
+                }
                 return answer;
             }
             if call.board()?.is_closing() || Instant::now() >= until {
