@@ -129,6 +129,7 @@ pub(crate) fn show_one(named: &NamedProfile, screen: &mut Screen) {
         ("model", profile.model.clone()),
         ("policy", Some(named.policy.clone())),
         ("account", profile.account.clone()),
+        ("skills", Some(profile.skills.join(", ")).filter(|skills| !skills.is_empty())),
         ("max runtime", runtime),
         ("max running", profile.max_running.map(|most| most.to_string())),
         ("cannot run", named.cannot_run.clone()),
