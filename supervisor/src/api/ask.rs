@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -103,11 +103,11 @@ impl<Q> Ask<Q> {
             };
             // One that may take long keeps no other request of its run waiting, and there is one of them.
             let _long = if longest > ANSWER { Some(pass.long_turn()?) } else { None };
-            let turn = tokio::time::timeout(ANSWER, pass.turn()).await.map_err(|_| late(ANSWER))?;
+            let begun = Instant::now();
+            let _turn = tokio::time::timeout(ANSWER, pass.turn()).await.map_err(|_| late(ANSWER))?;
             let made = async { self.admit::<V>().await?.make(verb).await };
-            let made = tokio::time::timeout(longest, made).await.unwrap_or_else(|_| Err(late(longest)));
-            drop(turn);
-            return made;
+            let left = longest.saturating_sub(begun.elapsed());
+            return tokio::time::timeout(left, made).await.unwrap_or_else(|_| Err(late(longest)));
         };
         // A client that never saw the reply which it was given before the run ended asks again.
         let id = self.request_id()?.ok_or_else(token_not_valid)?;
