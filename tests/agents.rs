@@ -79,7 +79,7 @@ impl Stage {
         self.ended(outcome);
     }
 
-    /// Waits until the agent has asked for the answer after so many results of tools, and returns the processes of its run.
+    /// Waits until the agent has sent a request with this number of tool results, and returns the processes of its run.
     #[track_caller]
     fn asked(&self, results: usize) {
         self.until("it asks its provider", |_| {
@@ -174,7 +174,7 @@ fn is_counted(program: &Program) {
     assert_eq!(is_counted, program.tells_usage, "{}", stage.state(&shown));
 }
 
-/// The model is refused something by the sandbox, and says so.
+/// The sandbox refuses the model something, and the model reports it.
 fn is_refused_a_tool(program: &Program) {
     let script = [
         run("echo word > /etc/agent-was-here"),

@@ -19,9 +19,9 @@ pub(super) struct Program {
     key: &'static str,
     /// A variable that says where its provider is, with `{port}` in its value.
     env: Option<(&'static str, &'static str)>,
-    /// A file in its home that says so.
+    /// A file in its home that says where its provider is.
     home: Option<(&'static str, &'static str)>,
-    /// A setting in its command that says so, and the file of the built-in lane whose command that is.
+    /// A setting in its command that says where its provider is, and the file of the built-in lane whose command that is.
     words: Option<(&'static str, &'static str)>,
     /// Whether its output says that its login is not accepted,
     pub(super) tells_login: bool,

@@ -28,16 +28,16 @@ pub(crate) fn decide(
     tally: Tally,
     now: Timestamp,
 ) -> Decision {
-    let told = match tally.errand {
-        Errand::Check(checked) if verdict.is_none() && stop.is_none() => told(checked, ending, tally),
+    let decision = match tally.errand {
+        Errand::Check(checked) if verdict.is_none() && stop.is_none() => by_check(checked, ending, tally),
         Errand::Work | Errand::Review | Errand::Check(_) => None,
     };
-    told.unwrap_or_else(|| retry::decide(verdict, stop, ending, tally, now))
+    decision.unwrap_or_else(|| retry::decide(verdict, stop, ending, tally, now))
 }
 
 /// What the end of a check says of the work; none where it says nothing: the check did not run, or not to its end, for a reason
 /// that is not its own.
-fn told(checked: Checked, ending: &Ending, tally: Tally) -> Option<Decision> {
+fn by_check(checked: Checked, ending: &Ending, tally: Tally) -> Option<Decision> {
     let failure = match &ending.cause {
         EndCause::Exited { code: 0 } => {
             return Some(Decision {

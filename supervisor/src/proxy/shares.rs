@@ -28,7 +28,7 @@ pub(super) struct Place {
 }
 
 impl Taker {
-    /// One that may have so many places, however many are free.
+    /// One that may have this number of places at most, however many are free.
     pub(super) fn with(most: usize) -> Arc<Self> {
         Arc::new(Taker { most, own: AtomicUsize::new(0) })
     }

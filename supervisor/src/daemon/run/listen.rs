@@ -23,7 +23,7 @@ use crate::service::BoardHandle;
 
 /// Between two looks at one run, at least.
 const PAUSE: Duration = Duration::from_secs(5);
-/// For each second of a pause so many bytes are read, which takes a hundredth of a processor at most.
+/// The bytes read for each second of a pause: reading them takes a hundredth of a processor at most.
 const BYTES: u64 = 1024 * 1024;
 /// Between two looks, at most.
 const LONGEST: Duration = Duration::from_mins(5);

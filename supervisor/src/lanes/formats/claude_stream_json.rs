@@ -76,7 +76,7 @@ struct Usage {
     output: Count,
 }
 
-/// An answer of the model. It is told in parts, each with the whole usage so far.
+/// An answer of the model. It comes in several events, each with the whole usage so far.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Message {
