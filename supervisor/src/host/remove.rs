@@ -53,12 +53,34 @@ impl Stays {
     }
 }
 
+/// A directory with more entries is left to a job process.
+const FEW: usize = 16;
+/// As is one with a larger file, in bytes: the file system may take long to give up its space.
+const SMALL: u64 = 256 * 1024;
+
+/// Removes a directory in which there are a few small files at most. Returns whether it is gone.
+fn remove_few(dir: &Path) -> bool {
+    if std::fs::remove_dir(dir).is_ok() {
+        return true;
+    }
+    let Ok(entries) = std::fs::read_dir(dir) else { return false };
+    let entries: Vec<_> = entries.take(FEW + 1).collect();
+    let is_small =
+        |entry: &std::fs::DirEntry| entry.metadata().is_ok_and(|meta| !meta.is_dir() && meta.len() <= SMALL);
+    let files: Vec<_> =
+        entries.iter().filter_map(|entry| entry.as_ref().ok().filter(|e| is_small(e))).collect();
+    files.len() == entries.len()
+        && entries.len() <= FEW
+        && files.iter().all(|file| std::fs::remove_file(file.path()).is_ok())
+        && std::fs::remove_dir(dir).is_ok()
+}
+
 /// Removes the private places of a run that is gone.
 pub(crate) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), Stays> {
     for name in ["home", "tmp"] {
         let path = dir.join(name);
-        // Most workers leave nothing there, and an empty directory can be removed without looking into it.
-        if std::fs::remove_dir(&path).is_ok() || !path.exists() {
+        // Most workers leave nothing there but what the run was given: no process is needed for that.
+        if remove_few(&path) || !path.exists() {
             continue;
         }
         let Ok(name) = Name::new(name) else { continue };
@@ -87,5 +109,36 @@ pub(crate) fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(
     match std::fs::remove_dir(dir) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Stays::at(dir, &e)),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_small_files_need_no_process_and_all_else_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| {
+            let place = dir.path().join(name);
+            std::fs::create_dir(&place).unwrap();
+            std::fs::write(place.join(".profile"), "PATH=/bin").unwrap();
+            place
+        };
+        let elsewhere = dir.path().join("elsewhere");
+        std::fs::write(&elsewhere, "kept").unwrap();
+        let few = place("few");
+        std::os::unix::fs::symlink(&elsewhere, few.join("link")).unwrap();
+        assert!(remove_few(&few) && !few.exists() && elsewhere.exists());
+
+        let (nested, large, many) = (place("nested"), place("large"), place("many"));
+        std::fs::create_dir(nested.join("more")).unwrap();
+        std::fs::File::create(large.join("file")).unwrap().set_len(SMALL + 1).unwrap();
+        for number in 0..FEW {
+            std::fs::write(many.join(number.to_string()), "").unwrap();
+        }
+        for left in [nested, large, many] {
+            assert!(!remove_few(&left) && left.join(".profile").exists(), "{}", left.display());
+        }
     }
 }
