@@ -49,8 +49,8 @@ pub use board::replay::Difference;
 pub use board::sight::waiting_count;
 pub use board::view::{Assignee, Stats, View};
 pub use board::{
-    Answered, Board, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact, Placement,
-    Reopened, Settled, Start,
+    Answered, Board, ClaimTerms, Claimed, Created, Detach, Edit, Effect, Force, Handed, LostArtifact,
+    Placement, Reopened, Settled, Start,
 };
 pub use model::actor::{Actor, ActorKind, Label, RunRef, WorkerRole};
 pub use model::candidate::{Accounts, Answer, Candidate, Reach};

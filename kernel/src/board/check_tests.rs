@@ -219,7 +219,9 @@ fn a_person_decides_without_a_check_and_a_claim_by_hand_of_a_check_is_refused() 
     let bench = Bench::new();
     let id = unchecked(&bench, None);
     let of = id.clone();
-    let claim = bench.call(move |board| board.claim(&of, std::time::Duration::from_mins(1), &alice()));
+    let claim = bench.call(move |board| {
+        board.claim(&of, &crate::ClaimTerms::lasting(std::time::Duration::from_mins(1)), &alice())
+    });
     assert!(claim.unwrap_err().to_string().contains("waits for its check"));
     let of = id.clone();
     bench.call(move |board| board.complete(&of, Handoff::default(), None, &alice())).unwrap();

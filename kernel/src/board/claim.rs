@@ -26,13 +26,30 @@ pub struct Claimed {
     pub run: Run,
 }
 
+/// What an external claim is given.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimTerms<'a> {
+    /// How long it lasts without a heartbeat.
+    pub ttl: Duration,
+    /// The SHA-256 hash of the token with which its worker reports.
+    pub token_hash: Option<&'a [u8; 32]>,
+}
+
+impl ClaimTerms<'_> {
+    /// Those of a claim without a token.
+    pub fn lasting(ttl: Duration) -> Self {
+        ClaimTerms { ttl, token_hash: None }
+    }
+}
+
 impl Board<'_> {
-    /// Claims a task for an external worker: the claim expires after `ttl` unless [`Board::heartbeat`] renews it.
-    pub fn claim(&mut self, id: &TaskId, ttl: Duration, actor: &Actor) -> Result<Claimed, Error> {
+    /// Claims a task for an external worker: the claim expires after its time unless [`Board::heartbeat`] renews it.
+    pub fn claim(&mut self, id: &TaskId, terms: &ClaimTerms<'_>, actor: &Actor) -> Result<Claimed, Error> {
         self.live_run(actor)?;
         let (task, from) = self.stands(id)?;
         authority::may_see(actor, &task)?;
         authority::person(actor, "claim a task")?;
+        let ttl = terms.ttl;
         if ttl.is_zero() || ttl > Duration::from_hours(30 * 24) {
             return Err(Error::invalid("ttl", "it is not between 1 second and 30 days", "use seconds"));
         }
@@ -60,6 +77,7 @@ impl Board<'_> {
             holder: Holder::External,
             claim_lock: Some(&lock),
             claim: Some(lease),
+            token_hash: terms.token_hash.copied(),
             ..NewRun::of(&task, purpose, &self.clock.boot_id(), now)
         })?;
         let payload = json!({ "lock": lock, "expires": lease.expires, "run_id": run });
@@ -75,7 +93,7 @@ impl Board<'_> {
         &mut self,
         profile: &Profile,
         accounts: &Accounts,
-        ttl: Duration,
+        terms: &ClaimTerms<'_>,
         actor: &Actor,
     ) -> Result<Option<Claimed>, Error> {
         let mut next = None;
@@ -86,7 +104,7 @@ impl Board<'_> {
             next = Some(candidate.task.clone());
             Answer::Left(Reach::Everything)
         })?;
-        next.map(|id| self.claim(&id, ttl, actor)).transpose()
+        next.map(|id| self.claim(&id, terms, actor)).transpose()
     }
 
     /// Gives the run of an external claim a token, with which its worker reports. It replaces one that was given before.

@@ -172,7 +172,11 @@ fn claim_expired_tells_of_a_lease_that_ran_out() {
     let told = {
         let bench = Bench::new();
         let id = bench.ready();
-        bench.call(move |board| board.claim(&id, Duration::from_mins(1), &alice())).unwrap();
+        bench
+            .call(move |board| {
+                board.claim(&id, &crate::ClaimTerms::lasting(Duration::from_mins(1)), &alice())
+            })
+            .unwrap();
         bench.clock.advance(Duration::from_mins(2));
         bench.wake();
         told(&bench, "claim_expired")

@@ -225,7 +225,9 @@ fn single(
     let person = alice();
     match (act, worker) {
         (Act::Start(_), _) => board.start_run(id, start).map(drop),
-        (Act::Claim(_), _) => board.claim(id, Duration::from_mins(5), &person).map(drop),
+        (Act::Claim(_), _) => {
+            board.claim(id, &crate::ClaimTerms::lasting(Duration::from_mins(5)), &person).map(drop)
+        }
         (Act::WorkerCompletes(_), Some(worker)) => {
             board.complete(id, Handoff::default(), None, &worker).map(drop)
         }

@@ -287,7 +287,11 @@ mod tests {
         let bench = Bench::new();
         let (parent, child) = (bench.ready(), bench.ready());
         let id = child.clone();
-        bench.call(move |board| board.claim(&id, Duration::from_mins(5), &alice())).unwrap();
+        bench
+            .call(move |board| {
+                board.claim(&id, &crate::ClaimTerms::lasting(Duration::from_mins(5)), &alice())
+            })
+            .unwrap();
         let linked = link(&bench, &parent, &child, MOMENTS).unwrap();
         assert_eq!((linked.effect, linked.task.status), (Effect::Now, Status::Todo));
         bench.check();

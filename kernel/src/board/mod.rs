@@ -65,7 +65,7 @@ mod wake;
 pub use answer::Answered;
 pub use archive::Detach;
 pub use bring_back::Reopened;
-pub use claim::Claimed;
+pub use claim::{ClaimTerms, Claimed};
 pub use create::Created;
 pub use edit::Edit;
 pub use end::{Handed, LostArtifact};

@@ -75,8 +75,10 @@ fn nobody_approves_or_completes_or_judges_their_own_work() {
     let complete =
         bench.call(move |board| board.complete(&task, Handoff::default(), None, &alice())).unwrap_err();
     let task = id.clone();
-    let claim =
-        bench.call(move |board| board.claim(&task, Duration::from_mins(1), &alice())).map(drop).unwrap_err();
+    let claim = bench
+        .call(move |board| board.claim(&task, &crate::ClaimTerms::lasting(Duration::from_mins(1)), &alice()))
+        .map(drop)
+        .unwrap_err();
     for error in [approve(&bench, &id, alice()).unwrap_err(), changes, complete, claim] {
         assert_eq!(error.code(), ErrorCode::Forbidden, "{error}");
     }

@@ -12,7 +12,6 @@ use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::run::{Purpose, Run};
 use crate::model::spent::Spent;
 use crate::model::status::{Change, State};
-use crate::store::fields::Field;
 use crate::store::runs::NewRun;
 
 /// What a run of the supervisor's starts with.
@@ -116,14 +115,8 @@ impl Board<'_> {
         let fenced =
             self.tx.set_run_workspace(run, &place.path, place.branch.as_deref(), place.worker_uid)?;
         fence(fenced, run)?;
-        self.set(&open.task_id, &Field::WorkspacePath(&place.path))?;
         // A branch that was named is where the worktree starts from, in each run.
-        if let Some(branch) = &place.branch
-            && self.expect_task(&open.task_id)?.branch_name.is_none()
-        {
-            self.set(&open.task_id, &Field::Branch(branch))?;
-        }
-        Ok(())
+        self.tx.set_task_place(&open.task_id, &place.path, place.branch.as_deref())
     }
 
     /// Records that an open run's command started, and what was really enforced on it.

@@ -174,10 +174,14 @@ fn a_claim_by_hand_settles_at_once_and_expires() {
     let bench = Bench::new();
     let id = bench.ready();
     let task = id.clone();
-    let claimed = bench.call(move |board| board.claim(&task, Duration::from_mins(1), &alice())).unwrap();
+    let claimed = bench
+        .call(move |board| board.claim(&task, &crate::ClaimTerms::lasting(Duration::from_mins(1)), &alice()))
+        .unwrap();
     assert_eq!(claimed.task.status, Status::Running);
     let task = id.clone();
-    let error = bench.call(move |board| board.claim(&task, Duration::from_mins(1), &alice())).unwrap_err();
+    let error = bench
+        .call(move |board| board.claim(&task, &crate::ClaimTerms::lasting(Duration::from_mins(1)), &alice()))
+        .unwrap_err();
     assert!(error.to_string().contains("lock=hand:alice"), "{error}");
     bench.clock.advance(Duration::from_secs(59));
     let task = id.clone();
@@ -188,7 +192,9 @@ fn a_claim_by_hand_settles_at_once_and_expires() {
     assert_eq!(bench.wake(), vec![id.clone()]);
     assert_eq!(bench.task(&id).status, Status::Ready);
     let task = id.clone();
-    bench.call(move |board| board.claim(&task, Duration::from_mins(1), &alice())).unwrap();
+    bench
+        .call(move |board| board.claim(&task, &crate::ClaimTerms::lasting(Duration::from_mins(1)), &alice()))
+        .unwrap();
     let task = id.clone();
     let settled = bench.call(move |board| board.complete(&task, summary("ok"), None, &alice())).unwrap();
     assert_eq!((settled.task.status, settled.effect), (Status::Done, Effect::Now));
@@ -201,7 +207,13 @@ fn an_attempt_does_not_inherit_the_heartbeat_of_the_one_before() {
     let id = bench.ready();
     let claim = || {
         let task = id.clone();
-        bench.call(move |board| board.claim(&task, Duration::from_mins(1), &alice())).unwrap().run.id
+        bench
+            .call(move |board| {
+                board.claim(&task, &crate::ClaimTerms::lasting(Duration::from_mins(1)), &alice())
+            })
+            .unwrap()
+            .run
+            .id
     };
     claim();
     let task = id.clone();

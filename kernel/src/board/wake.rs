@@ -107,7 +107,7 @@ impl Board<'_> {
             }
         }
         self.tx.set_next_uid(if uid == high { low } else { uid + 1 })?;
-        self.set(id, &Field::WorkerUid(uid))?;
+        self.tx.set_worker_uid(id, uid)?;
         Ok(uid)
     }
 

@@ -171,7 +171,11 @@ fn the_established_programs_board_is_taken_over_with_its_ids_and_never_written_t
     let comments = bench.readers.with(|view| view.comments(&done.id)).unwrap();
     let kinds: Vec<_> = comments.iter().map(|comment| comment.author_kind.as_str()).collect();
     assert_eq!(kinds, ["worker", "person", "person"]);
-    let next = bench.call(|board| board.claim(&id("t_00000003"), Duration::from_mins(1), &alice())).unwrap();
+    let next = bench
+        .call(|board| {
+            board.claim(&id("t_00000003"), &crate::ClaimTerms::lasting(Duration::from_mins(1)), &alice())
+        })
+        .unwrap();
     assert!(next.run.id.get() > 13);
     bench.create(titled("goes on"));
 }

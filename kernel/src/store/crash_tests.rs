@@ -68,7 +68,7 @@ const HISTORY: [&[Write]; 14] = [
         |board, _| {
             said(
                 board
-                    .claim(&id(board, "gated"), Duration::from_mins(5), &alice())
+                    .claim(&id(board, "gated"), &crate::ClaimTerms::lasting(Duration::from_mins(5)), &alice())
                     .map(|claimed| claimed.run.id),
             )
         },

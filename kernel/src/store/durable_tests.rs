@@ -86,7 +86,9 @@ fn a_restored_board_is_the_backup_and_never_gives_out_a_run_number_again() {
     assert_eq!(titles(&replaced).len(), 2, "what was replaced is still whole");
     let writer = Writer::open(&path, WriterOptions::default()).unwrap();
     let run = writer
-        .call(move |board| board.claim(&task, std::time::Duration::from_mins(1), &alice()))
+        .call(move |board| {
+            board.claim(&task, &crate::ClaimTerms::lasting(std::time::Duration::from_mins(1)), &alice())
+        })
         .unwrap()
         .run
         .id;

@@ -56,9 +56,6 @@ fields! { 'a:
     NotBefore(Option<Timestamp>) => "not_before",
     Failures(u32) => "consecutive_failures",
     LastError(Option<&'a str>) => "last_failure_error",
-    WorkspacePath(&'a str) => "workspace_path",
-    Branch(&'a str) => "branch_name",
-    WorkerUid(u32) => "worker_uid",
     Nonspawnable(Option<&'a str>) => "nonspawnable",
     MaxRetries(Option<u32>) => "max_retries",
     Check(Option<&'a str>) => "check_command",
@@ -76,6 +73,18 @@ fields! { 'a:
 }
 
 impl Tx<'_> {
+    /// Records where a task's run works; a branch that was named stays. No change of the task that a reader asks the time of.
+    pub(crate) fn set_task_place(&self, id: &TaskId, path: &str, branch: Option<&str>) -> Result<(), Error> {
+        let sql =
+            "UPDATE tasks SET workspace_path = ?2, branch_name = coalesce(branch_name, ?3) WHERE id = ?1";
+        self.conn.run(STEP, sql, params![id, path, branch])
+    }
+
+    /// Gives a task's workers their user. No change of the task that a reader asks the time of.
+    pub(crate) fn set_worker_uid(&self, id: &TaskId, uid: u32) -> Result<(), Error> {
+        self.conn.run(STEP, "UPDATE tasks SET worker_uid = ?2 WHERE id = ?1", params![id, uid])
+    }
+
     /// Sets one of them.
     pub(crate) fn set_task_field(&self, id: &TaskId, field: &Field<'_>, now: Timestamp) -> Result<(), Error> {
         let (column, value) = field.stored()?;

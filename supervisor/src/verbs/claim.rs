@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Actor, Board, Placement, Profile, Run, StopReason, Task, TaskId};
+use kernel::{Actor, Board, ClaimTerms, Placement, Profile, Run, StopReason, Task, TaskId};
 use rand::Rng as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,9 @@ fn lease() -> WrittenDuration {
 struct Kept {
     task: Task,
     run: Run,
+    /// The hash of the token that the run was given.
+    #[serde(default)]
+    token: String,
 }
 
 /// The reply: the task, its run, and what a program needs to act as the worker of the run.
@@ -108,26 +111,25 @@ impl Verb for Claim {
         let named = wanted.clone();
         let kept = call
             .write(move |board, actor| {
+                let terms = ClaimTerms { ttl, token_hash: Some(&hash) };
                 let claimed = match &wanted {
-                    Wanted::Task(id) => Some(board.claim(id, ttl, actor)?),
-                    Wanted::NextOf(assignee) => board.claim_next(assignee, &accounts, ttl, actor)?,
+                    Wanted::Task(id) => Some(board.claim(id, &terms, actor)?),
+                    Wanted::NextOf(assignee) => board.claim_next(assignee, &accounts, &terms, actor)?,
                 };
-                let Some(claimed) = claimed else { return Ok(None) };
-                let run = claimed.run.id;
-                board.give_token(run, &hash, actor)?;
+                let Some(kernel::Claimed { task, run }) = claimed else { return Ok(None) };
                 // Recorded with the claim where it is known: a second commit would take as long again.
-                if let Some(placement) = provision.give(board, &claimed.task)? {
-                    board.record_workspace(run, &placement)?;
+                let given = provision.give(board, (&task.id, &task.workspace))?;
+                if let Some(placement) = given.place {
+                    board.record_workspace(run.id, &placement)?;
                 }
-                Ok(Some(Kept { task: board.expect_task(&claimed.task.id)?, run: board.expect_run(run)? }))
+                let (task, run) = (board.expect_task(&task.id)?, board.expect_run(run.id)?);
+                Ok(Some(Kept { task, run, token: hex::encode(hash) }))
             })
             .await?;
         let kept = kept.ok_or_else(|| nothing_ready(&named))?;
         let run = kept.run.id;
-        let Kept { task, run: placed } = provide(&call, kept).await?;
-        let is_new =
-            call.read(move |view| view.run_by_token(&hash)).await?.is_some_and(|found| found.id == run);
-        if !is_new {
+        let Kept { task, run: placed, token: given } = provide(&call, kept).await?;
+        if given != hex::encode(hash) {
             // A repeated request: its reply was kept without the token.
             call.write_further(move |board, actor| board.give_token(run, &hash, actor)).await?;
         }
@@ -203,13 +205,14 @@ async fn provide(call: &Call, claimed: Kept) -> Result<Kept, Failure> {
     if works_at(&claimed.run, &placement) {
         return Ok(claimed);
     }
+    let token = claimed.token;
     call.write_further(move |board, _| {
         // A repeat of the request finds it recorded, and gets the same reply.
         if !works_at(&board.expect_run(run)?, &placement) {
             board.record_workspace(run, &placement)?;
         }
         let run = board.expect_run(run)?;
-        Ok(Kept { task: board.expect_task(&run.task_id)?, run })
+        Ok(Kept { task: board.expect_task(&run.task_id)?, run, token })
     })
     .await
 }

@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::context::{Context, submit};
 use super::files;
 use super::launch::Order;
+use super::provision::Provision;
 use super::session::{self, Resume};
 use crate::api::hash_token;
 use crate::failure::Failure;
-use crate::host::uids;
 use crate::lanes::Skill;
 use crate::roster::{Resolved, Roster};
 use crate::service::BoardHandle;
@@ -63,10 +63,7 @@ pub(super) async fn claim(
         boot_id: context.host.boot_id.clone(),
         deadline_boottime: None,
     };
-    let uids = nix::unistd::geteuid()
-        .is_root()
-        .then(|| context.service.worker_uids().range(board.id(), &config.worker))
-        .transpose()?;
+    let provision = Provision::of(&context.service, board).await?;
     let id = candidate.task.clone();
     let resumes = lane.state().is_some();
     let logs = context.host.root.clone();
@@ -77,9 +74,14 @@ pub(super) async fn claim(
         let deadline = Duration::from_micros(shim::rundir::boottime_us()) + limit;
         let start = kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
         let run = board.start_run(&id, start)?;
-        let own_uid = uids::own_uid(uids, board, (&id, &candidate.workspace))?;
+        let given = provision.give(board, (&id, &candidate.workspace))?;
         let log = logs.log(&board_name, &id, run.id);
         board.record_log_path(run.id, &log.display().to_string())?;
+        // Recorded with the claim where it is known: a second commit would take as long again.
+        if let Some(place) = &given.place {
+            board.record_workspace(run.id, place)?;
+        }
+        let run = kernel::Run { workspace_path: given.place.map(|place| place.path), ..run };
         let task = board.expect_task(&id)?;
         let files_dir = logs.run_files(&board_name, run.id);
         let place = |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
@@ -94,7 +96,7 @@ pub(super) async fn claim(
         let resume = resume.transpose()?;
         let files = board.files_of_run(&id)?;
         // All that is needed is read here: a claim that is committed must not fail afterwards.
-        Ok(ClaimedTask { run, task, context, resume, files, own_uid, deadline })
+        Ok(ClaimedTask { run, task, context, resume, files, own_uid: given.own_uid, deadline })
     })
     .await?;
     let skills = pinned(&claimed.task, of_profile, roster);

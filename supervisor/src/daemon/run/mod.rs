@@ -21,6 +21,7 @@ mod note;
 pub(super) mod place;
 pub(super) mod pokes;
 mod private;
+pub(crate) mod provision;
 pub(super) mod recover;
 mod release;
 mod remains;

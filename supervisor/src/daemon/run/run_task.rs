@@ -147,6 +147,7 @@ async fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, laun
     context.tell(key, Report::Launched(shim)).await;
 }
 
+/// Records where a run works, unless its claim has.
 async fn record_workspace(board: &BoardHandle, run: &Run, launch: &Launch) {
     let id = run.id;
     let place = kernel::Placement {
@@ -154,6 +155,9 @@ async fn record_workspace(board: &BoardHandle, run: &Run, launch: &Launch) {
         branch: launch.prepared.branch.as_ref().map(|branch| branch.name.clone()),
         worker_uid: launch.identity.map(|identity| identity.uid),
     };
+    if run.workspace_path.as_ref() == Some(&place.path) {
+        return;
+    }
     let recorded = submit(board, move |board| board.record_workspace(id, &place)).await;
     if let Err(error) = recorded {
         tracing::warn!(run = %id, %error, "workspace_not_recorded");

@@ -1,0 +1,61 @@
+//! What the claim of a task gives it: a user of its own, and its place as far as that is known before it is made.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kernel::{Board, Placement, TaskId};
+use workspace::{Name, WorkspaceSpec};
+
+use crate::failure::Failure;
+use crate::host::uids::{self, Range};
+use crate::service::{BoardHandle, Service};
+
+/// What a claim of a board has to give.
+#[derive(Clone, Debug)]
+pub(crate) struct Provision {
+    /// None where all workers have the daemon's user.
+    uids: Option<Range>,
+    workspaces: PathBuf,
+}
+
+/// What a task was given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// The user that it shares with no other task.
+    pub(crate) own_uid: Option<u32>,
+    /// Where it is to work: a scratch directory has its path by its task's name, any other workspace is looked at first.
+    pub(crate) place: Option<Placement>,
+}
+
+impl Provision {
+    /// That of a board.
+    pub(crate) async fn of(service: &Arc<Service>, board: &BoardHandle) -> Result<Self, Failure> {
+        let workspaces = service.root().workspaces(board.name());
+        if !nix::unistd::geteuid().is_root() {
+            return Ok(Provision { uids: None, workspaces });
+        }
+        if let Some(range) = service.worker_uids().known(board.id(), &service.config().worker) {
+            return Ok(Provision { uids: Some(range), workspaces });
+        }
+        let (service, board) = (Arc::clone(service), board.id());
+        let range = move || service.worker_uids().range(board, &service.config().worker);
+        let asked = tokio::task::spawn_blocking(range).await;
+        let range =
+            asked.map_err(|panic| Failure::failed(format!("the uids were not asked for: {panic}")))?;
+        Ok(Provision { uids: Some(range?), workspaces })
+    }
+
+    /// Gives a task its user, in the transaction that opens its run.
+    pub(crate) fn give(
+        &self,
+        board: &mut Board<'_>,
+        (task, workspace): (&TaskId, &str),
+    ) -> Result<Given, kernel::Error> {
+        let own_uid = uids::own_uid(self.uids, board, (task, workspace))?;
+        let (Ok(WorkspaceSpec::Scratch), Ok(name)) = (workspace.parse(), Name::new(task.as_str())) else {
+            return Ok(Given { own_uid, place: None });
+        };
+        let path = workspace::scratch::path(&self.workspaces, &name).display().to_string();
+        Ok(Given { own_uid, place: Some(Placement { path, branch: None, worker_uid: own_uid }) })
+    }
+}
