@@ -3,6 +3,7 @@
 //! Most rows are two command lines over copies of one board, where only one line has the flag. What they print, their exit
 //! codes and the rows of the board afterwards must differ; the same line twice must not, so that chance proves nothing.
 
+mod daily;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,7 @@ use regex::Regex;
 use rusqlite::types::ValueRef;
 
 use crate::harness::{Fleet, Output};
-use table::{Proof, TABLE};
+use table::{Proof, Row, TABLE};
 
 /// Other names of verbs, whose flags are the same.
 const ALIASES: [&str; 7] =
@@ -23,6 +24,11 @@ const ALIASES: [&str; 7] =
 
 /// The flags that every verb has.
 const GLOBAL: [&str; 6] = ["root", "board", "json", "color", "system", "user"];
+
+/// Every row.
+fn table() -> impl Iterator<Item = &'static Row> {
+    TABLE.iter().chain(daily::DAILY)
+}
 
 /// Every flag of every verb, as the binary itself completes them.
 fn flags(fleet: &Fleet) -> BTreeSet<(String, String)> {
@@ -48,9 +54,8 @@ fn flags(fleet: &Fleet) -> BTreeSet<(String, String)> {
 fn every_flag_of_every_verb_has_a_row_and_every_row_a_flag() {
     let flags = flags(&Fleet::offline());
     assert!(flags.len() > 150, "only {} flags were found", flags.len());
-    let rows: BTreeSet<_> =
-        TABLE.iter().map(|(verb, flag, _)| ((*verb).to_owned(), (*flag).to_owned())).collect();
-    assert_eq!(rows.len(), TABLE.len(), "a row stands twice");
+    let rows: BTreeSet<_> = table().map(|(verb, flag, _)| ((*verb).to_owned(), (*flag).to_owned())).collect();
+    assert_eq!(rows.len(), table().count(), "a row stands twice");
     let unshown: Vec<_> = flags.difference(&rows).collect();
     let unknown: Vec<_> = rows.difference(&flags).collect();
     assert!(
@@ -62,7 +67,7 @@ fn every_flag_of_every_verb_has_a_row_and_every_row_a_flag() {
 #[test]
 fn a_test_that_a_row_names_exists_and_gives_the_flag() {
     let house = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for (verb, flag, proof) in TABLE {
+    for (verb, flag, proof) in table() {
         if let Proof::Test(file, name) = proof {
             let text = fs::read_to_string(house.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
             let (_, from) =
@@ -259,7 +264,7 @@ fn rows(file: &Path, tidy: impl Fn(String) -> String) -> String {
 fn show(verbs: std::ops::RangeInclusive<char>) {
     let mut scene = Scene::new();
     let mut shown = 0;
-    for (verb, flag, proof) in TABLE {
+    for (verb, flag, proof) in table() {
         if let Proof::Lines(plain, with) = proof
             && verbs.contains(&verb.chars().next().unwrap_or('a'))
         {

@@ -29,7 +29,7 @@ fn the_help_lists_what_there_is_in_groups_that_begin_with_the_first_steps() {
     let expected =
         ["Start here", "Tasks", "Runs", "Review and questions", "Boards", "Operations", "Reference"];
     assert_eq!(headings, expected);
-    assert_eq!(groups[0].1, ["demo", "daemon", "init", "create", "dispatch", "status"]);
+    assert_eq!(groups[0].1, ["demo", "daemon", "run", "init", "create", "dispatch", "status"]);
 }
 
 #[test]
@@ -59,14 +59,17 @@ fn the_help_shows_the_first_steps_and_the_exit_codes() {
 
     A first tour:
       supervisor demo                    see it work, with real processes
-      supervisor create 'say hello' --assignee shell --body 'echo hello'
-      supervisor dispatch                run ready tasks and wait for them
       supervisor daemon                  run tasks as they become ready
+      supervisor run -- echo hello       run a command as a task
+      supervisor create 'say hello' --assignee shell --body 'echo hello'
+      supervisor dispatch                without a daemon: run ready tasks
       supervisor status --watch          watch the workers
 
     Exit codes:
-      0 ok          2 usage       4 conflict             75 try again
-      1 failed      3 not found   69 daemon unreachable  77 not permitted
+      0 ok          3 not found       69 daemon unreachable
+      1 failed      4 conflict        75 try again
+      2 usage       5 needs a person  77 not permitted
+    run, wait, tail and logs --follow exit as the work did.
     ");
     assert_eq!(fleet.cli(["-h"]).ok().stdout, fleet.cli(["help"]).ok().stdout);
 }

@@ -21,6 +21,7 @@ mod claims;
 mod consult;
 mod container;
 mod crash;
+mod daily;
 mod damaged;
 mod defects;
 mod demo;

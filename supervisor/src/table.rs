@@ -11,6 +11,7 @@ macro_rules! table {
                 commands {
                     Demo(demo::Demo) => run_demo,
                     Daemon(serve::Daemon) => serve::run,
+                    Run(run::Run) => run::run,
                 }
                 verbs {
                     Init,
@@ -44,12 +45,13 @@ macro_rules! table {
             }
             "Runs" {
                 commands {
+                    Logs(logs::Logs) => logs::run,
+                    Wait(wait::Wait) => wait::run,
                     Tail(follow::Tail) => follow::tail,
                     Watch(follow::Watch) => follow::watch,
                     Mcp(mcp::Mcp) => mcp::run,
                 }
                 verbs {
-                    Log => follow::log,
                     Runs => pages::run,
                     Context,
                     Claim,
@@ -111,6 +113,7 @@ macro_rules! table {
                 verbs {}
             }
             api {
+                Log,
                 Patch,
                 ListBoards,
                 CreateBoard,

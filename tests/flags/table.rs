@@ -12,7 +12,7 @@ pub(super) enum Proof {
 use Proof::{Lines, Test};
 
 /// A verb, the flags, and what shows each.
-type Row = (&'static str, &'static str, Proof);
+pub(super) type Row = (&'static str, &'static str, Proof);
 
 const DONE: &str = "complete {ready}";
 const NEW: &str = "create x";
@@ -298,30 +298,6 @@ pub(super) const TABLE: &[Row] = &[
     ("list", "tenant", Lines("list", "list --tenant acme")),
     ("list", "why", Lines("list", "list --why")),
     ("list", "workflow-template-id", Lines("list", "list --workflow-template-id w")),
-    (
-        "log",
-        "follow",
-        Test(
-            "tests/following.rs",
-            "a_log_is_shown_whole_or_its_tail_and_can_be_followed_to_the_end_of_the_run",
-        ),
-    ),
-    (
-        "log",
-        "run",
-        Test(
-            "tests/following.rs",
-            "a_log_is_shown_whole_or_its_tail_and_can_be_followed_to_the_end_of_the_run",
-        ),
-    ),
-    (
-        "log",
-        "tail",
-        Test(
-            "tests/following.rs",
-            "a_log_is_shown_whole_or_its_tail_and_can_be_followed_to_the_end_of_the_run",
-        ),
-    ),
     ("mcp", "config", Lines("mcp --config claude", "mcp --config codex")),
     ("notify-subscribe", "chat-id", Lines(SUB, "notify-subscribe {ready} --platform p --chat-id 2")),
     (

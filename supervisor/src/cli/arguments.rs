@@ -5,8 +5,8 @@ use kernel::BoardName;
 
 use super::CommandLine;
 use super::{
-    answer, boards, call, create, dispatch, doctor, edit, follow, gc, lane, manual, mcp, pages, profile,
-    restore, run_demo, serve, stop, transfer,
+    answer, boards, call, create, dispatch, doctor, edit, follow, gc, lane, logs, manual, mcp, pages,
+    profile, restore, run, run_demo, serve, stop, transfer, wait,
 };
 use crate::demo;
 use crate::failure::Failure;
@@ -23,14 +23,17 @@ use crate::verbs;
     after_help = "\
 A first tour:
   supervisor demo                    see it work, with real processes
-  supervisor create 'say hello' --assignee shell --body 'echo hello'
-  supervisor dispatch                run ready tasks and wait for them
   supervisor daemon                  run tasks as they become ready
+  supervisor run -- echo hello       run a command as a task
+  supervisor create 'say hello' --assignee shell --body 'echo hello'
+  supervisor dispatch                without a daemon: run ready tasks
   supervisor status --watch          watch the workers
 
 Exit codes:
-  0 ok          2 usage       4 conflict             75 try again
-  1 failed      3 not found   69 daemon unreachable  77 not permitted"
+  0 ok          3 not found       69 daemon unreachable
+  1 failed      4 conflict        75 try again
+  2 usage       5 needs a person  77 not permitted
+run, wait, tail and logs --follow exit as the work did."
 )]
 pub(super) struct Cli {
     #[command(flatten)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kernel::{Event, EventId, EventKind, Holder, WaitingCode};
 
 use super::pages;
+use super::settle::newest;
 use crate::client::Client;
 use crate::config::Tuning;
 use crate::daemon::{self, Extent, TaskKey};
@@ -83,11 +84,6 @@ async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<(), Failure>
             None => return Ok(()),
         }
     }
-}
-
-async fn newest(client: &Client) -> Result<EventId, Failure> {
-    let newest = Events { since: EventId(i64::MAX), limit: 1, ..Events::default() };
-    Ok(client.call(&newest).await?.last_event)
 }
 
 /// What happened after an event, as far as a pass tells of it.

@@ -1,15 +1,15 @@
-//! What goes on until it is interrupted: `watch`, `tail`, `log --follow`, `status --watch`.
+//! What goes on until it is interrupted or its task is over: `watch`, `tail`, `status --watch`.
 
 use std::time::Duration;
 
-use kernel::{EventId, Profile, TaskId, Tenant};
+use kernel::{EventId, Profile, Status as TaskStatus, TaskId, Tenant};
 
-use super::CommandLine;
+use super::{CommandLine, outcome};
 use crate::client::Client;
 use crate::command::Command as _;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::verbs::{Events, Log, Runs, Show, Status, event_line, starts_later};
+use crate::verbs::{EventPage, Events, Show, Status, event_line, starts_later};
 
 /// How long one question waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
@@ -39,9 +39,11 @@ pub(super) struct Watch {
     since: Option<EventId>,
 }
 
-/// Follow the events of one task
+/// Follow the events of one task until it is done or archived
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
+It exits as `wait` does: with 0 if the task is done.
+
 Examples:
   supervisor tail t_0123abcd")]
 pub(super) struct Tail {
@@ -76,71 +78,46 @@ pub(super) async fn watch(line: &CommandLine, watch: Watch) -> Result<u8, Failur
 
 pub(super) async fn tail(line: &CommandLine, tail: Tail) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
-    client.call(&Show { task_id: Some(tail.task_id.clone()), ..Show::default() }).await?;
-    let events = Events { task: Some(tail.task_id), limit: 1000, ..Events::default() };
-    stream(client, events, output).await
+    let show = Show { task_id: Some(tail.task_id.clone()), ..Show::default() };
+    let mut events = Events { task: Some(tail.task_id), limit: 1000, ..Events::default() };
+    loop {
+        // Its last event is there when its status is: what is read afterwards has all of them.
+        let shown = client.call(&show).await?;
+        let is_over = matches!(shown.task.status, TaskStatus::Done | TaskStatus::Archived);
+        events.wait = if is_over { 0 } else { WAIT_SECONDS };
+        let page = client.call(&events).await?;
+        tell(&page, output)?;
+        events.since = page.cursor;
+        if is_over && page.events.is_empty() {
+            return Ok(outcome::of_task(&shown).unwrap_or_default());
+        }
+    }
 }
 
 async fn stream(client: &Client, mut events: Events, output: Output) -> Result<u8, Failure> {
     loop {
         let page = client.call(&events).await?;
-        if let Some(horizon) = &page.folded {
-            crate::terminal::complain(&starts_later(horizon));
-        }
+        tell(&page, output)?;
         events.since = page.cursor;
         events.wait = WAIT_SECONDS;
-        for event in &page.events {
-            if output.json() {
-                output.value(event)?;
-            } else {
-                let mut screen = output.screen();
-                event_line(event, &mut screen);
-                output.text(&screen.into_text())?;
-            }
-        }
     }
 }
 
-/// Waits until there is something to follow.
-async fn first_run(client: &Client, log: &Log) -> Result<(), Failure> {
-    let runs = Runs { task_id: log.task_id.clone(), ..Runs::default() };
-    let mut events = Events { task: log.task_id.clone(), limit: 1000, ..Events::default() };
-    while client.call(&runs).await?.split().0.is_empty() {
-        if events.wait == 0 {
-            crate::terminal::complain("The task has not started yet; waiting. Press Ctrl-C to stop.");
+/// Prints the events of a page.
+fn tell(page: &EventPage, output: Output) -> Result<(), Failure> {
+    if let Some(horizon) = &page.folded {
+        crate::terminal::complain(&starts_later(horizon));
+    }
+    for event in &page.events {
+        if output.json() {
+            output.value(event)?;
+        } else {
+            let mut screen = output.screen();
+            event_line(event, &mut screen);
+            output.text(&screen.into_text())?;
         }
-        // The cursor is taken before the next look, so that a start in between cuts the wait short.
-        events.since = client.call(&events).await?.cursor;
-        events.wait = WAIT_SECONDS;
     }
     Ok(())
-}
-
-pub(super) async fn log(client: &Client, mut log: Log, output: Output) -> Result<u8, Failure> {
-    if !log.follow {
-        return super::call(client, log, output).await;
-    }
-    log.localize(client.here())?;
-    if log.run.is_none() {
-        first_run(client, &log).await?;
-    }
-    let mut waiting = Events { task: log.task_id.clone(), limit: 1000, ..Events::default() };
-    loop {
-        let piece = client.call(&log).await?;
-        log.run = piece.run_id;
-        log.offset = Some(piece.next_offset);
-        if output.json() {
-            output.value(&piece)?;
-        } else {
-            output.text(&crate::terminal::printable_output(&piece.text))?;
-        }
-        if piece.ended && piece.text.is_empty() {
-            return Ok(0);
-        }
-        // The log itself announces nothing; the end of the run is an event and cuts the wait short.
-        waiting.wait = 1;
-        waiting.since = client.call(&waiting).await?.cursor;
-    }
 }
 
 pub(super) async fn status(client: &Client, status: Status, output: Output) -> Result<u8, Failure> {

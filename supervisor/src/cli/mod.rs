@@ -13,15 +13,20 @@ mod gc;
 mod grouped;
 mod inert;
 mod lane;
+mod logs;
 mod manual;
 mod mcp;
+mod outcome;
 mod pages;
 mod profile;
 mod refused;
 mod restore;
+mod run;
 mod serve;
+mod settle;
 mod stop;
 mod transfer;
+mod wait;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -240,6 +245,7 @@ mod tests {
         let words: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
         let entries = crate::verbs::entries();
         let of_the_api_alone = [
+            "log",
             "patch",
             "create-board",
             "edit-board",

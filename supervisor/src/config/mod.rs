@@ -39,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) proxy: ProxyConfig,
     /// Who reviews work.
     pub(crate) review: ReviewConfig,
+    /// What `supervisor run` creates.
+    pub(crate) run: RunConfig,
 }
 
 /// How brokers ask hosts. Reloaded on SIGHUP, for runs that begin.
@@ -55,6 +57,21 @@ pub(crate) struct ProxyConfig {
 pub(crate) struct ReviewConfig {
     /// The profile whose workers review it; a person where there is none.
     pub(crate) profile: Option<Profile>,
+}
+
+/// What `supervisor run` creates where its flags say nothing. The command line reads it each time.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RunConfig {
+    /// Who does it.
+    pub(crate) assignee: Profile,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        let shell = "shell".parse().unwrap_or_else(|_| unreachable!("a literal name parses"));
+        RunConfig { assignee: shell }
+    }
 }
 
 /// What a run may write and a tenant may keep. Reloaded on SIGHUP. What is absent has its default.

@@ -1,5 +1,6 @@
 //! Durations and points in time as people and clients write and read them.
 
 pub(crate) mod duration;
+pub(crate) mod since;
 pub(crate) mod timestamp;
 mod written;

@@ -125,7 +125,7 @@ pub(super) fn task_and_text(
 }
 
 /// Names the run's own task where no task was named.
-pub(super) fn own_task_if_none(ids: &mut Vec<TaskId>, here: &Invocation) -> Result<(), Failure> {
+pub(crate) fn own_task_if_none(ids: &mut Vec<TaskId>, here: &Invocation) -> Result<(), Failure> {
     if ids.is_empty() {
         ids.push(own_task(None, here)?);
     }

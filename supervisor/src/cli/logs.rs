@@ -1,0 +1,242 @@
+//! `logs`: what runs have written, of one task or of several, as it stands or until they have ended.
+
+use futures_util::future::try_join_all;
+use kernel::{RunId, TaskId, Timestamp};
+
+use super::{CommandLine, outcome, pages};
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::terminal::{Ink, complain, printable_output};
+use crate::time::since::Since;
+use crate::verbs::{Log, Logged, Runs, own_task_if_none};
+
+/// How long one question waits at the daemon.
+const WAIT_SECONDS: u64 = 30;
+
+/// Show what the runs of tasks have written
+#[derive(Clone, Debug, clap::Args)]
+#[command(
+    alias = "log",
+    after_help = "\
+Of each task the latest run is shown. With several tasks or runs, each line begins
+with the task that wrote it. With --follow it exits as the run does: with 0 if the
+work is done, 5 if a person has to act, else the exit code of the command.
+
+Examples:
+  supervisor logs t_0123abcd
+  supervisor logs t_0123abcd -f -n 20
+  supervisor logs t_0123abcd --run 7
+  supervisor logs -f t_0123abcd t_4567cdef
+  supervisor logs t_0123abcd --since 2h"
+)]
+pub(super) struct Logs {
+    /// The tasks
+    #[arg(value_name = "TASK")]
+    task_ids: Vec<TaskId>,
+    /// Which run [default: the latest]
+    #[arg(long, value_name = "RUN")]
+    run: Option<RunId>,
+    /// Only the last N lines
+    #[arg(long, short = 'n', value_name = "N")]
+    lines: Option<u32>,
+    /// Only the last BYTES bytes
+    #[arg(long, value_name = "BYTES", conflicts_with = "lines")]
+    tail: Option<u64>,
+    /// All runs that have not ended before this time: 10m, 2h, 'yesterday', '2026-11-23 09:00'
+    #[arg(long, value_name = "WHEN", conflicts_with = "run")]
+    since: Option<Since>,
+    /// Go on until the runs have ended
+    #[arg(long, short)]
+    follow: bool,
+}
+
+pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failure> {
+    let client = &line.client()?;
+    own_task_if_none(&mut logs.task_ids, client.here())?;
+    if logs.run.is_some() && logs.task_ids.len() > 1 {
+        return Err(Failure::usage("--run means a run of one task, and several are named")
+            .hint("name one task, or leave --run out"));
+    }
+    let mut sources = sources(client, &logs).await?;
+    if !logs.follow {
+        for source in &mut sources {
+            source.as_it_stands(client, line.output).await?;
+        }
+        return Ok(0);
+    }
+    // What is there already comes in the order of the tasks, what comes later in the order in which it is written.
+    for source in &mut sources {
+        source.so_far(client, line.output).await?;
+    }
+    let ends = sources.iter_mut().map(|source| source.to_the_end(client, line.output));
+    let codes = try_join_all(ends).await?;
+    Ok(codes.into_iter().find(|code| *code != 0).unwrap_or_default())
+}
+
+/// What is to be shown, in the order of the tasks.
+async fn sources(client: &Client, logs: &Logs) -> Result<Vec<Source>, Failure> {
+    let mut wanted = Vec::new();
+    for task in &logs.task_ids {
+        let log = Log {
+            task_id: Some(task.clone()),
+            run: logs.run,
+            tail: logs.tail,
+            lines: logs.lines,
+            ..Log::default()
+        };
+        let Some(since) = logs.since else {
+            wanted.push(log);
+            continue;
+        };
+        let runs = live_since(client, task, since.timestamp()).await?;
+        if runs.is_empty() {
+            complain(&format!("no run of {task} was live since then: supervisor runs {task}"));
+        }
+        wanted.extend(runs.into_iter().map(|run| Log { run: Some(run), ..log.clone() }));
+    }
+    let many = wanted.len() > 1;
+    let label = |log: &Log| {
+        let task = log.task_id.as_ref().filter(|_| many)?;
+        Some(log.run.map_or_else(|| task.to_string(), |run| format!("{task} run {run}")))
+    };
+    Ok(wanted.into_iter().map(|log| Source::new(label(&log), log)).collect())
+}
+
+/// The runs of a task that had not ended at a time.
+async fn live_since(client: &Client, task: &TaskId, since: Timestamp) -> Result<Vec<RunId>, Failure> {
+    let runs = Runs { task_id: Some(task.clone()), ..Runs::default() };
+    let (runs, _) = pages::all(client, &runs).await?;
+    let is_live = |run: &kernel::Run| run.ended_at.is_none_or(|ended| ended >= since);
+    Ok(runs.into_iter().filter(is_live).map(|run| run.id).collect())
+}
+
+/// The log of one run on its way to the reader.
+#[derive(Debug)]
+pub(super) struct Source {
+    log: Log,
+    /// What its lines begin with.
+    label: Option<String>,
+    /// A line that has no end yet, where lines have a label.
+    begun: String,
+    /// Whether the last line that was printed has an end.
+    at_line_start: bool,
+}
+
+impl Source {
+    fn new(label: Option<String>, log: Log) -> Self {
+        Source { log, label, begun: String::new(), at_line_start: true }
+    }
+
+    /// The whole log of one run.
+    pub(super) fn of_run(task: &TaskId, run: RunId) -> Self {
+        let log = Log { task_id: Some(task.clone()), run: Some(run), offset: Some(0), ..Log::default() };
+        Source::new(None, log)
+    }
+
+    /// Shows what there is. In JSON it is one piece.
+    async fn as_it_stands(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
+        if output.json() {
+            return output.value(&client.call(&self.log).await?);
+        }
+        self.from_its_start();
+        loop {
+            let piece = client.call(&self.log).await?;
+            if piece.run_id.is_none() {
+                let label = self.label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default();
+                return output.text(&format!("{label}No runs yet.\n"));
+            }
+            if piece.text.is_empty() {
+                return self.finish(output);
+            }
+            self.take(&piece, output)?;
+        }
+    }
+
+    /// Shows what there is, and leaves the last line open.
+    async fn so_far(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
+        self.from_its_start();
+        loop {
+            let piece = client.call(&self.log).await?;
+            if piece.text.is_empty() {
+                return Ok(());
+            }
+            self.take(&piece, output)?;
+        }
+    }
+
+    /// Shows what there is and what comes until the run has ended. Returns the exit code of the run.
+    pub(super) async fn to_the_end(&mut self, client: &Client, output: Output) -> Result<u8, Failure> {
+        self.from_its_start();
+        let mut has_told = false;
+        loop {
+            let piece = client.call(&self.log).await?;
+            self.log.wait = WAIT_SECONDS;
+            if piece.run_id.is_none() {
+                if !std::mem::replace(&mut has_told, true) {
+                    let task = &piece.task_id;
+                    complain(&format!("{task} has not started yet; waiting. Press Ctrl-C to stop."));
+                }
+                continue;
+            }
+            self.take(&piece, output)?;
+            if piece.ended && piece.text.is_empty() {
+                self.finish(output)?;
+                return code(client, &piece).await;
+            }
+        }
+    }
+
+    /// Where no end of the log is asked for, all of it is, however many pieces it has.
+    fn from_its_start(&mut self) {
+        if self.log.tail.is_none() && self.log.lines.is_none() {
+            self.log.offset.get_or_insert(0);
+        }
+    }
+
+    /// Prints a piece; the next one follows it.
+    fn take(&mut self, piece: &Logged, output: Output) -> Result<(), Failure> {
+        self.log.run = piece.run_id;
+        self.log.offset = Some(piece.next_offset);
+        let is_last = piece.ended && piece.text.is_empty();
+        if output.json() && (is_last || !piece.text.is_empty()) {
+            return output.value(piece);
+        }
+        if piece.text.is_empty() {
+            return Ok(());
+        }
+        self.at_line_start = piece.text.ends_with('\n');
+        let text = printable_output(&piece.text);
+        let Some(label) = &self.label else { return output.text(&text) };
+        self.begun.push_str(&text);
+        let whole = self.begun.rfind('\n').map_or(0, |at| at + 1);
+        let text = labelled(label, &self.begun[..whole], output);
+        self.begun.drain(..whole);
+        output.text(&text)
+    }
+
+    /// Ends the last line.
+    fn finish(&mut self, output: Output) -> Result<(), Failure> {
+        if self.at_line_start || output.json() {
+            return Ok(());
+        }
+        match &self.label {
+            None => output.text("\n"),
+            Some(label) => output.text(&labelled(label, &std::mem::take(&mut self.begun), output)),
+        }
+    }
+}
+
+fn labelled(label: &str, text: &str, output: Output) -> String {
+    let label = output.screen().paint(Ink::Dim, &format!("{label} |"));
+    text.lines().map(|line| format!("{label} {line}\n")).collect()
+}
+
+/// The exit code of a run that has ended.
+async fn code(client: &Client, piece: &Logged) -> Result<u8, Failure> {
+    let runs = Runs { task_id: Some(piece.task_id.clone()), ..Runs::default() };
+    let (runs, _) = pages::all(client, &runs).await?;
+    let run = runs.iter().find(|run| Some(run.id) == piece.run_id);
+    Ok(run.map_or_else(|| Code::Failed.exit(), outcome::of_run))
+}

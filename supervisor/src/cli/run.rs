@@ -1,0 +1,213 @@
+//! `run`: creates a task for a command, shows what it writes, and ends as it does.
+
+use kernel::{Profile, RunId, TaskId, Tenant};
+
+use super::{CommandLine, create, logs, outcome, wait};
+use crate::client::Client;
+use crate::command::Command as _;
+use crate::config::Config;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::owner::OwnerLock;
+use crate::terminal::{complain, cut, printable};
+use crate::time::duration::WrittenDuration;
+use crate::verbs::{Create, Events, Show, Shown};
+
+/// How long one question waits at the daemon. What a task waits for may change without an event of it.
+const WAIT_SECONDS: u64 = 2;
+/// The longest title that is made of a command.
+const TITLE: usize = 80;
+/// A command that was interrupted, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+/// Run a command as a task, show its output, and exit as it does
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Options come before the command. One argument is a script for sh, or the prompt of an
+agent; several are a command with its arguments. Ctrl-C ends only the display: the task goes on. Unless
+--max-retries says otherwise, a command that fails is not tried again.
+
+Exit code: that of the command; 5 if a person has to act (a question, a review).
+
+Examples:
+  supervisor run -- make test
+  supervisor run --here 'wc -l *.csv | sort -n'
+  supervisor run --detach --max-runtime 2h -- ./nightly --full
+  supervisor run --assignee claude --workspace worktree:/srv/app 'fix the test'
+  supervisor wait $(supervisor run --detach -- make test)")]
+pub(super) struct Run {
+    /// The command and its arguments
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<String>,
+    /// Print the id of the task, and do not wait
+    #[arg(long, short)]
+    detach: bool,
+    /// Who does it: a lane or a profile [default: `run.assignee` of the configuration, `shell` unless set]
+    #[arg(long, value_name = "NAME")]
+    assignee: Option<Profile>,
+    /// The title of the task [default: the command]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Where it works, as in `create` [default: scratch]
+    #[arg(long, value_name = "WHERE")]
+    workspace: Option<String>,
+    /// Work in the current directory
+    #[arg(long, conflicts_with = "workspace")]
+    here: bool,
+    /// Its tenant
+    #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]
+    tenant: Option<Tenant>,
+    /// What it may touch: a policy's name [default: the configured one]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// Higher goes first
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    priority: i64,
+    /// End it after this time: seconds, or 30s, 5m, 2h, 1d
+    #[arg(long, value_name = "DURATION")]
+    max_runtime: Option<WrittenDuration>,
+    /// Give up after this many failures in a row
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    max_retries: u32,
+}
+
+pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
+    if client.worker().is_some() {
+        return Err(Failure::new(Code::NotPermitted, "a worker cannot wait for other tasks")
+            .hint("create the task with `supervisor create`, and link it if yours has to wait for it"));
+    }
+    let detach = run.detach;
+    let mut new = run.into_new_task(client)?;
+    if detach {
+        new.quiet = !output.json();
+        return create::run(client, new, output).await;
+    }
+    if OwnerLock::owner(client.root()).is_none() {
+        let root = client.root().dir().display();
+        return Err(Failure::new(
+            Code::Unreachable,
+            format!("no daemon serves {root}, so nothing would run it"),
+        )
+        .hint("start one with: supervisor daemon; or create the task for later with --detach"));
+    }
+    new.localize(client.here())?;
+    let created = client.call(&new).await?;
+    output.warn(&created.warnings);
+    let task = created.task.id;
+    tokio::select! {
+        shown = follow(client, &task, output) => end(&shown?, output),
+        // What was asked for a moment ago is a read: nothing is lost with it.
+        _ = tokio::signal::ctrl_c() => {
+            complain(&format!(
+                "\n{task} goes on. Follow it: supervisor logs -f {task}\nEnd it: supervisor archive {task}"
+            ));
+            Ok(INTERRUPTED)
+        }
+    }
+}
+
+impl Run {
+    fn into_new_task(self, client: &Client) -> Result<Create, Failure> {
+        let assignee = match self.assignee {
+            Some(assignee) => assignee,
+            None => Config::load(client.root())?.run.assignee,
+        };
+        let body = script(self.command)?;
+        let title = self.title.unwrap_or_else(|| cut(body.trim().lines().next().unwrap_or_default(), TITLE));
+        let workspace = if self.here { Some(here()?) } else { self.workspace };
+        Ok(Create {
+            title,
+            body: Some(body),
+            assignee: Some(assignee),
+            workspace,
+            tenant: self.tenant,
+            policy: self.policy,
+            priority: self.priority,
+            max_runtime: self.max_runtime,
+            max_retries: Some(self.max_retries),
+            ..Create::default()
+        })
+    }
+}
+
+/// The workspace of the current directory.
+fn here() -> Result<String, Failure> {
+    let here = std::env::current_dir()
+        .map_err(|e| Failure::failed(format!("failed to find the current directory: {e}")))?;
+    match here.to_str() {
+        Some(here) => Ok(format!("dir:{here}")),
+        None => Err(Failure::usage(format!("the path of {} is not UTF-8", here.display()))
+            .hint("go to another directory")),
+    }
+}
+
+/// One word is a script as it stands; several are a command, whose words a shell takes as they are.
+fn script(mut words: Vec<String>) -> Result<String, Failure> {
+    if words.len() == 1 {
+        return Ok(words.remove(0));
+    }
+    shlex::try_join(words.iter().map(String::as_str)).map_err(|_| {
+        Failure::usage("an argument of the command has a NUL byte").hint("no shell takes one: leave it out")
+    })
+}
+
+/// Shows what the runs of a task write until it does not go on by itself.
+async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown, Failure> {
+    let show = Show { task_id: Some(task.clone()), ..Show::default() };
+    let mut events = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
+    let mut seen = RunId(0);
+    let mut told = None;
+    loop {
+        // The cursor is taken before the look, so that a start in between cuts the wait short.
+        events.since = client.call(&events).await?.cursor;
+        let shown = client.call(&show).await?;
+        if let Some(run) = shown.runs.iter().find(|run| run.id > seen) {
+            seen = run.id;
+            events.wait = 0;
+            if !output.json() {
+                logs::Source::of_run(task, seen).to_the_end(client, output).await?;
+                continue;
+            }
+        }
+        if outcome::of_task(&shown).is_some() {
+            return Ok(shown);
+        }
+        let why = shown.why.as_ref().map(crate::diagnosis::why::line);
+        if events.wait > 0 && why.is_some() && why != told {
+            complain(&format!("{task} waits: {}", printable(why.as_deref().unwrap_or_default())));
+            told = why;
+        }
+        events.wait = WAIT_SECONDS;
+    }
+}
+
+fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
+    let code = outcome::of_task(shown).unwrap_or_default();
+    if output.json() {
+        output.value(shown)?;
+    } else if code != 0 {
+        let task = &shown.task;
+        complain(&format!("{} {}{}", task.id, task.status, wait::ending(shown)));
+        complain(&format!("supervisor show {}", task.id));
+    }
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::script;
+
+    fn of(words: &[&str]) -> String {
+        script(words.iter().map(|word| (*word).to_owned()).collect()).unwrap()
+    }
+
+    #[test]
+    fn one_word_is_a_script_and_several_are_a_command_as_it_was_given() {
+        assert_eq!(of(&["ls | wc -l"]), "ls | wc -l");
+        assert_eq!(of(&["make", "-j4", "test"]), "make -j4 test");
+        assert_eq!(of(&["echo", "a b", "$HOME", "it's"]), r#"echo 'a b' '$HOME' "it's""#);
+        assert!(script(vec!["a".to_owned(), "b\0".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,71 @@
+//! Waits until tasks do not go on by themselves any more: by their events, however many there are.
+
+use std::collections::VecDeque;
+
+use kernel::{EventId, TaskId};
+
+use super::outcome;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::verbs::{Events, Show, Shown};
+
+/// How long one question waits at the daemon.
+const WAIT_SECONDS: u64 = 30;
+
+/// Tasks that are waited for.
+#[derive(Debug)]
+pub(super) struct Settling {
+    open: Vec<TaskId>,
+    /// Those of them that may have settled since they were looked at.
+    due: VecDeque<TaskId>,
+    events: Events,
+}
+
+impl Settling {
+    /// Begins to wait. All tasks are looked at once.
+    pub(super) async fn of(client: &Client, tasks: &[TaskId]) -> Result<Self, Failure> {
+        let events =
+            Events { since: newest(client).await?, limit: 1000, wait: WAIT_SECONDS, ..Events::default() };
+        let mut open: Vec<TaskId> = Vec::new();
+        for task in tasks {
+            if !open.contains(task) {
+                open.push(task.clone());
+            }
+        }
+        Ok(Settling { due: open.iter().cloned().collect(), open, events })
+    }
+
+    /// Those that have not settled yet.
+    pub(super) fn open(&self) -> &[TaskId] {
+        &self.open
+    }
+
+    /// Returns the next task that has settled, with its exit code; none when there are no more. Cancel-safe: a look that is
+    /// interrupted is repeated.
+    pub(super) async fn next(&mut self, client: &Client) -> Result<Option<(Shown, u8)>, Failure> {
+        while !self.open.is_empty() {
+            while let Some(task) = self.due.front().cloned() {
+                let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?;
+                self.due.pop_front();
+                if let Some(code) = outcome::of_task(&shown) {
+                    self.open.retain(|open| *open != task);
+                    return Ok(Some((shown, code)));
+                }
+            }
+            let page = client.call(&self.events).await?;
+            self.events.since = page.cursor;
+            for task in page.events.into_iter().filter_map(|event| event.task_id) {
+                if self.open.contains(&task) && !self.due.contains(&task) {
+                    self.due.push_back(task);
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The last event of the board.
+pub(super) async fn newest(client: &Client) -> Result<EventId, Failure> {
+    let newest = Events { since: EventId(i64::MAX), limit: 1, ..Events::default() };
+    Ok(client.call(&newest).await?.last_event)
+}

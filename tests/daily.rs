@@ -1,0 +1,201 @@
+//! The verbs of every day: run a command and wait for it, read what it wrote, find out how it ended.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+
+use crate::harness::{Fleet, User};
+
+/// A script that goes on until a file `go` lies in its workspace.
+const GATED: &str = "echo begun; while [ ! -e go ]; do sleep 0.02; done; echo over";
+
+/// The workspace of the first run of a task, as soon as it has written something.
+fn begun(fleet: &Fleet, task: &str) -> String {
+    fleet.eventually("the run has begun", || {
+        let path = fleet.show(task)["runs"][0]["workspace_path"].as_str()?.to_owned();
+        fleet.cli(["logs", task]).stdout.contains("begun").then_some(path)
+    })
+}
+
+fn open(workspace: &str) {
+    std::fs::write(Path::new(workspace).join("go"), "").unwrap();
+}
+
+fn spawned(fleet: &Fleet, args: &[&str]) -> Child {
+    fleet.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The exit code and the two outputs of a command that was started before.
+fn ended(child: Child) -> (i32, String, String) {
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn run_shows_what_a_command_writes_and_ends_as_it_does() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let ok = fleet.cli(["run", "--", "echo", "a  b", "$HOME"]).ok();
+        assert_eq!(ok.stdout, "a  b $HOME\n");
+        let failed = fleet.cli(["run", "echo out; echo err >&2; exit 7"]);
+        assert_eq!((failed.code, failed.stdout.lines().count()), (7, 2), "{failed:?}");
+        assert!(
+            failed.stderr.contains("exit code 7") && failed.stderr.contains("supervisor show t_"),
+            "{failed:?}"
+        );
+        let task = fleet.json(["list", "--sort", "created"])[1].clone();
+        assert_eq!(
+            (&task["title"], &task["status"]),
+            (&json!("echo out; echo err >&2; exit 7"), &json!("blocked"))
+        );
+        assert_eq!(fleet.json(["runs", task["id"].as_str().unwrap()]).as_array().unwrap().len(), 1);
+        assert_eq!(fleet.cli(["run", "kill -9 $$"]).code, 137);
+        let blocked = fleet.cli(["run", "supervisor block 'which one?'; sleep 100"]);
+        assert_eq!(blocked.code, 5, "{blocked:?}");
+        assert!(blocked.stderr.contains("which one?"), "{blocked:?}");
+    }
+}
+
+#[test]
+fn what_run_is_told_is_what_the_task_has() {
+    let fleet = Fleet::boot();
+    let line = "run --title t --tenant acme --policy strict --priority 3 --max-runtime 5m --max-retries 2";
+    let failed = fleet.cli([line.split(' ').collect::<Vec<_>>(), vec!["--", "false"]].concat());
+    assert_eq!(failed.code, 1, "{failed:?}");
+    let task = fleet.json(["list"])[0].clone();
+    assert_eq!(
+        (&task["title"], &task["tenant"], &task["policy"]),
+        (&json!("t"), &json!("acme"), &json!("strict"))
+    );
+    assert_eq!((&task["priority"], &task["max_runtime_seconds"]), (&json!(3), &json!(300)), "{task:#}");
+    assert_eq!(fleet.json(["runs", task["id"].as_str().unwrap()]).as_array().unwrap().len(), 2);
+    assert_eq!(fleet.cli(["run", "--max-runtime", "1s", "sleep 100"]).code, 124);
+}
+
+#[test]
+fn run_detached_prints_the_id_and_wait_ends_as_the_task_does() {
+    let fleet = Fleet::boot();
+    let id = |args: &[&str]| fleet.cli(args).ok().stdout.trim().to_owned();
+    let (good, bad) = (id(&["run", "--detach", "--", "true"]), id(&["run", "-d", "exit 3"]));
+    let slow = id(&["run", "-d", GATED]);
+    let workspace = begun(&fleet, &slow);
+
+    let waited = fleet.cli(["wait", &good]).ok();
+    assert_eq!(waited.stdout.lines().count(), 1, "{waited:?}");
+    assert!(waited.stdout.starts_with(&format!("{good}  done")), "{waited:?}");
+    let waited = fleet.cli(["wait", &good, &bad]);
+    assert_eq!((waited.code, waited.stdout.lines().count()), (3, 2), "{waited:?}");
+    assert_eq!(fleet.cli(["wait", "--any", &slow, &bad]).code, 3);
+    fleet.cli(["wait", &slow, &good, "--timeout", "1s"]).refused(75, &slow);
+
+    let waiting = spawned(&fleet, &["wait", "--json", &slow]);
+    open(&workspace);
+    let (code, said, _) = ended(waiting);
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, &said["status"], &said["exit_code"]), (0, &json!("done"), &json!(0)));
+    fleet.cli(["wait", "t_00000000"]).refused(3, "t_00000000");
+}
+
+#[test]
+fn an_interrupted_run_goes_on_and_says_how_to_end_it() {
+    let fleet = Fleet::boot();
+    let running = spawned(&fleet, &["run", GATED]);
+    let task =
+        fleet.eventually("the task is there", || fleet.json(["list"])[0]["id"].as_str().map(str::to_owned));
+    let workspace = begun(&fleet, &task);
+
+    kill(Pid::from_raw(i32::try_from(running.id()).unwrap()), Signal::SIGINT).unwrap();
+
+    let (code, _, said) = ended(running);
+    assert_eq!(code, 130, "{said}");
+    for way in
+        [format!("supervisor logs -f {task}"), format!("{task} goes on"), "End it: supervisor ".to_owned()]
+    {
+        assert!(said.contains(&way), "{said}");
+    }
+    assert_eq!(fleet.status_of(&task), "running");
+    open(&workspace);
+    fleet.wait_for(&task, "done");
+}
+
+#[test]
+fn run_without_a_daemon_creates_nothing_unless_it_is_detached() {
+    let fleet = Fleet::offline();
+    fleet.cli(["run", "true"]).refused(69, "no daemon serves");
+    assert_eq!(fleet.json(["list"]), json!([]));
+    fleet.cli(["run", "--detach", "true"]).ok();
+    assert_eq!(fleet.json(["list"])[0]["assignee"], "shell");
+}
+
+#[test]
+fn run_assigns_to_whom_the_configuration_names_and_works_in_the_directory_that_it_is_told() {
+    let fleet = Fleet::boot_as(User::ordinary());
+    let place = fleet.home().join("project");
+    std::fs::create_dir(&place).unwrap();
+    fleet.give(&place);
+    let mut command = fleet.command(["run", "--here", "pwd > made; cat made"]);
+    let said = crate::harness::Output::of(command.current_dir(&place)).ok();
+    assert_eq!(said.stdout.trim(), place.to_str().unwrap());
+    assert!(place.join("made").exists());
+    let other = format!("dir:{}", fleet.home().display());
+    fleet.cli(["run", "--detach", "--workspace", &other, "true"]).ok();
+    fleet.configure("[run]\nassignee = \"ann\"\n");
+    let task = fleet.cli(["run", "-d", "true"]).ok().stdout;
+    assert_eq!(fleet.show(task.trim())["task"]["assignee"], "ann");
+    let task = fleet.cli(["run", "-d", "--assignee", "bob", "true"]).ok().stdout;
+    assert_eq!(fleet.show(task.trim())["task"]["assignee"], "bob");
+}
+
+#[test]
+fn logs_of_several_tasks_say_who_wrote_each_line_and_end_as_their_runs_do() {
+    let fleet = Fleet::boot();
+    let first = fleet.create("a", "echo one; echo two; printf three", &[]);
+    let second = fleet.create("b", "echo four; exit 3", &["--max-retries", "1"]);
+    fleet.wait_for(&first, "done");
+    fleet.wait_for(&second, "blocked");
+
+    let said = fleet.cli(["logs", &first, &second]).ok().stdout;
+    let expected = format!("{first} | one\n{first} | two\n{first} | three\n{second} | four\n");
+    assert_eq!(said, expected);
+    let followed = fleet.cli(["logs", "-f", "-n", "1", &first, &second]);
+    assert_eq!((followed.code, followed.stdout), (3, format!("{first} | three\n{second} | four\n")));
+    assert_eq!(fleet.cli(["logs", &first, "--lines", "2"]).ok().stdout, "two\nthree\n");
+    assert_eq!(fleet.cli(["logs", &first, "--since", "1h"]).ok().stdout, "one\ntwo\nthree\n");
+    let later = fleet.cli(["logs", &first, "--since", "2100-01-01"]).ok();
+    assert!(later.stdout.is_empty() && later.stderr.contains("no run of"), "{later:?}");
+    fleet.cli(["logs", &first, &second, "--run", "1"]).refused(2, "--run");
+}
+
+#[test]
+fn a_long_log_is_shown_from_its_beginning() {
+    let fleet = Fleet::boot();
+    let task = fleet.create("long", "seq 1 300000", &[]);
+    fleet.wait_for(&task, "done");
+    let said = fleet.cli(["logs", &task]).ok().stdout;
+    assert_eq!((said.lines().next(), said.lines().count()), (Some("1"), 300_000));
+}
+
+#[test]
+fn following_a_log_or_the_events_of_a_task_ends_with_it() {
+    let fleet = Fleet::boot();
+    let task = fleet.create("fails", &format!("{GATED}; exit 9"), &["--max-retries", "1"]);
+    let workspace = begun(&fleet, &task);
+    let logs = spawned(&fleet, &["logs", "-f", &task]);
+    let tail = spawned(&fleet, &["tail", &task]);
+
+    open(&workspace);
+
+    let (code, said, _) = ended(logs);
+    assert_eq!((code, said.as_str()), (9, "begun\nover\n"));
+    fleet.wait_for(&task, "blocked");
+    fleet.cli(["archive", &task]).ok();
+    let (code, said, _) = ended(tail);
+    assert_eq!((code, said.lines().last().unwrap().contains("archived")), (1, true), "{said}");
+    let done = fleet.create("works", "true", &[]);
+    fleet.wait_for(&done, "done");
+    assert!(fleet.cli(["tail", &done]).ok().stdout.contains("completed"));
+}
