@@ -267,3 +267,22 @@ fn a_broker_without_its_key_starts_nothing_unless_it_is_optional() {
     let claude = fleet.cli(["lane", "check", "claude", "--json"]).stdout;
     assert!(claude.contains("none for x-api-key of api.anthropic.com"), "{claude}");
 }
+
+#[test]
+fn a_service_that_does_the_work_gets_the_key_of_its_lane_and_its_worker_never_has_it() {
+    let provider = Provider::start();
+    let Some(fleet) = keyed(User::current(), &provider) else { return };
+    let lane = format!(
+        "extends = \"http\"\n[service]\nurl = \"https://{}/work\"\nsecret = \"service-key\"\n",
+        provider.host()
+    );
+    fleet.lane("service", &lane);
+    fleet.start();
+    let task = fleet.json(["create", "x", "--assignee", "service", "--max-retries", "1"]);
+    let shown = fleet.wait_for(task["id"].as_str().unwrap(), "done");
+    assert_eq!(shown["latest_summary"], "by the service", "{shown:#}");
+    let asked = provider.asked().concat().to_lowercase();
+    assert!(asked.starts_with("post /work http/1.1"), "{asked}");
+    assert!(asked.contains(&format!("authorization: bearer {}", KEY.to_lowercase())), "{asked}");
+    assert!(files_with(&fleet.root(), KEY).is_empty() && !fleet.log().contains(KEY));
+}

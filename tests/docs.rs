@@ -66,6 +66,7 @@ fn the_pages_about_programs_of_agents_work_as_they_are_written() {
     run("docs/lanes/gemini.md");
     run("docs/lanes/opencode.md");
     run("docs/lanes/hermes.md");
+    run("docs/lanes/http.md");
 }
 
 #[test]

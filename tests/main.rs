@@ -5,6 +5,7 @@
 
 mod harness;
 mod http;
+mod http_lane;
 
 mod abuse;
 mod agents;

@@ -11,11 +11,12 @@ use kernel::BoardName;
 
 use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process};
 use crate::config::Config;
+use crate::environment;
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 use crate::invocation::{Address, Invocation, WorkerSelf};
 use crate::owner::{Owner, OwnerLock, Role};
-use crate::paths::Root;
+use crate::paths::{Root, RootChoice};
 use crate::resources::surface;
 use crate::service::{Mode, Service};
 use crate::time::duration::brief;
@@ -58,6 +59,16 @@ impl Client {
     /// A client for a root and board, or for the run that this process belongs to.
     pub(crate) fn new(root: Root, board: BoardName, worker: Option<WorkerSelf>) -> Self {
         Client { here: Invocation::new(root, board, worker), reading: Mutex::default() }
+    }
+
+    /// A client of the run that this process belongs to, for a process that is no command.
+    pub(crate) fn of_this_run() -> Result<Self, Failure> {
+        let worker = WorkerSelf::from_env(environment::text)?
+            .ok_or_else(|| Failure::failed("it is not a process of a run: SUPERVISOR_TOKEN is not set"))?;
+        let root = RootChoice::default().resolve(|name| environment::variable(name).map(Into::into))?;
+        let board = environment::text("SUPERVISOR_BOARD").unwrap_or_default();
+        let board = board.parse().map_err(|e| Failure::usage(format!("SUPERVISOR_BOARD: {e}")))?;
+        Ok(Self::new(root, board, Some(worker)))
     }
 
     /// Where the command is run.

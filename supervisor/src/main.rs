@@ -18,6 +18,7 @@ mod failpoint;
 mod failure;
 mod gc;
 mod host;
+mod http_worker;
 mod invocation;
 mod lanes;
 mod mcp;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Some("__confine") => shim::confine_main(arguments),
         Some("__job") => host::job::main(arguments),
         Some("__handback") => host::handback::main(),
+        Some("__request") => http_worker::main(arguments),
         Some("__probe") => demo::probe_main(arguments),
         _ => cli::main(),
     }

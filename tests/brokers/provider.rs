@@ -143,6 +143,11 @@ fn answer(mut stream: Stream, asked: &Mutex<Vec<String>>, endless: &AtomicUsize)
                 stream.write_all(b"X-Long: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n")?;
             }
         }
+        "/work" => {
+            let said = r#"{"complete": {"summary": "by the service"}}"#;
+            let length = said.len();
+            write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{said}")?;
+        }
         _ => stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")?,
     }
     stream.conn.send_close_notify();

@@ -1,11 +1,12 @@
 //! The lanes that are shipped, as their files say them.
 
 /// Each with its name.
-pub(super) const ALL: [(&str, &str); 6] = [
+pub(super) const ALL: [(&str, &str); 7] = [
     ("shell", include_str!("builtin/shell.toml")),
     ("claude", include_str!("builtin/claude.toml")),
     ("codex", include_str!("builtin/codex.toml")),
     ("gemini", include_str!("builtin/gemini.toml")),
+    ("http", include_str!("builtin/http.toml")),
     ("hermes", include_str!("builtin/hermes.toml")),
     ("opencode", include_str!("builtin/opencode.toml")),
 ];

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exit_codes::ExitCodes;
 use super::formats::Format;
+use super::service::Service;
 use super::sessions::Sessions;
 use super::template::{Place, Template, Values};
 use super::tools::Form;
@@ -47,6 +48,8 @@ pub(crate) struct Lane {
     pub(crate) additions: Additions,
     /// The directory in the home of its workers in which its program finds skills, each in `NAME/SKILL.md`.
     pub(super) skills: Option<PathBuf>,
+    /// The service that its worker asks.
+    pub(super) service: Option<Service>,
     /// The model that its program is to use.
     pub(crate) model: Option<String>,
     /// The form in which its program gets the board's tools.
@@ -85,6 +88,8 @@ pub(crate) enum Prompt {
     /// The context of the task on standard input, then end of file.
     #[default]
     Stdin,
+    /// The same without how the run ends: its program reports by itself.
+    Context,
     /// The context of the task in a file that only the worker can read.
     File,
     /// The context of the task as a word of the command.
@@ -152,6 +157,13 @@ impl Lane {
     /// Whether its workers get a prompt, and not the bare body of their task.
     pub(crate) fn takes_prompt(&self) -> bool {
         self.prompt != Prompt::BodyFile
+    }
+
+    /// What it lacks that its file has to say, where nothing of it can be started without that.
+    pub(crate) fn lacks(&self) -> Option<&'static str> {
+        let is_missing =
+            self.service.is_none() && self.argv.iter().flatten().any(|word| word.has(Place::Service));
+        is_missing.then_some("names no service: write its address as `url` into the table [service] of a lane that extends it (docs/lanes/http.md)")
     }
 
     /// The names of its files.

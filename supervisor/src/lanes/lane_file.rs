@@ -11,6 +11,7 @@ use super::exit_codes::ExitCodesFile;
 use super::extends::{self, Misread};
 use super::formats::Format;
 use super::lane::{CleanExit, Lane, Prompt, RateLimit};
+use super::service::ServiceFile;
 use super::sessions::{Sessions, is_inside};
 use super::template::{Place, Template, UnknownPlace};
 use super::tools::Form;
@@ -53,6 +54,7 @@ struct LaneFile {
     secrets: BTreeMap<String, Secret>,
     #[serde(default)]
     broker: Vec<Broker>,
+    service: Option<ServiceFile>,
     model: Option<String>,
     tools: Option<Form>,
     policy: Option<String>,
@@ -118,6 +120,19 @@ impl Lane {
             }
             (Some(_), true) | (None, false) => {}
         }
+        let mut additions =
+            reader.additions(Additions { hosts: file.hosts, secrets: file.secrets, brokers: file.broker })?;
+        let service = match file.service {
+            Some(_) if !texts().any(|text| text.has(Place::Service)) => {
+                let message = "nothing uses it; write {service} into `argv`, `env` or `files`, or extend the lane `http`";
+                return Err(reader.defect("service", "[service", message));
+            }
+            Some(service) => {
+                let refuse = |(key, message): (&str, String)| reader.defect(key, key, message);
+                Some(service.read(&mut additions).map_err(refuse)?)
+            }
+            None => None,
+        };
         let sessions = Sessions { state: file.state, gone: file.session_gone };
         let sessions = sessions.check(&argv, files.keys().chain(&file.skills));
         let sessions = sessions.map_err(|wrong| reader.defect(wrong.key, wrong.words, wrong.message))?;
@@ -141,11 +156,8 @@ impl Lane {
             files,
             install: file.install,
             skills: reader.skills(file.skills)?,
-            additions: reader.additions(Additions {
-                hosts: file.hosts,
-                secrets: file.secrets,
-                brokers: file.broker,
-            })?,
+            additions,
+            service,
             model: file.model,
             tools: file.tools,
             policy: file.policy,
@@ -246,10 +258,11 @@ impl Reader<'_> {
             (Prompt::Argument, false) => Err(refuse(
                 "no word of it has {prompt_text}, so the worker would not get its prompt; add one, or set `prompt`",
             )),
-            (Prompt::Stdin | Prompt::File | Prompt::BodyFile, true) => {
+            (Prompt::Stdin | Prompt::Context | Prompt::File | Prompt::BodyFile, true) => {
                 Err(self.defect("argv", "{prompt_text}", "`{prompt_text}` needs prompt = \"argument\""))
             }
-            (Prompt::Argument, true) | (Prompt::Stdin | Prompt::File | Prompt::BodyFile, false) => Ok(groups),
+            (Prompt::Argument, true)
+            | (Prompt::Stdin | Prompt::Context | Prompt::File | Prompt::BodyFile, false) => Ok(groups),
         }
     }
 
@@ -404,6 +417,8 @@ mod tests {
                 "argv = [\"x\"]\n[[broker]]\nhost = \"a\"\nheader = \"b\"\nsecret = \"c\"\nkey_env = \"HOME\"",
                 "/etc/l.toml:2 (broker): `HOME` is set by the supervisor",
             ),
+            ("argv = [\"x\"]\n[service]\nurl = \"https://a\"", "/etc/l.toml:2 (service): nothing uses it"),
+            ("extends = \"http\"\n[service]\nurl = \"a\"", "/etc/l.toml:3 (url): `a` does not begin with"),
             ("argv = [\"x\"]\nhosts = [\"*\"]", "/etc/l.toml:2 (hosts): `*` is no host of a policy"),
             ("argv = [\"x\"]\nunset = [\"HOME\"]", "/etc/l.toml:2 (unset): `HOME` is set for every run"),
             (

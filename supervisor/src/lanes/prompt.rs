@@ -43,6 +43,12 @@ whatever it found.
 const WORK_TOOLS: [&str; 3] = ["kanban_complete", "kanban_request_review", "kanban_block"];
 const REVIEW_TOOLS: [&str; 2] = ["kanban_approve", "kanban_request_changes"];
 
+/// The context alone, behind who it is for: a program that is no agent reads it, and reports by itself.
+pub(super) fn bare(context: &str, terms: &Terms<'_>) -> String {
+    let role = terms.role.map(|role| format!("# Your role\n\n{role}\n\n")).unwrap_or_default();
+    format!("{role}{}{context}", terms.skills)
+}
+
 /// Puts the prompt of a run together. `tools` is the form in which its program has the board's tools.
 pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> String {
     let (end, ends) = match terms.purpose {
@@ -56,9 +62,8 @@ pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> S
         None => String::new(),
     };
     let gap = if context.ends_with('\n') { "" } else { "\n" };
-    let role = terms.role.map(|role| format!("# Your role\n\n{role}\n\n")).unwrap_or_default();
     format!(
-        "{role}{skills}{context}{gap}
+        "{before}{gap}
 # How this run ends
 
 {end}{tools}
@@ -68,7 +73,7 @@ Nobody is there to answer while you work. What you print is kept as a log. `supe
 Work in {workspace}, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may \
 be the network. Do not work around a refusal: block the task and name what was refused.{until}
 ",
-        skills = terms.skills,
+        before = bare(context, terms),
         workspace = terms.workspace.display(),
     )
 }

@@ -11,7 +11,8 @@ use shim::rundir::Stdin;
 use super::check;
 use super::environment;
 use super::lane::{Lane, Prompt};
-use super::prompt::{Terms, prompt};
+use super::prompt::{Terms, bare, prompt};
+use super::service::Service;
 use super::template::Values;
 use super::tools::Launch;
 
@@ -63,6 +64,16 @@ pub(crate) struct Start {
     pub(crate) read: Vec<PathBuf>,
 }
 
+/// What the supervisor itself has to say in the texts of a lane.
+struct OwnTexts {
+    /// What its program has to be told, so that it has the board's tools.
+    tools: Option<String>,
+    /// The service that its worker asks.
+    service: Option<String>,
+    /// The path of the program `supervisor`.
+    supervisor: String,
+}
+
 /// Why a task has no prompt in its lane.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoPrompt {
@@ -88,6 +99,7 @@ impl Lane {
         }
         let text = match self.prompt {
             Prompt::Stdin | Prompt::File | Prompt::Argument => prompt(context, terms, self.tools),
+            Prompt::Context => bare(context, terms),
             Prompt::BodyFile => {
                 let body = task.body.as_deref().filter(|body| !body.trim().is_empty());
                 return body.map(Cow::Borrowed).ok_or(NoPrompt::NoBody);
@@ -95,7 +107,9 @@ impl Lane {
         };
         match self.prompt {
             Prompt::Argument if text.len() > ARGUMENT_BYTES => Err(NoPrompt::TooLong(text.len())),
-            Prompt::Stdin | Prompt::File | Prompt::Argument | Prompt::BodyFile => Ok(Cow::Owned(text)),
+            Prompt::Stdin | Prompt::Context | Prompt::File | Prompt::Argument | Prompt::BodyFile => {
+                Ok(Cow::Owned(text))
+            }
         }
     }
 
@@ -106,14 +120,17 @@ impl Lane {
         places: &Places<'_>,
         prompt: &str,
     ) -> Vec<(PathBuf, String)> {
-        let tools = self.tools_text(places);
-        self.files(&self.values(task, places, (prompt, None), tools.as_deref()))
+        let own = self.own_texts(places);
+        self.files(&self.values(task, places, (prompt, None), &own))
     }
 
-    /// What its program has to be told, so that it has the board's tools.
-    fn tools_text(&self, places: &Places<'_>) -> Option<String> {
-        let launch = || Launch::in_a_run(places.bin.join("supervisor").display().to_string());
-        self.tools.map(|form| form.write(&launch()))
+    fn own_texts(&self, places: &Places<'_>) -> OwnTexts {
+        let supervisor = places.bin.join("supervisor").display().to_string();
+        OwnTexts {
+            tools: self.tools.map(|form| form.write(&Launch::in_a_run(supervisor.clone()))),
+            service: self.service.as_ref().map(Service::text),
+            supervisor,
+        }
     }
 
     /// Makes the start of a run whose prompt is in its file.
@@ -121,7 +138,7 @@ impl Lane {
         let Places { prompt, files, .. } = facts.places;
         let mut read = vec![files.to_owned()];
         let stdin = match self.prompt {
-            Prompt::Stdin => Stdin::File(prompt.to_owned()),
+            Prompt::Stdin | Prompt::Context => Stdin::File(prompt.to_owned()),
             Prompt::Argument => Stdin::Null,
             Prompt::File | Prompt::BodyFile => {
                 read.push(prompt.to_owned());
@@ -134,9 +151,9 @@ impl Lane {
             let env = environment::variables(facts);
             return Start { argv, env, stdin: Stdin::Null, read: Vec::new() };
         }
-        let tools = self.tools_text(&facts.places);
+        let texts = self.own_texts(&facts.places);
         let said = (facts.prompt, facts.session);
-        let values = self.values(facts.task, &facts.places, said, tools.as_deref());
+        let values = self.values(facts.task, &facts.places, said, &texts);
         let own = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?)));
         let mut env = environment::variables(facts);
         env.retain(|name, _| !self.unset.contains(name));
@@ -149,7 +166,7 @@ impl Lane {
         task: &'a Task,
         places: &Places<'a>,
         (prompt, session): (&'a str, Option<&'a str>),
-        tools: Option<&'a str>,
+        own: &'a OwnTexts,
     ) -> Values<'a> {
         Values {
             prompt_file: places.prompt,
@@ -159,8 +176,10 @@ impl Lane {
             home: places.home,
             tmp: places.tmp,
             model: task.client.model_override.as_deref().or(self.model.as_deref()),
-            tools,
+            tools: own.tools.as_deref(),
             session,
+            supervisor: &own.supervisor,
+            service: own.service.as_deref(),
         }
     }
 }

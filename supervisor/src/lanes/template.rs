@@ -32,10 +32,14 @@ pub(super) enum Place {
     Tools,
     /// The session in which the agent goes on; none in a run that begins one.
     Session,
+    /// The program `supervisor`, by its path.
+    Supervisor,
+    /// The service of the lane.
+    Service,
 }
 
 impl Place {
-    const ALL: [(&str, Place); 9] = [
+    const ALL: [(&str, Place); 11] = [
         ("prompt_file", Place::PromptFile),
         ("prompt_text", Place::PromptText),
         ("workspace", Place::Workspace),
@@ -45,6 +49,8 @@ impl Place {
         ("model", Place::Model),
         ("tools", Place::Tools),
         ("session", Place::Session),
+        ("supervisor", Place::Supervisor),
+        ("service", Place::Service),
     ];
 
     fn named(name: &str) -> Option<Self> {
@@ -64,6 +70,8 @@ pub(super) struct Values<'a> {
     pub(super) model: Option<&'a str>,
     pub(super) tools: Option<&'a str>,
     pub(super) session: Option<&'a str>,
+    pub(super) supervisor: &'a str,
+    pub(super) service: Option<&'a str>,
 }
 
 impl Values<'_> {
@@ -78,6 +86,8 @@ impl Values<'_> {
             Place::Model => self.model.map(Cow::Borrowed),
             Place::Tools => self.tools.map(Cow::Borrowed),
             Place::Session => self.session.map(Cow::Borrowed),
+            Place::Supervisor => Some(Cow::Borrowed(self.supervisor)),
+            Place::Service => self.service.map(Cow::Borrowed),
         }
     }
 }
@@ -187,6 +197,8 @@ pub(super) mod tests {
             model: None,
             tools: None,
             session: None,
+            supervisor: "/s",
+            service: None,
         }
     }
 

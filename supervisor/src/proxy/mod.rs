@@ -32,4 +32,5 @@ mod tls;
 mod verdict;
 mod ways;
 
+pub(crate) use tls::trusted;
 pub(crate) use ways::{Served, WaysOut};

@@ -15,7 +15,7 @@ const LONGEST: u64 = 4 << 20;
 
 /// Why no host can be trusted.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TlsError {
+pub(crate) enum TlsError {
     #[error("failed to read the certificates of {}: {source}", .path.display())]
     File {
         path: PathBuf,
@@ -57,6 +57,11 @@ impl Trust {
         *read = Some(Read { of, config: Arc::clone(&config) });
         Ok(config)
     }
+}
+
+/// How a host is asked that the authorities of this host vouch for.
+pub(crate) fn trusted() -> Result<Arc<ClientConfig>, TlsError> {
+    client(None).map(Arc::new)
 }
 
 fn client(extra: Option<&Path>) -> Result<ClientConfig, TlsError> {

@@ -47,6 +47,12 @@ pub(crate) enum CannotRun {
         /// What is wrong with the file.
         defect: Box<Defect>,
     },
+    /// Its lane does not say all that its workers need.
+    LaneIncomplete {
+        lane: Profile,
+        /// What it lacks.
+        why: &'static str,
+    },
     /// No policy has this name.
     PolicyUnknown {
         policy: String,
@@ -87,6 +93,7 @@ impl CannotRun {
             CannotRun::LaneDisabled { lane, defect } => {
                 format!("waits for the lane {lane}, which is disabled: {defect}")
             }
+            CannotRun::LaneIncomplete { lane, why } => format!("waits for the lane {lane}: it {why}"),
             CannotRun::PolicyUnknown { .. } | CannotRun::PolicyDisabled { .. } => {
                 format!("waits for its policy: {self}")
             }
@@ -109,6 +116,7 @@ impl CannotRun {
             | CannotRun::ProfileUnfit { .. }
             | CannotRun::SkillMissing { .. }
             | CannotRun::LaneDisabled { .. }
+            | CannotRun::LaneIncomplete { .. }
             | CannotRun::PolicyUnknown { .. }
             | CannotRun::PolicyDisabled { .. }
             | CannotRun::PolicyUnheld { .. } => {
@@ -144,6 +152,7 @@ impl fmt::Display for CannotRun {
                 "waits for somebody to claim it: {lane} is a pull lane (`supervisor claim --assignee {lane}`)"
             ),
             CannotRun::LaneDisabled { lane, defect } => write!(f, "the lane `{lane}` is disabled: {defect}"),
+            CannotRun::LaneIncomplete { lane, why } => write!(f, "the lane `{lane}` {why}"),
             CannotRun::PolicyUnknown { policy, .. } => write!(f, "there is no policy `{policy}`"),
             CannotRun::PolicyDisabled { policy, defect } => {
                 write!(f, "the policy `{policy}` is disabled: {defect}")
@@ -173,6 +182,12 @@ impl From<CannotRun> for Failure {
             CannotRun::SkillMissing { .. } => {
                 (Code::Conflict, "add the skill, or take it out of the profile: docs/profiles.md".to_owned())
             }
+            CannotRun::LaneIncomplete { lane, .. } => (
+                Code::Conflict,
+                format!(
+                    "write lanes.d/{lane}.toml: extends = \"{lane}\", then [service] and url = \"https://…\""
+                ),
+            ),
             CannotRun::PolicyUnknown { known, .. } => {
                 (Code::Usage, format!("the policies are: {}", known.join(", ")))
             }

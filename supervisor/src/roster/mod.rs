@@ -171,6 +171,9 @@ impl Roster {
         if lane.pull {
             return Err(CannotRun::Pull { lane: assignee.clone() });
         }
+        if let Some(why) = lane.lacks() {
+            return Err(CannotRun::LaneIncomplete { lane: lane_name, why });
+        }
         if let Some(persona) = persona
             && let Some(why) = unfit(persona, lane)
         {

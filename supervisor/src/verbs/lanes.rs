@@ -170,7 +170,11 @@ fn programs(asked: &CheckLane, lane: &Lane, policy: &policies::Policy, file: &Pa
         asked.path.iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
     let name = lane.program();
     if name.contains('{') {
-        return vec![Check::new("program", Verdict::Ok, format!("{name}, which each task brings"))];
+        return vec![Check::new(
+            "program",
+            Verdict::Ok,
+            format!("{name}, which is filled in when a run starts"),
+        )];
     }
     let found = program::find(&name, &dirs);
     let theirs_of = |name: &str| program::find(name, &theirs);

@@ -1,0 +1,138 @@
+//! The connection to a service: by itself, or through the proxy that the variables of the run name.
+
+use std::io;
+use std::time::Duration;
+
+use http_body_util::{Empty, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::HeaderValue;
+use hyper::{Request, Response, StatusCode, Uri, header};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::order::Order;
+use crate::environment;
+use crate::exit::Code;
+use crate::failure::{Failure, with_causes};
+use crate::proxy::trusted;
+
+/// How long a connection may take to be there. The answer has the time that the run has.
+const CONNECTED: Duration = Duration::from_secs(30);
+
+/// What carries a request.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Sends a request, and returns the answer when its head is there.
+pub(super) async fn post(order: &Order) -> Result<Response<Incoming>, Failure> {
+    let unreachable = |why: String| {
+        let hint = "the event `egress_denied` of the run names a host that its policy does not let it reach";
+        Failure::new(Code::Unreachable, format!("the service at {} cannot be reached: {why}", order.url))
+            .hint(hint)
+    };
+    let proxy = proxy_of(&order.uri, environment::text);
+    let connected = tokio::time::timeout(CONNECTED, connect(&order.uri, proxy.as_ref())).await;
+    let stream = connected
+        .map_err(|_| unreachable(format!("no connection within {} s", CONNECTED.as_secs())))?
+        .map_err(|e| unreachable(with_causes(&e)))?;
+    let broken = |e: hyper::Error| unreachable(with_causes(&e));
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    // It ends with the answer, or with this process.
+    drop(tokio::spawn(connection));
+    let is_absolute = proxy.is_some() && order.uri.scheme_str() == Some("http");
+    let place = order.uri.path_and_query().map_or("/", |path| path.as_str());
+    let place = if is_absolute { order.uri.to_string() } else { place.to_owned() };
+    let host = order.uri.authority().map(|host| HeaderValue::from_str(host.as_str()));
+    let mut request = Request::post(place)
+        .body(Full::new(order.body.clone()))
+        .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
+    request.headers_mut().extend(order.headers.clone());
+    if let Some(Ok(host)) = host {
+        request.headers_mut().insert(header::HOST, host);
+    }
+    sender.send_request(request).await.map_err(broken)
+}
+
+async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn Stream>> {
+    let (host, port) = place(to)?;
+    let is_encrypted = to.scheme_str() == Some("https");
+    let stream: Box<dyn Stream> = match proxy {
+        None => Box::new(TcpStream::connect((host, port)).await?),
+        Some(proxy) => {
+            let near = TcpStream::connect(place(proxy)?).await?;
+            if is_encrypted {
+                Box::new(tunnel(near, &format!("{host}:{port}")).await?)
+            } else {
+                Box::new(near)
+            }
+        }
+    };
+    if !is_encrypted {
+        return Ok(stream);
+    }
+    let config = trusted().map_err(io::Error::other)?;
+    let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let name = ServerName::try_from(bare).map_err(io::Error::other)?;
+    Ok(Box::new(TlsConnector::from(config).connect(name, stream).await?))
+}
+
+/// Has a proxy connect to a place (RFC 9110, section 9.3.6).
+async fn tunnel(near: TcpStream, place: &str) -> io::Result<impl Stream + use<>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(near)).await.map_err(io::Error::other)?;
+    drop(tokio::spawn(connection.with_upgrades()));
+    let request = Request::connect(place).header(header::HOST, place);
+    let request = request.body(Empty::<Bytes>::new()).map_err(io::Error::other)?;
+    let answer = sender.send_request(request).await.map_err(io::Error::other)?;
+    if answer.status() != StatusCode::OK {
+        return Err(io::Error::other(format!("the proxy does not connect to {place}: {}", answer.status())));
+    }
+    Ok(TokioIo::new(hyper::upgrade::on(answer).await.map_err(io::Error::other)?))
+}
+
+fn place(uri: &Uri) -> io::Result<(&str, u16)> {
+    let host = uri.host().ok_or_else(|| io::Error::other(format!("`{uri}` names no host")))?;
+    let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    Ok((host, uri.port_u16().unwrap_or(usual)))
+}
+
+/// The proxy for a host, by the variables that curl(1) describes.
+fn proxy_of(uri: &Uri, env: impl Fn(&str) -> Option<String>) -> Option<Uri> {
+    let either = |name: &str| env(name).or_else(|| env(&name.to_ascii_lowercase()));
+    let host = uri.host()?.trim_start_matches('[').trim_end_matches(']');
+    let without = either("NO_PROXY").unwrap_or_default();
+    let is_named = |name: &str| {
+        let name = name.trim().trim_start_matches('.');
+        name == "*" || name == host || (!name.is_empty() && host.ends_with(&format!(".{name}")))
+    };
+    if without.split(',').any(is_named) {
+        return None;
+    }
+    let variable = if uri.scheme_str() == Some("https") { "HTTPS_PROXY" } else { "HTTP_PROXY" };
+    either(variable).or_else(|| either("ALL_PROXY"))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_is_used_for_all_hosts_but_those_that_are_named() {
+        let proxy = |uri: &str, without: &str| {
+            let env = |name: &str| match name {
+                "HTTPS_PROXY" | "http_proxy" => Some("http://127.0.0.1:3128".to_owned()),
+                "NO_PROXY" => Some(without.to_owned()),
+                _ => None,
+            };
+            proxy_of(&uri.parse().unwrap(), env).is_some()
+        };
+        assert!(proxy("https://a.example/", "") && proxy("http://a.example/", "localhost,127.0.0.1,::1"));
+        assert!(!proxy("http://127.0.0.1:9/", "localhost,127.0.0.1,::1") && !proxy("https://[::1]/", "::1"));
+        assert!(!proxy("https://b.a.example/", " .a.example") && proxy("https://ba.example/", "a.example"));
+        assert!(!proxy("https://a/", "*"));
+        assert!(proxy_of(&"https://a/".parse().unwrap(), |_| None).is_none());
+    }
+}

@@ -1,0 +1,73 @@
+//! `supervisor __request`: the worker of the lane `http`. It posts its task to a service, and tells the board what the answer says.
+//!
+//! It runs confined, as every worker does. The answer is hostile: it is written to the log as it comes, a bounded part of it is kept, and what
+//! it says of the task is a verb of this run, with the checks of every worker. The exit code is how the lane reads all else.
+
+mod answer;
+mod connection;
+mod order;
+mod verdict;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use self::answer::Answer;
+use self::order::Order;
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::lanes::Service;
+use crate::terminal::complain;
+use crate::verbs;
+
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let asked = asked(arguments);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| Failure::failed(format!("failed to start: {e}")));
+    let ended = asked.and_then(|service| runtime?.block_on(work(&service)));
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            complain(&format!("error: {}", failure.message));
+            if let Some(hint) = &failure.hint {
+                complain(&format!("hint: {hint}"));
+            }
+            ExitCode::from(failure.code.exit())
+        }
+    }
+}
+
+fn asked(mut arguments: impl Iterator<Item = OsString>) -> Result<Service, Failure> {
+    let text = arguments.next().and_then(|text| text.into_string().ok());
+    let service = text.and_then(|text| serde_json::from_str(&text).ok());
+    service.ok_or_else(|| {
+        Failure::failed("its argument is not the service of a lane")
+            .hint("the lane `http` starts it, with {service} as its argument: docs/lanes/http.md")
+    })
+}
+
+/// Asks the service, and carries out what it answers.
+async fn work(service: &Service) -> Result<(), Failure> {
+    let client = Client::of_this_run()?;
+    let order = Order::of_this_run(service)?;
+    let answer = connection::post(&order).await?;
+    match Answer::read(answer).await? {
+        Answer::Verdict(verdict) => verdict.tell(&client).await,
+        Answer::Words => Ok(()),
+        Answer::Later { why, pause } => {
+            hold(&client, &why, pause).await;
+            Err(Failure::new(Code::Throttled, why))
+        }
+    }
+}
+
+/// Says until when the service refuses the account. The exit code says that it does, so that a failure of this one changes only for how long.
+async fn hold(client: &Client, why: &str, pause: Duration) {
+    let until = format!("{}s", pause.as_secs().max(1));
+    let hold = serde_json::from_value::<verbs::Hold>(serde_json::json!({ "reason": why, "until": until }));
+    let Ok(hold) = hold else { return };
+    if let Err(failure) = client.call(&hold).await {
+        complain(&format!("warning: the board does not know for how long: {failure}"));
+    }
+}

@@ -1,0 +1,58 @@
+//! What a service says of a task: one verb of its worker, with the arguments of that verb.
+
+use serde::Deserialize;
+
+use crate::client::Client;
+use crate::command::Command;
+use crate::failure::Failure;
+use crate::verbs::{Approve, Block, Complete, RequestChanges, RequestReview};
+
+/// One verdict, as `{"complete": {"summary": "…"}}`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    Complete(Complete),
+    Block(Block),
+    RequestReview(RequestReview),
+    Approve(Approve),
+    RequestChanges(RequestChanges),
+}
+
+impl Verdict {
+    pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
+        let mut json = serde_json::Deserializer::from_slice(text);
+        let read = serde_path_to_error::deserialize(&mut json).map_err(|e| e.to_string());
+        let read = read.and_then(|verdict| json.end().map(|()| verdict).map_err(|e| e.to_string()));
+        read.map_err(|e| {
+            Failure::failed(format!("the answer of the service is no verdict: {e}"))
+                .hint("docs/lanes/http.md describes it, such as {\"complete\": {\"summary\": \"…\"}}")
+        })
+    }
+
+    /// Tells the board. What it refuses is a failure of this run, whatever the class of the refusal.
+    pub(super) async fn tell(self, client: &Client) -> Result<(), Failure> {
+        let told = match self {
+            Verdict::Complete(verb) => tell(client, verb).await,
+            Verdict::Block(verb) => tell(client, verb).await,
+            Verdict::RequestReview(verb) => tell(client, verb).await,
+            Verdict::Approve(verb) => tell(client, verb).await,
+            Verdict::RequestChanges(verb) => tell(client, verb).await,
+        };
+        told.map_err(|refusal| Failure {
+            hint: refusal.hint,
+            ..Failure::failed(format!("the board refuses the verdict of the service: {}", refusal.message))
+        })
+    }
+}
+
+async fn tell<V: Command>(client: &Client, mut verb: V) -> Result<(), Failure> {
+    if let Some(worker) = client.worker() {
+        verb.default_to_own(&worker.task);
+    }
+    let reply = client.call(&verb).await?;
+    if V::verdict(&reply) == 0 {
+        Ok(())
+    } else {
+        Err(Failure::failed("it names tasks that are not the run's own"))
+    }
+}
