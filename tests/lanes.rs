@@ -3,6 +3,7 @@
 mod live;
 mod sessions;
 mod tools;
+mod turns;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;

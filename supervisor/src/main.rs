@@ -34,6 +34,7 @@ mod terminal;
 mod time;
 mod transfer;
 mod trial;
+mod turn_end;
 mod verbs;
 
 fn main() -> ExitCode {
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Some("__job") => host::job::main(arguments),
         Some("__handback") => host::handback::main(),
         Some("__request") => http_worker::main(arguments),
+        Some("__turn_end") => turn_end::main(),
         Some("__probe") => demo::probe_main(arguments),
         _ => cli::main(),
     }

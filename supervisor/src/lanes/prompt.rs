@@ -51,11 +51,7 @@ pub(super) fn bare(context: &str, terms: &Terms<'_>) -> String {
 
 /// Puts the prompt of a run together. `tools` is the form in which its program has the board's tools.
 pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> String {
-    let (end, ends) = match terms.purpose {
-        // The prompt of a check is empty: it has no agent.
-        Purpose::Work | Purpose::Check => (WORK, WORK_TOOLS.as_slice()),
-        Purpose::Review => (REVIEW, REVIEW_TOOLS.as_slice()),
-    };
+    let (end, ends) = endings(terms.purpose);
     let tools = tools.map(|form| about_tools(form, ends)).unwrap_or_default();
     let until = match terms.deadline.and_then(|at| jiff::Timestamp::from_second(at).ok()) {
         Some(at) => format!(" The run is ended at {}.", at.strftime("%Y-%m-%d %H:%M UTC")),
@@ -76,6 +72,20 @@ be the network. Do not work around a refusal: block the task and name what was r
         before = bare(context, terms),
         workspace = terms.workspace.display(),
     )
+}
+
+/// What an agent is told that ends its turn and has not reported.
+pub(crate) fn reminder(purpose: Purpose, tools: Form) -> String {
+    let (end, ends) = endings(purpose);
+    format!("This run has no verdict yet.\n\n{end}{}", about_tools(tools, ends))
+}
+
+/// The commands and the tools that end a run, by what it is for. The prompt of a check is empty: it has no agent.
+fn endings(purpose: Purpose) -> (&'static str, &'static [&'static str]) {
+    match purpose {
+        Purpose::Work | Purpose::Check => (WORK, &WORK_TOOLS),
+        Purpose::Review => (REVIEW, &REVIEW_TOOLS),
+    }
 }
 
 /// Names the tools that do what the commands do.

@@ -1,0 +1,93 @@
+//! `supervisor __turn_end`: what an agent program asks, by a hook of its own configuration, when its model ends a turn. A turn that ends without
+//! a verdict goes on, with a word about how to report.
+//!
+//! It runs in the run, confined like the program that asks. It lets go where anything is not as expected, where the program itself says that it goes on
+//! because of a hook, and after [`REMINDERS`] in a run, whatever the program says: no run goes on for ever by it.
+
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use kernel::Purpose;
+use serde::Deserialize;
+
+use crate::client::Client;
+use crate::environment;
+use crate::failure::Failure;
+use crate::lanes::{Form, reminder};
+use crate::terminal::print;
+use crate::verbs;
+
+/// How often a run is reminded.
+const REMINDERS: u64 = 2;
+/// How long the board may take to say whether there is a verdict.
+const ASKED: Duration = Duration::from_secs(10);
+/// What a program says of its turn is shorter.
+const INPUT_BYTES: u64 = 1 << 20;
+/// The file in the home of the run that counts: a byte for each reminder.
+const COUNT: &str = ".turn-ends";
+
+/// What Claude Code says of a turn that ends.
+#[derive(Deserialize)]
+struct Turn {
+    /// Whether it goes on because of a hook already.
+    #[serde(default)]
+    stop_hook_active: bool,
+}
+
+pub(crate) fn main() -> ExitCode {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().take(INPUT_BYTES).read_to_string(&mut text);
+    let turn: Option<Turn> = read.ok().and_then(|_| serde_json::from_str(&text).ok());
+    let home = environment::variable("HOME");
+    let (Some(Turn { stop_hook_active: false }), Some(home)) = (turn, home) else { return ExitCode::SUCCESS };
+    if is_reported() == Some(false) && counted(Path::new(&home)) {
+        let purpose = environment::text("SUPERVISOR_PURPOSE").and_then(|word| word.parse().ok());
+        let reason = reminder(purpose.unwrap_or(Purpose::Work), Form::Claude);
+        let answer = serde_json::json!({ "decision": "block", "reason": reason });
+        // Who does not read the answer ends its turn.
+        drop(print(&format!("{answer}\n")));
+    }
+    ExitCode::SUCCESS
+}
+
+/// Whether the board has the verdict of this run; none where it does not say.
+fn is_reported() -> Option<bool> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let asked = runtime.block_on(async { tokio::time::timeout(ASKED, ask()).await });
+    asked.ok()?.ok()?
+}
+
+async fn ask() -> Result<Option<bool>, Failure> {
+    let client = Client::of_this_run()?;
+    let task = client.worker().map(|worker| worker.task.clone());
+    let shown = client.call(&verbs::Show { task_id: task, ..verbs::Show::default() }).await?;
+    let own = environment::text("SUPERVISOR_RUN_ID");
+    let run = shown.runs.iter().find(|run| Some(run.id.to_string()) == own);
+    Ok(run.map(|run| run.verdict.is_some()))
+}
+
+/// Counts a reminder; not where there have been enough, or where it cannot be counted.
+fn counted(home: &Path) -> bool {
+    let file = OpenOptions::new().create(true).append(true).open(home.join(COUNT));
+    let Ok(mut file) = file else { return false };
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() < REMINDERS) && file.write_all(b".").is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_reminded_twice_and_never_where_that_cannot_be_counted() {
+        let home = tempfile::tempdir().unwrap();
+        let counted: Vec<bool> = (0..4).map(|_| counted(home.path())).collect();
+        assert_eq!(counted, [true, true, false, false]);
+        assert!(!super::counted(&home.path().join("missing")));
+        std::fs::create_dir(home.path().join("d")).unwrap();
+        std::fs::create_dir(home.path().join("d").join(COUNT)).unwrap();
+        assert!(!super::counted(&home.path().join("d")));
+    }
+}
