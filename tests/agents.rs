@@ -1,7 +1,7 @@
 //! The real programs of agents, each through the daemon and its sandbox, with no network but loopback, against a provider that plays a script.
 //!
-//! A program that is not installed is a skip: `tests/run --lanes` installs them. No test steers an agent in the middle of a turn: no
-//! lane can do it.
+//! A program that is not installed is a skip: `tests/run --lanes` installs them. Those whose lane has a `session` are steered in the middle of a
+//! turn as well.
 
 mod dialects;
 mod programs;
@@ -296,14 +296,42 @@ fn is_reclaimed(program: &Program) {
     stage.ended("reclaimed");
 }
 
-/// Every program plays every scene.
+/// A person says something while the agent works: its model hears it in the same turn or in the next one, once.
+fn is_steered_in_the_middle_of_a_turn(program: &Program) {
+    const WORD: &str = "ZEBRA-17";
+    let script = [
+        run("until [ -e go ]; do sleep 0.1; done"),
+        run("supervisor complete --summary 'heard it'"),
+        Act::Say("Done."),
+    ];
+    let Some(stage) = Stage::open(program, &script) else { return };
+    stage.asked(0);
+    let sent = stage.fleet.json(["steer", &stage.task, &format!("the word is {WORD}"), "--timeout", "0s"]);
+    assert_eq!(sent["number"], 1, "{sent:#}");
+    stage.until("it is in the agent's input", |shown| {
+        ["written", "delivered"].iter().any(|state| shown["messages"][0]["state"] == *state)
+    });
+    let workspace = stage.fleet.show(&stage.task)["task"]["workspace_path"].as_str().unwrap().to_owned();
+    std::fs::write(std::path::Path::new(&workspace).join("go"), "").unwrap();
+    let shown = stage.ended("completed");
+    assert_eq!(shown["messages"][0]["state"], "delivered", "{}", stage.state(&shown));
+    let asked = stage.provider.asked();
+    let heard: Vec<_> = asked.iter().map(|asked| asked.body.matches(WORD).count()).collect();
+    assert!(
+        heard.contains(&1) && heard.iter().all(|count| *count <= 1),
+        "{heard:?}\n{}",
+        stage.state(&shown)
+    );
+}
+
+/// Every program plays every scene, and some play more.
 macro_rules! scenes {
-    ($program:ident: $module:ident) => {
+    ($program:ident: $module:ident $(, $more:ident)*) => {
         mod $module {
             use super::programs::$program as PROGRAM;
 
             scenes!(@ works, is_counted, is_refused_a_tool, lies, has_no_login, meets_a_limit_with_a_reset,
-                meets_a_limit_without_a_reset, meets_an_outage, is_cut_off, hangs, crashes, is_terminated, is_reclaimed);
+                meets_a_limit_without_a_reset, meets_an_outage, is_cut_off, hangs, crashes, is_terminated, is_reclaimed $(, $more)*);
         }
     };
     (@ $($scene:ident),+) => {
@@ -314,7 +342,7 @@ macro_rules! scenes {
     };
 }
 
-scenes!(CLAUDE: claude);
+scenes!(CLAUDE: claude, is_steered_in_the_middle_of_a_turn);
 scenes!(CODEX: codex);
 scenes!(GEMINI: gemini);
 scenes!(OPENCODE: opencode);

@@ -119,6 +119,16 @@ const STAND_INS: [StandIn; 5] = [
     },
 ];
 
+/// What a script has before it: how its program reads its prompt. A program that takes messages gets it as the first one, and nobody closes
+/// its input before it has ended a turn.
+fn prelude(lane: &str) -> &'static str {
+    if lane == "claude" {
+        "#!/bin/sh\nread_prompt() { IFS= read -r line && printf '%s\\n' \"$line\" | sed 's/\\\\n/\\n/g'; }\n"
+    } else {
+        "#!/bin/sh\nread_prompt() { cat; }\n"
+    }
+}
+
 /// A root in which each built-in lane of an agent has a script for its program.
 fn stand_ins(user: User, script: impl Fn(&StandIn) -> String) -> Fleet {
     let fleet = Fleet::offline_as(user);
@@ -126,7 +136,7 @@ fn stand_ins(user: User, script: impl Fn(&StandIn) -> String) -> Fleet {
     std::fs::create_dir_all(install.join("bin")).unwrap();
     for one in &STAND_INS {
         let program = install.join("bin").join(one.lane);
-        std::fs::write(&program, format!("#!/bin/sh\n{}", script(one))).unwrap();
+        std::fs::write(&program, format!("{}{}", prelude(one.lane), script(one))).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         // No test has a way to a service, so none needs the policy that opens one.
         let file = one.file.replace("policy = \"agent\"", "policy = \"default\"");
@@ -147,7 +157,7 @@ fn an_agent_that_reads_its_prompt_ends_its_task_in_every_built_in_lane() {
         // It runs the first command of the list in its prompt, as that says.
         let fleet = stand_ins(user, |one| {
             format!(
-                "case \"$*\" in *'supervisor complete'*) prompt=$* ;; *) prompt=$(cat) ;; esac\n\
+                "case \"$*\" in *'supervisor complete'*) prompt=$* ;; *) prompt=$(read_prompt) ;; esac\n\
                  printf '%s\\n' \"$prompt\" | grep -q 'the parser' || exit 9\n\
                  line=$(printf '%s\\n' \"$prompt\" | grep -o -m 1 \"supervisor complete --summary '[^']*'\") || exit 8\n\
                  eval \"$line\" > /dev/null || exit 7\n\
@@ -172,8 +182,9 @@ fn an_agent_that_reads_its_prompt_ends_its_task_in_every_built_in_lane() {
 
 #[test]
 fn an_agent_that_ends_well_and_reports_nothing_breaks_the_protocol() {
-    let fleet =
-        stand_ins(User::current(), |one| format!("cat > /dev/null\ncat <<'END'\n{}\nEND\n", one.well));
+    let fleet = stand_ins(User::current(), |one| {
+        format!("read_prompt > /dev/null\ncat <<'END'\n{}\nEND\n", one.well)
+    });
     for one in &STAND_INS {
         let task = create(&fleet, one.lane);
         let outcome = fleet.eventually(&format!("a run of {} has ended", one.lane), || {
@@ -242,7 +253,7 @@ fn a_limit_on_turns_asks_a_person_and_a_usage_limit_waits_until_its_reset() {
 #[test]
 fn a_lane_is_listed_shown_checked_and_tried_with_its_own_program() {
     let fleet = stand_ins(User::current(), |one| {
-        let line = "line=$(grep -o -m 1 \"supervisor complete --summary '[^']*'\")\neval \"$line\" > /dev/null || exit 7\n";
+        let line = "line=$(read_prompt | grep -o -m 1 \"supervisor complete --summary '[^']*'\")\neval \"$line\" > /dev/null || exit 7\n";
         match one.lane {
             "claude" => format!("{line}cat <<'END'\n{}\nEND\n", one.well),
             "codex" => "echo 'no key' >&2\necho '{\"type\":\"error\",\"message\":\"status 401\"}'\nexit 1\n"

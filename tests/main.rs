@@ -71,6 +71,7 @@ mod shortages;
 mod siege;
 mod skills;
 mod spine;
+mod steer;
 mod steps;
 mod stop;
 mod strangers;

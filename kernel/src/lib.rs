@@ -67,6 +67,7 @@ pub use model::id::{
 };
 pub use model::limits;
 pub use model::log::{Folded, Horizon};
+pub use model::message::{Message, MessageNews, MessageState};
 pub use model::mission::{MissionLimit, MissionLimits};
 pub use model::note::{Attachment, Comment, Event, NewAttachment};
 pub use model::outcome::DEFAULT_FAILURE_LIMIT;

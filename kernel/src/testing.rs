@@ -227,5 +227,6 @@ pub(crate) fn start(clock: &dyn Clock) -> Start {
         max_runtime: None,
         boot_id: clock.boot_id(),
         deadline_boottime: None,
+        takes_messages: false,
     }
 }

@@ -11,6 +11,7 @@
 //! | `after-run-dir` | the run directory and its spec are there |
 //! | `after-spawn` | the shim is started, and nobody has written that down |
 //! | `after-started` | the board knows that the command runs |
+//! | `after-post` | a message to its agent is in the run directory, and nobody has told the shim |
 //! | `after-exit` | the end of the shim was seen |
 //! | `after-artifacts` | what the run declared is in the store, and no row names it |
 //! | `before-finish` | the end is proven, and the run's places are removed |

@@ -53,6 +53,7 @@ macro_rules! table {
                 }
                 verbs {
                     Runs => pages::run,
+                    Steer,
                     Context,
                     Claim,
                     Heartbeat,

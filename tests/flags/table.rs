@@ -453,6 +453,11 @@ pub(super) const TABLE: &[Row] = &[
     ),
     ("stop", "now", Test("tests/stop.rs", "a_daemon_that_is_stopped_now_or_killed_leaves_no_worker")),
     ("stop", "wait", Test("tests/durable.rs", "a_backup_of_a_served_board_comes_back_with_restore")),
+    (
+        "steer",
+        "timeout",
+        Test("tests/steer.rs", "a_message_that_the_agent_does_not_take_up_is_sent_and_not_called_delivered"),
+    ),
     ("swarm", "created-by", Lines(SWARM, "swarm g --worker a --verifier b --synthesizer c --created-by bob")),
     (
         "swarm",

@@ -20,7 +20,7 @@ fn habits(lane: &str) -> Option<(&'static str, &'static str)> {
 fn agent(one: &StandIn, first: &str, again: &str) -> String {
     let Some((state, gone)) = habits(one.lane) else { return "exit 1".to_owned() };
     format!(
-        "prompt=$(cat)\nstate=$HOME/{state}\nsay() {{ cat <<'END'\n{}\nEND\n}}\ngone() {{ echo '{gone}' >&2; exit 1; }}\n\
+        "prompt=$(read_prompt)\nstate=$HOME/{state}\nsay() {{ cat <<'END'\n{}\nEND\n}}\ngone() {{ echo '{gone}' >&2; exit 1; }}\n\
          end() {{ supervisor complete --summary \"$1\" > /dev/null; exit 0; }}\n\
          case \"$*\" in *s-1*) {again} ;; *) {first} ;; esac\n",
         one.well

@@ -6,7 +6,7 @@ use crate::harness::User;
 /// Finds the server where the program of its name would, starts it with the variables that this would pass on, and calls the
 /// tool that its prompt names.
 const CALLS_A_TOOL: &str = r#"
-case "$*" in *'How this run ends'*) prompt=$* ;; *) prompt=$(cat) ;; esac
+case "$*" in *'How this run ends'*) prompt=$* ;; *) prompt=$(read_prompt) ;; esac
 case ${0##*/} in
 claude) config=$(cat "$(printf '%s\n' "$@" | grep 'board.json')") ;;
 codex) config=$(printf '%s\n' "$@" | grep '^mcp_servers') ;;

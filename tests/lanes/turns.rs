@@ -11,7 +11,7 @@ fn create(fleet: &Fleet, lane: &str, more: &[&str]) -> String {
 }
 
 /// Finds the hook where Claude Code would, and runs it as that does when a turn ends.
-const HOOK: &str = r#"cat > /dev/null
+const HOOK: &str = r#"read_prompt > /dev/null
 settings=$(printf '%s\n' "$@" | grep 'settings.json')
 command=$(grep -o '"command":"[^"]*"' "$settings" | cut -d '"' -f 4)
 stop() { printf '{"hook_event_name":"Stop","session_id":"s-1","stop_hook_active":%s}' "$1" | sh -c "$command"; }

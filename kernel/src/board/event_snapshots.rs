@@ -16,6 +16,7 @@ mod edits;
 mod egress;
 mod endings;
 mod files;
+mod messages;
 mod moves;
 mod returns;
 
@@ -45,7 +46,7 @@ fn words(value: &serde_json::Value) -> serde_json::Value {
 /// `KIND_tells_of_…` is the snapshot of each kind. That of an import carries what another program said.
 #[test]
 fn each_kind_has_a_snapshot() {
-    const FILES: [&str; 10] = [
+    const FILES: [&str; 11] = [
         include_str!("event_snapshots.rs"),
         include_str!("event_snapshots/chats.rs"),
         include_str!("event_snapshots/checks.rs"),
@@ -53,6 +54,7 @@ fn each_kind_has_a_snapshot() {
         include_str!("event_snapshots/egress.rs"),
         include_str!("event_snapshots/endings.rs"),
         include_str!("event_snapshots/files.rs"),
+        include_str!("event_snapshots/messages.rs"),
         include_str!("event_snapshots/moves.rs"),
         include_str!("event_snapshots/returns.rs"),
         include_str!("hold_tests.rs"),

@@ -158,6 +158,7 @@ impl Board<'_> {
             stderr_tail: ending.stderr_tail.as_deref(),
             ..Close::of(finished, handoff, error, ended_at)
         };
+        self.drop_messages(run)?;
         let closed = self.tx.close_run(run.id, &end)?;
         if closed {
             Ok(())

@@ -47,6 +47,7 @@ mod hold;
 mod import;
 mod link;
 mod made;
+mod message;
 mod mission;
 mod note;
 mod notify;

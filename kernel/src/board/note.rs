@@ -31,7 +31,10 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Comment, Error> {
         self.charge(actor, Cost::one(Bound::Comments).text([body]))?;
-        self.add_comment(id, body, author, actor)
+        let comment = self.add_comment(id, body, author, actor)?;
+        let task = self.expect_task(id)?;
+        self.tell_agent(&task, &comment)?;
+        Ok(comment)
     }
 
     /// Adds a comment that goes with a verdict or a decision, and is charged to nobody.

@@ -37,6 +37,8 @@ pub struct Start {
     pub boot_id: String,
     /// When it has to end, on the clock since boot.
     pub deadline_boottime: Option<Duration>,
+    /// Whether its agent takes messages while it works.
+    pub takes_messages: bool,
 }
 
 /// Where a run works.
@@ -97,6 +99,9 @@ impl Board<'_> {
             }
             other => other?,
         };
+        if start.takes_messages && purpose != Purpose::Check {
+            self.tx.open_inbox(run)?;
+        }
         let payload = json!({ "lock": start.claim_lock, "expires": null, "run_id": run });
         let record = Record::new(EventKind::Claimed, payload, SYSTEM).of(run);
         self.shift(id, &from, Change::Started { run }, record)?;

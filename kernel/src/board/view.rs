@@ -17,6 +17,7 @@ use crate::model::id::{
     AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant,
 };
 use crate::model::limits::{self, Room};
+use crate::model::message::Message;
 use crate::model::note::{Attachment, Comment, Event};
 use crate::model::request::Request;
 use crate::model::run::Run;
@@ -104,6 +105,12 @@ reads! {
     children: children(id: &TaskId) -> Vec<TaskId>;
     /// Returns the comments of a task, oldest first.
     comments: comments_of(id: &TaskId) -> Vec<Comment>;
+    /// Returns the messages to a run that its agent does not have yet, in the order in which they were sent.
+    queued_messages: queued_messages(run: RunId) -> Vec<Message>;
+    /// Returns a message to a run, if it exists.
+    message: find_message(run: RunId, number: u32) -> Option<Message>;
+    /// Returns the latest messages to the runs of a task, oldest first, at most `limit`, each with the beginning of its text.
+    messages: last_messages(id: &TaskId, limit: u32) -> Vec<Message>;
     /// Returns the attachments of a task, oldest first.
     attachments: attachments_of(id: &TaskId) -> Vec<Attachment>;
     /// Returns an attachment, if it exists.

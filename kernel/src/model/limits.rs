@@ -20,6 +20,8 @@ pub const METADATA: usize = 64 * KIB;
 pub const ATTACHMENT: u64 = 25 * 1024 * 1024;
 /// The attached files of one task.
 pub const ATTACHMENTS: usize = 1000;
+/// The messages to one run.
+pub const MESSAGES: u32 = 1000;
 /// The files that a run may declare as parts of its result.
 pub const ARTIFACTS: usize = 100;
 /// The tasks that a worker may say that it has made.

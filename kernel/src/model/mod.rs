@@ -13,6 +13,7 @@ pub(crate) mod hold;
 pub(crate) mod id;
 pub mod limits;
 pub(crate) mod log;
+pub(crate) mod message;
 pub(crate) mod mission;
 pub(crate) mod note;
 pub(crate) mod outcome;

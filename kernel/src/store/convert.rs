@@ -18,6 +18,7 @@ use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::id::{
     AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant,
 };
+use crate::model::message::MessageState;
 use crate::model::outcome::{ApprovalClass, ApprovalState, BlockKind, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, RunStatus};
 use crate::model::status::Status;
@@ -71,6 +72,7 @@ text_columns!(
     StopReason,
     Holder,
     Purpose,
+    MessageState,
     RunStatus,
     ActorKind,
     HoldKind,

@@ -20,6 +20,7 @@ pub(crate) mod holds;
 mod imported;
 pub(crate) mod left;
 pub(crate) mod links;
+mod messages;
 pub(crate) mod meta;
 pub(crate) mod migrate;
 mod missions;

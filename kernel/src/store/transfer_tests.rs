@@ -22,6 +22,11 @@ const HOLD: &str = "
 /// A pause of a boot that is over.
 const DELAY: &str = "INSERT INTO delays (task_id, not_before, boot_id, due_boottime_us) SELECT id, 1, 'boot-0', 1 FROM tasks LIMIT 1";
 
+/// A message to a run that is over.
+const MESSAGE: &str = "
+    INSERT INTO run_messages (run_id, number, task_id, author, body, state, created_at, changed_at)
+        SELECT id, 1, task_id, 'alice', 'b', 'written', 1, 1 FROM task_runs LIMIT 1";
+
 /// A board with something in every table.
 fn full() -> Bench {
     let bench = Bench::new();
@@ -68,6 +73,7 @@ fn full() -> Bench {
             board.tx.conn.execute_batch(HOLD).unwrap();
             board.tx.add_usage(crate::RunId(1), crate::Bound::Comments, 1)?;
             board.tx.conn.execute_batch(DELAY).unwrap();
+            board.tx.conn.execute_batch(MESSAGE).unwrap();
             board.fold_events(crate::Timestamp::from_micros(i64::MAX), 1)?;
             Ok(())
         })

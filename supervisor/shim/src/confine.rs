@@ -1,4 +1,5 @@
-//! `__confine <run dir> <report fd> <shim pid>`: applies the run's policy, then becomes the worker.
+//! `__confine <run dir> <report fd> <shim pid> [<messages fd> <receipts fd>]`: applies the run's policy, then becomes the worker, or the relay of its
+//! messages where it takes any.
 //!
 //! Whatever fails before the command runs is told to the shim as a step and an error, through a descriptor that
 //! closes at exec. The exit code says nothing: a command may use each of them.
@@ -12,6 +13,7 @@ use std::process::{Command, ExitCode};
 
 use policies::Holding;
 
+use crate::conversation::{Ends, Relay};
 use crate::report::Word;
 use crate::rundir::{Concern, FailedStart, RunDir, RunDirError, RunSpec, Step, VERSION};
 
@@ -21,7 +23,7 @@ const NOT_EXECUTED: u8 = 127;
 /// The step that failed on the way to the command.
 #[derive(Debug, thiserror::Error)]
 enum ConfineError {
-    #[error("usage: __confine <run dir> <report fd> <shim pid>")]
+    #[error("usage: __confine <run dir> <report fd> <shim pid> [<messages fd> <receipts fd>]")]
     Usage,
     #[error("own the report descriptor {0}")]
     Descriptor(i32, #[source] io::Error),
@@ -73,27 +75,40 @@ impl ConfineError {
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     // Only for those who read process lists; the command gets its own name.
     nix::sys::prctl::set_name(c"supervisor-conf").ok();
-    let (run, descriptor, shim) = match parse(arguments) {
+    let Arguments { run, report, shim, channel } = match parse(arguments) {
         Ok(parsed) => parsed,
         Err(error) => return without_report(&error),
     };
-    let mut report = match own(descriptor) {
+    let mut report = match own(report, Side::Write) {
         Ok(report) => report,
         Err(error) => return without_report(&error),
     };
     // What fails before this failed to load. The shim reads the end of the pipe, whatever comes of this.
     tell(&mut report, &Word::Begun { begun: VERSION }).ok();
-    let Err(failed) = confine(&run, &mut report, shim);
+    let failed = match confine(&run, &mut report, shim, channel) {
+        Ok(relay) => {
+            // The end of the pipe says that the command was executed.
+            drop(report);
+            return relay.run();
+        }
+        Err(failed) => failed,
+    };
     if tell(&mut report, &Word::Failed(failed.clone())).is_err() {
         writeln!(io::stderr(), "error: confine: {}", failed.error).ok();
     }
     ExitCode::from(NOT_EXECUTED)
 }
 
-fn confine(run: &Path, report: &mut File, shim: i32) -> Result<std::convert::Infallible, FailedStart> {
+fn confine(
+    run: &Path,
+    report: &mut File,
+    shim: i32,
+    channel: Option<(i32, i32)>,
+) -> Result<Relay, FailedStart> {
     let failed = |error: ConfineError| error.described();
+    let ends = channel.map(own_ends).transpose().map_err(failed)?;
     let spec = RunDir::open(run).and_then(|run| run.spec()).map_err(ConfineError::Spec).map_err(failed)?;
-    let RunSpec { argv, env, cwd, policy, mut surroundings, cgroup, host, .. } = spec;
+    let RunSpec { argv, env, cwd, policy, mut surroundings, cgroup, host, conversation, .. } = spec;
     let Some((command, arguments)) = argv.split_first() else { return Err(failed(ConfineError::NoCommand)) };
     surroundings.parent = shim;
     if surroundings.work_cgroup.is_none() {
@@ -123,7 +138,15 @@ fn confine(run: &Path, report: &mut File, shim: i32) -> Result<std::convert::Inf
 
     let search = env.get("PATH").cloned().unwrap_or_default();
     // exec looks the command up in the new PATH and gives the worker default signal handling.
-    let source = Command::new(command).args(arguments).env_clear().envs(env).envs(secrets).exec();
+    let mut worker = Command::new(command);
+    worker.args(arguments).env_clear().envs(env).envs(secrets);
+    let source = match (&conversation, ends) {
+        (Some(conversation), Some(ends)) => match Relay::start(&mut worker, conversation, ends) {
+            Ok(relay) => return Ok(relay),
+            Err(source) => source,
+        },
+        _ => worker.exec(),
+    };
     let is_own = is_the_runs(Path::new(command), &surroundings);
     let failed = failed(ConfineError::Execute { command: command.clone(), search, source });
     Err(limited(if is_own { failed.concerning(Concern::Run) } else { failed }, Holding::All))
@@ -136,19 +159,50 @@ fn is_the_runs(command: &Path, around: &policies::Surroundings) -> bool {
     !is_looked_up && (!command.is_absolute() || own.into_iter().any(|place| command.starts_with(place)))
 }
 
-fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<(PathBuf, i32, i32), ConfineError> {
-    let mut next = || arguments.next().ok_or(ConfineError::Usage);
+/// What the shim says to it.
+struct Arguments {
+    run: PathBuf,
+    report: i32,
+    shim: i32,
+    /// The ends of the pipes of messages: to read them, and to say what became of them.
+    channel: Option<(i32, i32)>,
+}
+
+fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Arguments, ConfineError> {
     let number = |text: OsString| text.to_str().and_then(|text| text.parse().ok()).ok_or(ConfineError::Usage);
-    Ok((next()?.into(), number(next()?)?, number(next()?)?))
+    let run = arguments.next().ok_or(ConfineError::Usage)?.into();
+    let numbers: Vec<i32> = arguments.map(number).collect::<Result<_, _>>()?;
+    match numbers[..] {
+        [report, shim] => Ok(Arguments { run, report, shim, channel: None }),
+        [report, shim, letters, receipts] => {
+            Ok(Arguments { run, report, shim, channel: Some((letters, receipts)) })
+        }
+        _ => Err(ConfineError::Usage),
+    }
+}
+
+/// Which side of a pipe a descriptor is.
+#[derive(Clone, Copy)]
+enum Side {
+    Read,
+    Write,
 }
 
 /// Opens the inherited descriptor anew, close-on-exec, and closes the one that the command would inherit.
-fn own(descriptor: i32) -> Result<File, ConfineError> {
+fn own(descriptor: i32, side: Side) -> Result<File, ConfineError> {
     let failed = |source| ConfineError::Descriptor(descriptor, source);
-    let report =
-        OpenOptions::new().write(true).open(format!("/proc/self/fd/{descriptor}")).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    match side {
+        Side::Read => options.read(true),
+        Side::Write => options.write(true),
+    };
+    let opened = options.open(format!("/proc/self/fd/{descriptor}")).map_err(failed)?;
     nix::unistd::close(descriptor).map_err(|error| failed(error.into()))?;
-    Ok(report)
+    Ok(opened)
+}
+
+fn own_ends((letters, receipts): (i32, i32)) -> Result<Ends, ConfineError> {
+    Ok(Ends { letters: own(letters, Side::Read)?, receipts: own(receipts, Side::Write)? })
 }
 
 fn tell(report: &mut File, word: &Word) -> io::Result<()> {

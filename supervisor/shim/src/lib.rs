@@ -21,11 +21,13 @@
 //! [`rundir`], and three modules for what they and the processes of a run do alike: [`lock_file`], [`priority`] and [`shortage`].
 
 mod confine;
+mod conversation;
 mod deadline;
 mod init;
 mod life;
 pub mod lock_file;
 mod log;
+mod mailbox;
 mod output;
 pub mod priority;
 mod record;

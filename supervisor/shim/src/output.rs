@@ -68,6 +68,11 @@ impl Output {
         stdout || stderr
     }
 
+    /// Adds a line of the supervisor's to the log alone.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.files.log.write(format!("\n[supervisor: {text}]\n").as_bytes());
+    }
+
     /// Returns the descriptors to wait for: those of the pipes that are open.
     pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [&self.stdout, &self.stderr].into_iter().filter_map(|stream| stream.pipe.as_ref().map(AsFd::as_fd))

@@ -1,10 +1,12 @@
-//! SIGTERM and SIGCHLD as descriptors to wait for.
+//! SIGTERM, SIGCHLD and SIGUSR1 as descriptors to wait for.
 
-use std::io::{self, Read};
+use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::pipe;
 
 /// The signals that the shim acts on.
@@ -12,6 +14,7 @@ use signal_hook::low_level::pipe;
 pub(crate) struct Signals {
     terminate: UnixStream,
     child: UnixStream,
+    message: UnixStream,
     _ignored: UnixStream,
 }
 
@@ -21,12 +24,18 @@ impl Signals {
         let (ignored, sink) = UnixStream::pair()?;
         pipe::register(SIGHUP, sink.try_clone()?)?;
         pipe::register(SIGINT, sink)?;
-        Ok(Self { terminate: register(SIGTERM)?, child: child_pipe()?, _ignored: ignored })
+        let message = register(SIGUSR1)?;
+        Ok(Self { terminate: register(SIGTERM)?, child: child_pipe()?, message, _ignored: ignored })
     }
 
     /// Returns whether SIGTERM came since the last call.
     pub(crate) fn take_terminate(&self) -> bool {
         drain(&self.terminate)
+    }
+
+    /// Returns whether SIGUSR1 came since the last call: a message has come for the agent.
+    pub(crate) fn take_message(&self) -> bool {
+        drain(&self.message)
     }
 
     /// Forgets the SIGCHLDs that came; the caller reaps after this.
@@ -35,8 +44,8 @@ impl Signals {
     }
 
     /// Returns what to wait for.
-    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
-        [self.terminate.as_fd(), self.child.as_fd()]
+    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 3] {
+        [self.terminate.as_fd(), self.child.as_fd(), self.message.as_fd()]
     }
 }
 
@@ -52,8 +61,21 @@ pub(crate) fn child_pipe() -> io::Result<UnixStream> {
     register(SIGCHLD)
 }
 
+/// Lets a signal come and go. What this process executes has it as it was.
+pub(crate) fn outlive(signal: i32) -> io::Result<()> {
+    signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false))).map(drop)
+}
+
+/// Returns the same for a process whose policy may deny it sockets.
+pub(crate) fn child_reader() -> io::Result<PipeReader> {
+    let (read, write) = io::pipe()?;
+    rustix::io::ioctl_fionbio(&read, true)?;
+    pipe::register(SIGCHLD, write)?;
+    Ok(read)
+}
+
 /// Empties a pipe; returns whether there was anything in it.
-pub(crate) fn drain(mut pipe: &UnixStream) -> bool {
+pub(crate) fn drain(mut pipe: impl Read) -> bool {
     let mut some = false;
     let mut buffer = [0; 64];
     loop {

@@ -8,12 +8,13 @@ use rustix::process::WaitStatus;
 
 use crate::deadline::{Ending, Escalation};
 use crate::init::Init;
+use crate::mailbox::Mailbox;
 use crate::output::{Files, Output, Written};
 use crate::record;
 use crate::report::{ReportPipe, Start};
 use crate::rundir::{
-    self, Cause, Concern, ExitRecord, FailedStart, RunDir, ShimSpec, StartedRecord, StopReason, StopRequest,
-    UnkillableRecord, VERSION, boottime_us, wall_us,
+    self, Cause, Concern, ExitRecord, FailedStart, Receipt, Received, RunDir, ShimSpec, StartedRecord,
+    StopReason, StopRequest, UnkillableRecord, VERSION, boottime_us, wall_us,
 };
 use crate::signals::Signals;
 use crate::timer::Alarm;
@@ -55,6 +56,8 @@ pub(crate) struct Watch<'a> {
     lingered: u32,
     /// Has the listening socket of the run's proxy.
     keeper: Option<Keeper>,
+    /// Passes on messages to the agent.
+    mailbox: Option<Mailbox<'a>>,
 }
 
 impl<'a> Watch<'a> {
@@ -91,6 +94,7 @@ impl<'a> Watch<'a> {
             ended: None,
             lingered: 0,
             keeper: None,
+            mailbox: worker.channel.map(|channel| Mailbox::new(run, channel)),
         }
     }
 
@@ -113,6 +117,7 @@ impl<'a> Watch<'a> {
             if let Some(keeper) = &mut self.keeper {
                 keeper.attend();
             }
+            self.pass_messages();
             if self.signals.take_terminate() {
                 self.take_stop_request();
             }
@@ -158,6 +163,22 @@ impl<'a> Watch<'a> {
             let record = UnkillableRecord { version: VERSION, at_us: now, processes: self.tree.stragglers() };
             self.run.write_unkillable(&record).ok();
         }
+    }
+
+    /// Passes on messages, and tells the daemon and the log what became of them. False when there was nothing to tell.
+    fn pass_messages(&mut self) -> bool {
+        let Some(mailbox) = &mut self.mailbox else { return false };
+        if self.signals.take_message() {
+            mailbox.look();
+        }
+        let news = mailbox.attend();
+        for Received { number, receipt } in &news {
+            self.output.note(&format!("message {number} {}", said(*receipt)));
+        }
+        if !news.is_empty() {
+            record::poke(self.spec, "messages");
+        }
+        !news.is_empty()
     }
 
     fn kill_from_now(&mut self) {
@@ -217,9 +238,12 @@ impl<'a> Watch<'a> {
             .chain(output)
             .chain(self.report.fd())
             .chain(self.keeper.as_ref().map(|keeper| keeper.as_fd()))
+            .chain(self.mailbox.as_ref().and_then(Mailbox::source))
             .collect();
         let mut polled: Vec<PollFd<'_>> =
             all.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        let sink = self.mailbox.as_ref().and_then(Mailbox::sink);
+        polled.extend(sink.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
         // EINTR is a signal, whose handler has written to its pipe.
         poll(&mut polled, timeout.as_ref()).ok();
         drop(polled);
@@ -228,6 +252,8 @@ impl<'a> Watch<'a> {
     }
 
     fn into_record(mut self) -> ExitRecord {
+        // Each tells something new of a message, so there is an end.
+        while self.pass_messages() {}
         let Written { stdout_tail, stderr_tail, stdout } = self.output.finish();
         let code = self.ended.and_then(WaitStatus::exit_status);
         let signal = self.ended.and_then(WaitStatus::terminating_signal);
@@ -269,6 +295,16 @@ impl<'a> Watch<'a> {
             errno: None,
             concern: self.silent,
         })
+    }
+}
+
+/// What the log says of a message.
+fn said(receipt: Receipt) -> &'static str {
+    match receipt {
+        Receipt::Written => "is in the input of the agent",
+        Receipt::Confirmed => "was taken up by the agent",
+        Receipt::Unread => "was not read by the agent before it ended",
+        Receipt::Closed => "came after the end of the conversation",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Starting the worker: `confine`, our own binary again, with its pipes.
 
 use std::fs::File;
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -10,6 +10,7 @@ use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use rustix::fs::Uid;
 
+use crate::mailbox::Channel;
 use crate::rundir::{ProcessStat, RunDir, ShimSpec, Stdin};
 
 /// The running image, also when its file was replaced by an upgrade.
@@ -36,6 +37,9 @@ pub(crate) enum SpawnError {
     /// A pipe's mode could not be set.
     #[error("set up the output pipes")]
     OutputPipes(#[source] io::Error),
+    /// No pipes for messages.
+    #[error("open the pipes of messages")]
+    Messages(#[source] io::Error),
 }
 
 /// The worker and the shim's ends of its pipes, all non-blocking.
@@ -48,6 +52,8 @@ pub(crate) struct Worker {
     pub(crate) stdout: ChildStdout,
     pub(crate) stderr: ChildStderr,
     pub(crate) report: PipeReader,
+    /// The way of messages to its agent, where that takes any.
+    pub(crate) channel: Option<Channel>,
 }
 
 impl Worker {
@@ -69,18 +75,25 @@ impl Worker {
         fcntl(&report_end, FcntlArg::F_SETFD(FdFlag::empty()))
             .map_err(|error| SpawnError::ReportPipe(error.into()))?;
 
+        let channel = spec.conversation.as_ref().map(|_| open_channel()).transpose();
+        let channel = channel.map_err(SpawnError::Messages)?;
+        let (channel, ends) = channel.unzip();
+        let descriptors =
+            ends.iter().flat_map(|(letters, receipts)| [letters.as_raw_fd(), receipts.as_raw_fd()]);
+
         let spawned = Command::new(OWN_BINARY)
             .arg0("supervisor-confine")
             .arg("__confine")
             .arg(run.path())
             .arg(report_end.as_raw_fd().to_string())
             .arg(parent.to_string())
+            .args(descriptors.map(|descriptor| descriptor.to_string()))
             .env_clear()
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        drop(report_end);
+        drop((report_end, ends));
         let mut child = spawned.map_err(SpawnError::Spawn)?;
 
         let pipes = || SpawnError::OutputPipes(io::ErrorKind::BrokenPipe.into());
@@ -99,6 +112,18 @@ impl Worker {
         let pid = child.id().cast_signed();
         // Unreaped, so its line is there; 0 is no start time of any process that can be a worker.
         let start_ticks = ProcessStat::of(pid).map_or(0, |stat| stat.start_ticks);
-        Ok(Self { pid, start_ticks, stdout, stderr, report })
+        Ok(Self { pid, start_ticks, stdout, stderr, report, channel })
     }
+}
+
+/// Makes the pipes of messages: the shim's ends, and those that `confine` inherits.
+fn open_channel() -> io::Result<(Channel, (PipeReader, PipeWriter))> {
+    let ((letters_end, letters), (receipts, receipts_end)) = (io::pipe()?, io::pipe()?);
+    for fd in [letters_end.as_fd(), receipts_end.as_fd()] {
+        fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    }
+    for fd in [letters.as_fd(), receipts.as_fd()] {
+        rustix::io::ioctl_fionbio(fd, true)?;
+    }
+    Ok((Channel { letters, receipts }, (letters_end, receipts_end)))
 }

@@ -98,6 +98,7 @@ pub(crate) async fn run(
         reports,
         tasks: tasks.clone(),
         starts: Starts::default(),
+        bells: link.bells(),
         tuning,
     });
     let mut dispatcher = Dispatcher::new(boards.clone(), extent, service.config());

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use shim::rundir::Form as Conversing;
 
 use super::lane::{CleanExit, Lane, Prompt};
 use super::tools::Form;
@@ -18,6 +19,9 @@ pub(crate) struct Description {
     /// The words of the command, with their places.
     pub(crate) argv: Vec<String>,
     pub(crate) prompt: Prompt,
+    /// How its program takes messages while it works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<Conversing>,
     /// The format of its standard output.
     pub(crate) stdout: String,
     pub(crate) on_clean_exit: CleanExit,
@@ -58,6 +62,7 @@ impl Lane {
             pull: self.pull,
             argv: self.words(),
             prompt: self.prompt,
+            session: self.session,
             stdout: self.stdout.to_string(),
             on_clean_exit: self.on_clean_exit,
             model: self.model.clone(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kernel::WorkerRole;
 use policies::Additions;
 use serde::{Deserialize, Serialize};
+use shim::rundir::Form as Conversing;
 
 use super::exit_codes::ExitCodes;
 use super::formats::Format;
@@ -28,6 +29,8 @@ pub(crate) struct Lane {
     pub(super) orchestrator: Vec<Template>,
     /// How the worker gets its prompt.
     pub(super) prompt: Prompt,
+    /// How its program takes messages while it works, the prompt among them; none where it takes none.
+    pub(super) session: Option<Conversing>,
     /// What its workers write to their standard output.
     pub(super) stdout: Format,
     /// What exit 0 without a verdict means.
@@ -164,6 +167,11 @@ impl Lane {
         let is_missing =
             self.service.is_none() && self.argv.iter().flatten().any(|word| word.has(Place::Service));
         is_missing.then_some("names no service: write its address as `url` into the table [service] of a lane that extends it (docs/lanes/http.md)")
+    }
+
+    /// Whether its workers take messages while they work.
+    pub(crate) fn takes_messages(&self) -> bool {
+        self.session.is_some()
     }
 
     /// The names of its files.

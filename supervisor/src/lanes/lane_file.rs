@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use policies::{Additions, Broker, HostRule, Secret};
 use serde::Deserialize;
+use shim::rundir::Form as Conversing;
 
 use super::exit_codes::ExitCodesFile;
 use super::extends::{self, Misread};
@@ -30,6 +31,7 @@ struct LaneFile {
     orchestrator: Vec<String>,
     #[serde(default)]
     prompt: Prompt,
+    session: Option<Conversing>,
     #[serde(default)]
     stdout: Format,
     #[serde(default)]
@@ -147,6 +149,7 @@ impl Lane {
             argv,
             orchestrator: reader.words("orchestrator", &file.orchestrator)?,
             prompt: file.prompt,
+            session: reader.session(file.session, file.prompt, file.stdout)?,
             stdout: file.stdout,
             on_clean_exit: file.on_clean_exit,
             exit_codes: file.exit_codes.into(),
@@ -266,6 +269,27 @@ impl Reader<'_> {
         }
     }
 
+    fn session(
+        &self,
+        form: Option<Conversing>,
+        prompt: Prompt,
+        stdout: Format,
+    ) -> Result<Option<Conversing>, Defect> {
+        let Some(form) = form else { return Ok(None) };
+        let spoken = match form {
+            Conversing::StreamJson => "claude-stream-json",
+        };
+        if prompt != Prompt::Stdin {
+            let message = "its prompt is the first message on standard input: leave `prompt` out";
+            return Err(self.defect("session", "session", message));
+        }
+        if stdout.to_string() != spoken {
+            let message = format!("its program answers in one format: stdout = \"{spoken}\"");
+            return Err(self.defect("session", "session", message));
+        }
+        Ok(Some(form))
+    }
+
     fn env(&self, env: BTreeMap<String, String>) -> Result<BTreeMap<String, Template>, Defect> {
         env.into_iter()
             .map(|(name, value)| {
@@ -379,6 +403,12 @@ mod tests {
                 "/etc/l.toml:1 (argv): no word of it has {prompt_text}",
             ),
             ("argv = [\"x\"]\nstdout = \"yaml\"", "/etc/l.toml:2 (stdout): there is no format `yaml`"),
+            ("argv = [\"x\"]\nsession = \"stream-json\"", "/etc/l.toml:2 (session): its program answers"),
+            (
+                "argv = [\"x\"]\nsession = \"stream-json\"\nprompt = \"file\"",
+                "/etc/l.toml:2 (session): its prompt is the first message",
+            ),
+            ("argv = [\"x\"]\nsession = \"pty\"", "/etc/l.toml:2 (session): unknown variant `pty`"),
             ("argv = [\"x\"]\nidle_limit = 0", "/etc/l.toml:2 (idle_limit): it is 0"),
             ("argv = [\"x\"]\nmodel = \"m\"", "/etc/l.toml:2 (model): nothing uses it"),
             ("argv = [\"x\"]\ntools = \"claude\"", "/etc/l.toml:2 (tools): nothing uses it"),

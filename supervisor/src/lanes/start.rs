@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kernel::{BoardName, Purpose, Run, Task};
 use policies::BoardAccess;
-use shim::rundir::Stdin;
+use shim::rundir::{Form as Conversing, Stdin};
 
 use super::check;
 use super::environment;
@@ -60,6 +60,8 @@ pub(crate) struct Start {
     /// The variables of its lane, and those that tell it about its run; the policy adds those that it lets through.
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) stdin: Stdin,
+    /// How its agent takes messages while it works; none where it takes none.
+    pub(crate) session: Option<Conversing>,
     /// What it may read: the files of its task, and its prompt where that is a file.
     pub(crate) read: Vec<PathBuf>,
 }
@@ -149,7 +151,7 @@ impl Lane {
             // It reads its workspace alone.
             let argv = check::command(facts.task);
             let env = environment::variables(facts);
-            return Start { argv, env, stdin: Stdin::Null, read: Vec::new() };
+            return Start { argv, env, stdin: Stdin::Null, session: None, read: Vec::new() };
         }
         let texts = self.own_texts(&facts.places);
         let said = (facts.prompt, facts.session);
@@ -158,7 +160,7 @@ impl Lane {
         let mut env = environment::variables(facts);
         env.retain(|name, _| !self.unset.contains(name));
         env.extend(own);
-        Start { argv: self.command(&values), env, stdin, read }
+        Start { argv: self.command(&values), env, stdin, session: self.session, read }
     }
 
     fn values<'a>(

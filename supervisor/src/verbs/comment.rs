@@ -71,7 +71,11 @@ impl Verb for Comment {
             Some(most) => trimmed(self.body, most),
             None => self.body,
         };
-        call.write(move |board, actor| board.comment(&id, &body, author.as_deref(), actor)).await
+        let task = id.clone();
+        let comment =
+            call.write(move |board, actor| board.comment(&id, &body, author.as_deref(), actor)).await?;
+        super::steer::ring(&call, &task);
+        Ok(comment)
     }
 }
 

@@ -267,6 +267,7 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
     let runtime = lane.max_runtime_seconds.map(|seconds| format!("{seconds} s"));
     let idle = lane.idle_limit_seconds.map(|seconds| format!("{seconds} s"));
     let optional = [
+        ("session", lane.session.map(|form| word(serde_json::to_value(form)))),
         ("model", lane.model.clone()),
         ("tools", lane.tools.map(|form| word(serde_json::to_value(form)))),
         ("policy", lane.policy.clone()),

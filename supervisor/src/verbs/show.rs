@@ -1,12 +1,13 @@
 //! `show`: everything about one task.
 
 use kernel::{
-    Comment, CommentId, Counted, Egress, Event, EventFilter, EventKind, Run, Task, TaskId, Waiting,
+    Comment, CommentId, Counted, Egress, Event, EventFilter, EventKind, Message, Run, Task, TaskId, Waiting,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attachments::{self, Kept};
+use super::messages;
 use super::runs::{self, RunState, StateType};
 use super::texts;
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
@@ -67,6 +68,9 @@ pub(crate) struct Shown {
     pub(crate) children: Vec<TaskId>,
     /// The latest of the thread, oldest first.
     pub(crate) comments: Vec<Comment>,
+    /// The latest messages to the agents of its runs, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) messages: Vec<Message>,
     /// Its files, oldest first.
     pub(crate) attachments: Vec<Kept>,
     /// The latest events, oldest first.
@@ -129,6 +133,7 @@ impl Verb for Show {
                     parents: parents.rows,
                     children: children.rows,
                     comments: comments.rows,
+                    messages: view.messages(&id, messages::SHOWN)?,
                     attachments: Kept::all(view.attachments(&id)?, &place),
                     events: events.rows,
                     egress: egress.rows,
@@ -219,6 +224,7 @@ impl Command for Show {
             show_confinement(run, &report, screen);
         }
         show_egress(&reply.egress, screen);
+        messages::show(&reply.messages, screen);
         if !reply.attachments.is_empty() {
             screen.heading("Attachments");
             attachments::table(&reply.attachments, screen);

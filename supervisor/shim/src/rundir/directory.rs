@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ExitRecord, ExitSlot, LockGuard, LockState, PidRecord, RunSpec, ShimSpec, StartedRecord, Stdout,
-    StopRequest, UnkillableRecord, VERSION, exit, lock, write_json,
+    ExitRecord, ExitSlot, Letter, LockGuard, LockState, MessagesRecord, PidRecord, RunSpec, ShimSpec,
+    StartedRecord, Stdout, StopRequest, UnkillableRecord, VERSION, exit, lock, write_json,
 };
 
 const SPEC: &str = "spec.json";
@@ -23,6 +23,8 @@ const STDOUT: &str = "stdout";
 const UNKILLABLE: &str = "unkillable";
 const EXIT: &str = "exit";
 const PLACE: &str = "place";
+const INBOX: &str = "inbox";
+const MESSAGES: &str = "messages";
 
 /// Why a run directory could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -283,6 +285,37 @@ impl RunDir {
     pub fn stdout_so_far(&self) -> Result<(Stdout, u64), RunDirError> {
         let path = self.stdout_path();
         Stdout::so_far(&path).map_err(|source| RunDirError::Read { path, source })
+    }
+
+    /// Puts a message where the shim finds it. The same one once more changes nothing: the shim takes each number once. The shim looks
+    /// when it gets SIGUSR1, which is for the caller to send, and when it begins.
+    pub fn post(&self, letter: &Letter) -> Result<(), RunDirError> {
+        let inbox = self.path.join(INBOX);
+        let made = match DirBuilder::new().mode(0o700).create(&inbox) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        };
+        made.and_then(|()| write_json(&inbox, &letter.number.to_string(), letter))
+            .map_err(|source| RunDirError::Write { path: inbox.join(letter.number.to_string()), source })
+    }
+
+    /// Reads a message as it is passed on: a line. None where it is not there.
+    pub(crate) fn letter(&self, number: u32) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.path.join(INBOX).join(number.to_string())) {
+            Ok(line) => Ok(Some(line)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads what became of messages; none where none was passed on.
+    pub fn messages(&self) -> Result<Option<MessagesRecord>, RunDirError> {
+        self.read(MESSAGES)
+    }
+
+    /// Records what became of messages.
+    pub(crate) fn write_messages(&self, record: &MessagesRecord) -> Result<(), RunDirError> {
+        self.write(MESSAGES, record)
     }
 
     /// Records what outlives SIGKILL.

@@ -10,6 +10,8 @@
 //! | `started` | shim | the command was exec'ed, with the report of what is enforced |
 //! | `stop` | daemon | how the run is to be ended, read at each SIGTERM |
 //! | `stdout` | shim | what the worker wrote to its standard output alone; its beginning and its end where it met its cap |
+//! | `inbox` | daemon | a directory of messages to the agent, each in a file with its number |
+//! | `messages` | shim | what became of the messages that it passed on |
 //! | `keeper` | shim | a socket: who asks there gets the listening socket of the run's proxy |
 //! | `unkillable` | shim | what outlives SIGKILL; there only while it lasts |
 //! | `exit` | shim | how the run ended; length and checksum tell a whole record from a torn one |
@@ -28,6 +30,7 @@ mod exit;
 mod failed_start;
 mod host;
 mod lock;
+mod message;
 mod records;
 mod spec;
 mod stat;
@@ -40,6 +43,8 @@ pub use failed_start::{Concern, FailedStart, Step};
 pub use host::{ProcessIdentity, boot_id, boottime_us};
 pub(crate) use host::{identity_of, own_identity, wall_us};
 pub use lock::{LockGuard, LockState};
+pub(crate) use message::Received;
+pub use message::{Conversation, Form, Letter, MessagesRecord, Receipt};
 pub use records::{
     Cause, ExitRecord, PidRecord, StartedRecord, StdoutRecord, StopReason, StopRequest, Usage,
 };

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::Conversation;
+
 /// What the worker reads on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,6 +41,9 @@ pub struct RunSpec {
     pub cwd: PathBuf,
     /// What the command reads on its standard input.
     pub stdin: Stdin,
+    /// How its agent takes messages while it works, the prompt among them; none where it takes none.
+    #[serde(default)]
+    pub conversation: Option<Conversation>,
     /// The file that collects the worker's output.
     pub log: PathBuf,
     /// The size that the log never exceeds, in bytes.
@@ -110,6 +115,9 @@ pub(crate) struct ShimSpec {
     /// The nonce of the claim that this run belongs to.
     pub(crate) nonce: String,
     pub(crate) stdin: Stdin,
+    /// How its agent takes messages while it works; none where it takes none.
+    #[serde(default)]
+    pub(crate) conversation: Option<Conversation>,
     /// The file that collects the worker's output.
     pub(crate) log: PathBuf,
     /// The size that the log never exceeds, in bytes.

@@ -8,6 +8,8 @@ use kernel::BoardName;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::event::Event;
+use crate::daemon::run::bells::Bells;
+use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::report::ReportsInbox;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -22,6 +24,7 @@ const BOUND: usize = 64;
 pub(crate) struct OwnerLink {
     events: mpsc::Sender<Event>,
     changed: Arc<Changed>,
+    bells: Bells,
 }
 
 /// The boards that have changed since the loop last heard of it. No more entries than boards, however often they change,
@@ -44,7 +47,10 @@ pub(in crate::daemon) struct Inbox {
 pub(in crate::daemon) fn open(reports: ReportsInbox) -> (OwnerLink, Inbox) {
     let (sender, events) = mpsc::channel(BOUND);
     let changed = Arc::new(Changed::default());
-    (OwnerLink { events: sender, changed: Arc::clone(&changed) }, Inbox { events, changed, reports })
+    (
+        OwnerLink { events: sender, changed: Arc::clone(&changed), bells: Bells::default() },
+        Inbox { events, changed, reports },
+    )
 }
 
 impl Listener for OwnerLink {
@@ -62,6 +68,16 @@ impl OwnerLink {
     pub(crate) fn of(service: &Service) -> Option<&Self> {
         let daemon: &dyn Any = service.daemon()?.as_ref();
         daemon.downcast_ref()
+    }
+
+    /// The bells of the live runs.
+    pub(in crate::daemon) fn bells(&self) -> Bells {
+        self.bells.clone()
+    }
+
+    /// Says that there is a message for the agent of a task. Waits for nothing.
+    pub(crate) fn ring(&self, key: &TaskKey) {
+        self.bells.ring(key);
     }
 
     /// Sends an event that wants no answer. Where the loop has ended, nobody is left for whom it matters.
@@ -137,7 +153,6 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon::run::key::TaskKey;
     use crate::daemon::run::report::{Report, Reports};
 
     fn board(name: &str) -> BoardName {

@@ -62,6 +62,7 @@ pub(super) async fn claim(
         max_runtime: None,
         boot_id: context.host.boot_id.clone(),
         deadline_boottime: None,
+        takes_messages: lane.takes_messages(),
     };
     let provision = Provision::of(&context.service, board).await?;
     let id = candidate.task.clone();

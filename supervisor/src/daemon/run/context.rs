@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
+use super::bells::Bells;
 use super::key::TaskKey;
 use super::launch::Host;
 use super::report::{Report, Reports};
@@ -24,6 +25,7 @@ pub(in crate::daemon) struct Context {
     pub(in crate::daemon) reports: Reports,
     pub(in crate::daemon) tasks: TaskTracker,
     pub(in crate::daemon) starts: Starts,
+    pub(in crate::daemon) bells: Bells,
     /// What the command line says instead of the configuration, however often that is read.
     pub(in crate::daemon) tuning: Tuning,
 }

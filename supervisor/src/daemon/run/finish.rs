@@ -14,6 +14,7 @@ use super::context::{Context, RETRY, submit};
 use super::evidence;
 use super::key::TaskKey;
 use super::live::Phase;
+use super::messages;
 use super::note::Note;
 use super::release::{Next, Trouble};
 use super::report::Report;
@@ -54,7 +55,11 @@ pub(super) async fn finish(
         let (id, ending) = (run.id, ending.clone());
         let taken = Arc::clone(&taken);
         // Together: a daemon that dies before this takes the files again, and one that dies after it has them.
-        let told = submit(board, move |board| board.end_run(id, &ending, &taken.handed));
+        let news = RunDir::open(&path).map(|dir| messages::last_news(&dir)).unwrap_or_default();
+        let told = submit(board, move |board| {
+            board.record_messages(id, &news)?;
+            board.end_run(id, &ending, &taken.handed)
+        });
         match told.await {
             Ok(finished) => break Some(finished),
             // The run is not there any more: its board was put back to an earlier state.

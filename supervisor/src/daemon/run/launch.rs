@@ -10,7 +10,7 @@ use policies::{
     Arrange, Arrangement, BoardAccess, Identity, PidNamespace, Policy, SecretError, SecretStores,
     Surroundings,
 };
-use shim::rundir::{LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
+use shim::rundir::{Conversation, LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
 use tokio_util::sync::CancellationToken;
 use workspace::{Prepared, Shown, WorkspaceSpec};
 
@@ -350,6 +350,7 @@ fn run_spec(
         env: environment(host, order, prepared, start.env, &surroundings),
         cwd: prepared.path.clone(),
         stdin: start.stdin,
+        conversation: start.session.map(|form| Conversation { form, id: uuid::Uuid::new_v4().to_string() }),
         log: host.root.log(&order.board, &order.task.id, order.run.id),
         log_cap: order.config.worker.log_cap,
         stdout_cap: order.config.worker.log_cap,

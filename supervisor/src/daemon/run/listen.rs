@@ -1,4 +1,5 @@
-//! What the agent of a live run says: what it has used is kept with the run, and a service that refuses it for too long ends it.
+//! What the agent of a live run says: what it has used is kept with the run, and a service that refuses it for too long ends it. What people
+//! say to it is passed on meanwhile.
 //!
 //! The shim writes the file, in a directory that no worker reaches. It is read again from its beginning when it has grown: an agent
 //! writes little, and the pauses bound what reading may take.
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 
 use super::context::{Context, submit};
 use super::key::TaskKey;
+use super::messages;
 use super::note::Note;
 use crate::host::watch::Watched;
 use crate::lanes::{EndingRules, SoFar, read_so_far};
@@ -37,10 +39,11 @@ pub(super) async fn until_ended(
     (key, run): (&TaskKey, RunId),
     (dir, watched): (&RunDir, &Watched),
 ) -> io::Result<()> {
-    // The listener is dropped with its end: what it has read is read again when the run is over.
+    // Both are dropped with its end: what they have read is read again when the run is over.
     tokio::select! {
         ended = watched.ended() => ended,
         never = listen(context, board, (key, run), (dir, watched)) => match never {},
+        never = messages::deliver(context, board, (key, run), (dir, watched)) => match never {},
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod artifacts;
 pub(super) mod attempt;
+pub(super) mod bells;
 mod claim;
 pub(super) mod closed;
 pub(super) mod conclude;
@@ -17,6 +18,7 @@ pub(super) mod launch;
 mod listen;
 pub(super) mod live;
 mod login_shell;
+mod messages;
 mod note;
 pub(super) mod place;
 pub(super) mod pokes;

@@ -31,6 +31,8 @@ struct Poke {
 enum News {
     /// Its command runs.
     Started,
+    /// Something has become of messages to its agent.
+    Messages,
     /// Something that the daemon learns otherwise.
     #[serde(other)]
     Other,
@@ -60,15 +62,16 @@ pub(in crate::daemon) fn listen_to_shims(
             };
             let Ok(length) = received else { continue };
             let Ok(poke) = serde_json::from_slice::<Poke>(&buffer[..length]) else { continue };
-            if poke.what == News::Started {
-                context.tasks.spawn(started(Arc::clone(&context), poke));
+            match poke.what {
+                News::Started | News::Messages => drop(context.tasks.spawn(hear(Arc::clone(&context), poke))),
+                News::Other => {}
             }
         }
     });
     Ok(())
 }
 
-async fn started(context: Arc<Context>, poke: Poke) {
+async fn hear(context: Arc<Context>, poke: Poke) {
     for name in context.service.board_names().unwrap_or_default() {
         let Ok(board) = context.service.board(&name) else { continue };
         let same = board.readers().with(|view| view.board_id()).is_ok_and(|id| id.to_string() == poke.board);
@@ -80,8 +83,12 @@ async fn started(context: Arc<Context>, poke: Poke) {
             && let Ok(dir) = RunDir::open(&context.host.root.run_dir(&name, run.id))
         {
             let key = TaskKey { board: name, task: run.task_id.clone() };
-            tell_started(&context, &board, &key, &run, &dir).await;
-            context.refill();
+            if poke.what == News::Messages {
+                context.bells.ring(&key);
+            } else {
+                tell_started(&context, &board, &key, &run, &dir).await;
+                context.refill();
+            }
         }
         return;
     }
@@ -97,7 +104,7 @@ mod tests {
             let text = format!(r#"{{"board": "b", "run": 7, "what": "{word}", "later": 1}}"#);
             serde_json::from_str::<Poke>(&text).unwrap().what
         };
-        assert!(what("started") == News::Started);
+        assert!(what("started") == News::Started && what("messages") == News::Messages);
         assert!(what("exit") == News::Other && what("later") == News::Other);
     }
 }

@@ -1,6 +1,6 @@
 //! `claude-stream-json`: the events of `claude -p --output-format stream-json --verbose`.
 //!
-//! `system` with `init` names the session. `result` is the last event of a run that came to an end of its own. Its `subtype` is
+//! `system` with `init` names the session. `result` ends a turn, and is the last event of a run that came to an end of its own. Its `subtype` is
 //! `success` also where a request failed for good, so `is_error` counts. `rate_limit_event` reports the limits of the account,
 //! whether they are met or not; `system` with `api_retry` a request that is tried again. `usage` leaves out sub-agents, so the
 //! sum of `modelUsage` counts where there is one; both are those of one invocation, also in a session that goes on.
@@ -149,6 +149,8 @@ pub(super) fn read(stdout: &Stdout) -> Said {
         },
         Event::Assistant { message } => {
             service.retried = None;
+            // A message has begun another turn.
+            said.finish = Finish::Unsaid;
             answers.add(message);
         }
         Event::Result(ended) => {
@@ -270,6 +272,15 @@ mod tests {
         let told = said(&[INIT, r#"{"type":"result"#]);
         assert_eq!((told.finish, told.spent.session.as_deref()), (Finish::Unsaid, Some("7f9c")));
         assert_eq!(said(&[]), Said::default());
+    }
+
+    #[test]
+    fn a_turn_that_a_message_has_begun_and_that_did_not_end_is_no_end() {
+        let well = r#"{"type":"result","subtype":"success","is_error":false,"result":"first"}"#;
+        let more = r#"{"type":"assistant","message":{"id":"b"}}"#;
+        assert_eq!(said(&[INIT, well, more]).finish, Finish::Unsaid);
+        let told = said(&[INIT, well, more, r#"{"type":"result","is_error":false,"result":"second"}"#]);
+        assert_eq!((told.finish, told.message.as_deref()), (Finish::Well, Some("second")));
     }
 
     #[test]

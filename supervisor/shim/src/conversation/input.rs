@@ -1,0 +1,155 @@
+//! The agent's standard input: what waits for room in it, and which message is how far.
+
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::ChildStdin;
+
+/// The input, while it is open.
+#[derive(Debug)]
+pub(super) struct Input {
+    pipe: Option<ChildStdin>,
+    /// Whether the agent has closed its end.
+    is_broken: bool,
+    waiting: VecDeque<u8>,
+    /// The bytes that went into the pipe.
+    written: u64,
+    /// The bytes that were said: written or waiting.
+    said: u64,
+    /// Where each message ends, counted as `said`; those that are not in the pipe are the last.
+    ends: VecDeque<(u32, u64)>,
+    /// How many of those are in the pipe.
+    told: usize,
+}
+
+impl Input {
+    pub(super) fn new(pipe: Option<ChildStdin>) -> Self {
+        Input {
+            pipe,
+            is_broken: false,
+            waiting: VecDeque::new(),
+            written: 0,
+            said: 0,
+            ends: VecDeque::new(),
+            told: 0,
+        }
+    }
+
+    /// Whether something can still be said.
+    pub(super) fn is_open(&self) -> bool {
+        self.pipe.is_some() && !self.is_broken
+    }
+
+    /// How many bytes wait for room.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Adds bytes; those of a message have its number.
+    pub(super) fn queue(&mut self, number: Option<u32>, bytes: Vec<u8>) {
+        self.said += bytes.len() as u64;
+        self.waiting.extend(bytes);
+        if let Some(number) = number {
+            self.ends.push_back((number, self.said));
+        }
+    }
+
+    /// Writes what there is room for. Returns the messages that are in the pipe whole now.
+    pub(super) fn write(&mut self) -> Vec<u32> {
+        while let Some(pipe) = self.pipe.as_mut().filter(|_| !self.is_broken) {
+            let (front, _) = self.waiting.as_slices();
+            if front.is_empty() {
+                break;
+            }
+            match pipe.write(front) {
+                Ok(count) => {
+                    self.waiting.drain(..count);
+                    self.written += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // The agent has closed its input, or has ended.
+                Err(_) => {
+                    self.is_broken = true;
+                    self.waiting.clear();
+                }
+            }
+        }
+        let done: Vec<u32> = self
+            .ends
+            .iter()
+            .skip(self.told)
+            .take_while(|(_, end)| *end <= self.written)
+            .map(|(number, _)| *number)
+            .collect();
+        self.told += done.len();
+        done
+    }
+
+    /// The descriptor to wait for, while something waits for room in it.
+    pub(super) fn sink(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().filter(|_| !self.waiting.is_empty()).map(AsFd::as_fd)
+    }
+
+    /// Says nothing more.
+    pub(super) fn close(&mut self) {
+        self.pipe = None;
+        self.waiting.clear();
+    }
+
+    /// The messages in the pipe that an agent which has ended has not read whole. An input that was closed has been read, as far as
+    /// anybody can know.
+    pub(super) fn unread(&self) -> Vec<u32> {
+        let Some(pipe) = &self.pipe else { return Vec::new() };
+        // The pipe keeps what nobody reads any more as long as its other end is open.
+        let left = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
+        let read = self.written.saturating_sub(left);
+        self.ends.iter().take(self.told).filter(|(_, end)| *end > read).map(|(number, _)| *number).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn what_an_agent_has_not_read_is_known_after_its_end() {
+        let mut child =
+            Command::new("/bin/sh").args(["-c", "read line; exit 0"]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = Input::new(child.stdin.take());
+        rustix::io::ioctl_fionbio(input.pipe.as_ref().unwrap(), true).unwrap();
+        input.queue(None, b"prompt\n".to_vec());
+        assert_eq!(input.write(), [0; 0]);
+        child.wait().unwrap();
+        for number in [1, 2] {
+            input.queue(Some(number), b"x\n".to_vec());
+        }
+        // Its reader is gone, so nothing more goes in.
+        assert_eq!(input.write(), [0; 0]);
+        assert!(!input.is_open());
+
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", "read a; read b; read c; kill -STOP $$"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = Input::new(child.stdin.take());
+        rustix::io::ioctl_fionbio(input.pipe.as_ref().unwrap(), true).unwrap();
+        for number in [1, 2, 3] {
+            input.queue(Some(number), format!("{number}\n").into_bytes());
+        }
+        assert_eq!(input.write(), [1, 2, 3]);
+        // A shell reads its lines byte by byte.
+        while rustix::io::ioctl_fionread(input.pipe.as_ref().unwrap()).unwrap() > 0 {
+            std::thread::yield_now();
+        }
+        input.queue(Some(4), vec![b'x'; 10]);
+        input.queue(Some(5), vec![b'y'; 10]);
+        assert_eq!(input.write(), [4, 5]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(input.unread(), [4, 5]);
+    }
+}

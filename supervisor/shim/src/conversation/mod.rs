@@ -1,0 +1,249 @@
+//! The relay: what `confine` becomes where the agent takes messages while it works. It is the agent's parent, in the sandbox and as the
+//! agent's user.
+//!
+//! It passes on what the agent writes, as it is, and listens: it says each message in the agent's form, tells the shim what became of
+//! it, and ends the conversation when a turn has ended and nobody has said anything more. So that needs no daemon. It ends as the agent
+//! does, with its exit code or its signal.
+//!
+//! Nothing here waits for the agent alone: all pipes to it are non-blocking.
+
+mod input;
+mod lines;
+mod stream_json;
+
+use std::fs::File;
+use std::io::{self, PipeReader, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::SIGTERM;
+
+use self::input::Input;
+use self::lines::Lines;
+use self::stream_json::StreamJson;
+use crate::rundir::{Conversation, Form, Letter, Receipt, Received};
+use crate::signals;
+
+/// How long after the end of a turn a message that the agent has not confirmed keeps the conversation open.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
+/// What is read at a time of the agent's output, and of messages.
+const READ_BYTES: usize = 16 * 1024;
+/// What an agent that has ended may have left in its output; the largest pipe that an ordinary user can make.
+const LAST_BYTES: usize = 1024 * 1024;
+/// While more waits for room in the agent's input, no further message is read.
+const INPUT_BYTES: usize = 1024 * 1024;
+/// The longest message, as it is read.
+const LETTER_BYTES: usize = 4 * 1024 * 1024;
+
+/// How a program is spoken to.
+trait Speech: std::fmt::Debug {
+    /// What is written first.
+    fn begin(&mut self, prompt: &str) -> Vec<u8>;
+    /// A message in the form of the program.
+    fn say(&mut self, letter: &Letter) -> Vec<u8>;
+    /// Takes a line of the program. Returns the messages that it confirms.
+    fn hear(&mut self, line: &[u8]) -> Vec<u32>;
+    /// Whether a turn has ended, and no other has begun.
+    fn is_idle(&self) -> bool;
+    /// Whether the program has confirmed all that was said.
+    fn is_confirmed(&self) -> bool;
+}
+
+/// The relay's ends of the two pipes to its shim.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    /// Messages.
+    pub(crate) letters: File,
+    /// What becomes of them.
+    pub(crate) receipts: File,
+}
+
+/// The relay of a run whose agent has been started.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    agent: Child,
+    output: Option<ChildStdout>,
+    input: Input,
+    heard: Lines,
+    letters: Option<File>,
+    posted: Lines,
+    receipts: File,
+    log: File,
+    speech: Box<dyn Speech>,
+    children: PipeReader,
+    /// Since when the conversation could end.
+    idle_since: Option<Instant>,
+}
+
+impl Relay {
+    /// Starts the agent. What fails is the execution of the command.
+    pub(crate) fn start(command: &mut Command, conversation: &Conversation, ends: Ends) -> io::Result<Self> {
+        // The agent is ended by its own signal, and the relay after it.
+        signals::outlive(SIGTERM)?;
+        let children = signals::child_reader()?;
+        let log = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let mut agent =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
+        let (input, output) = (agent.stdin.take(), agent.stdout.take());
+        let pipes = input.iter().map(AsFd::as_fd).chain(output.iter().map(AsFd::as_fd));
+        for fd in pipes.chain([ends.letters.as_fd()]) {
+            rustix::io::ioctl_fionbio(fd, true)?;
+        }
+        let speech: Box<dyn Speech> = match conversation.form {
+            Form::StreamJson => Box::new(StreamJson::new(conversation.id.clone())),
+        };
+        Ok(Relay {
+            agent,
+            output,
+            input: Input::new(input),
+            heard: Lines::new(LAST_BYTES),
+            letters: Some(ends.letters),
+            posted: Lines::new(LETTER_BYTES),
+            receipts: ends.receipts,
+            log,
+            speech,
+            children,
+            idle_since: None,
+        })
+    }
+
+    /// Sees the agent to its end, and ends in the same way.
+    pub(crate) fn run(mut self) -> ExitCode {
+        nix::sys::prctl::set_name(c"supervisor-talk").ok();
+        let mut prompt = Vec::new();
+        // What cannot be read is missing in the prompt; the agent says so itself.
+        io::stdin().read_to_end(&mut prompt).ok();
+        let first = self.speech.begin(&String::from_utf8_lossy(&prompt));
+        drop(prompt);
+        self.input.queue(None, first);
+        let status = loop {
+            signals::drain(&self.children);
+            let ended = self.agent.try_wait().ok().flatten();
+            self.listen(if ended.is_some() { LAST_BYTES } else { READ_BYTES });
+            if let Some(status) = ended {
+                break status;
+            }
+            self.take_letters();
+            self.write();
+            self.end_if_over();
+            self.sleep();
+        };
+        for number in self.input.unread() {
+            self.tell(number, Receipt::Unread);
+        }
+        end_as(status)
+    }
+
+    /// Passes on what the agent has written, up to a number of bytes.
+    fn listen(&mut self, mut most: usize) {
+        let mut buffer = [0; READ_BYTES];
+        while most > 0 {
+            let Some(output) = &mut self.output else { return };
+            let count = match output.read(&mut buffer) {
+                Ok(0) => {
+                    self.output = None;
+                    return;
+                }
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    self.output = None;
+                    return;
+                }
+            };
+            most = most.saturating_sub(count);
+            // The shim reads as long as it lives.
+            self.log.write_all(&buffer[..count]).ok();
+            let mut confirmed = Vec::new();
+            let speech = &mut self.speech;
+            self.heard.take(&buffer[..count], |line| confirmed.extend(speech.hear(line)));
+            for number in confirmed {
+                self.tell(number, Receipt::Confirmed);
+            }
+        }
+    }
+
+    /// Takes the messages that have come.
+    fn take_letters(&mut self) {
+        let mut buffer = [0; READ_BYTES];
+        while self.input.waiting() < INPUT_BYTES {
+            let Some(letters) = &mut self.letters else { return };
+            let count = match letters.read(&mut buffer) {
+                Ok(count) if count > 0 => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Ok(_) | Err(_) => {
+                    self.letters = None;
+                    return;
+                }
+            };
+            let mut come = Vec::new();
+            self.posted.take(&buffer[..count], |line| come.extend(serde_json::from_slice::<Letter>(line)));
+            for letter in come {
+                if self.input.is_open() {
+                    let said = self.speech.say(&letter);
+                    self.input.queue(Some(letter.number), said);
+                } else {
+                    self.tell(letter.number, Receipt::Closed);
+                }
+            }
+        }
+    }
+
+    /// Writes what the agent's input has room for.
+    fn write(&mut self) {
+        for number in self.input.write() {
+            self.tell(number, Receipt::Written);
+        }
+    }
+
+    /// Closes the agent's input when a turn has ended and nobody has said anything more.
+    fn end_if_over(&mut self) {
+        if !self.speech.is_idle() || self.input.waiting() > 0 {
+            self.idle_since = None;
+            return;
+        }
+        let since = *self.idle_since.get_or_insert_with(Instant::now);
+        if self.speech.is_confirmed() || since.elapsed() >= CONFIRMED_WITHIN {
+            self.input.close();
+        }
+    }
+
+    fn tell(&mut self, number: u32, receipt: Receipt) {
+        let Ok(mut line) = serde_json::to_vec(&Received { number, receipt }) else { return };
+        line.push(b'\n');
+        // Shorter than PIPE_BUF, so whole. A shim that is not there has nobody to tell.
+        self.receipts.write_all(&line).ok();
+    }
+
+    /// Waits until something happens or is due.
+    fn sleep(&self) {
+        let due = self.idle_since.filter(|_| self.input.is_open());
+        let due = due.map(|since| CONFIRMED_WITHIN.saturating_sub(since.elapsed()));
+        let timeout = due.and_then(|due| Timespec::try_from(due).ok());
+        let read = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let letters = self.letters.as_ref().filter(|_| self.input.waiting() < INPUT_BYTES);
+        let sources: Vec<BorrowedFd<'_>> = std::iter::once(self.children.as_fd())
+            .chain(self.output.as_ref().map(AsFd::as_fd))
+            .chain(letters.map(AsFd::as_fd))
+            .collect();
+        let mut polled: Vec<PollFd<'_>> = sources.into_iter().map(read).collect();
+        polled.extend(self.input.sink().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
+        // EINTR is a signal, whose handler has written to its pipe.
+        poll(&mut polled, timeout.as_ref()).ok();
+    }
+}
+
+/// Ends this process as another one has ended.
+fn end_as(status: ExitStatus) -> ExitCode {
+    if let Some(signal) = status.signal() {
+        // The core that counts is the agent's.
+        nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0).ok();
+        signal_hook::low_level::emulate_default_handler(signal).ok();
+    }
+    ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}

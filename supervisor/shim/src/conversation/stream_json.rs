@@ -1,0 +1,127 @@
+//! `stream-json`: JSON lines of Claude Code, both ways.
+//!
+//! A message is a line `user` with a UUID; with `--replay-user-messages` the program repeats it when it takes it up, in the middle of a
+//! turn or as the beginning of the next one. `result` ends a turn. Nothing more is said, and it ends, when its input is closed.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Speech;
+use crate::rundir::Letter;
+
+/// The conversation so far.
+#[derive(Debug)]
+pub(super) struct StreamJson {
+    /// The name of the prompt.
+    first: String,
+    /// The messages that it has not repeated, by their names.
+    unconfirmed: BTreeMap<String, u32>,
+    is_idle: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Event {
+    User {
+        uuid: Option<String>,
+        #[serde(default, rename = "isReplay")]
+        is_replay: bool,
+    },
+    Assistant {},
+    Result {},
+    #[serde(other)]
+    Other,
+}
+
+impl StreamJson {
+    /// A conversation whose first message has this name.
+    pub(super) fn new(first: String) -> Self {
+        StreamJson { first, unconfirmed: BTreeMap::new(), is_idle: false }
+    }
+}
+
+fn line(id: &str, text: &str) -> Vec<u8> {
+    let content = json!([{ "type": "text", "text": text }]);
+    let message = json!({
+        "type": "user", "uuid": id, "session_id": "", "parent_tool_use_id": null,
+        "message": { "role": "user", "content": content },
+    });
+    format!("{message}\n").into_bytes()
+}
+
+impl Speech for StreamJson {
+    fn begin(&mut self, prompt: &str) -> Vec<u8> {
+        line(&self.first, prompt)
+    }
+
+    fn say(&mut self, letter: &Letter) -> Vec<u8> {
+        self.unconfirmed.insert(letter.id.clone(), letter.number);
+        line(&letter.id, &letter.text)
+    }
+
+    fn hear(&mut self, line: &[u8]) -> Vec<u32> {
+        match serde_json::from_slice(line) {
+            Ok(Event::User { uuid: Some(uuid), is_replay: true }) => {
+                self.is_idle = false;
+                return self.unconfirmed.remove(&uuid).into_iter().collect();
+            }
+            Ok(Event::Assistant {}) => self.is_idle = false,
+            Ok(Event::Result {}) => self.is_idle = true,
+            Ok(Event::User { .. } | Event::Other) | Err(_) => {}
+        }
+        Vec::new()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_idle
+    }
+
+    fn is_confirmed(&self) -> bool {
+        self.unconfirmed.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(number: u32) -> Letter {
+        Letter { number, id: format!("id-{number}"), text: "look\nat \"it\"".to_owned() }
+    }
+
+    #[test]
+    fn a_message_is_one_line_and_is_confirmed_by_its_replay_alone() {
+        let mut speech = StreamJson::new("p".to_owned());
+        let said = speech.begin("the\nprompt");
+        assert_eq!(said.iter().filter(|byte| **byte == b'\n').count(), 1);
+        let value: serde_json::Value = serde_json::from_slice(&said).unwrap();
+        assert_eq!(
+            (&value["uuid"], &value["message"]["content"][0]["text"]),
+            (&json!("p"), &json!("the\nprompt"))
+        );
+        speech.say(&letter(1));
+        assert!(!speech.is_confirmed());
+        for lie in
+            [r#"{"type":"user","uuid":"id-1"}"#, r#"{"type":"user","uuid":"id-2","isReplay":true}"#, "id-1"]
+        {
+            assert_eq!(speech.hear(lie.as_bytes()), [0; 0], "{lie}");
+        }
+        assert_eq!(speech.hear(br#"{"type":"user","uuid":"id-1","isReplay":true,"message":{}}"#), [1]);
+        assert!(speech.is_confirmed());
+    }
+
+    #[test]
+    fn a_turn_ends_with_its_result_and_the_next_begins_with_what_is_taken_up() {
+        let mut speech = StreamJson::new("p".to_owned());
+        assert!(!speech.is_idle());
+        speech.hear(br#"{"type":"assistant","message":{}}"#);
+        speech.hear(br#"{"type":"result","subtype":"success","result":"done"}"#);
+        assert!(speech.is_idle());
+        speech.say(&letter(1));
+        assert!(speech.is_idle());
+        speech.hear(br#"{"type":"user","uuid":"id-1","isReplay":true}"#);
+        assert!(!speech.is_idle());
+    }
+}

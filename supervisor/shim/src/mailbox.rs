@@ -1,0 +1,235 @@
+//! The messages to the agent, from the run directory to the relay, and what became of them, back.
+//!
+//! Each message is passed on once: the shim lives as long as the run, and counts. The relay's word of what became of one is believed
+//! as far as it says something new about a message that was passed on; what it writes is bounded, and nothing waits for it.
+
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::rundir::{MessagesRecord, Received, RunDir};
+
+/// A line of the relay is shorter; what is longer is dropped.
+const LINE_BYTES: usize = 256;
+
+/// The shim's ends of the relay's two pipes, both non-blocking.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub(crate) letters: PipeWriter,
+    pub(crate) receipts: PipeReader,
+}
+
+/// The messages of one run.
+#[derive(Debug)]
+pub(crate) struct Mailbox<'a> {
+    run: &'a RunDir,
+    letters: Option<PipeWriter>,
+    receipts: Option<PipeReader>,
+    /// The number of the next message.
+    next: u32,
+    /// Whether it may be there.
+    is_due: bool,
+    /// What of the one before it is not in the pipe yet.
+    rest: Vec<u8>,
+    heard: Vec<u8>,
+    record: MessagesRecord,
+    /// Whether the file lacks something of the record.
+    is_unwritten: bool,
+}
+
+impl<'a> Mailbox<'a> {
+    pub(crate) fn new(run: &'a RunDir, channel: Channel) -> Self {
+        Mailbox {
+            run,
+            letters: Some(channel.letters),
+            receipts: Some(channel.receipts),
+            next: 1,
+            is_due: true,
+            rest: Vec::new(),
+            heard: Vec::new(),
+            record: MessagesRecord::default(),
+            is_unwritten: false,
+        }
+    }
+
+    /// Looks for the next message when the mailbox is attended.
+    pub(crate) fn look(&mut self) {
+        self.is_due = true;
+    }
+
+    /// Passes on what there is room for, and takes what became of messages. Returns what is new of them.
+    pub(crate) fn attend(&mut self) -> Vec<Received> {
+        self.pass_on();
+        let news = self.take_receipts();
+        self.is_unwritten |= !news.is_empty();
+        if self.is_unwritten {
+            // A full disk keeps it from the daemon until there is space, or until the next look.
+            self.is_unwritten = self.run.write_messages(&self.record).is_err();
+        }
+        news
+    }
+
+    /// The descriptor to read from.
+    pub(crate) fn source(&self) -> Option<BorrowedFd<'_>> {
+        self.receipts.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The descriptor to write to, while something waits for room in it.
+    pub(crate) fn sink(&self) -> Option<BorrowedFd<'_>> {
+        self.letters.as_ref().filter(|_| !self.rest.is_empty()).map(AsFd::as_fd)
+    }
+
+    fn pass_on(&mut self) {
+        while let Some(pipe) = &mut self.letters {
+            if self.rest.is_empty() {
+                let letter = if self.is_due { self.run.letter(self.next).ok().flatten() } else { None };
+                let Some(letter) = letter else {
+                    self.is_due = false;
+                    self.rest = Vec::new();
+                    return;
+                };
+                self.rest = letter;
+                self.next += 1;
+            }
+            match pipe.write(&self.rest) {
+                Ok(count) => drop(self.rest.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The relay has gone, and the run with it.
+                Err(_) => {
+                    self.letters = None;
+                    self.rest = Vec::new();
+                }
+            }
+        }
+    }
+
+    fn take_receipts(&mut self) -> Vec<Received> {
+        let mut news = Vec::new();
+        let mut buffer = [0; 1024];
+        let Some(pipe) = &mut self.receipts else { return news };
+        // One buffer at a time: whatever writes faster than this waits, and nothing else does.
+        match pipe.read(&mut buffer) {
+            Ok(0) => self.receipts = None,
+            Ok(count) => self.heard.extend_from_slice(&buffer[..count]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            Err(_) => self.receipts = None,
+        }
+        while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.heard.drain(..=end).collect();
+            let Ok(received) = serde_json::from_slice::<Received>(&line) else { continue };
+            let known = self.record.receipts.get(&received.number).copied();
+            let is_ours = (1..self.next).contains(&received.number);
+            if is_ours && received.receipt.follows(known) {
+                self.record.receipts.insert(received.number, received.receipt);
+                news.push(received);
+            }
+        }
+        if self.heard.len() > LINE_BYTES {
+            self.heard = Vec::new();
+        }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rundir::{Letter, Receipt};
+
+    struct Ends {
+        _place: tempfile::TempDir,
+        run: RunDir,
+        letters: PipeReader,
+        receipts: PipeWriter,
+    }
+
+    fn channel() -> (Ends, Channel) {
+        let place = tempfile::tempdir().unwrap();
+        let run = RunDir::open(place.path()).unwrap();
+        let ((letters, to), (from, receipts)) = (io::pipe().unwrap(), io::pipe().unwrap());
+        for fd in [letters.as_fd(), to.as_fd(), from.as_fd()] {
+            rustix::io::ioctl_fionbio(fd, true).unwrap();
+        }
+        (Ends { _place: place, run, letters, receipts }, Channel { letters: to, receipts: from })
+    }
+
+    fn letter(number: u32, text: &str) -> Letter {
+        Letter { number, id: format!("id-{number}"), text: text.to_owned() }
+    }
+
+    fn read(pipe: &mut PipeReader) -> String {
+        let mut text = Vec::new();
+        // The pipe stays open, so the end of what is there is an error.
+        pipe.read_to_end(&mut text).unwrap_err();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn each_message_is_passed_on_once_in_its_order_and_none_after_a_gap() {
+        let (mut ends, channel) = channel();
+        for number in [1, 3] {
+            ends.run.post(&letter(number, "x")).unwrap();
+        }
+        let run = ends.run.clone();
+        let mut mailbox = Mailbox::new(&run, channel);
+        mailbox.attend();
+        assert_eq!(read(&mut ends.letters), "{\"number\":1,\"id\":\"id-1\",\"text\":\"x\"}\n");
+        // A daemon that does not know how far an earlier one came writes it once more.
+        ends.run.post(&letter(1, "x")).unwrap();
+        ends.run.post(&letter(2, "y")).unwrap();
+        mailbox.attend();
+        assert_eq!(read(&mut ends.letters), "", "it looks when it is asked to");
+        mailbox.look();
+        mailbox.attend();
+        let text = read(&mut ends.letters);
+        let numbers: Vec<u32> =
+            text.lines().map(|line| serde_json::from_str::<Letter>(line).unwrap().number).collect();
+        assert_eq!(numbers, [2, 3]);
+    }
+
+    #[test]
+    fn a_relay_that_does_not_read_keeps_nobody_waiting_and_gets_the_rest_later() {
+        let (mut ends, channel) = channel();
+        let text = "x".repeat(200_000);
+        ends.run.post(&letter(1, &text)).unwrap();
+        let run = ends.run.clone();
+        let mut mailbox = Mailbox::new(&run, channel);
+        let mut got = String::new();
+        mailbox.attend();
+        assert!(mailbox.sink().is_some(), "it waits for room");
+        while mailbox.sink().is_some() {
+            got.push_str(&read(&mut ends.letters));
+            mailbox.attend();
+        }
+        got.push_str(&read(&mut ends.letters));
+        assert_eq!(serde_json::from_str::<Letter>(&got).unwrap().text, text);
+    }
+
+    #[test]
+    fn what_became_of_a_message_is_recorded_and_nothing_else_is_believed() {
+        let (mut ends, channel) = channel();
+        ends.run.post(&letter(1, "x")).unwrap();
+        let run = ends.run.clone();
+        let mut mailbox = Mailbox::new(&run, channel);
+        mailbox.attend();
+        assert_eq!(ends.run.messages().unwrap(), None);
+        let lines = [
+            r#"{"number":2,"receipt":"confirmed"}"#,
+            r#"{"number":0,"receipt":"confirmed"}"#,
+            "nonsense",
+            r#"{"number":1,"receipt":"written"}"#,
+            r#"{"number":1,"receipt":"confirmed"}"#,
+            r#"{"number":1,"receipt":"unread"}"#,
+        ];
+        writeln!(ends.receipts, "{}", lines.join("\n")).unwrap();
+        let news = mailbox.attend();
+        assert_eq!(news.len(), 2, "{news:?}");
+        let record = ends.run.messages().unwrap().unwrap();
+        assert_eq!(record.receipts.into_iter().collect::<Vec<_>>(), [(1, Receipt::Confirmed)]);
+        ends.receipts.write_all(&[b'x'; 60_000]).unwrap();
+        for _ in 0..60 {
+            mailbox.attend();
+            assert!(mailbox.heard.len() <= LINE_BYTES);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Messages to the agent of a run: what the daemon puts into `inbox`, and what the shim records in `messages`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::VERSION;
+
+/// How the program of a run is spoken to while it works. Its prompt is the first message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conversation {
+    /// What it understands.
+    pub form: Form,
+    /// The name of the first message, a UUID.
+    pub id: String,
+}
+
+/// The forms in which programs take messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// `claude -p --input-format stream-json --output-format stream-json --replay-user-messages`.
+    StreamJson,
+}
+
+/// `inbox/<number>`: a message to the agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Letter {
+    /// Its number among those of the run, from 1 on without a gap.
+    pub number: u32,
+    /// Its name, a UUID, by which an agent confirms it.
+    pub id: String,
+    /// The text.
+    pub text: String,
+}
+
+/// What has become of a message in the processes of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Receipt {
+    /// It is in the agent's input, whole.
+    Written,
+    /// The agent has confirmed it.
+    Confirmed,
+    /// The agent has ended without having read it.
+    Unread,
+    /// The conversation was over when it came.
+    Closed,
+}
+
+impl Receipt {
+    /// Whether this may follow what is known of a message.
+    pub(crate) fn follows(self, known: Option<Receipt>) -> bool {
+        matches!((known, self), (None, _) | (Some(Receipt::Written), Receipt::Confirmed | Receipt::Unread))
+    }
+}
+
+/// One line of the relay to its shim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Received {
+    pub(crate) number: u32,
+    pub(crate) receipt: Receipt,
+}
+
+/// `messages`: what has become of each message that the shim has passed on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagesRecord {
+    /// The version of the directory that its writer knows.
+    pub version: u32,
+    /// By the number of the message; one that is not here is not with the agent.
+    pub receipts: BTreeMap<u32, Receipt>,
+}
+
+impl Default for MessagesRecord {
+    fn default() -> Self {
+        MessagesRecord { version: VERSION, receipts: BTreeMap::new() }
+    }
+}

@@ -1,0 +1,111 @@
+//! Messages to the agent of a live run: from the board into the run directory, and back what became of them.
+//!
+//! A message is on the board before it is posted, and has its number there. A daemon that does not know how far an earlier one came
+//! posts it once more under the same number, and the shim passes each number on once. So a crash in between doubles nothing.
+
+use std::convert::Infallible;
+
+use kernel::{MessageNews, MessageState, Readers, RunId};
+use rustix::process::Signal;
+use shim::rundir::{Letter, MessagesRecord, Receipt, RunDir};
+
+use super::context::{Context, RETRY, submit};
+use super::key::TaskKey;
+use crate::failpoint;
+use crate::failure::{Failure, with_causes};
+use crate::host::watch::Watched;
+use crate::service::BoardHandle;
+
+/// Passes messages on as long as the run lives. It may be dropped at any time: what it has not done is done when it begins again, or at
+/// the end of the run.
+pub(super) async fn deliver(
+    context: &Context,
+    board: &BoardHandle,
+    (key, run): (&TaskKey, RunId),
+    (dir, watched): (&RunDir, &Watched),
+) -> Infallible {
+    let bell = context.bells.hang(key);
+    let spec = {
+        let dir = dir.clone();
+        tokio::task::spawn_blocking(move || dir.spec()).await
+    };
+    if !spec.is_ok_and(|spec| spec.is_ok_and(|spec| spec.conversation.is_some())) {
+        return std::future::pending().await;
+    }
+    let mut done = Done::default();
+    loop {
+        match pass_on(board, run, (dir, watched), &mut done).await {
+            Ok(()) => bell.rung().await,
+            Err(error) => {
+                tracing::warn!(task = %key, %run, %error, "messages_not_passed_on");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+}
+
+/// How far this daemon has come with the messages of a run.
+#[derive(Debug, Default)]
+struct Done {
+    /// The last message that it has posted.
+    posted: u32,
+    /// What it has told the board.
+    told: MessagesRecord,
+}
+
+async fn pass_on(
+    board: &BoardHandle,
+    run: RunId,
+    (dir, watched): (&RunDir, &Watched),
+    done: &mut Done,
+) -> Result<(), Failure> {
+    let (readers, place, posted) = (board.readers().clone(), dir.clone(), done.posted);
+    let looked = tokio::task::spawn_blocking(move || post(&readers, run, &place, posted));
+    let (posted, record) = looked.await.map_err(|panic| Failure::failed(panic.to_string()))??;
+    if posted > done.posted {
+        failpoint::pass("after-post");
+        done.posted = posted;
+        // A shim that has not said who it is looks when it has; its handler of the signal may not be there before.
+        if dir.pid().ok().flatten().is_some() {
+            watched.signal(Signal::USR1).map_err(|e| Failure::failed(e.to_string()))?;
+        }
+    }
+    if record != done.told {
+        let news = news_of(&record);
+        submit(board, move |board| board.record_messages(run, &news)).await?;
+        done.told = record;
+    }
+    Ok(())
+}
+
+/// Posts what waits on the board after a number. Returns the last number that was posted, and what became of messages. Blocking.
+fn post(readers: &Readers, run: RunId, dir: &RunDir, after: u32) -> Result<(u32, MessagesRecord), Failure> {
+    let failed = |e| Failure::failed(with_causes(&e));
+    let waiting = readers.with(|view| view.queued_messages(run))?;
+    let mut posted = after;
+    for message in waiting.into_iter().filter(|message| message.number > after) {
+        let id = uuid::Uuid::new_v4().to_string();
+        let letter = Letter { number: message.number, id, text: message.body };
+        dir.post(&letter).map_err(failed)?;
+        posted = message.number;
+    }
+    Ok((posted, dir.messages().map_err(failed)?.unwrap_or_default()))
+}
+
+/// What the shim of a run has recorded of its messages. Blocking.
+pub(super) fn last_news(dir: &RunDir) -> Vec<MessageNews> {
+    dir.messages().ok().flatten().map(|record| news_of(&record)).unwrap_or_default()
+}
+
+fn news_of(record: &MessagesRecord) -> Vec<MessageNews> {
+    let news = |(number, receipt): (&u32, &Receipt)| {
+        let (state, reason) = match receipt {
+            Receipt::Written => (MessageState::Written, None),
+            Receipt::Confirmed => (MessageState::Delivered, None),
+            Receipt::Unread => (MessageState::NotDelivered, Some("its agent ended without reading it")),
+            Receipt::Closed => (MessageState::NotDelivered, Some("the conversation was over when it came")),
+        };
+        MessageNews { number: *number, state, reason: reason.map(str::to_owned) }
+    };
+    record.receipts.iter().map(news).collect()
+}
