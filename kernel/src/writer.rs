@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -119,6 +120,7 @@ struct Shared {
     queue: Mutex<Option<Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     presence: Arc<Presence>,
+    steps: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for Writer {
@@ -151,18 +153,26 @@ impl Writer {
         let database = Database::writer(path)?;
         let watched = Watched::of(path, &database)?;
         let presence = watched.presence();
+        let steps = Arc::new(AtomicU64::new(0));
+        database.count_steps(Arc::clone(&steps));
         let (queue, jobs) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("board-writer".to_owned())
             .spawn(move || serve(&database, &watched, &options, &jobs))
             .map_err(|source| OpenError::Io { step: "start the writer of", path: path.to_owned(), source })?;
-        let shared = Shared { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)), presence };
+        let shared =
+            Shared { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)), presence, steps };
         Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Refuses where the board's file is known to have been overwritten while it is open; a write finds that out.
     pub fn require_own(&self) -> Result<(), Error> {
         self.shared.presence.require_known()
+    }
+
+    /// A count that grows while statements are executed: by it a job that takes long can be told from one that hangs.
+    pub fn steps(&self) -> u64 {
+        self.shared.steps.load(Ordering::Relaxed)
     }
 
     /// Commits what is queued and closes the board, even if others have a handle: later jobs fail.

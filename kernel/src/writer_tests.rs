@@ -213,3 +213,19 @@ fn a_board_can_be_read_when_nobody_writes() {
     assert_eq!(readers.with(|view| view.expect_task(&id)).unwrap().id, id);
     drop(directory);
 }
+
+#[test]
+fn a_job_that_goes_on_counts_its_steps() {
+    let bench = Bench::new();
+    let writer = bench.writer.clone();
+    let (before, after) = bench
+        .call(move |board| {
+            let before = writer.steps();
+            for _ in 0..100 {
+                board.create(titled("one of many"), &alice())?;
+            }
+            Ok((before, writer.steps()))
+        })
+        .unwrap();
+    assert!(after > before, "{before} {after}");
+}

@@ -1,6 +1,8 @@
 //! A database and its transactions. Every query of the board is a method of [`Tx`], in the file of its table.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
@@ -9,6 +11,9 @@ use super::convert::Step as _;
 use super::open::{self, OpenError};
 use super::statement::Statement as _;
 use crate::model::error::{COMMIT, Error};
+
+/// So many operations of SQLite's machine are one step: fewer would cost time, and more would show no short statements.
+const STEP: i32 = 1000;
 
 /// An open board. One transaction at a time.
 pub(crate) struct Database {
@@ -24,6 +29,16 @@ impl Database {
     /// Opens a board that cannot be written through what is returned.
     pub(crate) fn reader(path: &Path) -> Result<Self, OpenError> {
         Ok(Self { conn: open::reader(path)? })
+    }
+
+    /// Counts the steps of statements from now on.
+    pub(crate) fn count_steps(&self, steps: Arc<AtomicU64>) {
+        let count = move || {
+            steps.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        // It fails for a connection of another program alone, and this one is our own.
+        drop(self.conn.progress_handler(STEP, Some(count)));
     }
 
     /// Begins to write: nobody else can until the transaction is over.
