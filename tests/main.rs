@@ -67,6 +67,7 @@ mod resume;
 mod review;
 mod run_doors;
 mod secrets;
+mod service;
 mod shortages;
 mod siege;
 mod skills;

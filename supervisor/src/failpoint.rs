@@ -1,7 +1,8 @@
-//! Named points at which a test ends the process, as `kill -9` does it.
+//! Named points at which a test ends the process, as `kill -9` does it, or has a part of it hang.
 //!
-//! `SUPERVISOR_FAIL_POINT=after-claim:3` kills this process the third time that it passes `after-claim`. Without the
-//! variable a point costs one load. The points, in the order in which a run passes them:
+//! `SUPERVISOR_FAIL_POINT=after-claim:3` kills this process the third time that it passes `after-claim`.
+//! `SUPERVISOR_HANG_POINT=begin@/some/file` keeps each thread that passes `begin` as long as the file is there. Without these
+//! variables a point costs a load. The points, in the order in which a run passes them:
 //!
 //! | point | what has happened |
 //! |---|---|
@@ -17,16 +18,22 @@
 //! | `before-finish` | the end is proven, and the run's places are removed |
 //! | `after-finish` | the board knows the end |
 //! | `after-cleanup` | the run directory is removed |
+//! | `owner-loop` `reap` `answer` | the owner loop has an event, an end was noticed, a door has a request |
 //! | `after-fold` | `gc` has folded some events |
 //! | `restore-copied` `restore-files` `restore-kept` `restore-placed` | `restore` has a copy, has its files in the store, has the former board under another name, has put the copy in its place |
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 const VARIABLE: &str = "SUPERVISOR_FAIL_POINT";
+const HANG: &str = "SUPERVISOR_HANG_POINT";
+/// The pause between two looks at the file that keeps a thread.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The point that was named, and how often it may still be passed.
 #[derive(Debug)]
@@ -48,8 +55,34 @@ impl Armed {
     }
 }
 
+/// The point at which threads hang, and the file that keeps them there.
+#[derive(Debug)]
+struct Hanging {
+    point: String,
+    file: PathBuf,
+}
+
+impl Hanging {
+    /// Reads `<point>@<file>`.
+    fn parse(text: &str) -> Option<Self> {
+        let (point, file) = text.split_once('@')?;
+        Some(Hanging { point: point.to_owned(), file: file.into() })
+    }
+
+    fn pass(&self, point: &str) {
+        while self.point == point && self.file.exists() {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
 /// Passes a point: returns, unless a test has named it.
 pub(crate) fn pass(point: &str) {
+    static HANGING: OnceLock<Option<Hanging>> = OnceLock::new();
+    let hanging = HANGING.get_or_init(|| std::env::var(HANG).ok().and_then(|text| Hanging::parse(&text)));
+    if let Some(hanging) = hanging {
+        hanging.pass(point);
+    }
     static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
     let armed = ARMED.get_or_init(|| std::env::var(VARIABLE).ok().map(|text| Armed::parse(&text)));
     if armed.as_ref().is_some_and(|armed| armed.is_last(point)) {
@@ -70,5 +103,24 @@ mod tests {
         assert!(armed.is_last("after-claim"));
         assert!(!armed.is_last("after-claim"));
         assert!(Armed::parse("commit").is_last("commit"));
+    }
+
+    #[test]
+    fn a_thread_hangs_at_its_point_as_long_as_the_file_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("hangs");
+        std::fs::write(&file, "").unwrap();
+        let hanging = Hanging::parse(&format!("begin@{}", file.display())).unwrap();
+        hanging.pass("commit");
+        let (passed, passes) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            hanging.pass("begin");
+            passed.send(()).unwrap();
+        });
+        assert!(passes.recv_timeout(LOOK * 3).is_err());
+        std::fs::remove_file(&file).unwrap();
+        passes.recv().unwrap();
+        thread.join().unwrap();
+        assert!(Hanging::parse("begin").is_none());
     }
 }

@@ -94,6 +94,7 @@ macro_rules! table {
                 commands {
                     Lane(lane::Lane) => lane::run,
                     Profile(profile::ProfileCommand) => profile::run,
+                    Service(service::Service) => service::run,
                 }
                 verbs {
                     Doctor => doctor::run,

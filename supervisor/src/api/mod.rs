@@ -14,7 +14,7 @@ pub(crate) use call::{
     ANSWERED, Audience, Call, Effect, Entry, OnBoard, Parcel, Scope, Tool, Verb, blocking,
 };
 pub(crate) use doors::{
-    Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, raise_descriptors,
+    Bell, Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, raise_descriptors,
 };
 pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, REQUEST_HEADER, hash_token, person};
 pub(crate) use in_process::answer as in_process;

@@ -6,7 +6,7 @@ use kernel::BoardName;
 use super::CommandLine;
 use super::{
     answer, boards, call, create, dispatch, doctor, edit, follow, gc, lane, logs, manual, mcp, pages,
-    profile, restore, run, run_demo, serve, stop, transfer, wait,
+    profile, restore, run, run_demo, serve, service, stop, transfer, wait,
 };
 use crate::demo;
 use crate::failure::Failure;

@@ -23,6 +23,7 @@ mod refused;
 mod restore;
 mod run;
 mod serve;
+mod service;
 mod settle;
 mod stop;
 mod transfer;
@@ -60,7 +61,7 @@ pub(crate) fn main() -> ExitCode {
     let output = Output::new(global.json, global.color);
     output.warn(&warnings);
     // A worker's environment is small and a command is short: one thread does.
-    let runtime = if matches!(word, Word::Daemon(_) | Word::Dispatch(_) | Word::Demo(_)) {
+    let runtime = if matches!(word, Word::Daemon(_) | Word::Dispatch(_) | Word::Demo(_) | Word::Service(_)) {
         tokio::runtime::Builder::new_multi_thread().enable_all().build()
     } else {
         tokio::runtime::Builder::new_current_thread().enable_all().build()

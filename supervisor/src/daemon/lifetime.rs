@@ -16,6 +16,7 @@ use super::owner::event_loop::{own, report as report_configuration};
 use super::owner::extent::Extent;
 use super::owner::link::{OwnerLink, open as open_link};
 use super::owner::pass::{LeftWaiting, left_waiting};
+use super::owner::stopping::StopMode;
 use super::run::conclude::end_survivors;
 use super::run::context::Context;
 use super::run::launch::Host;
@@ -23,6 +24,7 @@ use super::run::pokes::listen_to_shims;
 use super::run::recover;
 use super::run::report::Reports;
 use super::run::starts::Starts;
+use super::watchdog;
 use crate::api::{
     Doorway, Listeners, OperatorKey, RunDoors, Sockets, Surface, WorkersRuntime, front, raise_descriptors,
 };
@@ -66,7 +68,7 @@ pub(crate) async fn run(
     install_binary(&root)?;
     // The probe has ended before the daemon changes its group.
     let support = detect_support().await?;
-    let (cgroups, handed) = serve_cgroups(&root);
+    let (cgroups, handed) = serve_cgroups(&root, extent);
     let Handed { controllers, gap: handed_gap } = handed;
     let support = support.with_controllers(controllers);
     let (reports, runs) = Reports::queue();
@@ -84,7 +86,7 @@ pub(crate) async fn run(
         policies::BoardKind::Socket => Sockets::Unix,
         policies::BoardKind::Port => Sockets::Loopback,
     };
-    let listeners = Listeners::bind(&root, sockets)?;
+    let (listeners, bell) = Listeners::bind(&root, sockets)?;
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
     let spares = spares_of(extent, cgroups.as_ref().ok());
     let ways = (listeners.port(), Arc::clone(&doors), WaysOut::new(descriptors));
@@ -116,13 +118,21 @@ pub(crate) async fn run(
     for name in &boards {
         link.board_changed(name);
     }
+    if extent == Extent::Ending {
+        let (reply, _) = tokio::sync::oneshot::channel();
+        link.send(Event::Stop(StopMode::Preempt, reply)).await;
+    }
     let mut notices = ServiceLink::find();
     notices.ready();
+    let signs = watchdog::start(&link, &service, bell)
+        .map_err(|e| Failure::failed(format!("failed to start the watchdog: {e}")))?;
     tracing::info!(root = %root.dir().display(), pid = std::process::id(), "ready");
     context.refill();
     ready();
     let open = || {
-        Listeners::bind(&root, Sockets::Unix)?
+        // The door that was bound first goes on, and has the bell.
+        let (listeners, _) = Listeners::bind(&root, Sockets::Unix)?;
+        listeners
             .serve(&doorway, &doors)
             .and_then(|()| listen_to_shims(&context, &root, &served, &stop))
             .and_then(|()| doors.put_back())
@@ -134,6 +144,8 @@ pub(crate) async fn run(
         never = doors.keep() => match never {},
     };
     let waiting = left_waiting(&context, &dispatcher, extent);
+    // The manager waits for the end from now on, and for no sign.
+    drop(signs);
     notices.stopping();
     end_survivors(&context, dispatcher.survivors()).await;
     stop.cancel();
@@ -175,7 +187,7 @@ fn cut_short() -> Failure {
 fn spares_of(extent: Extent, cgroups: Option<&Cgroups>) -> Spares {
     match extent {
         Extent::Forever => Spares::kept(cgroups),
-        Extent::UntilIdle(_) => Spares::none(),
+        Extent::UntilIdle(_) | Extent::Ending => Spares::none(),
     }
 }
 
@@ -196,8 +208,11 @@ fn doorway(
     })
 }
 
-/// The groups of the root's runs, and what is handed on to them.
-fn serve_cgroups(root: &Root) -> (Result<Cgroups, String>, Handed) {
+/// The groups of the root's runs, and what is handed on to them. Who starts no run makes none.
+fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, Handed) {
+    if extent == Extent::Ending {
+        return (Err("no run is started".to_owned()), Handed::default());
+    }
     match Cgroups::serve(root.dir()) {
         Ok((cgroups, handed)) => (Ok(cgroups), handed),
         Err(why) => (Err(why), Handed::default()),
@@ -239,7 +254,7 @@ async fn make_host(
 async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
     let role = match extent {
         Extent::Forever => Role::Daemon,
-        Extent::UntilIdle(_) => Role::Pass,
+        Extent::UntilIdle(_) | Extent::Ending => Role::Pass,
     };
     let until = tokio::time::Instant::now() + LOCK_TIMEOUT;
     loop {
@@ -301,7 +316,7 @@ fn open_boards(service: &Service, extent: Extent) -> Result<Vec<BoardName>, Fail
     for name in names {
         match service.board(&name) {
             Ok(_) => served.push(name),
-            Err(failure) if extent == Extent::Forever => {
+            Err(failure) if matches!(extent, Extent::Forever | Extent::Ending) => {
                 let hint = failure.hint.as_deref().unwrap_or_default();
                 tracing::error!(board = %name, error = %failure, hint, "board_not_served");
                 service.refuse(name, failure);

@@ -15,12 +15,13 @@
 //!   run     the life of one run, from the claim to the end by proof
 //! ```
 //!
-//! `lifetime` puts them together; what they need of the host is `crate::host`. Life is watched with pidfds. A task is claimable again only after `finish_run`, and that is
+//! `lifetime` puts them together, and `watchdog` tells the service manager that all of it moves; what they need of the host is `crate::host`. Life is watched with pidfds. A task is claimable again only after `finish_run`, and that is
 //! called only with proof that nothing of the run is left (`run/settle.rs`).
 
 mod lifetime;
 mod owner;
 mod run;
+mod watchdog;
 
 pub(crate) use lifetime::run;
 pub(crate) use owner::admission::Claim;

@@ -13,6 +13,7 @@ pub(crate) mod own_directory;
 pub(crate) mod readiness;
 pub(crate) mod remove;
 pub(crate) mod service_link;
+pub(crate) mod service_manager;
 pub(crate) mod socket_file;
 pub(crate) mod sockets;
 pub(crate) mod spare;

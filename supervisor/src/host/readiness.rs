@@ -4,7 +4,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
+
+use crate::failpoint;
 
 /// Registers a descriptor for reading.
 #[expect(
@@ -13,4 +15,11 @@ use tokio::io::unix::AsyncFd;
 )]
 pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, Interest::READABLE)
+}
+
+/// Waits until a descriptor is readable. Cancel-safe: it stays so.
+pub(crate) async fn noticed(fd: &AsyncFd<OwnedFd>) -> io::Result<AsyncFdReadyGuard<'_, OwnedFd>> {
+    let ready = fd.readable().await?;
+    failpoint::pass("reap");
+    Ok(ready)
 }

@@ -1,5 +1,7 @@
 //! The link to the service manager (`sd_notify(3)`): ready, reloading, stopping, and what is going on.
 
+use std::time::Duration;
+
 use sd_notify::NotifyState;
 
 /// The link to the service manager. Where there is none, nothing is sent.
@@ -13,6 +15,16 @@ impl ServiceLink {
     /// The link to the manager that has started this process, if one has and listens.
     pub(crate) fn find() -> Self {
         ServiceLink { listens: std::env::var_os("NOTIFY_SOCKET").is_some(), sent: String::new() }
+    }
+
+    /// How long the manager waits for the next sign of life (`WatchdogSec=`), where it waits for any.
+    pub(crate) fn watchdog() -> Option<Duration> {
+        sd_notify::watchdog_enabled().filter(|interval| !interval.is_zero())
+    }
+
+    /// A sign of life.
+    pub(crate) fn alive(&self) {
+        self.send(&[NotifyState::Watchdog]);
     }
 
     /// Recovery is over and the doors are open.
@@ -36,7 +48,8 @@ impl ServiceLink {
         if !self.listens {
             return;
         }
-        let status = status();
+        // A line of its own would be another notice.
+        let status = status().replace('\n', " ");
         if status != self.sent {
             self.send(&[NotifyState::Status(&status)]);
             self.sent = status;

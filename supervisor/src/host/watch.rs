@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::readiness::readable;
+use super::readiness::{noticed, readable};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
 
@@ -29,7 +29,7 @@ impl Watched {
     /// Waits for its end. Cancel-safe: the end stays readable.
     pub(crate) async fn ended(&self) -> std::io::Result<()> {
         let Some(handle) = self.handle() else { return Ok(()) };
-        handle.readable().await?.retain_ready();
+        noticed(&handle).await?.retain_ready();
         self.locked().take();
         Ok(())
     }

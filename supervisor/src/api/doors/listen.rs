@@ -3,9 +3,11 @@
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::sync::Arc;
 
-use tokio::net::UnixListener;
+use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 
+use super::bell::{Bell, Belled, bell};
 use super::bind::{bind_loopback, bind_unix};
 use super::run_doors::RunDoors;
 use super::serve::{Door, Doorway, Side};
@@ -25,18 +27,21 @@ pub(crate) enum Sockets {
 #[derive(Debug)]
 pub(crate) struct Listeners {
     operator: StdUnixListener,
+    rung: mpsc::Receiver<UnixStream>,
     loopback: Option<std::net::TcpListener>,
 }
 
 impl Listeners {
-    /// Binds them. The root's lock is held, so a socket file that is in the way is a dead daemon's.
-    pub(crate) fn bind(root: &Root, sockets: Sockets) -> Result<Self, Failure> {
+    /// Binds them, with the bell of the operator's. The root's lock is held, so a socket file that is in the way is a dead
+    /// daemon's.
+    pub(crate) fn bind(root: &Root, sockets: Sockets) -> Result<(Self, Bell), Failure> {
         let operator = bind_unix(&root.operator_socket(), 0o600)?;
         let loopback = match sockets {
             Sockets::Unix => None,
             Sockets::Loopback => Some(bind_loopback(root)?),
         };
-        Ok(Listeners { operator, loopback })
+        let (bell, rung) = bell();
+        Ok((Listeners { operator, rung, loopback }, bell))
     }
 
     /// The loopback port, where one is served.
@@ -50,7 +55,7 @@ impl Listeners {
         let door = Arc::new(Door::new(Side::Operator, shared, Handle::current()));
         self.operator.set_nonblocking(true).map_err(failed)?;
         let listener = UnixListener::from_std(self.operator).map_err(failed)?;
-        shared.tasks.spawn(door.attend(listener, shared.stop.clone()));
+        shared.tasks.spawn(door.attend(Belled::new(listener, self.rung), shared.stop.clone()));
         self.loopback.map_or(Ok(()), |loopback| doors.attend_loopback(loopback)).map_err(failed)
     }
 }

@@ -13,6 +13,7 @@
 
 mod account;
 mod accounts;
+mod bell;
 mod bind;
 mod bounds;
 mod crowd;
@@ -31,6 +32,7 @@ mod stream;
 mod whose;
 
 pub(super) use accounts::REST;
+pub(crate) use bell::Bell;
 pub(super) use bounds::Bound;
 pub(super) use crowd::{Busy, Seat};
 pub(super) use gate::Gate;

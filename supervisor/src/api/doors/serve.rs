@@ -22,6 +22,7 @@ use super::stream::{Listener, Stream};
 use super::whose;
 use crate::api::identity::{Peer, person};
 use crate::exit::Code;
+use crate::failpoint;
 use crate::failure::{Failure, Problem};
 use crate::service::Service;
 
@@ -212,6 +213,7 @@ async fn converse(stream: impl Stream, seat: Seat, peer: Peer, front: Front, sto
         request.extensions_mut().insert(handed.clone());
         let (seat, front) = (handed.clone(), front.clone());
         async move {
+            failpoint::pass("answer");
             // Until then nothing more is read from this connection either.
             if let Some(until) = seat.run().and_then(|run| front.gate.rests_until(run)) {
                 tokio::time::sleep_until(until.into()).await;

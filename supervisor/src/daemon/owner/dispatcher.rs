@@ -88,7 +88,7 @@ impl Dispatcher {
     /// Decides what an event means. `now` is the real-time clock.
     pub(in crate::daemon) fn decide(&mut self, event: Event, now: Timestamp) -> Vec<Action> {
         // `status` asks twice, and counts as one.
-        self.wakeups += u64::from(!matches!(event, Event::Why(..) | Event::Room(..)));
+        self.wakeups += u64::from(!matches!(event, Event::Why(..) | Event::Room(..) | Event::Beat(_)));
         let mut actions = match event {
             Event::BoardChanged(board) => self.read(board).into_iter().collect(),
             Event::Forget(board, reply) => {
@@ -123,6 +123,11 @@ impl Dispatcher {
             Event::DrainOver if self.stopping == Some(StopMode::Drain) => self.stop(StopMode::Preempt, now),
             // It stops in another way by now.
             Event::DrainOver => Vec::new(),
+            Event::Beat(reply) => {
+                // The asker may have gone; then nobody needs the answer.
+                reply.send(()).ok();
+                Vec::new()
+            }
             Event::Look(reply) => {
                 // The asker may have gone; then nobody needs the answer.
                 drop(reply.send(self.snapshot()));
@@ -219,6 +224,7 @@ impl Dispatcher {
     fn budget(&self) -> Option<usize> {
         match self.extent {
             Extent::Forever | Extent::UntilIdle(None) => None,
+            Extent::Ending => Some(0),
             Extent::UntilIdle(Some(max)) => Some(max.saturating_sub(self.started)),
         }
     }

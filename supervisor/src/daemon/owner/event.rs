@@ -39,6 +39,8 @@ pub(crate) enum Event {
     Interrupted,
     /// The time limit of a drain is over.
     DrainOver,
+    /// The watchdog wants to know whether events are decided.
+    Beat(oneshot::Sender<()>),
     /// Somebody wants to see what is going on.
     Look(oneshot::Sender<Snapshot>),
     /// Somebody wants to know why tasks do not run.

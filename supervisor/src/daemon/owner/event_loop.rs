@@ -16,6 +16,7 @@ use crate::daemon::run::context::Context;
 use crate::daemon::run::key::TaskKey;
 use crate::daemon::run::report::Report;
 use crate::daemon::run::run_task::{self, run_task};
+use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::service_link::ServiceLink;
 use crate::host::timer::{Expiry, WallTimer};
@@ -44,6 +45,7 @@ pub(in crate::daemon) async fn own(
                 }
             }
         };
+        failpoint::pass("owner-loop");
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
         while let Some(action) = actions.pop_front() {
             match action {
@@ -88,8 +90,24 @@ pub(in crate::daemon) async fn own(
                 Action::Finish => return Ok(()),
             }
         }
-        notices.status(|| dispatcher.summary());
+        notices.status(|| in_a_line(dispatcher, &context.service));
     }
+}
+
+/// What goes on and what is wrong, for the service manager.
+fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
+    let mut line = dispatcher.summary();
+    if service.refuses_any() {
+        line.push_str("; a board is not served");
+    }
+    let defects = service.defects();
+    if let Some((first, rest)) = defects.split_first() {
+        line = format!("{line}; {first}");
+        if !rest.is_empty() {
+            line = format!("{line} (and {} more)", rest.len());
+        }
+    }
+    line
 }
 
 fn limit_drain(context: &Arc<Context>, link: &OwnerLink) {

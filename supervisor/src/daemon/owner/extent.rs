@@ -1,4 +1,4 @@
-//! How far a daemon goes: the service, or one pass.
+//! How far a daemon goes: the service, one pass, or the end of what another daemon has left.
 
 /// How far a daemon goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,4 +7,6 @@ pub(crate) enum Extent {
     Forever,
     /// Until nothing is left to do; at most this many tasks are started.
     UntilIdle(Option<usize>),
+    /// Until what an earlier daemon left has ended; nothing is started.
+    Ending,
 }

@@ -124,7 +124,7 @@ impl Dispatcher {
             // The next daemon records what only waits for its board: the run directory says how it ended.
             (Some(StopMode::Preempt | StopMode::Kill), _) => settled(),
             (None, Extent::UntilIdle(_)) => quiet && !reading && self.backoff.why().is_none(),
-            (None, Extent::Forever) => false,
+            (None, Extent::Forever | Extent::Ending) => false,
         }
     }
 

@@ -51,6 +51,10 @@ impl Dispatcher {
         if waiting > 0 {
             line = format!("{line}, {waiting} waiting");
         }
+        let broken = self.backoff.broken().len();
+        if broken > 0 {
+            line = format!("{line}, {broken} broken");
+        }
         let paused = self.backoff.why().map(|why| format!("paused: {why}"));
         for text in paused.into_iter().chain(self.stopping.map(|mode| mode.word().to_owned())) {
             line.push_str("; ");

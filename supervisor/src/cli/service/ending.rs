@@ -1,0 +1,101 @@
+//! What the unit of the service runs at its end: the daemon is stopped, and what a dead one left is ended.
+
+use std::time::Duration;
+
+use kernel::Clock as _;
+use rustix::process::Signal;
+
+use crate::cli::CommandLine;
+use crate::client::Client;
+use crate::config::Tuning;
+use crate::daemon::{self, Extent, StopPlan};
+use crate::failure::Failure;
+use crate::host::service_manager::{Job, Manager};
+use crate::host::watch;
+use crate::mcp;
+use crate::output::start_log;
+use crate::owner::OwnerLock;
+use crate::paths::Root;
+use crate::resources::surface;
+use crate::terminal::complain;
+use crate::verbs::Stop;
+
+/// How long a daemon that is to stop has for its answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long a daemon has to end after its last worker.
+const FAREWELL: Duration = Duration::from_secs(15);
+/// How long the end of what a dead daemon left may take.
+const LEFT: Duration = Duration::from_mins(1);
+
+/// Stops the daemon: a restart leaves its workers to the next one, any other stop drains. What does not answer, or does not
+/// end in its time, is killed: its workers go on without it, and `after_stop` ends them.
+pub(super) async fn at_stop(client: &Client, manager: Manager, unit: &str) -> Result<u8, Failure> {
+    let Some(owner) = OwnerLock::daemon(client.root()) else { return Ok(0) };
+    let job = manager.job(unit).unwrap_or_else(|why| {
+        complain(&format!("warning: it is unknown whether {unit} is restarted, so its workers end: {why}"));
+        None
+    });
+    let stop = Stop { leave: job == Some(Job::Restart), ..Stop::default() };
+    let limit = match tokio::time::timeout(ANSWER, client.call(&stop)).await {
+        Ok(Ok(plan)) => {
+            for line in plan.lines(kernel::SystemClock.now()) {
+                complain(&line);
+            }
+            time_to_end(&plan)
+        }
+        Ok(Err(failure)) => {
+            complain(&format!("error: {failure}"));
+            Duration::ZERO
+        }
+        Err(_) => Duration::ZERO,
+    };
+    let fail = |e: std::io::Error| Failure::failed(format!("failed to watch the daemon: {e}"));
+    let Some(process) = owner.pid.map(watch::open).transpose().map_err(fail)?.flatten() else { return Ok(0) };
+    // The pid may have gone to another process before the handle was opened: the lock names the one that is meant.
+    if OwnerLock::owner(client.root()).and_then(|now| now.pid) != owner.pid {
+        return Ok(0);
+    }
+    if !watch::ends_within(&process, limit).map_err(fail)? {
+        complain("the daemon does not stop: it is killed");
+        watch::signal(&process, Signal::KILL).map_err(fail)?;
+        watch::ends_within(&process, FAREWELL).map_err(fail)?;
+    }
+    Ok(0)
+}
+
+/// How long a daemon needs at most that stops by this plan.
+fn time_to_end(plan: &StopPlan) -> Duration {
+    let until = plan.until.map(|until| until.since(kernel::SystemClock.now())).unwrap_or_default();
+    until + Duration::from_secs(plan.grace_seconds) + FAREWELL
+}
+
+/// Ends what a daemon that is gone has left, where the unit is being stopped. After a crash, and for a restart, the next daemon
+/// takes it over.
+pub(super) async fn after_stop(line: &CommandLine, manager: Manager, unit: &str) -> Result<u8, Failure> {
+    match manager.job(unit) {
+        Ok(Some(Job::Stop)) => {}
+        Ok(Some(Job::Restart | Job::Other) | None) => return Ok(0),
+        Err(why) => {
+            return Err(Failure::failed(format!("it is unknown whether {unit} is being stopped: {why}"))
+                .hint("workers that are left go on; the next daemon takes them over"));
+        }
+    }
+    let root = line.root()?;
+    // A daemon that lives is stopped by its own unit, and ends its workers itself.
+    if OwnerLock::daemon(&root).is_some() || !has_runs(&root) {
+        return Ok(0);
+    }
+    start_log(line.output, "info");
+    let ended = daemon::run(root, Extent::Ending, Tuning::default(), mcp::mount(surface()), || {});
+    match tokio::time::timeout(LEFT, ended).await {
+        Ok(ended) => ended.map(|_| 0),
+        Err(_) => Err(Failure::failed(format!("what the daemon left has not ended within {LEFT:?}"))
+            .hint("supervisor status shows it")),
+    }
+}
+
+/// Whether there are directories of runs: each run that is not over has one.
+fn has_runs(root: &Root) -> bool {
+    let boards = root.board_names().unwrap_or_default();
+    boards.iter().any(|board| std::fs::read_dir(root.runs(board)).is_ok_and(|mut runs| runs.next().is_some()))
+}

@@ -1,0 +1,223 @@
+//! Installs the service, removes it, and says how it is.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::units::{MAIN, UnitFile, files, is_own};
+use crate::environment;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::host::service_manager::Manager;
+use crate::output::Output;
+
+/// Whether the service starts at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    Now,
+    Later,
+}
+
+/// Writes the units and has the service manager read, enable and start them.
+pub(super) fn install(manager: Manager, start: Start, output: Output) -> Result<u8, Failure> {
+    require(manager, "install")?;
+    let files = wanted(manager)?;
+    for file in &files {
+        refuse_foreign(&file.path)?;
+    }
+    for file in &files {
+        write(file)?;
+        output.text(&format!("Wrote {}\n", file.path.display()))?;
+    }
+    systemctl(manager, &["daemon-reload"])?;
+    match start {
+        Start::Now => {
+            systemctl(manager, &["enable", "--now", MAIN])?;
+            output.text("Started; it starts with the host from now on. supervisor status shows it.\n")?;
+        }
+        Start::Later => {
+            systemctl(manager, &["enable", MAIN])?;
+            output.text(&format!(
+                "It starts with the host from now on; start it now with: systemctl {} start supervisor\n",
+                manager.option()
+            ))?;
+        }
+    }
+    if manager == Manager::User && !lingers() {
+        output.text("It ends when you log out, unless you run: loginctl enable-linger\n")?;
+    }
+    Ok(0)
+}
+
+/// Prints what `install` would write.
+pub(super) fn print(manager: Manager, output: Output) -> Result<u8, Failure> {
+    for file in wanted(manager)? {
+        output.text(&format!("# {}\n{}\n", file.path.display(), file.text))?;
+    }
+    Ok(0)
+}
+
+/// Stops the service and removes its units. Boards and configuration stay.
+pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure> {
+    require(manager, "uninstall")?;
+    let there: Vec<UnitFile> = wanted(manager)?.into_iter().filter(|file| file.path.exists()).collect();
+    if there.is_empty() {
+        return Err(Failure::new(
+            Code::NotFound,
+            format!("{} is not installed", directory(manager)?.join(MAIN).display()),
+        )
+        .hint("a package's units are removed with the package"));
+    }
+    for file in &there {
+        refuse_foreign(&file.path)?;
+    }
+    systemctl(manager, &["disable", "--now", MAIN])?;
+    for file in &there {
+        std::fs::remove_file(&file.path).map_err(|e| Failure::file("remove", &file.path, &e))?;
+        output.text(&format!("Removed {}\n", file.path.display()))?;
+    }
+    systemctl(manager, &["daemon-reload"])?;
+    output.text("Boards, logs and configuration are still there.\n")?;
+    Ok(0)
+}
+
+/// Says how the service is. Returns 3 where it is not active, as systemctl does.
+pub(super) fn status(manager: Manager, output: Output) -> Result<u8, Failure> {
+    require_systemd(manager)?;
+    const KEYS: [&str; 8] = [
+        "LoadState",
+        "ActiveState",
+        "SubState",
+        "FragmentPath",
+        "UnitFileState",
+        "MainPID",
+        "NRestarts",
+        "StatusText",
+    ];
+    let properties = format!("--property={}", KEYS.join(","));
+    let shown = systemctl(manager, &["show", &properties, MAIN])?;
+    let value = |key: &str| {
+        let line = shown.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        line.unwrap_or_default().to_owned()
+    };
+    let active = value("ActiveState") == "active";
+    if output.json() {
+        let object: serde_json::Map<String, serde_json::Value> =
+            KEYS.iter().map(|key| ((*key).to_owned(), value(key).into())).collect();
+        output.value(&object)?;
+    } else if value("LoadState") == "not-found" {
+        output.text("not installed; install it with: supervisor service install\n")?;
+    } else {
+        let pid = value("MainPID");
+        let lines = [
+            ("state", format!("{} ({})", value("ActiveState"), value("SubState"))),
+            ("doing", value("StatusText")),
+            ("pid", if pid == "0" { String::new() } else { pid }),
+            ("restarts", value("NRestarts")),
+            ("unit", format!("{} ({})", value("FragmentPath"), value("UnitFileState"))),
+        ];
+        let lines = lines.iter().filter(|(_, text)| !text.is_empty());
+        let text: String = lines.map(|(name, text)| format!("{name:<9} {text}\n")).collect();
+        output.text(&text)?;
+    }
+    Ok(if active { 0 } else { NOT_ACTIVE })
+}
+
+/// As `systemctl is-active` says it.
+const NOT_ACTIVE: u8 = 3;
+
+/// The files of the service for the program that runs now.
+fn wanted(manager: Manager) -> Result<Vec<UnitFile>, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|e| Failure::failed(format!("the path of this program cannot be found: {e}")))?;
+    Ok(files(manager, &program, &directory(manager)?))
+}
+
+/// Where a person's units are (`systemd.unit(5)`).
+fn directory(manager: Manager) -> Result<PathBuf, Failure> {
+    match manager {
+        Manager::System => Ok("/etc/systemd/system".into()),
+        Manager::User => {
+            let named =
+                |name| environment::variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+            let config = named("XDG_CONFIG_HOME").or_else(|| named("HOME").map(|home| home.join(".config")));
+            config.map(|config| config.join("systemd/user")).ok_or_else(|| {
+                Failure::usage("no home directory to keep the unit in: HOME is not set").hint("set HOME")
+            })
+        }
+    }
+}
+
+/// Refuses who may not install, and hosts without the service manager.
+fn require(manager: Manager, verb: &str) -> Result<(), Failure> {
+    let root = nix::unistd::geteuid().is_root();
+    if manager == Manager::System && !root {
+        return Err(Failure::new(Code::NotPermitted, format!("the host's service needs root to {verb}"))
+            .hint(format!(
+                "run: sudo supervisor service {verb}; or for yourself alone: supervisor --user service {verb}"
+            )));
+    }
+    require_systemd(manager)
+}
+
+fn require_systemd(manager: Manager) -> Result<(), Failure> {
+    let runs = match manager {
+        Manager::System => Path::new("/run/systemd/system").is_dir(),
+        Manager::User => environment::variable("XDG_RUNTIME_DIR")
+            .is_some_and(|dir| PathBuf::from(dir).join("systemd").is_dir()),
+    };
+    if runs {
+        return Ok(());
+    }
+    let (which, hint) = match manager {
+        Manager::System => {
+            ("systemd", "run `supervisor daemon` under your own service manager; --print shows the units")
+        }
+        Manager::User => (
+            "the service manager of this user",
+            "log in on the host itself (XDG_RUNTIME_DIR must be set), or run `supervisor daemon`; --print shows the units",
+        ),
+    };
+    Err(Failure::failed(format!("{which} does not run here")).hint(hint))
+}
+
+/// Refuses to touch a unit that a person or a package has written.
+fn refuse_foreign(path: &Path) -> Result<(), Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) if is_own(&text) => Ok(()),
+        Ok(_) => Err(Failure::new(
+            Code::Conflict,
+            format!("{} was not written by `supervisor service install`", path.display()),
+        )
+        .hint("move it away first; settings of your own belong into: systemctl edit supervisor")),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(Failure::file("read", path, &e)),
+    }
+}
+
+fn write(file: &UnitFile) -> Result<(), Failure> {
+    if let Some(dir) = file.path.parent() {
+        std::fs::create_dir_all(dir).map_err(|e| Failure::file("make the directory", dir, &e))?;
+    }
+    std::fs::write(&file.path, &file.text).map_err(|e| Failure::file("write", &file.path, &e))
+}
+
+/// Whether the services of this user go on after the last logout (`loginctl(1)`).
+fn lingers() -> bool {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    user.is_some_and(|user| Path::new("/var/lib/systemd/linger").join(user.name).exists())
+}
+
+/// Runs systemctl and returns what it printed.
+fn systemctl(manager: Manager, arguments: &[&str]) -> Result<String, Failure> {
+    let line = format!("systemctl {} {}", manager.option(), arguments.join(" "));
+    let output = Command::new("systemctl").arg(manager.option()).args(arguments).output().map_err(|e| {
+        Failure::failed(format!("systemctl cannot be run: {e}")).hint("install systemd, or set PATH")
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::failed(format!("`{line}` failed: {}", said.trim()))
+        .hint("journalctl -u supervisor may say more"))
+}

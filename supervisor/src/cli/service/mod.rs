@@ -1,0 +1,130 @@
+//! `service` at the command line: installs the units of the service, and what they run at its reload and at its end.
+
+mod ending;
+mod installation;
+mod units;
+
+use self::ending::{after_stop, at_stop};
+use self::installation::{Start, install, print, status, uninstall};
+use super::CommandLine;
+use super::restore::refuse_worker;
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::host::service_manager::Manager;
+use crate::paths::RootChoice;
+use crate::terminal::complain;
+use crate::verbs::Reload;
+
+/// Install, remove, show and reload the service
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+The host's service is meant as root, and your own otherwise; --system and --user
+choose. `install` writes the units for this program where it is now, has systemd read
+them, and starts the service; it replaces no unit that it has not written. `uninstall`
+stops the service and removes the units; boards and configuration stay.
+
+`reload` has the daemon read the configuration again and fails if a file cannot be
+used: the daemon goes on with what it had of that file before. `systemctl reload`
+runs it.
+
+Exit code of `status`: 0 if the service is active, else 3.
+
+Examples:
+  supervisor service install --print
+  sudo supervisor service install
+  supervisor --user service install
+  supervisor service status
+  supervisor service reload")]
+pub(super) struct Service {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Verb {
+    /// Write the units, and start the service
+    Install {
+        /// Print the units and change nothing
+        #[arg(long)]
+        print: bool,
+        /// Do not start it now; it starts with the host
+        #[arg(long, conflicts_with = "print")]
+        no_start: bool,
+    },
+    /// Stop the service and remove its units
+    Uninstall,
+    /// Show how the service is
+    Status,
+    /// Have the daemon read its configuration again
+    Reload,
+    /// Stop the daemon of a unit, as its ExecStop=
+    #[command(hide = true)]
+    AtStop {
+        /// The unit
+        unit: String,
+    },
+    /// End what a dead daemon has left if its unit is being stopped, as its ExecStopPost=
+    #[command(hide = true)]
+    AfterStop {
+        /// The unit
+        unit: String,
+    },
+}
+
+pub(super) async fn run(line: &CommandLine, service: Service) -> Result<u8, Failure> {
+    let choice = &line.global.root;
+    let of_host = choice.system || (!choice.user && nix::unistd::geteuid().is_root());
+    let manager = if of_host { Manager::System } else { Manager::User };
+    match service.verb {
+        Verb::Install { print: printed, no_start } => {
+            require_no_root(choice)?;
+            match (printed, no_start) {
+                (true, _) => print(manager, line.output),
+                (false, true) => install(manager, Start::Later, line.output),
+                (false, false) => install(manager, Start::Now, line.output),
+            }
+        }
+        Verb::Uninstall => {
+            require_no_root(choice)?;
+            uninstall(manager, line.output)
+        }
+        Verb::Status => {
+            require_no_root(choice)?;
+            status(manager, line.output)
+        }
+        Verb::Reload => reload(&client(line)?).await,
+        Verb::AtStop { unit } => at_stop(&client(line)?, manager, &unit).await,
+        Verb::AfterStop { unit } => {
+            client(line)?;
+            after_stop(line, manager, &unit).await
+        }
+    }
+}
+
+/// The client of a person's command.
+fn client(line: &CommandLine) -> Result<Client, Failure> {
+    let client = line.client()?;
+    refuse_worker(&client)?;
+    Ok(client)
+}
+
+/// Refuses a root of somebody's own: the units name the places of the service.
+fn require_no_root(choice: &RootChoice) -> Result<(), Failure> {
+    let Some(root) = &choice.root else { return Ok(()) };
+    Err(Failure::usage(format!("a service keeps its boards in a place of its own, not in {}", root.display()))
+        .hint("leave --root and SUPERVISOR_ROOT out, or run `supervisor --root DIR daemon` under a unit of your own"))
+}
+
+async fn reload(client: &Client) -> Result<u8, Failure> {
+    let reloaded = client.call(&Reload::default()).await?;
+    if !reloaded.by_daemon {
+        return Err(Failure::new(Code::Unreachable, "no daemon has read the configuration: none runs")
+            .hint("start one with: supervisor daemon"));
+    }
+    let Some((first, rest)) = reloaded.defects.split_first() else { return Ok(0) };
+    for defect in rest {
+        complain(&format!("error: {defect}"));
+    }
+    Err(Failure::usage(first.to_string()).hint(format!("the daemon goes on: {}", first.consequence())))
+}

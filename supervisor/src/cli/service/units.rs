@@ -1,0 +1,85 @@
+//! The units of the service, as they are shipped in `systemd/`, with the program where it is on this host.
+
+use std::path::{Path, PathBuf};
+
+use crate::host::service_manager::Manager;
+
+/// What the first line of an installed file says: a file without it is somebody else's.
+const MARK: &str = "# Written by `supervisor service install`, which replaces it; settings of your own: systemctl edit supervisor\n";
+
+/// The units of a kind of service, by name.
+const SYSTEM: [(&str, &str); 2] = [
+    ("supervisor.service", include_str!("../../../../systemd/supervisor.service")),
+    ("supervisor-stop.service", include_str!("../../../../systemd/supervisor-stop.service")),
+];
+const USER: [(&str, &str); 2] = [
+    ("supervisor.service", include_str!("../../../../systemd/user/supervisor.service")),
+    ("supervisor-stop.service", include_str!("../../../../systemd/user/supervisor-stop.service")),
+];
+
+/// The unit that a person starts and stops.
+pub(super) const MAIN: &str = "supervisor.service";
+
+/// A file to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UnitFile {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+}
+
+/// The files of the service that runs a program, in a directory of units.
+pub(super) fn files(manager: Manager, program: &Path, dir: &Path) -> Vec<UnitFile> {
+    let (units, shipped) = match manager {
+        Manager::System => (SYSTEM, "/usr/local/bin/supervisor"),
+        Manager::User => (USER, "%h/.local/bin/supervisor"),
+    };
+    let program = escaped(program);
+    let file = |(name, text): (&str, &str)| UnitFile {
+        path: dir.join(name),
+        text: format!("{MARK}{}", text.replace(shipped, &program)),
+    };
+    units.into_iter().map(file).collect()
+}
+
+/// Whether a file was written by an installation.
+pub(super) fn is_own(text: &str) -> bool {
+    text.starts_with(MARK)
+}
+
+/// A path in a command line of a unit (`systemd.service(5)`): `%` and `$` have a meaning there, and a space ends a word.
+fn escaped(program: &Path) -> String {
+    let text = program.display().to_string().replace('%', "%%").replace('$', "$$");
+    if text.contains([' ', '\t', '"', '\\', '\'', ';']) {
+        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_of_a_unit_is_the_installed_program() {
+        for (manager, option) in [(Manager::System, "--system"), (Manager::User, "--user")] {
+            for file in files(manager, Path::new("/opt/supervisor/bin/supervisor"), Path::new("/units")) {
+                assert!(is_own(&file.text));
+                let commands =
+                    file.text.lines().filter(|line| line.starts_with("Exec") && line.contains("supervisor"));
+                for command in commands {
+                    let (_, command) = command.split_once('=').unwrap();
+                    assert!(command.starts_with("/opt/supervisor/bin/supervisor "), "{command}");
+                    assert!(command.contains(option) || command.ends_with("__handback"), "{command}");
+                }
+            }
+        }
+        assert!(!is_own("[Unit]\nDescription=a unit of a person's own\n"));
+    }
+
+    #[test]
+    fn what_a_unit_would_read_otherwise_is_escaped() {
+        assert_eq!(escaped(Path::new("/opt/a b/100%/su$er")), "\"/opt/a b/100%%/su$$er\"");
+        assert_eq!(escaped(Path::new("/usr/bin/supervisor")), "/usr/bin/supervisor");
+    }
+}

@@ -1,0 +1,254 @@
+//! The signs of life for the service manager (`WatchdogSec=`): one each time that every part of the daemon has moved since the last.
+//!
+//! Each part is asked for a small thing that only a part which moves can do. An idle daemon has no other way to tell that it
+//! is not stuck. Without a manager that waits for signs nothing is asked.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::future::pending;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rustix::event::{EventfdFlags, eventfd};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::owner::event::Event;
+use super::owner::link::OwnerLink;
+use crate::api::Bell;
+use crate::host::readiness::{noticed, readable};
+use crate::host::service_link::ServiceLink;
+use crate::service::{BoardHandle, Service};
+
+/// How many signs there are in the time in which one must come.
+const SIGNS: u32 = 4;
+/// The pause between two looks at a job of a board that takes longer than others.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What must move for a sign of life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// Decides about events.
+    OwnerLoop,
+    /// Commit to the boards.
+    Writers,
+    /// Notices that processes have ended, and has threads that settle it.
+    Reaper,
+    /// Answers the operator.
+    Door,
+}
+
+impl Part {
+    const ALL: [Part; 4] = [Part::OwnerLoop, Part::Writers, Part::Reaper, Part::Door];
+
+    fn word(self) -> &'static str {
+        match self {
+            Part::OwnerLoop => "the owner loop",
+            Part::Writers => "a board's writer",
+            Part::Reaper => "the reaper",
+            Part::Door => "the operator's door",
+        }
+    }
+}
+
+/// What the watchdog finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Sign {
+    /// Each part has moved since the last one.
+    Life,
+    /// These have not moved for half the time in which a sign must come.
+    Late(BTreeSet<Part>),
+}
+
+/// What asks the parts.
+#[derive(Debug)]
+struct Parts {
+    link: OwnerLink,
+    service: Arc<Service>,
+    ripple: AsyncFd<OwnedFd>,
+    bell: Bell,
+}
+
+/// Sends signs of life until what is returned is dropped; none where the service manager waits for none.
+pub(super) fn start(
+    link: &OwnerLink,
+    service: &Arc<Service>,
+    bell: Bell,
+) -> io::Result<Option<AbortOnDropHandle<Infallible>>> {
+    let Some(interval) = ServiceLink::watchdog() else { return Ok(None) };
+    // Made once: where descriptors run out, the daemon waits for some and is not stuck.
+    let ripple = readable(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)?;
+    let parts = Arc::new(Parts { link: link.clone(), service: Arc::clone(service), ripple, bell });
+    let notices = ServiceLink::find();
+    let watch = watch(
+        interval,
+        move |part| {
+            let parts = Arc::clone(&parts);
+            async move { parts.moved(part).await }
+        },
+        move |sign| match sign {
+            Sign::Life => notices.alive(),
+            Sign::Late(still) => {
+                let parts = still.into_iter().map(Part::word).collect::<Vec<_>>().join(", ");
+                tracing::error!(parts, "not_moving");
+            }
+        },
+    );
+    Ok(Some(AbortOnDropHandle::new(tokio::spawn(watch))))
+}
+
+/// Asks all parts again and again. `ask` returns when a part has moved.
+async fn watch<F: Future<Output = ()> + Send + 'static>(
+    interval: Duration,
+    ask: impl Fn(Part) -> F,
+    tell: impl Fn(Sign),
+) -> Infallible {
+    loop {
+        let mut asked = JoinSet::new();
+        for part in Part::ALL {
+            let moved = ask(part);
+            asked.spawn(async move {
+                moved.await;
+                part
+            });
+        }
+        let mut still = BTreeSet::from(Part::ALL);
+        if tokio::time::timeout(interval / 2, all_moved(&mut asked, &mut still)).await.is_err() {
+            tell(Sign::Late(still.clone()));
+            all_moved(&mut asked, &mut still).await;
+        }
+        tell(Sign::Life);
+        tokio::time::sleep(interval / SIGNS).await;
+    }
+}
+
+/// Returns when none is left that has not moved. Cancel-safe: who has moved is no longer in `still`.
+async fn all_moved(asked: &mut JoinSet<Part>, still: &mut BTreeSet<Part>) {
+    while !still.is_empty() {
+        match asked.join_next().await {
+            Some(Ok(part)) => {
+                still.remove(&part);
+            }
+            // What has panicked has not moved.
+            Some(Err(_)) => {}
+            None => pending().await,
+        }
+    }
+}
+
+impl Parts {
+    /// Returns when a part has moved.
+    async fn moved(&self, part: Part) {
+        let moved = match part {
+            Part::OwnerLoop => self.link.ask(Event::Beat).await.is_ok(),
+            Part::Writers => {
+                for board in self.service.served() {
+                    writer_moved(&board).await;
+                }
+                true
+            }
+            Part::Reaper => self.reaps().await.is_ok(),
+            Part::Door => {
+                self.answers().await;
+                true
+            }
+        };
+        if !moved {
+            pending::<()>().await;
+        }
+    }
+
+    /// Returns when the operator's door has answered. Where descriptors run out no connection can be made: the daemon waits
+    /// for some, and to start anew gives it none.
+    async fn answers(&self) {
+        while let Err(error) = self.bell.ring().await {
+            let code = error.raw_os_error().map(Errno::from_raw);
+            if matches!(code, Some(Errno::EMFILE | Errno::ENFILE)) {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Goes the way of the end of a process: a descriptor is noticed, and a thread that may block takes it up.
+    async fn reaps(&self) -> io::Result<()> {
+        rustix::io::write(self.ripple.get_ref(), &1_u64.to_ne_bytes())?;
+        let mut ready = noticed(&self.ripple).await?;
+        rustix::io::read(self.ripple.get_ref(), &mut [0_u8; 8])?;
+        ready.clear_ready();
+        tokio::task::spawn_blocking(|| ()).await.map_err(io::Error::other)
+    }
+}
+
+/// Returns when the writer of a board has taken a turn, or goes on with a job that takes long, such as an import. That a board
+/// cannot be written is an answer too.
+async fn writer_moved(board: &BoardHandle) {
+    let Ok(writer) = board.writer() else { return };
+    let before = writer.steps();
+    let (done, mut turn) = oneshot::channel();
+    writer.submit(
+        |_| Ok(()),
+        move |_| {
+            // Who asked may have had its answer by then.
+            done.send(()).ok();
+        },
+    );
+    loop {
+        match tokio::time::timeout(LOOK, &mut turn).await {
+            Ok(_) => return,
+            Err(_) if writer.steps() != before => return,
+            Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_secs(30);
+
+    /// The signs of ten intervals, in which one part at most is stuck.
+    async fn signs(stuck: Option<Part>) -> Vec<Sign> {
+        let signs = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&signs);
+        let ask = move |part| async move {
+            if Some(part) == stuck {
+                pending::<()>().await;
+            }
+        };
+        let watch = watch(INTERVAL, ask, move |sign| seen.lock().unwrap().push(sign));
+        tokio::time::timeout(INTERVAL * 10, watch).await.unwrap_err();
+        Arc::try_unwrap(signs).unwrap().into_inner().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_daemon_that_moves_gives_several_signs_in_each_interval() {
+        let signs = signs(None).await;
+        assert!(signs.len() >= 40 && signs.iter().all(|sign| *sign == Sign::Life), "{signs:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_part_that_is_stuck_ends_the_signs_and_is_named() {
+        for stuck in Part::ALL {
+            assert_eq!(signs(Some(stuck)).await, [Sign::Late(BTreeSet::from([stuck]))]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_that_panics_has_not_moved() {
+        let (told, mut tells) = tokio::sync::mpsc::unbounded_channel();
+        let ask = |part| async move { assert!(part != Part::Reaper, "a fault") };
+        let watch = watch(INTERVAL, ask, move |sign| drop(told.send(sign)));
+        tokio::time::timeout(INTERVAL * 10, watch).await.unwrap_err();
+        assert_eq!(tells.recv().await, Some(Sign::Late(BTreeSet::from([Part::Reaper]))));
+        assert_eq!(tells.recv().await, None);
+    }
+}

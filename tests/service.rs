@@ -1,0 +1,269 @@
+//! What a service manager sees of the daemon, by a socket of the test's own (`sd_notify(3)`).
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::harness::{Fleet, Output, User};
+use crate::journal::of_task;
+
+/// The time in which a sign of life must come, in the tests.
+const WATCHDOG: Duration = Duration::from_millis(800);
+
+/// A service manager that listens.
+struct Manager {
+    socket: UnixDatagram,
+}
+
+impl Manager {
+    /// Starts the daemon of a fleet with further variables.
+    fn start(fleet: &Fleet, variables: &[String]) -> Self {
+        let path = fleet.home().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut command = Command::new("env");
+        // A thread that a test keeps must not be the only one.
+        command.arg(format!("NOTIFY_SOCKET={}", path.display())).arg("TOKIO_WORKER_THREADS=4");
+        command.args(variables).arg(fleet.binary()).arg("--root").arg(fleet.root()).arg("daemon");
+        fleet.start_by(&mut command);
+        Manager { socket }
+    }
+
+    /// The next notice, where one has come.
+    fn next(&self) -> Option<String> {
+        let mut notice = [0_u8; 4096];
+        let length = self.socket.recv(&mut notice).ok()?;
+        Some(String::from_utf8_lossy(&notice[..length]).into_owned())
+    }
+
+    /// Waits for a notice that has a text, and returns all that came until then.
+    fn until(&self, fleet: &Fleet, text: &str) -> Vec<String> {
+        let mut seen = Vec::new();
+        fleet.eventually(&format!("the manager hears {text}"), || {
+            while let Some(notice) = self.next() {
+                let found = notice.contains(text);
+                seen.push(notice);
+                if found {
+                    return Some(());
+                }
+            }
+            None
+        });
+        seen
+    }
+}
+
+#[test]
+fn a_daemon_of_which_one_part_hangs_gives_no_sign_of_life() {
+    for (point, part) in [
+        ("owner-loop", "the owner loop"),
+        ("begin", "a board's writer"),
+        ("reap", "the reaper"),
+        ("answer", "the operator's door"),
+    ] {
+        let fleet = Fleet::offline();
+        let hangs = fleet.home().join("hangs");
+        let variables = [
+            format!("WATCHDOG_USEC={}", WATCHDOG.as_micros()),
+            format!("SUPERVISOR_HANG_POINT={point}@{}", hangs.display()),
+        ];
+        let manager = Manager::start(&fleet, &variables);
+        for _ in 0..3 {
+            manager.until(&fleet, "WATCHDOG=1");
+        }
+
+        std::fs::write(&hangs, "").unwrap();
+        fleet.eventually(&format!("{point}: the log names what hangs"), || {
+            let log = fleet.log();
+            log.lines().any(|line| line.contains("not_moving") && line.contains(part)).then_some(())
+        });
+
+        while manager.next().is_some() {}
+        std::thread::sleep(WATCHDOG * 2);
+        let late = std::iter::from_fn(|| manager.next()).filter(|notice| notice.contains("WATCHDOG"));
+        assert_eq!(late.count(), 0, "{point}");
+        std::fs::remove_file(&hangs).unwrap();
+        manager.until(&fleet, "WATCHDOG=1");
+    }
+}
+
+#[test]
+fn a_daemon_without_a_watchdog_gives_no_sign_of_life() {
+    let fleet = Fleet::offline();
+    let manager = Manager::start(&fleet, &[]);
+    manager.until(&fleet, "READY=1");
+    let task = fleet.create("one", "true", &[]);
+    fleet.wait_for(&task, "done");
+    let signs = std::iter::from_fn(|| manager.next()).filter(|notice| notice.contains("WATCHDOG"));
+    assert_eq!(signs.count(), 0);
+}
+
+#[test]
+fn a_reload_is_announced_and_a_bad_configuration_fails_it() {
+    let fleet = Fleet::offline();
+    fleet.configure("[limits]\nmax_running = 3\n");
+    let manager = Manager::start(&fleet, &[]);
+    manager.until(&fleet, "STATUS=0 of 3 slots taken");
+
+    fleet.configure("[limits]\nmax_running = 2\n");
+    fleet.cli(["service", "reload"]).ok();
+    let notices = manager.until(&fleet, "STATUS=0 of 2 slots taken");
+    let begun = notices.iter().position(|notice| notice.starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    let over = notices.iter().position(|notice| notice.starts_with("READY=1"));
+    assert!(begun.is_some() && begun < over, "{notices:?}");
+
+    fleet.write_config("supervisor.toml", "[limits]\nmax_running = \"many\"\n");
+    let refused = fleet.cli(["service", "reload"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("supervisor.toml") && refused.stderr.contains("max_running"),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("the daemon goes on"), "{}", refused.stderr);
+    let notices = manager.until(&fleet, "STATUS=");
+    assert!(notices.last().unwrap().contains("of 2 slots taken; "), "{notices:?}");
+    assert!(notices.last().unwrap().contains("supervisor.toml"), "{notices:?}");
+
+    fleet.configure("");
+    fleet.cli(["service", "reload"]).ok();
+}
+
+#[test]
+fn a_reload_without_a_daemon_is_refused() {
+    let fleet = Fleet::offline();
+    let refused = fleet.cli(["service", "reload"]);
+    assert_eq!(refused.code, 69, "{}", refused.stderr);
+}
+
+/// A script that withstands TERM, with a child that does so too.
+const STUBBORN: &str =
+    "trap '' TERM; (trap '' TERM; while :; do sleep 0.05; done) & touch up; while :; do sleep 0.05; done";
+
+/// A daemon with a worker that withstands TERM, and the task of it.
+fn with_worker() -> (Fleet, String) {
+    let fleet = Fleet::offline();
+    fleet.configure("[worker]\ngrace = 1\ndrain = 1\n");
+    fleet.start();
+    let task = fleet.create("runs", STUBBORN, &[]);
+    fleet.eventually("the script has begun", || {
+        let path = fleet.show(&task)["runs"][0]["workspace_path"].as_str()?.to_owned();
+        std::path::Path::new(&path).join("up").exists().then_some(())
+    });
+    (fleet, task)
+}
+
+/// Runs a command of the unit while the service manager has a job for it, or none.
+fn under_job(fleet: &Fleet, verb: &str, job: &str) -> Output {
+    let bin = fleet.home().join(format!("bin-{verb}-{job}"));
+    std::fs::create_dir_all(&bin).unwrap();
+    let line =
+        if job.is_empty() { String::new() } else { format!("echo '12 supervisor.service {job} running'") };
+    let systemctl = bin.join("systemctl");
+    std::fs::write(&systemctl, format!("#!/bin/sh\n{line}\n")).unwrap();
+    std::fs::set_permissions(&systemctl, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = fleet.command(["service", verb, "supervisor.service"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    Output::of(&mut command)
+}
+
+#[test]
+fn what_a_dead_daemon_left_ends_with_a_stop_of_the_unit_alone() {
+    let (fleet, task) = with_worker();
+    fleet.kill_daemon();
+    for job in ["", "restart", "start"] {
+        under_job(&fleet, "after-stop", job).ok();
+        assert!(fleet.processes_with(&of_task(&task)).len() >= 2, "{job}");
+    }
+
+    under_job(&fleet, "after-stop", "stop").ok();
+
+    let left = fleet.processes();
+    assert!(left.is_empty(), "{left:#?}");
+    let shown = fleet.show(&task);
+    assert_eq!(
+        (&shown["task"]["status"], &shown["runs"][0]["outcome"]),
+        (&json!("ready"), &json!("preempted"))
+    );
+    assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "nothing was started");
+}
+
+#[test]
+fn a_daemon_that_lives_is_not_taken_for_a_dead_one() {
+    let (fleet, task) = with_worker();
+    under_job(&fleet, "after-stop", "stop").ok();
+    assert!(fleet.processes_with(&of_task(&task)).len() >= 2);
+    assert_eq!(fleet.status_of(&task), "running");
+}
+
+#[test]
+fn a_daemon_that_hangs_is_killed_by_a_stop_and_its_workers_end() {
+    let (fleet, task) = with_worker();
+    fleet.signal(Signal::SIGSTOP);
+    under_job(&fleet, "at-stop", "stop").ok();
+    assert_eq!(fleet.reap_daemon().signal(), Some(Signal::SIGKILL as i32));
+    assert!(fleet.processes_with(&of_task(&task)).len() >= 2);
+    under_job(&fleet, "after-stop", "stop").ok();
+    let left = fleet.processes();
+    assert!(left.is_empty(), "{left:#?}");
+    assert_eq!(fleet.status_of(&task), "ready");
+}
+
+#[test]
+fn a_restart_of_the_unit_leaves_workers_and_a_stop_drains() {
+    let (fleet, task) = with_worker();
+    under_job(&fleet, "at-stop", "restart").ok();
+    assert!(fleet.reap_daemon().success());
+    assert!(fleet.processes_with(&of_task(&task)).len() >= 2);
+
+    fleet.start();
+    under_job(&fleet, "at-stop", "stop").ok();
+    assert!(fleet.reap_daemon().success());
+    let left = fleet.processes();
+    assert!(left.is_empty(), "{left:#?}");
+    assert_eq!(fleet.show(&task)["runs"][0]["outcome"], "preempted");
+}
+
+#[test]
+fn the_units_are_printed_for_anybody_and_installed_by_root_alone() {
+    for user in User::all() {
+        let is_root = user == User::Root;
+        let fleet = Fleet::offline_as(user);
+        let run = |args: &[&str]| {
+            let mut command = Command::new(fleet.binary());
+            command.args(args);
+            fleet.dress(&mut command);
+            Output::of(&mut command)
+        };
+        for (manager, dir) in [
+            ("--system", "/etc/systemd/system/".to_owned()),
+            ("--user", format!("{}/.config/systemd/user/", fleet.home().display())),
+        ] {
+            let printed = run(&[manager, "service", "install", "--print"]).ok().stdout;
+            for unit in ["supervisor.service", "supervisor-stop.service"] {
+                assert!(printed.contains(&format!("# {dir}{unit}\n")), "{printed}");
+            }
+            assert!(
+                printed.contains(&format!("={} {manager} daemon\n", fleet.binary().display())),
+                "{printed}"
+            );
+        }
+        let named = run(&["--root", "/srv/fleet", "service", "install"]);
+        assert_eq!(named.code, 2, "{}", named.stderr);
+        if !is_root {
+            let refused = run(&["--system", "service", "install"]);
+            assert_eq!(refused.code, 77, "{}", refused.stderr);
+            assert!(refused.stderr.contains("sudo supervisor service install"), "{}", refused.stderr);
+        } else if !Path::new("/run/systemd/system").exists() {
+            let refused = run(&["--system", "service", "install"]);
+            assert_eq!(refused.code, 1, "{}", refused.stderr);
+            assert!(refused.stderr.contains("systemd does not run here"), "{}", refused.stderr);
+        }
+    }
+}
