@@ -77,6 +77,7 @@ mod steps;
 mod stop;
 mod strangers;
 mod survivors;
+mod systemd;
 mod transfer;
 mod turns;
 mod unhappy;

@@ -1,0 +1,25 @@
+//! The shipped unit under a real systemd, in namespaces and a root directory of its own (`tests/systemd/run`).
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::harness::{binary, skip};
+
+/// What the script says where the host does not permit it.
+const LACKS: i32 = 77;
+
+#[test]
+fn the_shipped_unit_keeps_its_promises_under_systemd() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("tests/systemd/run");
+    let output = Command::new(script).arg(binary()).output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(LACKS) {
+        let why = said.lines().find_map(|line| line.strip_prefix("skipped: "));
+        return skip(why.unwrap_or("systemd in namespaces"));
+    }
+    let failed: Vec<&str> = said.lines().filter(|line| line.starts_with("not ok ")).collect();
+    assert!(failed.is_empty(), "{failed:#?}\n{said}");
+    let passed = said.lines().filter(|line| line.starts_with("ok ")).count();
+    assert!(passed > 0 && said.contains(&format!("END {passed}")), "it did not come to its end:\n{said}");
+}
