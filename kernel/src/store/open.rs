@@ -177,6 +177,9 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     let conn = Connection::open_with_flags(path, flags).map_err(|error| sqlite("open", path, error))?;
     conn.busy_timeout(BUSY).map_err(|error| sqlite("open", path, error))?;
     conn.set_prepared_statement_cache_capacity(128);
+    // A plan does not depend on the values that are bound: without this a statement with `LIMIT ?` is compiled at each use.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map_err(|error| sqlite("open", path, error))?;
     Ok(conn)
 }
 

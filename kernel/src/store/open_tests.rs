@@ -154,3 +154,15 @@ fn a_bad_value_in_one_row_is_told_and_the_other_rows_can_be_used() {
     assert!(faults.iter().any(|fault| fault.contains("CHECK")), "{faults:?}");
     crate::require_whole(&bench.path, crate::Depth::Structure).unwrap();
 }
+
+#[test]
+fn a_statement_is_compiled_once_whatever_is_bound_to_it() {
+    let bench = Bench::new();
+    let conn = super::open::reader(&bench.path).unwrap();
+    let sql = "SELECT id FROM tasks ORDER BY id LIMIT ?1";
+    for limit in [1, 2, 2] {
+        let mut statement = conn.prepare_cached(sql).unwrap();
+        statement.query_map([limit], |row| row.get::<_, String>(0)).unwrap().for_each(drop);
+        assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+    }
+}

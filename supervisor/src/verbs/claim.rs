@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Actor, Board, ClaimTerms, Placement, Profile, Run, StopReason, Task, TaskId};
+use kernel::{Accounts, Actor, Board, ClaimTerms, Placement, Profile, Run, StopReason, Task, TaskId};
 use rand::Rng as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,10 @@ impl Verb for Claim {
             }
         };
         let provision = Provision::of(&call.service, call.board()?).await?;
-        let accounts = call.service.roster().accounts(&call.service.config());
+        let accounts = match &wanted {
+            Wanted::Task(_) => Accounts::new(),
+            Wanted::NextOf(_) => call.service.roster().accounts(&call.service.config()),
+        };
         let (token, ttl) = (draw_token(), self.ttl.duration());
         let hash = hash_token(&token);
         let named = wanted.clone();
