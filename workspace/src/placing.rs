@@ -1,0 +1,140 @@
+//! Placing a file in a directory that a worker may have written, without ever leaving it.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::io::Errno;
+
+use crate::open::{self, OpenError};
+
+/// What the file is called until it is whole.
+const DRAFT: &str = ".supervisor-draft";
+
+/// Why a file could not be placed.
+#[derive(Debug, thiserror::Error)]
+pub enum PlacingError {
+    /// The directory itself could not be opened.
+    #[error("the directory cannot be opened: {0}")]
+    Directory(#[source] OpenError),
+    /// The path is not one inside of the directory.
+    #[error("{} is not a path inside of the directory", path.display())]
+    Outside {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// Something else than a directory stands in the way.
+    #[error("{} is not a directory", path.display())]
+    InTheWay {
+        /// What stands there.
+        path: PathBuf,
+    },
+    /// It could not be written.
+    #[error("write {}", path.display())]
+    Write {
+        /// The path given.
+        path: PathBuf,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Places a file of the caller's, readable by it alone, at `path` beneath `dir`, in the place of what is there. Directories on the way
+/// are made. No symbolic link is followed, and nothing that a worker may have planted makes this wait.
+///
+/// # Errors
+/// Where something else stands in the way, or the file cannot be written; what was there is unchanged then.
+pub fn place(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), PlacingError> {
+    let outside = || PlacingError::Outside { path: path.to_owned() };
+    if path.components().any(|part| !matches!(part, Component::Normal(_))) {
+        return Err(outside());
+    }
+    let name = path.file_name().ok_or_else(outside)?;
+    let wrong = |errno: Errno| PlacingError::Write { path: path.to_owned(), source: errno.into() };
+    let mut at = open::directory(dir).map_err(PlacingError::Directory)?.fd;
+    let mut shown = PathBuf::new();
+    for part in path.parent().unwrap_or(Path::new("")).components() {
+        shown.push(part);
+        at = enter(&at, Path::new(part.as_os_str())).map_err(|errno| match errno {
+            Errno::NOTDIR | Errno::LOOP => PlacingError::InTheWay { path: shown.clone() },
+            errno => wrong(errno),
+        })?;
+    }
+    // An earlier try may have left one.
+    match unlinkat(&at, DRAFT, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(wrong(errno)),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let draft = openat(&at, DRAFT, flags, Mode::RUSR | Mode::WUSR).map_err(wrong)?;
+    let written = File::from(draft).write_all(bytes);
+    let placed = written.and_then(|()| Ok(renameat(&at, DRAFT, &at, name)?));
+    placed.map_err(|source| PlacingError::Write { path: path.to_owned(), source })
+}
+
+/// Opens a directory beneath another one, and makes it where nothing is there.
+fn enter(at: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(at, name, flags, Mode::empty()) {
+        Err(Errno::NOENT) => {
+            mkdirat(at, name, Mode::RWXU)?;
+            openat(at, name, flags, Mode::empty())
+        }
+        opened => opened,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_replaces_what_is_there_and_is_its_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let path = Path::new(".x/y/auth.json");
+        place(&top, path, b"one").unwrap();
+        // What a killed try has left, and what a worker made of it.
+        fs_err::write(top.join(".x/y").join(DRAFT), "half").unwrap();
+        fs_err::remove_file(top.join(path)).unwrap();
+        symlink("/etc/hostname", top.join(path)).unwrap();
+        place(&top, path, b"two").unwrap();
+        assert_eq!(fs_err::read(top.join(path)).unwrap(), b"two");
+        let meta = fs_err::symlink_metadata(top.join(path)).unwrap();
+        assert!(meta.is_file() && meta.permissions().mode() & 0o777 == 0o600);
+        assert!(!top.join(".x/y").join(DRAFT).exists());
+    }
+
+    #[test]
+    fn nothing_outside_of_the_directory_is_written_whatever_was_planted() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let (home, other) = (top.join("home"), top.join("other"));
+        for made in [&home, &other] {
+            fs_err::create_dir(made).unwrap();
+        }
+        symlink(&other, home.join(".x")).unwrap();
+        fs_err::write(home.join("file"), "").unwrap();
+        for path in [".x/auth.json", "file/auth.json"] {
+            let placed = place(&home, Path::new(path), b"secret");
+            assert!(matches!(placed, Err(PlacingError::InTheWay { .. })), "{path}: {placed:?}");
+        }
+        for path in ["../other/a", "/etc/a", "", "a/../../b"] {
+            let placed = place(&home, Path::new(path), b"secret");
+            assert!(matches!(placed, Err(PlacingError::Outside { .. })), "{path}: {placed:?}");
+        }
+        symlink(other.join("new"), home.join("auth.json")).unwrap();
+        place(&home, Path::new("auth.json"), b"secret").unwrap();
+        fs_err::create_dir(home.join("taken")).unwrap();
+        assert!(place(&home, Path::new("taken"), b"secret").is_err());
+        assert_eq!(fs_err::read_dir(&other).unwrap().count(), 0);
+        symlink(&home, top.join("link")).unwrap();
+        let placed = place(&top.join("link"), Path::new("a"), b"secret");
+        assert!(matches!(placed, Err(PlacingError::Directory(_))), "{placed:?}");
+    }
+}
