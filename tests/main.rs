@@ -49,6 +49,7 @@ mod journal;
 mod lane_keys;
 mod lanes;
 mod limits;
+mod logins;
 mod loopback;
 mod mcp;
 mod missions;

@@ -83,7 +83,7 @@ fn a_profile_is_created_with_all_that_is_said_shown_exported_and_removed() {
     let shown = fleet.json(["profile", "show", "ann"]);
     let expected = json!({
         "description": "writes: a lot", "role": "reviewer", "lane": "echo", "model": "big", "policy": "strict", "account": "hers", "skills": ["board-worker"],
-        "max_runtime_seconds": 7200, "max_running": 3, "prompt": "You are Ann.",
+        "max_runtime_seconds": 7200, "max_running": 3, "prompt": "You are Ann.", "home": "login",
         "origin": shown["profile"]["origin"],
     });
     assert_eq!(shown["profile"], expected, "{shown:#}");

@@ -21,6 +21,7 @@ mod host;
 mod http_worker;
 mod invocation;
 mod lanes;
+mod login;
 mod mcp;
 mod output;
 mod owner;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     match arguments.next().as_deref().and_then(OsStr::to_str) {
         Some("__shim") => shim::shim_main(arguments),
         Some("__init") => shim::init_main(),
+        Some("__attend") => shim::attend_main(arguments),
         Some("__confine") => shim::confine_main(arguments),
         Some("__job") => host::job::main(arguments),
         Some("__handback") => host::handback::main(),

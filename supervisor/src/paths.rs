@@ -205,6 +205,26 @@ impl Root {
         self.state.join("sessions").join(board.as_str())
     }
 
+    /// What is kept of the homes of workers: logins, and what they remember.
+    pub(crate) fn kept(&self) -> PathBuf {
+        self.state.join("kept")
+    }
+
+    /// The lock of a login that is under way.
+    pub(crate) fn login_lock(&self) -> PathBuf {
+        self.kept().join(".lock")
+    }
+
+    /// The run directory of that login.
+    pub(crate) fn login_run(&self) -> PathBuf {
+        self.kept().join(".run")
+    }
+
+    /// The private directory of a login that is under way. One is at a time.
+    pub(crate) fn login_home(&self) -> PathBuf {
+        self.state.join("homes").join(".login")
+    }
+
     /// Where one run finds its files.
     pub(crate) fn run_files(&self, board: &BoardName, run: RunId) -> PathBuf {
         self.run_home(board, run).join("files")
@@ -277,6 +297,7 @@ impl Root {
             ("runs", 0o700),
             ("logs", 0o700),
             ("leases", 0o700),
+            ("kept", 0o700),
             ("workspaces", 0o711),
             ("homes", 0o711),
             ("sessions", 0o711),

@@ -94,6 +94,7 @@ macro_rules! table {
                 commands {
                     Lane(lane::Lane) => lane::run,
                     Profile(profile::ProfileCommand) => profile::run,
+                    Login(login::Login) => login::run,
                     Service(service::Service) => service::run,
                 }
                 verbs {

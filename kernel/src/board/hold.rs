@@ -76,6 +76,25 @@ impl Board<'_> {
         if live.is_empty() {
             return Err(Error::conflict(format!("{on} is not held"), "see what is: `supervisor holds`"));
         }
+        self.end_all(live, reason, actor)
+    }
+
+    /// Releases what is held because a login was not accepted, in one tenant or for all; nothing may be. Durable when it returns.
+    pub fn release_login(
+        &mut self,
+        on: &HoldOn,
+        tenant: Option<&Tenant>,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<Vec<Hold>, Error> {
+        authority::person(actor, "release what is held")?;
+        let is_its =
+            |hold: &Hold| hold.kind == HoldKind::Login && hold.on() == *on && hold.within.reaches(tenant);
+        let live: Vec<Hold> = self.holds()?.into_iter().filter(is_its).collect();
+        self.end_all(live, Some(reason), actor)
+    }
+
+    fn end_all(&mut self, live: Vec<Hold>, reason: Option<&str>, actor: &Actor) -> Result<Vec<Hold>, Error> {
         for hold in &live {
             if hold.kind == HoldKind::Limit {
                 self.grant_mission(&hold.name)?;

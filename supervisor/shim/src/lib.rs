@@ -20,6 +20,7 @@
 //! Both are the `supervisor` binary under other first arguments, and neither has a thread. The daemon and the lanes use
 //! [`rundir`], and three modules for what they and the processes of a run do alike: [`lock_file`], [`priority`] and [`shortage`].
 
+mod attended;
 mod confine;
 mod conversation;
 mod deadline;
@@ -41,6 +42,7 @@ mod tree;
 mod watch;
 mod worker;
 
+pub use attended::{NOT_EXECUTED, main as attend_main};
 pub use confine::main as confine_main;
 pub use init::{main as init_main, probe as probe_init};
 pub use life::main as shim_main;

@@ -49,6 +49,40 @@ impl Signals {
     }
 }
 
+/// The signals by which a person ends a command at a terminal, and those of its processes.
+#[derive(Debug)]
+pub(crate) struct Attention {
+    end: UnixStream,
+    child: UnixStream,
+}
+
+impl Attention {
+    /// Registers the handlers.
+    pub(crate) fn register() -> io::Result<Self> {
+        let (end, sink) = UnixStream::pair()?;
+        end.set_nonblocking(true)?;
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            pipe::register(signal, sink.try_clone()?)?;
+        }
+        Ok(Self { end, child: child_pipe()? })
+    }
+
+    /// Returns whether somebody wants the command to end, since the last call.
+    pub(crate) fn take_end(&self) -> bool {
+        drain(&self.end)
+    }
+
+    /// Forgets the SIGCHLDs that came; the caller reaps after this.
+    pub(crate) fn clear_child(&self) {
+        drain(&self.child);
+    }
+
+    /// Returns what to wait for.
+    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
+        [self.end.as_fd(), self.child.as_fd()]
+    }
+}
+
 fn register(signal: i32) -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
     read.set_nonblocking(true)?;

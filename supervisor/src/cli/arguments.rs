@@ -5,7 +5,7 @@ use kernel::BoardName;
 
 use super::CommandLine;
 use super::{
-    answer, boards, call, create, dispatch, doctor, edit, follow, gc, lane, logs, manual, mcp, pages,
+    answer, boards, call, create, dispatch, doctor, edit, follow, gc, lane, login, logs, manual, mcp, pages,
     profile, restore, run, run_demo, serve, service, stop, transfer, wait,
 };
 use crate::demo;

@@ -13,6 +13,7 @@ mod gc;
 mod grouped;
 mod inert;
 mod lane;
+mod login;
 mod logs;
 mod manual;
 mod mcp;

@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::roster::{Adopted, Draft, adopt, files, shipped};
+use crate::roster::{Adopted, Draft, Home, adopt, files, shipped};
 use crate::terminal::printable;
 use crate::time::duration::WrittenDuration;
 use crate::verbs::{ListProfiles, Reload, read_text, show_profile};
@@ -104,6 +104,9 @@ struct Create {
     /// A skill of its workers (repeatable)
     #[arg(long = "skill", value_name = "NAME")]
     skills: Vec<String>,
+    /// What is kept of the homes of its workers [default: login]
+    #[arg(long, value_name = "WHAT")]
+    home: Option<Home>,
     /// End a run after this time, where its task does not say: seconds, or 30s, 5m, 2h, 1d
     #[arg(long, value_name = "DURATION")]
     max_runtime: Option<WrittenDuration>,
@@ -141,6 +144,7 @@ pub(super) async fn run(line: &CommandLine, verb: ProfileCommand) -> Result<u8, 
                 policy: create.policy,
                 account: create.account,
                 skills: create.skills,
+                home: create.home.unwrap_or_default(),
                 max_runtime: create.max_runtime,
                 max_running: create.max_running,
                 prompt,

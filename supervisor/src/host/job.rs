@@ -69,6 +69,13 @@ pub(crate) enum Task {
         /// The file.
         taking: Taking,
     },
+    /// Become a user and place files in a directory of its own.
+    Place {
+        /// The user, if another one.
+        identity: Option<policies::Identity>,
+        /// The files.
+        placing: Placing,
+    },
     /// Become a user and look for what the sandbox denied a run that failed.
     Deny {
         /// The user, if another one.
@@ -86,7 +93,9 @@ impl Task {
     fn job(&self) -> Option<&Job> {
         match self {
             Task::Work { job, .. } | Task::Here { job, .. } => Some(job),
-            Task::Take { .. } | Task::Deny { .. } | Task::Probe | Task::ProbePids(_) => None,
+            Task::Take { .. } | Task::Place { .. } | Task::Deny { .. } | Task::Probe | Task::ProbePids(_) => {
+                None
+            }
         }
     }
 
@@ -110,7 +119,9 @@ impl Task {
             Task::Here { read, write, .. } => {
                 Some(Task::Here { read: read.clone(), write: write.clone(), job: Box::new(job) })
             }
-            Task::Take { .. } | Task::Deny { .. } | Task::Probe | Task::ProbePids(_) => None,
+            Task::Take { .. } | Task::Place { .. } | Task::Deny { .. } | Task::Probe | Task::ProbePids(_) => {
+                None
+            }
         }
     }
 }
@@ -125,6 +136,21 @@ pub(crate) struct Taking {
     pub(crate) limit: u64,
 }
 
+/// Files that are to be placed in a directory.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Placing {
+    pub(crate) dir: PathBuf,
+    /// Each file from the directory on, with its content in hex.
+    pub(crate) files: Vec<(PathBuf, String)>,
+}
+
+impl std::fmt::Debug for Placing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The files may have secrets.
+        f.debug_struct("Placing").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
 /// What a job process answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
@@ -136,6 +162,8 @@ pub(crate) enum Reply {
     Probed,
     /// The file is taken.
     Taken,
+    /// The files are placed.
+    Placed,
     /// What the sandbox denied.
     Denied(Option<kernel::Denied>),
 }
@@ -165,7 +193,7 @@ pub(crate) fn work_unless(
     match ask(&task, Stdio::null(), cancel)? {
         Reply::Done(outcome) => Ok(*outcome),
         Reply::Failed(failure) => Err(explained(&task, failure, cancel)),
-        Reply::Probed | Reply::Taken | Reply::Denied(_) => Err(JobFailure::another_answer()),
+        Reply::Probed | Reply::Taken | Reply::Placed | Reply::Denied(_) => Err(JobFailure::another_answer()),
     }
 }
 
@@ -179,7 +207,7 @@ pub(crate) fn denied(spec: &RunSpec) -> Option<kernel::Denied> {
     let failure = match ask(&task, Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Denied(denied)) => return denied,
         Ok(Reply::Failed(failure)) | Err(failure) => failure,
-        Ok(Reply::Done(_) | Reply::Probed | Reply::Taken) => JobFailure::another_answer(),
+        Ok(Reply::Done(_) | Reply::Probed | Reply::Taken | Reply::Placed) => JobFailure::another_answer(),
     };
     tracing::warn!(task = %spec.task, run = spec.run, error = %failure.message, "denial_not_found");
     None
@@ -194,7 +222,18 @@ pub(crate) fn take(
     match ask(&Task::Take { identity, taking }, sink.into(), &CancellationToken::new())? {
         Reply::Taken => Ok(()),
         Reply::Failed(failure) => Err(failure),
-        Reply::Done(_) | Reply::Probed | Reply::Denied(_) => Err(JobFailure::another_answer()),
+        Reply::Done(_) | Reply::Probed | Reply::Placed | Reply::Denied(_) => {
+            Err(JobFailure::another_answer())
+        }
+    }
+}
+
+/// Places files in a directory, as its user.
+pub(crate) fn place(identity: Option<policies::Identity>, placing: Placing) -> Result<(), JobFailure> {
+    match ask(&Task::Place { identity, placing }, Stdio::null(), &CancellationToken::new())? {
+        Reply::Placed => Ok(()),
+        Reply::Failed(failure) => Err(failure),
+        Reply::Done(_) | Reply::Probed | Reply::Taken | Reply::Denied(_) => Err(JobFailure::another_answer()),
     }
 }
 
@@ -203,7 +242,9 @@ pub(crate) fn probe_view() -> Result<(), String> {
     match ask(&Task::Probe, Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
-        Ok(Reply::Done(_) | Reply::Taken | Reply::Denied(_)) => Err(JobFailure::another_answer().message),
+        Ok(Reply::Done(_) | Reply::Taken | Reply::Placed | Reply::Denied(_)) => {
+            Err(JobFailure::another_answer().message)
+        }
     }
 }
 
@@ -212,7 +253,9 @@ pub(crate) fn probe_pid_namespace(namespace: policies::PidNamespace) -> Result<(
     match ask(&Task::ProbePids(namespace), Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
         Ok(Reply::Failed(failure)) | Err(failure) => Err(failure.message),
-        Ok(Reply::Done(_) | Reply::Taken | Reply::Denied(_)) => Err(JobFailure::another_answer().message),
+        Ok(Reply::Done(_) | Reply::Taken | Reply::Placed | Reply::Denied(_)) => {
+            Err(JobFailure::another_answer().message)
+        }
     }
 }
 

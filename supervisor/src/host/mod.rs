@@ -8,6 +8,7 @@ pub(crate) mod examine;
 pub(crate) mod handback;
 pub(crate) mod home;
 pub(crate) mod job;
+pub(crate) mod kept;
 pub(crate) mod neighbours;
 pub(crate) mod own_directory;
 pub(crate) mod readiness;

@@ -10,8 +10,15 @@ use crate::config::WorkerConfig;
 use crate::failure::Failure;
 use crate::paths::{Root, RootChoice};
 
+/// Returns what is closed to every worker of this root: its own places and those of other roots.
+pub(crate) fn closed(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
+    let mut closed = root.closed();
+    closed.extend(places(root, config)?);
+    Ok(closed)
+}
+
 /// Returns the places of other roots that are there.
-pub(crate) fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
+fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
     let own = root.closed();
     let system = RootChoice { system: true, ..RootChoice::default() }.resolve(|_| None).ok();
     let user = RootChoice { user: true, ..RootChoice::default() };

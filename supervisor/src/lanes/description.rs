@@ -50,6 +50,12 @@ pub(crate) struct Description {
     /// The directory in the home of its workers that outlives a run.
     #[serde(default)]
     pub(crate) state: Option<PathBuf>,
+    /// The command by which its program gets a login.
+    #[serde(default)]
+    pub(crate) login: Vec<String>,
+    /// The files in the home of its workers that outlive a run.
+    #[serde(default)]
+    pub(crate) keep: Vec<PathBuf>,
     /// The files that its workers find in their home.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -82,6 +88,8 @@ impl Lane {
             secrets: self.additions.secrets.keys().cloned().collect(),
             env: self.env.keys().cloned().collect(),
             state: self.sessions.state.clone(),
+            login: self.login.argv.iter().map(ToString::to_string).collect(),
+            keep: self.login.keep.iter().cloned().collect(),
             files: self.file_names().cloned().collect(),
         }
     }

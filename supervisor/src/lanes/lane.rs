@@ -11,6 +11,7 @@ use shim::rundir::Form as Conversing;
 
 use super::exit_codes::ExitCodes;
 use super::formats::Format;
+use super::login::Login;
 use super::service::Service;
 use super::sessions::Sessions;
 use super::template::{Place, Template, Values};
@@ -45,6 +46,8 @@ pub(crate) struct Lane {
     pub(super) files: BTreeMap<PathBuf, Template>,
     /// The sessions of its workers.
     pub(super) sessions: Sessions,
+    /// How its program gets a login, and what of a home outlives a run.
+    pub(super) login: Login,
     /// Directories that have its program and what that needs; it may read and execute them.
     pub(crate) install: Vec<PathBuf>,
     /// What comes to the policy of its runs: the hosts of its service, secrets and brokers.
@@ -177,6 +180,16 @@ impl Lane {
     /// The names of its files.
     pub(super) fn file_names(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.keys()
+    }
+
+    /// The files in the home of its workers that outlive a run, where something keeps them.
+    pub(crate) fn kept_files(&self) -> &BTreeSet<PathBuf> {
+        &self.login.keep
+    }
+
+    /// Whether its program can be logged in.
+    pub(crate) fn has_login(&self) -> bool {
+        !self.login.argv.is_empty()
     }
 
     /// The directory in the home of its workers that outlives a run; none where its program begins anew each time.

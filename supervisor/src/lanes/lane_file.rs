@@ -12,6 +12,7 @@ use super::exit_codes::ExitCodesFile;
 use super::extends::{self, Misread};
 use super::formats::Format;
 use super::lane::{CleanExit, Lane, Prompt, RateLimit};
+use super::login::Login;
 use super::service::ServiceFile;
 use super::sessions::{Sessions, is_inside};
 use super::template::{Place, Template, UnknownPlace};
@@ -50,6 +51,10 @@ struct LaneFile {
     #[serde(default)]
     install: Vec<PathBuf>,
     skills: Option<PathBuf>,
+    #[serde(default)]
+    login: Vec<String>,
+    #[serde(default)]
+    keep: BTreeSet<PathBuf>,
     #[serde(default)]
     hosts: BTreeSet<HostRule>,
     #[serde(default)]
@@ -138,6 +143,9 @@ impl Lane {
         let sessions = Sessions { state: file.state, gone: file.session_gone };
         let sessions = sessions.check(&argv, files.keys().chain(&file.skills));
         let sessions = sessions.map_err(|wrong| reader.defect(wrong.key, wrong.words, wrong.message))?;
+        let login = Login { argv: reader.words("login", &file.login)?, keep: file.keep };
+        let login = login.check(files.keys().chain(&file.skills));
+        let login = login.map_err(|wrong| reader.defect(wrong.key, &wrong.words, wrong.message))?;
         let is_absolute = |path: &PathBuf| path.is_absolute() && !path.starts_with("/proc");
         if let Some(path) = file.install.iter().find(|path| !is_absolute(path)) {
             let message = format!("{} is not an absolute path of a directory", path.display());
@@ -156,6 +164,7 @@ impl Lane {
             env,
             unset: reader.unset(file.unset)?,
             sessions,
+            login,
             files,
             install: file.install,
             skills: reader.skills(file.skills)?,
@@ -430,6 +439,16 @@ mod tests {
             (
                 "argv = [\"x\"]\nsession_gone = [\" \"]",
                 "/etc/l.toml:2 (session_gone): one of its texts is empty",
+            ),
+            ("argv = [\"x\"]\nlogin = [\"x\"]", "/etc/l.toml:2 (login): nothing of it would be kept"),
+            (
+                "argv = [\"x\"]\nlogin = [\"x\", \"{task}\"]\nkeep = [\"a\"]",
+                "/etc/l.toml:2 (login): a login has no task",
+            ),
+            ("argv = [\"x\"]\nkeep = [\"a\", \"../b\"]", "/etc/l.toml:2 (keep): `../b` is not a path"),
+            (
+                "argv = [\"x\"]\nkeep = [\".x/y\"]\n[files]\n\".x/y\" = \"\"",
+                "/etc/l.toml:2 (keep): `.x/y` is written anew",
             ),
             ("argv = [\"x\"]\ninstall = [\"bin\"]", "/etc/l.toml:2 (install): bin is not an absolute path"),
             ("argv = [\"x\"]\n[env]\nPATH = \"/x\"", "/etc/l.toml:3 (env): `PATH` is set for every run"),

@@ -13,7 +13,7 @@ use super::environment;
 use super::lane::{Lane, Prompt};
 use super::prompt::{Terms, bare, prompt};
 use super::service::Service;
-use super::template::Values;
+use super::template::{Place, Template, Values};
 use super::tools::Launch;
 
 /// A prompt that is longer is no word of a command: `MAX_ARG_STRLEN` of Linux, with the byte that ends it (execve(2)).
@@ -74,6 +74,14 @@ struct OwnTexts {
     service: Option<String>,
     /// The path of the program `supervisor`.
     supervisor: String,
+}
+
+/// The command of a login, and what it is told.
+#[derive(Debug)]
+pub(crate) struct LoginCommand {
+    pub(crate) argv: Vec<String>,
+    /// The variables of the lane that have a value without a task.
+    pub(crate) env: BTreeMap<String, String>,
 }
 
 /// Why a task has no prompt in its lane.
@@ -183,5 +191,28 @@ impl Lane {
             supervisor: &own.supervisor,
             service: own.service.as_deref(),
         }
+    }
+
+    /// The command of a login in these directories; none where its program has none.
+    pub(crate) fn login(&self, home: &Path, tmp: &Path, workspace: &Path) -> Option<LoginCommand> {
+        let values = Values {
+            prompt_file: Path::new(""),
+            prompt_text: "",
+            workspace,
+            task: "",
+            home,
+            tmp,
+            model: self.model.as_deref(),
+            tools: None,
+            session: None,
+            supervisor: "",
+            service: None,
+        };
+        let argv: Option<Vec<String>> = self.login.argv.iter().map(|word| word.fill(&values)).collect();
+        let of_a_run =
+            |value: &Template| [Place::Task, Place::Supervisor].iter().any(|place| value.has(*place));
+        let env = self.env.iter().filter(|(_, value)| !of_a_run(value));
+        let env = env.filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?))).collect();
+        argv.filter(|argv| !argv.is_empty()).map(|argv| LoginCommand { argv, env })
     }
 }

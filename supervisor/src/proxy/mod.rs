@@ -19,6 +19,7 @@
 //! Beside what a broker adds, it does not look into what it passes on: the worker may send whatever it has to a host that is named.
 
 mod addresses;
+mod alone;
 mod broker;
 mod connection;
 mod head;
@@ -32,5 +33,6 @@ mod tls;
 mod verdict;
 mod ways;
 
+pub(crate) use alone::Alone;
 pub(crate) use tls::trusted;
 pub(crate) use ways::{Served, WaysOut};

@@ -26,9 +26,9 @@ use crate::service::BoardHandle;
 /// How many connections a run may have at once. More of them wait in its queue, in the kernel.
 const OF_RUN: usize = 64;
 /// How many all runs may have at once: each has two descriptors and two buffers.
-const OF_ALL: usize = 4096;
+pub(super) const OF_ALL: usize = 4096;
 /// How many names of all runs are looked up at once.
-const LOOKUP_THREADS: usize = 64;
+pub(super) const LOOKUP_THREADS: usize = 64;
 /// How many threads are left to read the secrets of brokers, whatever names are looked up.
 const READING_THREADS: usize = 8;
 /// The pause after an accept that failed, for lack of descriptors.
@@ -206,7 +206,7 @@ impl Drop for WaysOut {
 }
 
 /// Gets the listening socket of a run from its keeper, as soon as there are both; none where the keeper has ended.
-async fn listener_of(keeper: &Path) -> io::Result<Option<TcpListener>> {
+pub(super) async fn listener_of(keeper: &Path) -> io::Result<Option<TcpListener>> {
     let mut pause = LOOK.0;
     let answer = loop {
         match ask_keeper(keeper) {
@@ -232,7 +232,7 @@ async fn listener_of(keeper: &Path) -> io::Result<Option<TcpListener>> {
 }
 
 /// Accepts the connections of a run, one in each turn of the runtime: the listeners that are ready take turns.
-async fn attend(
+pub(super) async fn attend(
     listener: TcpListener,
     terms: Arc<Terms>,
     seats: &Arc<Shares>,

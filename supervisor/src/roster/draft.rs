@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use kernel::{Profile, WorkerRole};
 
+use super::home::Home;
 use crate::time::duration::WrittenDuration;
 
 /// What a new profile is to say.
@@ -16,6 +17,7 @@ pub(crate) struct Draft {
     pub(crate) policy: Option<String>,
     pub(crate) account: Option<String>,
     pub(crate) skills: Vec<String>,
+    pub(crate) home: Home,
     pub(crate) max_runtime: Option<WrittenDuration>,
     pub(crate) max_running: Option<usize>,
     pub(crate) prompt: String,
@@ -39,6 +41,9 @@ impl Draft {
         if !self.skills.is_empty() {
             let names: Vec<String> = self.skills.iter().map(|name| quoted(name)).collect();
             let _infallible = writeln!(yaml, "skills: [{}]", names.join(", "));
+        }
+        if self.home == Home::Kept {
+            yaml.push_str("home: kept\n");
         }
         if self.max_runtime.is_some() || self.max_running.is_some() {
             yaml.push_str("limits:\n");

@@ -9,6 +9,7 @@ mod cannot_run;
 mod draft;
 pub(crate) mod files;
 mod front_matter;
+mod home;
 mod policy_registry;
 mod profile;
 mod profile_registry;
@@ -26,6 +27,7 @@ use policies::{Policy, SecretStores};
 pub(crate) use self::adopted::{Adopted, adopt};
 pub(crate) use self::cannot_run::CannotRun;
 pub(crate) use self::draft::Draft;
+pub(crate) use self::home::Home;
 pub(crate) use self::policy_registry::PolicyRegistry;
 pub(crate) use self::profile::{Persona, ProfileText};
 use self::profile_registry::ProfileRegistry;
@@ -52,6 +54,10 @@ pub(crate) struct Resolved<'a> {
     pub(crate) profile: Profile,
     /// How its workers start and end.
     pub(crate) lane: &'a Lane,
+    /// What that is called.
+    pub(crate) lane_name: Profile,
+    /// What is kept of their homes.
+    pub(crate) home: Home,
     /// The model that they use.
     pub(crate) model: Option<&'a str>,
     /// What they are there for.
@@ -191,6 +197,8 @@ impl Roster {
         Ok(Resolved {
             profile: assignee.clone(),
             lane,
+            lane_name,
+            home: persona.map(|persona| persona.home).unwrap_or_default(),
             model: persona.and_then(|persona| persona.model.as_deref()).or(lane.model.as_deref()),
             role: persona.map(|persona| persona.role).unwrap_or_default(),
             role_prompt: persona.and_then(|persona| persona.prompt.as_deref()),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::draft::Draft;
 use super::front_matter::{Fault, Parts};
+use super::home::Home;
 use crate::config::definitions::{Defect, Subject};
 use crate::time::duration::WrittenDuration;
 
@@ -32,6 +33,8 @@ struct ProfileFile {
     account: Option<String>,
     #[serde(default)]
     skills: Vec<String>,
+    #[serde(default)]
+    home: Home,
     #[serde(default)]
     limits: LimitsFile,
 }
@@ -64,6 +67,8 @@ pub(crate) struct Persona {
     pub(crate) account: Option<String>,
     /// The skills of its workers.
     pub(crate) skills: Vec<String>,
+    /// What is kept of their homes.
+    pub(crate) home: Home,
     /// How long a run may take whose task sets no limit of its own.
     pub(crate) max_runtime: Option<Duration>,
     /// How many of its workers run at once, unless the configuration says it.
@@ -84,6 +89,8 @@ pub(crate) struct ProfileText {
     pub(crate) policy: Option<String>,
     pub(crate) account: Option<String>,
     pub(crate) skills: Vec<String>,
+    #[serde(default)]
+    pub(crate) home: Home,
     /// In seconds.
     pub(crate) max_runtime_seconds: Option<u64>,
     pub(crate) max_running: Option<usize>,
@@ -108,6 +115,7 @@ impl Persona {
             policy: self.policy.clone(),
             account: self.account.clone(),
             skills: self.skills.clone(),
+            home: self.home,
             max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
             max_running: self.max_running,
             prompt: self.prompt.clone(),
@@ -127,6 +135,7 @@ pub(super) fn drafted(text: &str) -> Result<(Option<String>, Draft), Fault> {
         policy: file.policy,
         account: file.account,
         skills: file.skills,
+        home: file.home,
         max_runtime: file.limits.max_runtime,
         max_running: file.limits.max_running,
         prompt: parts.body.to_owned(),
@@ -165,6 +174,10 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
     if file.limits.max_running == Some(0) {
         return Err(parts.fault("max_running", "it is 0, so nothing would ever run"));
     }
+    if file.home == Home::Kept && file.limits.max_running.is_some_and(|most| most > 1) {
+        let message = "a home that is kept is that of one run at a time, so it is 1 at most";
+        return Err(parts.fault("max_running", message));
+    }
     let prompt = parts.body.trim();
     if prompt.len() > LONGEST_PROMPT {
         let message = format!("its text has {} bytes; at most 48 KiB are read", prompt.len());
@@ -180,8 +193,9 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
         policy: file.policy,
         account: file.account,
         skills: file.skills,
+        home: file.home,
         max_runtime,
-        max_running: file.limits.max_running,
+        max_running: file.limits.max_running.or((file.home == Home::Kept).then_some(1)),
         prompt: (!prompt.is_empty()).then(|| prompt.to_owned()),
     })
 }
@@ -225,6 +239,11 @@ mod tests {
             ),
             ("---\nlimits:\n  max_runtime: 0\n---\n", "/etc/ann.md:3 (max_runtime): it is 0"),
             ("---\nlimits:\n  max_running: 0\n---\n", "/etc/ann.md:3 (max_running): it is 0"),
+            ("---\nhome: mine\n---\n", "/etc/ann.md:2 (home): "),
+            (
+                "---\nhome: kept\nlimits:\n  max_running: 2\n---\n",
+                "/etc/ann.md:4 (max_running): a home that is kept",
+            ),
             ("---\nmodel: \"\"\n---\n", "/etc/ann.md:2 (model): it is empty"),
             ("---\nmodel: [a\n---\n", "/etc/ann.md:"),
         ];

@@ -1,9 +1,12 @@
 //! What a lane needs beside its program: a way out to its service, and its secrets.
 
+use kernel::Profile;
 use policies::{Broker, Mode, Policy, SecretStores};
 
 use crate::doctor::{Check, Verdict};
+use crate::host::kept::KeptHome;
 use crate::lanes::Lane;
+use crate::paths::Root;
 
 /// Whether the policy of a lane lets it out to its hosts.
 pub(super) fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Check {
@@ -78,4 +81,23 @@ pub(super) fn brokers(lane: &Lane, name: &str, policy: &Policy, stores: &SecretS
         }
     };
     lane.additions.brokers.iter().map(look).collect()
+}
+
+/// Whether a login is kept for it, where its program has one and does not ask with a key.
+pub(super) fn login(lane: &Lane, name: &Profile, root: &Root) -> Option<Check> {
+    let stores = root.secret_stores();
+    let has_key = lane.additions.brokers.iter().any(|broker| broker.secret.is_there(&stores))
+        || !lane.additions.secrets.is_empty();
+    let kept: Vec<String> = KeptHome::all_of(root, name)
+        .into_iter()
+        .filter(|home| !home.standing(lane.kept_files()).is_empty())
+        .map(|home| home.dir().display().to_string())
+        .collect();
+    if !kept.is_empty() {
+        return Some(Check::new("login", Verdict::Ok, format!("kept in {}", kept.join(", "))));
+    }
+    (lane.has_login() && !has_key).then(|| {
+        let check = Check::new("login", Verdict::Warning, "none is kept for the lane, and it has no key");
+        check.hint(format!("supervisor login {name}; a profile of the lane may have a login of its own"))
+    })
 }

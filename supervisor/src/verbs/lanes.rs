@@ -138,6 +138,7 @@ impl Verb for CheckLane {
                 checks.push(lane_needs::network(lane, name, policy, &stores));
                 checks.extend(lane_needs::secrets(lane, &stores));
                 checks.extend(lane_needs::brokers(lane, name, policy, &stores));
+                checks.extend(lane_needs::login(lane, &self.name, call.service.root()));
                 let file = call.service.root().lanes_dir().join(format!("{}.toml", self.name));
                 checks.extend(programs(&self, lane, policy, &file));
             }

@@ -1,6 +1,6 @@
 //! `release`: what is held may start again.
 
-use kernel::TaskId;
+use kernel::{TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,17 @@ pub(crate) struct Release {
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+    /// Only holds for a login that was not accepted, of this tenant; nothing may be held then. A person has logged in.
+    #[arg(skip)]
+    pub(crate) logged_in: Option<NewLogin>,
+}
+
+/// Whose login is new.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct NewLogin {
+    /// The tenant; none for tasks without one.
+    pub(crate) tenant: Option<Tenant>,
 }
 
 impl Verb for Release {
@@ -48,11 +59,17 @@ impl Verb for Release {
                 "name tasks, or --profile, --tenant, --account or --mission; `supervisor holds` lists what is held",
             ));
         }
-        let reason = self.reason;
+        let (reason, logged_in) = (self.reason, self.logged_in);
         call.write(move |board, actor| {
             let mut released = Vec::new();
             for on in &named {
-                released.extend(board.release(on, reason.as_deref(), actor)?);
+                released.extend(match &logged_in {
+                    None => board.release(on, reason.as_deref(), actor)?,
+                    Some(NewLogin { tenant }) => {
+                        let reason = reason.as_deref().unwrap_or("logged in");
+                        board.release_login(on, tenant.as_ref(), reason, actor)?
+                    }
+                });
             }
             Ok(released)
         })

@@ -43,8 +43,20 @@ pub(super) async fn claim(
     let resolved = roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config)?;
     let of_worker = resolved.policy_of_run(&context.host.root.secret_stores());
     let of_check = resolved.policy.clone();
-    let Resolved { profile, lane, model, role, role_prompt, skills, policy_name, account, limits, policy: _ } =
-        resolved;
+    let Resolved {
+        profile,
+        lane,
+        lane_name,
+        home,
+        model,
+        role,
+        role_prompt,
+        skills,
+        policy_name,
+        account,
+        limits,
+        policy: _,
+    } = resolved;
     let (lane, role_prompt) = (lane.in_role(role, model), role_prompt.map(str::to_owned));
     let of_profile: Vec<Skill> = skills.into_iter().cloned().collect();
     let mut secret = [0_u8; 32];
@@ -113,6 +125,8 @@ pub(super) async fn claim(
         resume: claimed.resume,
         files: claimed.files,
         lane,
+        lane_name,
+        home,
         role_prompt,
         skills,
         policy,

@@ -1,14 +1,13 @@
-//! What a run must not reach, and whose toolchains its policy may grant.
+//! What a run must not reach.
 
 use std::path::{Path, PathBuf};
 
-use policies::{Boundary, Closed, Identity, Policy, Standing};
+use policies::{Boundary, Closed, Standing};
 use workspace::WorkspaceSpec;
 
 use crate::config::WorkerConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::host::home::home_of;
 use crate::host::neighbours;
 use crate::paths::Root;
 
@@ -22,13 +21,7 @@ pub(in crate::daemon) fn of_run(
 ) -> Result<Closed, Failure> {
     let others = tasks.iter().filter(|other| *other != spec).filter_map(directory);
     let tasks = others.map(Path::to_owned).collect();
-    Ok(Closed { places: places(root, config)?, own, tasks })
-}
-
-fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
-    let mut places = root.closed();
-    places.extend(neighbours::places(root, config)?);
-    Ok(places)
+    Ok(Closed { places: neighbours::closed(root, config)?, own, tasks })
 }
 
 /// Returns the directory that a task names, if it names one.
@@ -46,7 +39,7 @@ pub(in crate::daemon) fn check(
     spec: &WorkspaceSpec,
 ) -> Result<(), Failure> {
     let Some(path) = directory(spec) else { return Ok(()) };
-    let boundary = Boundary::around(&places(root, config)?)
+    let boundary = Boundary::around(&neighbours::closed(root, config)?)
         .map_err(|e| Failure::failed(format!("failed to read the table of mounts: {e}")))?;
     let what = match spec {
         WorkspaceSpec::Worktree { .. } => "repository",
@@ -80,11 +73,6 @@ pub(in crate::daemon) fn check(
         ),
     )
     .hint(hint))
-}
-
-/// Returns the home of the worker's user, where the policy grants toolchains: another policy has no use for it.
-pub(in crate::daemon) fn toolchain_home(policy: &Policy, identity: Option<Identity>) -> Option<PathBuf> {
-    if policy.filesystem.toolchains.is_empty() { None } else { home_of(identity) }
 }
 
 #[cfg(test)]

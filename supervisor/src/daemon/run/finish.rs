@@ -47,6 +47,7 @@ pub(super) async fn finish(
     let taken = Arc::new(taken);
     failpoint::pass("after-artifacts");
     context.host.ways.close((board.id(), run.id));
+    keep_files(context, board, key, run).await;
     clean_places(context, board, run.id).await;
     failpoint::pass("before-finish");
     let path = context.host.root.run_dir(board.name(), run.id);
@@ -226,6 +227,25 @@ async fn take_artifacts(context: &Context, board: &BoardHandle, key: &TaskKey, r
             return Taken::lost(lost.collect());
         }
     }
+}
+
+/// Keeps what the run has changed of its home, where its profile says so. What cannot be kept is said in the log: the run is over all the same.
+async fn keep_files(context: &Context, board: &BoardHandle, key: &TaskKey, run: &Run) {
+    let path = context.host.root.run_dir(board.name(), run.id);
+    // One that cannot be opened is gone, or another root's.
+    if RunDir::open(&path).is_err() {
+        return;
+    }
+    let Some(note) = Note::read(&path) else { return };
+    let (identity, root) = (note.identity(), context.host.root.clone());
+    let Some(keeping) = note.keeping else { return };
+    let kept = tokio::task::spawn_blocking(move || keeping.keep(&root, identity)).await;
+    let error = match kept {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => panic.to_string(),
+    };
+    tracing::error!(task = %key, run = %run.id, error, "home_not_kept");
 }
 
 /// Removes the cgroup, the door and the private places of a run of which nothing lives any more.

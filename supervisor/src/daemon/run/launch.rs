@@ -19,6 +19,7 @@ use super::environment::Environment;
 use super::evidence;
 use super::fault::LaunchError;
 use super::files;
+use super::kept_files::{self, Inhabitant};
 use super::login_shell;
 use super::note::Note;
 use super::place;
@@ -31,11 +32,12 @@ use crate::config::Config;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::cgroup::Cgroups;
+use crate::host::home::toolchain_home;
 use crate::host::spare::{Spare, Spares};
 use crate::lanes::{EndingRules, Facts, Lane, Places, Skill, Start, Terms};
 use crate::paths::Root;
 use crate::proxy::WaysOut;
-use crate::roster::RunLimits;
+use crate::roster::{Home, RunLimits};
 
 /// What a run needs to know of the daemon that starts it.
 #[derive(Debug)]
@@ -114,6 +116,8 @@ pub(in crate::daemon) struct Order {
     pub(in crate::daemon) resume: Option<Resume>,
     pub(in crate::daemon) files: Vec<kernel::Attachment>,
     pub(in crate::daemon) lane: Lane,
+    pub(in crate::daemon) lane_name: kernel::Profile,
+    pub(in crate::daemon) home: Home,
     /// What the worker reads before its task.
     pub(in crate::daemon) role_prompt: Option<String>,
     pub(in crate::daemon) skills: Vec<Skill>,
@@ -177,6 +181,11 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let mut home_files = login_shell::with_files(of_lane);
     home_files.extend(order.lane.skill_files(&order.skills));
     private.make(identity, &prompt, &home_files, link)?;
+    let sessions = kept.as_ref().map(|kept| kept.dir.as_path());
+    let keeping = inhabitant(order)
+        .map(|who| kept_files::place(&host.root, who, (&private.home, sessions), identity))
+        .transpose()?
+        .flatten();
     let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
     files::place(&private.files, identity, &order.files, &blobs)?;
     let spare = host.spares.take();
@@ -216,6 +225,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         worktree: place::worktree(&workspace, &order.task.id),
         begun,
         reviewer: order.config.review.profile.clone(),
+        keeping,
         failure_limit: order.limits.failure_limit,
     };
     note.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
@@ -252,6 +262,14 @@ fn kept(host: &Host, order: &Order, identity: Option<Identity>) -> Result<Option
         return Ok(None);
     }
     session::keep((&host.root, &order.board), (&order.task.id, profile), identity).map(Some)
+}
+
+/// Whose home a run has, where something of homes is kept. A check has none.
+fn inhabitant(order: &Order) -> Option<Inhabitant<'_>> {
+    let is_kept = order.run.purpose != Purpose::Check && !order.lane.kept_files().is_empty();
+    let assignee = order.run.profile.as_ref().filter(|_| is_kept)?;
+    let (lane, tenant) = ((&order.lane_name, &order.lane), order.task.tenant.as_ref());
+    Some(Inhabitant { assignee, lane, tenant, use_of: order.home })
 }
 
 /// What stays closed to a run. Of the supervisor's places its home, its sessions and its files are its own, the programs, the socket,
@@ -294,7 +312,7 @@ fn surroundings(
         pid_namespace: cgroup.is_none().then(|| host.pid_namespace_of(&order.policy)).flatten(),
         board,
         closed,
-        toolchain_home: closed::toolchain_home(&order.policy, identity),
+        toolchain_home: toolchain_home(&order.policy, identity),
         proxy: order.policy.has_proxy().then(|| host.root.keeper(&order.board, order.run.id)),
         credentials: stores.credentials,
         secrets: stores.directory,

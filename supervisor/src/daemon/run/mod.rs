@@ -13,6 +13,7 @@ pub(super) mod external;
 pub(super) mod fault;
 pub(super) mod files;
 mod finish;
+mod kept_files;
 pub(super) mod key;
 pub(super) mod launch;
 mod listen;

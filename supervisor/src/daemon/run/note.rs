@@ -9,6 +9,7 @@ use shim::rundir::write_json;
 use workspace::Worktree;
 
 use super::evidence::Begun;
+use super::kept_files::Keeping;
 use crate::lanes::EndingRules;
 
 /// What the daemon itself keeps in a run directory, for the end of the run.
@@ -30,6 +31,9 @@ pub(in crate::daemon) struct Note {
     /// The profile that reviews the work where its worker asks for a review by ending.
     #[serde(default)]
     pub(in crate::daemon) reviewer: Option<Profile>,
+    /// What of its home is kept.
+    #[serde(default)]
+    pub(in crate::daemon) keeping: Option<Keeping>,
     /// Counted failures in a row until the task is blocked.
     pub(in crate::daemon) failure_limit: u32,
 }

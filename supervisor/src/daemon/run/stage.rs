@@ -19,6 +19,8 @@ pub(in crate::daemon) enum Stage {
     ReadScript,
     /// Making the private places of the run.
     MakeHome,
+    /// Copying the login of its assignee into its home.
+    PlaceLogin,
     /// Copying the files that the run may read.
     PlaceFiles,
     /// Making the run's cgroup.
@@ -43,6 +45,7 @@ impl fmt::Display for Stage {
             Self::PrepareWorkspace => "prepare the workspace",
             Self::ReadScript => "read the script",
             Self::MakeHome => "make the run's home",
+            Self::PlaceLogin => "place the login of the run",
             Self::PlaceFiles => "place the files of the run",
             Self::MakeCgroup => "make the run's cgroup",
             Self::MakeSocket => "make the run's socket",

@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use shim::shortage::is_shortage;
 use workspace::Job;
 
-use super::{Cause, JobFailure, MEMORY, Reply, Taking, Task};
+use super::{Cause, JobFailure, MEMORY, Placing, Reply, Taking, Task};
 
 /// Runs the job process.
 ///
@@ -92,6 +92,10 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
             }
             copy_out(&taking)
         }
+        Task::Place { identity, placing } => match become_another(identity, parent) {
+            Ok(()) => place(&placing),
+            Err(failure) => Reply::Failed(failure),
+        },
         Task::Deny { identity, failed } => match become_another(identity, parent) {
             Ok(()) => Reply::Denied(failed.look()),
             Err(failure) => Reply::Failed(failure),
@@ -117,6 +121,23 @@ fn copy_out(taking: &Taking) -> Reply {
             Reply::Failed(JobFailure { cause, message: crate::failure::with_causes(&e), hint: None })
         }
     }
+}
+
+fn place(placing: &Placing) -> Reply {
+    let failed = |message| Reply::Failed(JobFailure { cause: Cause::NotTaken, message, hint: None });
+    for (path, text) in &placing.files {
+        let Ok(bytes) = hex::decode(text) else {
+            return failed(format!("{} is not in hex", path.display()));
+        };
+        if let Err(e) = workspace::placing::place(&placing.dir, path, &bytes) {
+            let message = crate::failure::with_causes(&e);
+            if is_shortage(&e) {
+                return Reply::Failed(JobFailure { cause: Cause::Shortage, message, hint: None });
+            }
+            return failed(message);
+        }
+    }
+    Reply::Placed
 }
 
 fn run(job: Job) -> Reply {

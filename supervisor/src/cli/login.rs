@@ -1,0 +1,117 @@
+//! `login` at the command line: a person logs the program of a profile or a lane in.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use kernel::{Profile, Tenant};
+use serde::Serialize;
+
+use super::CommandLine;
+use super::restore::refuse_worker;
+use crate::client::Client;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::host::kept::KeptHome;
+use crate::login::{LoggedIn, Login as Order};
+use crate::output::Output;
+use crate::terminal::printable;
+use crate::verbs::{NewLogin, On, Release};
+
+/// Log the program of a profile or a lane in
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+login runs the login command of a lane's program at this terminal, under the policy
+of the profile, in an empty home. The files of the login are kept for the profile,
+and each of its runs gets a copy. The login of a lane is that of all its profiles.
+Nothing that a run does changes what is kept, unless the profile says so.
+
+A hold for a login that was not accepted is released.
+
+Examples:
+  supervisor login claude
+  supervisor login reviewer
+  supervisor login backend --tenant acme
+  supervisor login backend --forget")]
+pub(super) struct Login {
+    /// The profile or the lane
+    name: Profile,
+    /// The tenant whose tasks the login is for [default: tasks without a tenant]
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<Tenant>,
+    /// Forget what is kept of its homes, the login as well
+    #[arg(long)]
+    forget: bool,
+}
+
+/// What became of a login.
+#[derive(Debug, Serialize)]
+struct Kept {
+    name: Profile,
+    tenant: Option<Tenant>,
+    kept: Vec<PathBuf>,
+    released: Vec<String>,
+}
+
+pub(super) async fn run(line: &CommandLine, verb: Login) -> Result<u8, Failure> {
+    let (client, output) = (&line.client()?, line.output);
+    refuse_worker(client)?;
+    if verb.forget {
+        return forget(client, &verb, output);
+    }
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Failure::usage("`login` is for a person at a terminal, and this is none")
+            .hint("a key needs no terminal: docs/lanes.md says where each lane looks for one"));
+    }
+    let Login { name, tenant, forget: _ } = verb;
+    let order = Order { root: client.root(), assignee: &name, tenant: tenant.as_ref() };
+    let LoggedIn { kept, left_out, account } = order.run().await?;
+    output.warn(&left_out);
+    let released = release(client, &name, account.as_deref(), tenant.as_ref()).await?;
+    if output.json() {
+        output.value(&Kept { name, tenant, kept, released })?;
+        return Ok(0);
+    }
+    let whose = tenant.map(|tenant| format!(" in the tenant {tenant}")).unwrap_or_default();
+    let files: Vec<String> = kept.iter().map(|path| printable(&path.display().to_string())).collect();
+    output.text(&format!("Logged in {name}{whose}  {}\n", files.join(" ")))?;
+    for hold in released {
+        output.text(&format!("Released {}\n", printable(&hold)))?;
+    }
+    Ok(0)
+}
+
+fn forget(client: &Client, verb: &Login, output: Output) -> Result<u8, Failure> {
+    let Login { name, tenant, forget: _ } = verb;
+    let whose = tenant.as_ref().map(|tenant| format!(" in the tenant {tenant}")).unwrap_or_default();
+    if !KeptHome::of(client.root(), name, tenant.as_ref()).forget()? {
+        return Err(Failure::new(Code::NotFound, format!("nothing is kept for {name}{whose}"))
+            .hint(format!("look into {}", client.root().kept().display())));
+    }
+    if output.json() {
+        output.value(&serde_json::json!({ "name": name, "tenant": tenant, "forgotten": true }))?;
+    } else {
+        output.text(&format!("Forgot the login of {name}{whose}\n"))?;
+    }
+    Ok(0)
+}
+
+/// Releases the holds for a login of an assignee, or of its account, that was not accepted in a tenant, on all boards.
+async fn release(
+    client: &Client,
+    name: &Profile,
+    account: Option<&str>,
+    tenant: Option<&Tenant>,
+) -> Result<Vec<String>, Failure> {
+    let mut released = Vec::new();
+    for board in client.root().board_names()? {
+        let release = Release {
+            on: On { profile: Some(name.clone()), account: account.map(str::to_owned), ..On::default() },
+            reason: Some(format!("`supervisor login {name}`")),
+            logged_in: Some(NewLogin { tenant: tenant.cloned() }),
+            ..Release::default()
+        };
+        let client = Client::new(client.root().clone(), board, None);
+        released.extend(client.call(&release).await?.into_iter().map(|hold| hold.on().to_string()));
+    }
+    Ok(released)
+}

@@ -1,0 +1,120 @@
+//! What a run finds in its home of what outlives runs: copies of the files of a login, which are its worker's own. What the worker has
+//! made of them is kept when nothing of the run lives any more, where its profile says so.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use kernel::{Profile, Tenant};
+use policies::Identity;
+use serde::{Deserialize, Serialize};
+
+use super::environment::Environment;
+use super::fault::LaunchError;
+use super::stage::Stage;
+use crate::failure::Failure;
+use crate::host::job::{self, Cause, Placing};
+use crate::host::kept::{self, KeptHome, Left};
+use crate::lanes::Lane;
+use crate::paths::Root;
+use crate::roster::Home;
+
+const STAGE: Stage = Stage::PlaceLogin;
+
+/// Where the files of a run lie that are kept when it has ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::daemon) struct Keeping {
+    assignee: Profile,
+    lane: Profile,
+    tenant: Option<Tenant>,
+    home: PathBuf,
+    /// The directory of its sessions, and where it is in its home.
+    state: Option<(PathBuf, PathBuf)>,
+    /// The files, and of which time the copy was that the run got.
+    files: BTreeMap<PathBuf, Option<SystemTime>>,
+}
+
+/// Whose home it is, in which lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inhabitant<'a> {
+    pub(super) assignee: &'a Profile,
+    pub(super) lane: (&'a Profile, &'a Lane),
+    pub(super) tenant: Option<&'a Tenant>,
+    /// What is kept of it when the run has ended.
+    pub(super) use_of: Home,
+}
+
+/// Copies what is kept for the assignee of a run into its home, and into the directory of its sessions, `state`, where a file lies
+/// there: that is a directory of its own, which earlier runs of the task have written. Returns what is kept of it afterwards.
+pub(super) fn place(
+    root: &Root,
+    who: Inhabitant<'_>,
+    (home, state): (&Path, Option<&Path>),
+    identity: Option<Identity>,
+) -> Result<Option<Keeping>, LaunchError> {
+    let (lane_name, lane) = who.lane;
+    let mut keeping = Keeping {
+        assignee: who.assignee.clone(),
+        lane: lane_name.clone(),
+        tenant: who.tenant.cloned(),
+        home: home.to_owned(),
+        state: lane.state().map(Path::to_owned).zip(state.map(Path::to_owned)),
+        files: lane.kept_files().iter().map(|path| (path.clone(), None)).collect(),
+    };
+    let files = keeping.kept(root).map_err(|e| LaunchError::refusal(STAGE, Environment::Root, e))?;
+    let mut by_place: BTreeMap<PathBuf, Vec<(PathBuf, String)>> = BTreeMap::new();
+    for (path, file) in files {
+        let (dir, inside) = keeping.place_of(&path);
+        by_place.entry(dir).or_default().push((inside, hex::encode(file.bytes)));
+        keeping.files.insert(path, Some(file.changed));
+    }
+    for (dir, files) in by_place {
+        job::place(identity, Placing { dir, files }).map_err(|failure| match failure.cause {
+            Cause::NotTaken => LaunchError::task(STAGE, failure.message),
+            _ => LaunchError::workspace(STAGE, Environment::Root, failure),
+        })?;
+    }
+    Ok((who.use_of == Home::Kept).then_some(keeping))
+}
+
+impl Keeping {
+    /// What is kept now.
+    fn kept(&self, root: &Root) -> Result<BTreeMap<PathBuf, kept::KeptFile>, Failure> {
+        let files = self.files.keys().cloned().collect();
+        kept::for_run(root, (&self.assignee, &self.lane), self.tenant.as_ref(), &files)
+    }
+
+    /// The real directory of a file, and where it is in that.
+    fn place_of(&self, path: &Path) -> (PathBuf, PathBuf) {
+        let inside = self.state.as_ref().and_then(|(at, dir)| Some((dir, path.strip_prefix(at).ok()?)));
+        match inside {
+            Some((dir, inside)) => (dir.clone(), inside.to_owned()),
+            None => (self.home.clone(), path.to_owned()),
+        }
+    }
+
+    /// Keeps what the run has changed. What somebody else has changed since it began stays as it is: a person who has logged in, or
+    /// another run. Blocking; nothing of the run lives any more.
+    pub(super) fn keep(&self, root: &Root, identity: Option<Identity>) -> Result<(), Failure> {
+        let now = self.kept(root)?;
+        for (path, given) in &self.files {
+            let current = now.get(path);
+            if current.map(|file| file.changed) != *given {
+                continue;
+            }
+            let (dir, inside) = self.place_of(path);
+            let bytes = match kept::left(&dir, &inside, identity)? {
+                Left::File(bytes) => bytes,
+                Left::Nothing => continue,
+                Left::Unfit(why) => {
+                    tracing::warn!(assignee = %self.assignee, path = %path.display(), why, "not_kept");
+                    continue;
+                }
+            };
+            if !bytes.is_empty() && current.is_none_or(|file| file.bytes != bytes) {
+                KeptHome::of(root, &self.assignee, self.tenant.as_ref()).write(path, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+}

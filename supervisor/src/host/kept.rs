@@ -1,0 +1,251 @@
+//! What is kept of the homes of workers: the files of their logins and what they remember, for each assignee and tenant.
+//!
+//! `kept/no-tenant/ASSIGNEE/` and `kept/tenants/TENANT/ASSIGNEE/` are the daemon's user's alone. No policy grants them: a run has copies,
+//! which are its worker's. So no run reads what another one writes, and whatever it plants is a regular file here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use kernel::{Profile, Tenant};
+use policies::Identity;
+
+use super::job::{self, Taking};
+use crate::failure::Failure;
+use crate::paths::{Root, make_dir};
+
+/// The largest file that is kept, in bytes.
+pub(crate) const LARGEST: u64 = 256 << 10;
+
+/// What is kept for one assignee in one tenant, or without one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeptHome {
+    dir: PathBuf,
+}
+
+/// A file that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeptFile {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) changed: SystemTime,
+}
+
+impl KeptHome {
+    /// What is kept for an assignee; nothing may be there.
+    pub(crate) fn of(root: &Root, assignee: &Profile, tenant: Option<&Tenant>) -> Self {
+        KeptHome { dir: root.kept().join(within(tenant)).join(file_name(assignee.as_str())) }
+    }
+
+    /// Its directory.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Those of an assignee that there are, of all tenants.
+    pub(crate) fn all_of(root: &Root, assignee: &Profile) -> Vec<Self> {
+        let name = file_name(assignee.as_str());
+        let of_tenants = std::fs::read_dir(root.kept().join(TENANTS)).into_iter().flatten().flatten();
+        let dirs = of_tenants.map(|entry| entry.path()).chain([root.kept().join(NO_TENANT)]);
+        let mut found: Vec<PathBuf> = dirs.map(|dir| dir.join(&name)).filter(|dir| dir.is_dir()).collect();
+        found.sort();
+        found.into_iter().map(|dir| KeptHome { dir }).collect()
+    }
+
+    /// When each of these files was kept, as far as they are there.
+    pub(crate) fn standing(&self, files: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, SystemTime> {
+        let changed = |path: &PathBuf| {
+            let meta = std::fs::symlink_metadata(self.dir.join(path)).ok()?;
+            Some((path.clone(), meta.modified().ok().filter(|_| meta.is_file())?))
+        };
+        files.iter().filter_map(changed).collect()
+    }
+
+    /// Reads those of these files that are there.
+    pub(crate) fn read(&self, files: &BTreeSet<PathBuf>) -> Result<BTreeMap<PathBuf, KeptFile>, Failure> {
+        let mut found = BTreeMap::new();
+        for path in files {
+            let whole = self.dir.join(path);
+            match read(&whole) {
+                Ok(file) => drop(found.insert(path.clone(), file)),
+                Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                Err(e) => return Err(Failure::file("read", &whole, &e)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Keeps a file: whoever reads it meanwhile has the old one or the new one.
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+        let whole = self.dir.join(path);
+        let dir = whole.parent().unwrap_or(&self.dir);
+        make_private(dir)?;
+        let put = || -> io::Result<()> {
+            let mut draft = tempfile::NamedTempFile::new_in(dir)?;
+            draft.write_all(bytes)?;
+            draft.as_file().sync_all()?;
+            draft.persist(&whole).map_err(|e| e.error)?;
+            std::fs::File::open(dir)?.sync_all()
+        };
+        put().map_err(|e| Failure::file("write", &whole, &e))
+    }
+
+    /// Forgets all of it. Returns whether there was anything.
+    pub(crate) fn forget(&self) -> Result<bool, Failure> {
+        match std::fs::remove_dir_all(&self.dir) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(Failure::file("remove", &self.dir, &e)),
+        }
+    }
+}
+
+/// The files that a worker finds: of each the newest of its assignee and of its lane, in its own tenant alone. What is kept for a lane
+/// is the login of all its profiles.
+pub(crate) fn for_run(
+    root: &Root,
+    (assignee, lane): (&Profile, &Profile),
+    tenant: Option<&Tenant>,
+    files: &BTreeSet<PathBuf>,
+) -> Result<BTreeMap<PathBuf, KeptFile>, Failure> {
+    let mut found = KeptHome::of(root, assignee, tenant).read(files)?;
+    if lane != assignee {
+        for (path, of_lane) in KeptHome::of(root, lane, tenant).read(files)? {
+            if found.get(&path).is_none_or(|own| own.changed < of_lane.changed) {
+                found.insert(path, of_lane);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What somebody has left of a file.
+#[derive(Debug)]
+pub(crate) enum Left {
+    File(Vec<u8>),
+    Nothing,
+    /// What cannot be kept, and why.
+    Unfit(String),
+}
+
+/// Takes a file out of a directory that a worker had, as its user. Blocking.
+pub(crate) fn left(dir: &Path, path: &Path, identity: Option<Identity>) -> Result<Left, Failure> {
+    if dir.join(path).symlink_metadata().is_err() {
+        return Ok(Left::Nothing);
+    }
+    let failed = |e: io::Error| Failure::failed(format!("failed to copy {}: {e}", path.display()));
+    let mut spool = tempfile::tempfile().map_err(failed)?;
+    let sink = spool.try_clone().map_err(failed)?;
+    let taking = Taking { workspace: dir.to_owned(), path: path.to_owned(), limit: LARGEST };
+    match job::take(identity, taking, sink) {
+        Ok(()) => {}
+        Err(failure) if failure.cause == job::Cause::NotTaken => return Ok(Left::Unfit(failure.message)),
+        Err(failure) => return Err(Failure::failed(failure.message)),
+    }
+    let mut bytes = Vec::new();
+    spool.rewind().and_then(|()| spool.read_to_end(&mut bytes)).map_err(failed)?;
+    Ok(Left::File(bytes))
+}
+
+const NO_TENANT: &str = "no-tenant";
+const TENANTS: &str = "tenants";
+
+fn within(tenant: Option<&Tenant>) -> PathBuf {
+    match tenant {
+        Some(tenant) => Path::new(TENANTS).join(file_name(tenant.as_str())),
+        None => PathBuf::from(NO_TENANT),
+    }
+}
+
+/// A name as one of a file. Those of profiles and tenants are one already, but for a first dot.
+fn file_name(name: &str) -> String {
+    let is_plain = !name.starts_with('.')
+        && !name.starts_with('%')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    if is_plain { name.to_owned() } else { format!("%{}", hex::encode(name)) }
+}
+
+fn read(path: &Path) -> io::Result<KeptFile> {
+    let file = std::fs::File::open(path)?;
+    let meta = file.metadata()?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(io::Error::other(format!("it has more than {LARGEST} bytes")));
+    }
+    Ok(KeptFile { bytes, changed: meta.modified()? })
+}
+
+/// Makes a directory and those above it, closed to all others.
+fn make_private(dir: &Path) -> Result<(), Failure> {
+    if !dir.is_dir() {
+        if let Some(above) = dir.parent() {
+            make_private(above)?;
+        }
+        make_dir(dir, 0o700)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::paths::RootChoice;
+
+    fn root(dir: &Path) -> Root {
+        let root =
+            RootChoice { root: Some(dir.to_owned()), ..RootChoice::default() }.resolve(|_| None).unwrap();
+        root.create().unwrap();
+        root
+    }
+
+    fn files() -> BTreeSet<PathBuf> {
+        [PathBuf::from(".x/auth.json"), PathBuf::from("notes")].into()
+    }
+
+    #[test]
+    fn what_is_kept_for_one_assignee_and_tenant_is_nobody_elses() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = root(dir.path());
+        let [ann, bob]: [Profile; 2] = ["ann", "bob"].map(|name| name.parse().unwrap());
+        let tenant: Tenant = "no-tenant".parse().unwrap();
+        let own = KeptHome::of(&root, &ann, Some(&tenant));
+        own.write(Path::new(".x/auth.json"), b"of ann").unwrap();
+        let get = |who: &Profile, tenant| {
+            let found = for_run(&root, (who, &"agent".parse().unwrap()), tenant, &files()).unwrap();
+            found.into_values().map(|file| String::from_utf8(file.bytes).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(get(&ann, Some(&tenant)), ["of ann"]);
+        assert!(get(&ann, None).is_empty() && get(&bob, Some(&tenant)).is_empty());
+        assert_eq!(KeptHome::all_of(&root, &ann), [own.clone()]);
+        for made in [own.dir(), root.kept().as_path()] {
+            assert_eq!(std::fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700, "{made:?}");
+        }
+        assert!(own.forget().unwrap() && !own.forget().unwrap());
+        assert!(get(&ann, Some(&tenant)).is_empty());
+    }
+
+    #[test]
+    fn of_each_file_the_newest_one_of_assignee_and_lane_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = root(dir.path());
+        let [ann, lane]: [Profile; 2] = ["ann", "agent"].map(|name| name.parse().unwrap());
+        let auth = Path::new(".x/auth.json");
+        let put = |who: &Profile, text: &str, age: u64| {
+            let home = KeptHome::of(&root, who, None);
+            home.write(auth, text.as_bytes()).unwrap();
+            let file = std::fs::File::open(home.dir().join(auth)).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+        };
+        let get = || for_run(&root, (&ann, &lane), None, &files()).unwrap()[auth].bytes.clone();
+        put(&lane, "of the lane", 100);
+        assert_eq!(get(), b"of the lane");
+        put(&ann, "her own", 50);
+        assert_eq!(get(), b"her own");
+        put(&lane, "logged in again", 10);
+        assert_eq!(get(), b"logged in again");
+    }
+}

@@ -1,0 +1,339 @@
+//! A login: the own login command of a lane's program, at a person's terminal, in a home that nobody else has. What it leaves of the
+//! files that the lane keeps is kept for the assignee, and each run gets a copy.
+//!
+//! The command is confined as a run of the assignee is: under its policy, with the hosts of its lane, without secrets and brokers.
+//! It has no board. One login of a root is under way at a time.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use kernel::{BoardId, Profile, Tenant};
+use policies::{Additions, Arrangement, BoardAccess, Closed, Identity, Policy, Surroundings};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use shim::lock_file::LockFile;
+use shim::rundir::{RunDir, RunSpec, Stdin, VERSION};
+use tokio::process::Command;
+
+use crate::config::Config;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::host::examine::{detect_pid_namespace, detect_support};
+use crate::host::home::toolchain_home;
+use crate::host::kept::{self, KeptHome, Left};
+use crate::host::neighbours;
+use crate::host::remove::remove_forgotten;
+use crate::host::uids::Uids;
+use crate::lanes::{Lane, LoginCommand};
+use crate::paths::{Root, make_dir};
+use crate::proxy::Alone;
+use crate::roster::Roster;
+
+/// What a login is to be.
+#[derive(Debug)]
+pub(crate) struct Login<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) assignee: &'a Profile,
+    pub(crate) tenant: Option<&'a Tenant>,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(crate) struct LoggedIn {
+    /// The files that are kept.
+    pub(crate) kept: Vec<PathBuf>,
+    /// Which could not be kept, and why.
+    pub(crate) left_out: Vec<String>,
+    /// Whose login it is by the rate limits: the account of the assignee.
+    pub(crate) account: Option<String>,
+}
+
+/// The places of a login.
+struct Places {
+    dir: PathBuf,
+    home: PathBuf,
+    tmp: PathBuf,
+}
+
+impl Login<'_> {
+    /// Has the person log in.
+    pub(crate) async fn run(self) -> Result<LoggedIn, Failure> {
+        let root = self.root;
+        root.create()?;
+        let root = &root.canonical()?;
+        let config = Config::load(root)?;
+        let support = detect_support().await?;
+        let roster = Roster::load(root).on(&support);
+        let resolved = roster.resolve(self.assignee, None, &config)?;
+        let lane = resolved.lane;
+        if !lane.has_login() {
+            return Err(no_login(lane, &resolved.lane_name, root));
+        }
+        let account = resolved.account.map(str::to_owned);
+        let policy = policy_of(resolved.policy, lane);
+        let lock = LockFile::try_lock(&root.login_lock());
+        let Some(_lock) = lock.map_err(|e| Failure::file("lock", &root.login_lock(), &e))? else {
+            return Err(Failure::new(Code::TryAgain, "another login is under way on this root")
+                .hint("wait for its end, or end it with Ctrl-C at its terminal"));
+        };
+        let identity = identity(root, &config)?;
+        let places = Places::make(root, identity)?;
+        let ended = self.execute((root, &config), (lane, policy), (&places, identity), support).await;
+        let outcome = ended.and_then(|()| self.keep(lane, &places, identity));
+        let removed = places.remove();
+        let (kept, left_out) = outcome?;
+        removed?;
+        Ok(LoggedIn { kept, left_out, account })
+    }
+
+    /// Runs the command at the terminal, until it ends well.
+    async fn execute(
+        &self,
+        (root, config): (&Root, &Config),
+        (lane, policy): (&Lane, Policy),
+        (places, identity): (&Places, Option<Identity>),
+        support: policies::Support,
+    ) -> Result<(), Failure> {
+        let Some(command) = lane.login(&places.home, &places.tmp, &places.home) else { return Ok(()) };
+        let shown = command.argv.join(" ");
+        let run = root.login_run();
+        remove_run(&run)?;
+        let proxy = policy.has_proxy().then(|| run.join("keeper"));
+        let namespace = detect_pid_namespace(&support).await.ok();
+        let namespace = namespace.filter(|namespace| {
+            *namespace == policies::PidNamespace::Privileged || policy.has_view(&support)
+        });
+        let surroundings = Surroundings {
+            workspace: places.home.clone(),
+            home: places.home.clone(),
+            tmp: places.tmp.clone(),
+            read: Vec::new(),
+            execute: lane.install.clone(),
+            write: Vec::new(),
+            arrangement: Arrangement::default(),
+            identity,
+            work_cgroup: None,
+            pid_namespace: namespace,
+            board: BoardAccess::None,
+            closed: Closed {
+                places: neighbours::closed(root, &config.worker)?,
+                own: vec![places.dir.clone()],
+                tasks: Vec::new(),
+            },
+            toolchain_home: toolchain_home(&policy, identity),
+            proxy: proxy.clone(),
+            credentials: None,
+            secrets: None,
+            // Known to the process that attends the command alone, which fills it in.
+            parent: 0,
+        };
+        let spec = spec(lane, command, &policy, surroundings, support);
+        RunDir::create(&run, &spec)
+            .map_err(|e| Failure::failed(format!("failed to {}", crate::failure::with_causes(&e))))?;
+        let note = |denied: &kernel::Denied| crate::terminal::complain(&denied.text);
+        let _proxy = proxy.map(|keeper| Alone::serve(&policy, keeper, note)).transpose()?;
+        let code = attended(&run).await;
+        let removed = remove_run(&run);
+        let code = code?;
+        removed?;
+        match code {
+            Some(0) => Ok(()),
+            Some(code) if code == i32::from(shim::NOT_EXECUTED) => {
+                Err(Failure::failed(format!("`{shown}` was not executed; nothing is kept"))
+                    .hint("`supervisor lane check` looks for what its lane needs"))
+            }
+            code => {
+                let how = code.map_or("was ended".to_owned(), |code| format!("ended with code {code}"));
+                Err(Failure::failed(format!("`{shown}` {how}; nothing is kept"))
+                    .hint(format!("try again: supervisor login {}", self.assignee)))
+            }
+        }
+    }
+
+    /// Keeps what the command has left.
+    fn keep(
+        &self,
+        lane: &Lane,
+        places: &Places,
+        identity: Option<Identity>,
+    ) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
+        let mut taken = BTreeMap::new();
+        let mut left_out = Vec::new();
+        for path in lane.kept_files() {
+            match kept::left(&places.home, path, identity)? {
+                Left::File(bytes) => drop(taken.insert(path.clone(), bytes)),
+                // Most programs have some of them alone.
+                Left::Nothing => {}
+                Left::Unfit(why) => left_out.push(format!("{} is not kept: {why}", path.display())),
+            }
+        }
+        if taken.is_empty() {
+            let looked: Vec<String> =
+                lane.kept_files().iter().map(|path| path.display().to_string()).collect();
+            return Err(Failure::failed(format!(
+                "the program ended well and has left no login: {} could not be read in its home",
+                looked.join(", ")
+            ))
+            .hint("`keep` in the file of the lane names the files of a login"));
+        }
+        let home = KeptHome::of(self.root, self.assignee, self.tenant);
+        for (path, bytes) in &taken {
+            home.write(path, bytes)?;
+        }
+        Ok((taken.into_keys().collect(), left_out))
+    }
+}
+
+/// What a login may touch: as a run of the assignee, but that it has no secrets, and reaches the hosts that have a broker itself.
+fn policy_of(policy: &Policy, lane: &Lane) -> Policy {
+    let hosts = Additions { hosts: lane.additions.hosts.clone(), ..Additions::default() };
+    let mut policy = policy.with(&hosts, &policies::SecretStores::default());
+    policy.broker.clear();
+    policy.env.secret.clear();
+    policy
+}
+
+fn no_login(lane: &Lane, name: &Profile, root: &Root) -> Failure {
+    let failure = Failure::usage(format!("the lane `{name}` has no login"));
+    let keys = lane.additions.brokers.iter().map(|broker| broker.secret.place(&root.secret_stores()));
+    match keys.map(|place| place.to_string()).next() {
+        Some(place) => failure.hint(format!("its program asks with a key: write that into {place}")),
+        None => failure.hint(format!(
+            "name the command and the files of a login in {}: login = [\"PROGRAM\", \"login\"], keep = [\".x/auth.json\"]",
+            root.lanes_dir().join(format!("{name}.toml")).display()
+        )),
+    }
+}
+
+/// The user of the command: for root one that no worker has, in a range of its own.
+fn identity(root: &Root, config: &Config) -> Result<Option<Identity>, Failure> {
+    if !nix::unistd::geteuid().is_root() {
+        return Ok(None);
+    }
+    let range = Uids::of(root).range(BoardId(uuid::Uuid::nil()), &config.worker)?;
+    Ok(Some(Identity { uid: range.first, gid: range.first }))
+}
+
+fn spec(
+    lane: &Lane,
+    command: LoginCommand,
+    policy: &Policy,
+    surroundings: Surroundings,
+    support: policies::Support,
+) -> RunSpec {
+    let mut set = command.env;
+    set.insert("HOME".to_owned(), surroundings.home.display().to_string());
+    set.insert("TMPDIR".to_owned(), surroundings.tmp.display().to_string());
+    for name in ["TERM", "COLORTERM"] {
+        if let Some(value) = crate::environment::text(name) {
+            set.insert(name.to_owned(), value);
+        }
+    }
+    let programs: Vec<PathBuf> = lane.programs().collect();
+    let env =
+        policy.environment(|name| std::env::var_os(name), &surroundings, &programs, &BTreeMap::new(), set);
+    let env = env.into_iter().filter_map(|(name, value)| Some((name, value.into_string().ok()?))).collect();
+    RunSpec {
+        version: VERSION,
+        board: String::new(),
+        board_name: String::new(),
+        task: String::new(),
+        run: 0,
+        nonce: String::new(),
+        argv: command.argv,
+        env,
+        cwd: surroundings.home.clone(),
+        stdin: Stdin::Null,
+        log: PathBuf::new(),
+        log_cap: 0,
+        stdout_cap: 0,
+        deadline_us: None,
+        grace_ms: 0,
+        idle_ms: None,
+        conversation: None,
+        policy: policy.clone(),
+        surroundings,
+        cgroup: None,
+        poke: PathBuf::new(),
+        host: Some(support),
+        lease: None,
+    }
+}
+
+/// Runs the command of a run directory at this terminal. Returns its exit code, if it has one.
+async fn attended(run: &Path) -> Result<Option<i32>, Failure> {
+    let failed = |e: std::io::Error| Failure::failed(format!("failed to start the login: {e}"));
+    // Ctrl-C ends the command; what it has left is removed by this process.
+    let mut interrupt =
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).map_err(failed)?;
+    let _modes = Modes::kept();
+    let mut child = Command::new("/proc/self/exe")
+        .arg0("supervisor-attend")
+        .arg("__attend")
+        .arg(run)
+        .env_clear()
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .map_err(failed)?;
+    loop {
+        tokio::select! {
+            // Cancel-safe: the child goes on, and is waited for again.
+            ended = child.wait() => return Ok(ended.map_err(failed)?.code()),
+            // The terminal has sent it to the child as well.
+            _ = interrupt.recv() => {}
+        }
+    }
+}
+
+/// The modes of the terminal as they were: a program that was ended may have changed them.
+struct Modes(Option<Termios>);
+
+impl Modes {
+    fn kept() -> Self {
+        Modes(tcgetattr(rustix::stdio::stdin()).ok())
+    }
+}
+
+impl Drop for Modes {
+    fn drop(&mut self) {
+        if let Some(modes) = &self.0 {
+            tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, modes).ok();
+        }
+    }
+}
+
+impl Places {
+    /// Makes the places, which are the command's alone. What a login that was killed has left goes before.
+    fn make(root: &Root, identity: Option<Identity>) -> Result<Self, Failure> {
+        let dir = root.login_home();
+        let places = Places { home: dir.join("home"), tmp: dir.join("tmp"), dir };
+        if places.dir.symlink_metadata().is_ok() {
+            places.remove()?;
+        }
+        make_dir(&places.dir, 0o711)?;
+        for path in [&places.home, &places.tmp] {
+            make_dir(path, 0o700)?;
+            if let Some(identity) = identity {
+                std::os::unix::fs::lchown(path, Some(identity.uid), Some(identity.gid))
+                    .map_err(|e| Failure::file("give away", path, &e))?;
+            }
+        }
+        Ok(places)
+    }
+
+    fn remove(&self) -> Result<(), Failure> {
+        remove_forgotten(&self.dir).map_err(|stays| {
+            Failure::failed(format!("failed to remove {}: {stays}", self.dir.display()))
+                .hint("it may have a login: remove it by hand")
+        })
+    }
+}
+
+fn remove_run(run: &Path) -> Result<(), Failure> {
+    match std::fs::remove_dir_all(run) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::file("remove", run, &e)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,77 @@
+//! The proxy of one command that is no run of a board: a login at a person's terminal.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kernel::{Denied, RunId};
+use policies::{Policy, SecretStores};
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use super::reach::Lookups;
+use super::shares::{Shares, Taker};
+use super::terms::{Keys, Terms};
+use super::ways::{LOOKUP_THREADS, OF_ALL, attend, listener_of};
+use crate::failure::Failure;
+
+/// How many threads look names up.
+const THREADS: usize = 4;
+
+/// A proxy that is served until this is dropped. It has no brokers.
+#[derive(Debug)]
+pub(crate) struct Alone {
+    runtime: Option<Runtime>,
+    close: CancellationToken,
+}
+
+impl Alone {
+    /// Serves the proxy of a command under a policy, as soon as its keeper has a listening socket. `note` hears of what is refused.
+    pub(crate) fn serve(
+        policy: &Policy,
+        keeper: PathBuf,
+        note: impl Fn(&Denied) + Send + Sync + 'static,
+    ) -> Result<Self, Failure> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(THREADS)
+            .thread_name("proxy")
+            .enable_all()
+            .build();
+        let runtime =
+            runtime.map_err(|e| Failure::failed(format!("failed to start the thread of the proxy: {e}")))?;
+        let close = CancellationToken::new();
+        let seats = Shares::new(OF_ALL);
+        let terms = Terms {
+            policy: policy.clone(),
+            tally: Arc::default(),
+            lookups: Lookups::new(Taker::with(LOOKUP_THREADS), Shares::new(LOOKUP_THREADS)),
+            keys: Keys { stores: SecretStores::default(), ca: None, trust: Arc::default() },
+            note: Box::new(move |denied, _| note(&denied)),
+        };
+        let closed = close.clone();
+        runtime.spawn(async move {
+            let served = async {
+                if let Ok(Some(listener)) = listener_of(&keeper).await {
+                    // No run of a board has this number.
+                    attend(listener, Arc::new(terms), &seats, RunId(0), &closed).await;
+                }
+            };
+            tokio::select! {
+                // Cancel-safe: a connection that is not accepted ends with the listening socket.
+                () = served => {}
+                () = closed.cancelled() => {}
+            }
+        });
+        Ok(Alone { runtime: Some(runtime), close })
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.close.cancel();
+        // It may be dropped on a thread of another runtime, which must not wait for its threads.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
