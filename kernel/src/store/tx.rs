@@ -12,7 +12,7 @@ use super::open::{self, OpenError};
 use super::statement::Statement as _;
 use crate::model::error::{COMMIT, Error};
 
-/// So many operations of SQLite's machine are one step: fewer would cost time, and more would show no short statements.
+/// How many operations of the virtual machine of `SQLite` are one step: fewer would cost time, and more would not show short statements.
 const STEP: i32 = 1000;
 
 /// An open board. One transaction at a time.

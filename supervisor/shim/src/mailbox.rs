@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(news.len(), 2, "{news:?}");
         let record = ends.run.messages().unwrap().unwrap();
         assert_eq!(record.receipts.into_iter().collect::<Vec<_>>(), [(1, Receipt::Confirmed)]);
-        ends.receipts.write_all(&[b'x'; 60_000]).unwrap();
+        ends.receipts.write_all(&vec![b'x'; 60_000]).unwrap();
         for _ in 0..60 {
             mailbox.attend();
             assert!(mailbox.heard.len() <= LINE_BYTES);
