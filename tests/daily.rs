@@ -199,3 +199,46 @@ fn following_a_log_or_the_events_of_a_task_ends_with_it() {
     fleet.wait_for(&done, "done");
     assert!(fleet.cli(["tail", &done]).ok().stdout.contains("completed"));
 }
+
+#[test]
+fn a_task_is_named_by_the_beginning_of_its_id() {
+    for fleet in [Fleet::offline(), Fleet::boot()] {
+        let ids: Vec<String> =
+            (0..20).map(|_| fleet.create("x", "true", &["--not-before", "1000d"])).collect();
+        let id = &ids[7];
+        let is_unique = |short: &str| ids.iter().filter(|other| other.starts_with(short)).count() == 1;
+        let short = (3..10).map(|length| &id[..length]).find(|short| is_unique(short)).unwrap();
+        let other = &ids[3];
+        for line in [
+            "show {}",
+            "comment {} t_1 is a word",
+            "edit {} --priority 3",
+            "runs {}",
+            "logs {}",
+            "events --task {}",
+            "link {other} {}",
+            "unlink {other} {}",
+            "cancel {}",
+            "retry {}",
+            "assign {} none",
+            "block {} why --ids {other}",
+            "unblock {} {other}",
+            "complete {} --summary s",
+            "wait {}",
+            "tail {}",
+            "reopen {}",
+            "archive {}",
+        ] {
+            let line = line.replace("{other}", other).replace("{}", short);
+            fleet.cli(line.split(' ')).ok();
+        }
+        let shown = fleet.show(short);
+        assert_eq!((&shown["task"]["id"], &shown["task"]["status"]), (&json!(id), &json!("archived")));
+        assert!(shown["comments"].to_string().contains("t_1 is a word"), "{shown:#}");
+        fleet.cli(["show", "t_00000"]).refused(3, "no such task: t_00000");
+        // Of 20 ids, two begin with the same of 16 digits.
+        let is_shared = |short: &&str| ids.iter().filter(|id| id.starts_with(*short)).count() > 1;
+        let shared = ids.iter().map(|id| &id[..3]).find(is_shared).unwrap();
+        fleet.cli(["show", shared]).refused(2, "is ambiguous");
+    }
+}

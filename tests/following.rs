@@ -155,16 +155,16 @@ fn status_without_a_daemon_says_so_with_its_code() {
     let _tidy = tidy();
     fleet.json(["create", "a"]);
     let status = fleet.cli(["status"]);
-    assert_eq!(status.code, 69);
+    assert_eq!(status.code, 3);
     assert_snapshot!(status.stdout, @r"
     ○ no daemon is running; start one with: supervisor daemon
       root [dir]/r, board default: 1 ready
 
     Waiting
-    t_[id]  has no assignee: `supervisor assign t_[id] <assignee>`
+    t_[id]  a: has no assignee: `supervisor assign t_[id] <assignee>`
     ");
     let status = fleet.cli(["status", "--json"]);
-    assert_eq!((status.code, &status.json()["daemon"]), (69, &Value::Null));
+    assert_eq!((status.code, &status.json()["daemon"]), (3, &Value::Null));
 }
 
 #[test]

@@ -148,12 +148,8 @@ fn a_refusal_is_one_error_and_one_hint() {
     hint: supervisor list --help
     ");
     assert_snapshot!(fleet.cli(["assing", "t_00000000", "shell"]).stderr, @r"
-    error: unrecognized subcommand 'assing'
-
-      tip: some similar subcommands exist: 'assignees', 'reassign', 'assign'
-
-    Usage: supervisor [OPTIONS] <COMMAND>
-    hint: supervisor --help
+    error: there is no command `assing` of `supervisor`
+    hint: supervisor assign, or supervisor reassign, or supervisor assignees, or supervisor --help
     ");
     assert_snapshot!(fleet.cli(["stop"]).stderr, @r"
     error: no daemon serves [dir]/r

@@ -216,7 +216,7 @@ fn a_daemon_that_leaves_its_workers_is_followed_by_one_that_takes_them_over() {
         assert!(fleet.stop(&["--leave"]).success());
         assert!(!fleet.processes_with(&of_task(&task)).is_empty(), "the worker goes on");
         let status = fleet.cli(["status", "--json"]);
-        assert_eq!((status.code, &status.json()["workers"][0]["task"]), (69, &json!(task)));
+        assert_eq!((status.code, &status.json()["workers"][0]["task"]), (3, &json!(task)));
         std::fs::write(format!("{path}/go"), "").unwrap();
 
         fleet.start();

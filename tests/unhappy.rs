@@ -434,7 +434,7 @@ fn a_named_file_that_does_not_exist_is_one_refusal_for_every_command_and_a_direc
         for line in &lines[..5] {
             fleet.cli(named(line, ".")).refused(2, "");
         }
-        if fleet.cli(["status"]).code == 69 {
+        if fleet.cli(["status"]).code == 3 {
             fleet.cli(["restore", "none"]).refused(3, "none");
             fleet.cli(["restore", "."]).refused(2, "");
         }

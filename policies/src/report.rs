@@ -108,6 +108,11 @@ impl Report {
         self.layers.iter().find(|entry| entry.layer == layer).map(|entry| entry.state)
     }
 
+    /// Returns whether every layer is enforced that the policy asks for.
+    pub fn is_whole(&self) -> bool {
+        !self.layers.iter().any(|entry| matches!(entry.state, State::Partial | State::Absent))
+    }
+
     /// Returns one line fit for a status column, such as `default abi 7; partial: uid; absent: cgroup`.
     pub fn summary(&self) -> String {
         let mut line = format!("{} abi {}", self.policy, self.landlock_abi);

@@ -7,7 +7,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use kernel::BoardName;
+use kernel::{BoardName, TaskId};
 
 use crate::api::{BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process};
 use crate::config::Config;
@@ -19,12 +19,17 @@ use crate::owner::{Owner, OwnerLock, Role};
 use crate::paths::{Root, RootChoice};
 use crate::resources::surface;
 use crate::service::{Mode, Service};
+use crate::short_ids;
 use crate::time::duration::brief;
+use crate::verbs::Resolve;
 
 /// How long a worker looks for a daemon that is away (a restart takes less).
 const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);
 /// How long an operator's command waits for a lock, or for a daemon that holds it and does not answer yet.
 const OPERATOR_RETRIES_FOR: Duration = Duration::from_secs(5);
+
+/// The type of the body of most requests.
+const JSON: &str = "application/json";
 
 /// How long an answer is waited for before a look at what the daemon does.
 const LOOK: Duration = Duration::from_secs(2);
@@ -89,9 +94,41 @@ impl Client {
         self.here.worker()
     }
 
-    /// Calls a verb and returns its reply.
+    /// Calls a verb and returns its reply. An operator may name tasks by the beginnings of their ids.
     pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        let parcel = verb.parcel()?;
+        let mut parcel = verb.parcel()?;
+        if self.worker().is_none() && parcel.content_type == JSON && short_ids::may_be_in(&parcel.body) {
+            parcel = self.with_whole_ids::<V>(parcel).await?;
+        }
+        self.send(verb, parcel).await
+    }
+
+    /// The whole ids of tasks.
+    pub(crate) async fn whole_ids(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, Failure> {
+        if self.worker().is_some() {
+            return Ok(ids.to_vec());
+        }
+        let resolve = Resolve { ids: ids.iter().map(ToString::to_string).collect() };
+        Ok(self.send(&resolve, resolve.parcel()?).await?.ids)
+    }
+
+    /// A request in which each id of a task is whole.
+    async fn with_whole_ids<V: Verb>(&self, parcel: Parcel) -> Result<Parcel, Failure> {
+        let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be written: {e}"));
+        let mut request: serde_json::Value = serde_json::from_slice(&parcel.body).map_err(failed)?;
+        let places = short_ids::in_request(&schemars::schema_for!(V), &mut request);
+        if places.is_empty() {
+            return Ok(parcel);
+        }
+        let ids = places.iter().filter_map(|place| place.as_str()?.parse().ok()).collect::<Vec<TaskId>>();
+        for (place, whole) in places.into_iter().zip(self.whole_ids(&ids).await?) {
+            *place = whole.as_str().into();
+        }
+        let body = serde_json::to_vec(&request).map_err(failed)?;
+        Ok(Parcel { body: body.into(), ..parcel })
+    }
+
+    async fn send<V: Verb>(&self, verb: &V, parcel: Parcel) -> Result<V::Reply, Failure> {
         let request_id = uuid::Uuid::new_v4().to_string();
         let answer = self.deliver(V::EFFECT, &parcel, &request_id, verb.answered_within()).await?;
         if answer.status.is_success() {

@@ -30,6 +30,7 @@ mod proxy;
 mod resources;
 mod roster;
 mod service;
+mod short_ids;
 mod table;
 mod terminal;
 mod time;

@@ -23,8 +23,8 @@ macro_rules! table {
             "Tasks" {
                 commands {}
                 verbs {
-                    List => pages::run,
-                    Show,
+                    List => list::run,
+                    Show => show::run,
                     Edit => edit::run,
                     Assign,
                     Reassign,
@@ -38,6 +38,9 @@ macro_rules! table {
                     Attachments,
                     AttachRm,
                     Swarm,
+                    Retry,
+                    Cancel,
+                    Kill,
                     Archive,
                     Unarchive,
                     Reopen,
@@ -117,6 +120,7 @@ macro_rules! table {
             }
             api {
                 Log,
+                Resolve,
                 Patch,
                 ListBoards,
                 CreateBoard,

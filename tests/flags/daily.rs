@@ -10,7 +10,22 @@ const LOGS: Proof =
 const RUN: &str = "run -d true";
 const WAIT: Proof = Test("tests/daily.rs", "run_detached_prints_the_id_and_wait_ends_as_the_task_does");
 
+const KILL: Proof =
+    Test("tests/cancelled.rs", "a_killed_worker_is_gone_at_once_with_all_that_it_has_started");
+const TREE: Proof = Test("tests/health.rs", "status_shows_the_processes_of_a_worker_and_its_title");
+const VERBOSE: Proof = Test("tests/health.rs", "the_layers_of_a_sandbox_are_shown_where_they_are_asked_for");
+
 pub(super) const DAILY: &[Row] = &[
+    ("cancel", "reason", Lines("cancel {ready}", "cancel {ready} --reason r")),
+    ("kill", "reason", KILL),
+    ("kill", "signal", KILL),
+    ("list", "columns", Lines("list", "list --columns id,age")),
+    ("list", "format", Lines("list", "list --format tsv")),
+    ("list", "search", Lines("list", "list --search done")),
+    ("list", "since", Lines("list", "list --since 2100-01-01")),
+    ("retry", "reason", Lines("retry {done}", "retry {done} --reason r")),
+    ("show", "verbose", VERBOSE),
+    ("status", "tree", TREE),
     ("logs", "follow", FOLLOW),
     ("logs", "run", FOLLOW),
     ("logs", "tail", FOLLOW),

@@ -26,6 +26,7 @@ use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 use crate::store::tx::Tx;
 
+mod again;
 mod answer;
 mod approval;
 mod archive;
@@ -316,6 +317,8 @@ fn completed_payload(handoff: Option<&crate::model::verdict::Handoff>) -> Value 
 
 #[cfg(test)]
 mod admission_tests;
+#[cfg(test)]
+mod again_tests;
 #[cfg(test)]
 mod approval_tests;
 #[cfg(test)]

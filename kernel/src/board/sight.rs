@@ -41,7 +41,7 @@ impl View<'_> {
                 break;
             }
             let filter =
-                Filter { status: Some(status), tenant: tenant.cloned(), limit: left, ..Filter::default() };
+                Filter { statuses: vec![status], tenant: tenant.cloned(), limit: left, ..Filter::default() };
             found.extend(self.tasks(&filter)?.tasks);
         }
         Ok(found)

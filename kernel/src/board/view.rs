@@ -82,6 +82,8 @@ reads! {
     board_name: board_name() -> BoardName;
     /// Returns a task, if it exists.
     task: find_task(id: &TaskId) -> Option<Task>;
+    /// Returns the first tasks, at most `limit`, whose ids begin with this one; the task of that very id is among them.
+    tasks_beginning_with: ids_from(beginning: &TaskId, limit: u32) -> Vec<TaskId>;
     /// Returns whether a task has this id, or had it before it was deleted.
     has_had: is_task_id_reserved(id: &TaskId) -> bool;
     /// Returns the directories that tasks which are not archived name as their workspace.
@@ -119,6 +121,8 @@ reads! {
     all_attachments: all_attachments() -> Vec<Attachment>;
     /// Returns the runs of a task, oldest first.
     runs: runs_of(id: &TaskId) -> Vec<Run>;
+    /// Returns how many runs a task has had.
+    attempts: count_runs(id: &TaskId) -> u64;
     /// Returns a run, if it exists.
     run: find_run(id: RunId) -> Option<Run>;
     /// Returns the open run whose token has this SHA-256 hash.

@@ -1,5 +1,6 @@
 //! What to list, in which order, and from where on.
 
+use crate::model::clock::Timestamp;
 use crate::model::id::{EventId, Profile, TaskId, Tenant};
 use crate::model::limits::REPLY_TO_PERSON;
 use crate::model::status::Status;
@@ -45,8 +46,12 @@ words! {
 pub struct Filter {
     /// Only of this assignee.
     pub assignee: Option<Profile>,
-    /// Only with this status; `archived` shows archived ones.
-    pub status: Option<Status>,
+    /// Only with one of these; none means any. `archived` shows archived ones.
+    pub statuses: Vec<Status>,
+    /// Only with this text in the title or the body; case matters for letters outside of ASCII alone.
+    pub search: Option<String>,
+    /// Only those that have changed at this time or later.
+    pub since: Option<Timestamp>,
     /// Only of this tenant.
     pub tenant: Option<Tenant>,
     /// Whether archived tasks are listed.
@@ -71,7 +76,9 @@ impl Default for Filter {
     fn default() -> Self {
         Self {
             assignee: None,
-            status: None,
+            statuses: Vec::new(),
+            search: None,
+            since: None,
             tenant: None,
             archived: Archived::Hide,
             session: None,

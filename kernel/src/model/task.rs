@@ -288,6 +288,9 @@ pub struct Task {
     /// Why it is not running, where that was asked for and it is neither running nor over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Waiting>,
+    /// How many runs it has had, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]

@@ -79,10 +79,13 @@ enum Statuses {
 }
 
 fn parts(filter: &Filter) -> Vec<Statuses> {
-    match (filter.status, filter.archived) {
-        (Some(status), _) => vec![Statuses::In(status)],
-        (None, Archived::Hide) => vec![Statuses::Live],
-        (None, Archived::Show) => vec![Statuses::Live, Statuses::In(Status::Archived)],
+    if !filter.statuses.is_empty() {
+        let named = Status::ALL.iter().filter(|status| filter.statuses.contains(status));
+        return named.map(|status| Statuses::In(*status)).collect();
+    }
+    match filter.archived {
+        Archived::Hide => vec![Statuses::Live],
+        Archived::Show => vec![Statuses::Live, Statuses::In(Status::Archived)],
     }
 }
 
@@ -117,6 +120,15 @@ fn query(part: Statuses, filter: &Filter, limit: u32) -> Result<(String, Vec<Sql
     equal("t.session_id", filter.session.as_deref());
     equal("t.workflow_template_id", filter.workflow.as_deref());
     equal("t.current_step_key", filter.step.as_deref());
+    if let Some(text) = &filter.search {
+        sql.push_str(" AND (t.title LIKE ? ESCAPE '\\' OR t.body LIKE ? ESCAPE '\\')");
+        let pattern = format!("%{}%", literal(text));
+        values.extend([pattern.clone().into(), pattern.into()]);
+    }
+    if let Some(since) = filter.since {
+        sql.push_str(" AND t.updated_at >= ?");
+        values.push(since.as_micros().into());
+    }
     if let Some(cursor) = &filter.cursor {
         keyset(&mut sql, &mut values, order, cursor)?;
     }
@@ -125,6 +137,11 @@ fn query(part: Statuses, filter: &Filter, limit: u32) -> Result<(String, Vec<Sql
     sql.push_str(" LIMIT ?");
     values.push(i64::from(limit).into());
     Ok((sql, values))
+}
+
+/// A text as a pattern that means itself.
+fn literal(text: &str) -> String {
+    text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_")
 }
 
 /// Compares two tasks as the columns of an order do.
@@ -221,7 +238,7 @@ fn keyset(sql: &mut String, values: &mut Vec<Sql>, order: &[Key], cursor: &str) 
 mod tests {
     use super::*;
     use crate::testing::{Bench, alice, titled};
-    use crate::{Detach, NewTask};
+    use crate::{Detach, NewTask, TaskId};
 
     fn some_of_everything() -> Bench {
         let bench = Bench::new();
@@ -273,6 +290,39 @@ mod tests {
                 assert!(sorted, "{sort:?} {archived:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_list_has_several_statuses_a_text_and_what_has_changed_since() {
+        let bench = Bench::new();
+        let make = |title: &str, body: &str| {
+            bench.clock.advance(std::time::Duration::from_secs(10));
+            bench.create(NewTask { body: Some(body.to_owned()), ..titled(title) })
+        };
+        let old = make("Figures of May", "sum");
+        let percent = make("plain", "100% of a_b");
+        let new = make("other", "FIGURES too");
+        let child = bench.child_of(&[&new.id]);
+        let ids = |filter: Filter| -> Vec<TaskId> {
+            let mut found: Vec<TaskId> =
+                page(&bench, &filter).tasks.into_iter().map(|task| task.id).collect();
+            found.sort();
+            found
+        };
+        let sorted = |mut ids: Vec<TaskId>| {
+            ids.sort();
+            ids
+        };
+        let search = |text: &str| ids(Filter { search: Some(text.to_owned()), ..Filter::default() });
+        assert_eq!(search("figures"), sorted(vec![old.id.clone(), new.id.clone()]));
+        assert_eq!(search("0% of"), [percent.id.clone()]);
+        assert_eq!(search("a_b"), [percent.id.clone()]);
+        assert!(search("a%b").is_empty(), "a pattern is a text");
+        let of = |statuses: &[Status]| ids(Filter { statuses: statuses.to_vec(), ..Filter::default() });
+        assert_eq!(of(&[Status::Todo]), [child.clone()]);
+        assert_eq!(of(&[Status::Ready, Status::Todo, Status::Ready]).len(), 4);
+        let since = ids(Filter { since: Some(new.created_at), ..Filter::default() });
+        assert_eq!(since, sorted(vec![new.id, child]));
     }
 
     #[test]

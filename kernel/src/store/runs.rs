@@ -138,6 +138,13 @@ impl Tx<'_> {
         query(self.conn, "WHERE task_id = ?1 ORDER BY id", [task])
     }
 
+    /// Counts the runs of a task.
+    pub(crate) fn count_runs(&self, task: &TaskId) -> Result<u64, Error> {
+        let count: i64 =
+            self.conn.value("count runs", "SELECT count(*) FROM task_runs WHERE task_id = ?1", [task])?;
+        Ok(count.unsigned_abs())
+    }
+
     /// Lists the latest runs of a task, oldest first. The newest have their texts, as far as there is room.
     pub(crate) fn latest_runs(&self, task: &TaskId, room: Room) -> Result<Excerpt<Run>, Error> {
         let limit = limits::REPLY_ROWS;

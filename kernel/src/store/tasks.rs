@@ -31,7 +31,7 @@ columns! {
     goal: Goal { mode = goal_mode, max_turns = goal_max_turns }
     lineage: Lineage { mission, depth, consult }
     client: Client { project_id, session_id, workflow_template_id, current_step_key, model_override };
-    workspace_kind: String::new(), why: None
+    workspace_kind: String::new(), why: None, attempts: None
 }
 
 /// Where the columns come from.
@@ -249,6 +249,14 @@ impl Tx<'_> {
 
     pub(crate) fn nonspawnable(&self, id: &TaskId) -> Result<Option<String>, Error> {
         self.conn.value("read the task", "SELECT nonspawnable FROM tasks WHERE id = ?1", [id])
+    }
+
+    /// Returns the first tasks, at most `limit`, whose ids begin with this one, itself included.
+    pub(crate) fn ids_from(&self, beginning: &TaskId, limit: u32) -> Result<Vec<TaskId>, Error> {
+        // No character of an id comes after this one.
+        let end = format!("{beginning}~");
+        let sql = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
+        self.conn.list("read the ids", sql, params![beginning, end, limit], |row| row.get(0))
     }
 
     /// Returns which of these tasks nothing can spawn, and why.

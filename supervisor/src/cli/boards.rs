@@ -34,14 +34,26 @@ pub(super) struct Boards {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Verb {
     /// List the boards
-    #[command(visible_alias = "ls")]
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
+Examples:
+  supervisor boards list
+  supervisor boards list --all --json"
+    )]
     List {
         /// Include removed boards that are still kept
         #[arg(long)]
         all: bool,
     },
     /// Create a board
-    #[command(visible_alias = "new")]
+    #[command(
+        visible_alias = "new",
+        after_help = "\
+Examples:
+  supervisor boards create releases --name 'Our releases'
+  supervisor boards create web --default-workdir /srv/web --switch"
+    )]
     Create {
         /// Its name in commands: a-z 0-9 _ -
         slug: BoardName,
@@ -52,7 +64,13 @@ enum Verb {
         switch: bool,
     },
     /// Remove a board; its files are kept unless --delete is given
-    #[command(visible_alias = "remove")]
+    #[command(
+        visible_alias = "remove",
+        after_help = "\
+Examples:
+  supervisor boards rm releases
+  supervisor boards rm releases --delete"
+    )]
     Rm {
         /// The board
         slug: BoardName,
@@ -61,6 +79,9 @@ enum Verb {
         delete: bool,
     },
     /// Remove a board for good, as `rm --delete` does
+    #[command(after_help = "\
+Examples:
+  supervisor boards delete releases")]
     Delete {
         /// The board
         slug: BoardName,
@@ -69,15 +90,30 @@ enum Verb {
         delete: bool,
     },
     /// Make this the board of commands without --board
-    #[command(visible_alias = "use")]
+    #[command(
+        visible_alias = "use",
+        after_help = "\
+Examples:
+  supervisor boards switch releases
+  supervisor boards switch default"
+    )]
     Switch {
         /// The board
         slug: BoardName,
     },
     /// Show the current board
-    #[command(visible_alias = "current")]
+    #[command(
+        visible_alias = "current",
+        after_help = "\
+Examples:
+  supervisor boards show
+  supervisor boards show --json"
+    )]
     Show,
     /// Change the title of a board
+    #[command(after_help = "\
+Examples:
+  supervisor boards rename releases 'Releases of 2027'")]
     Rename {
         /// The board
         slug: BoardName,
@@ -85,6 +121,10 @@ enum Verb {
         name: String,
     },
     /// Set the default workdir of a board; without a path, clear it
+    #[command(after_help = "\
+Examples:
+  supervisor boards set-default-workdir web /srv/web
+  supervisor boards set-default-workdir web")]
     SetDefaultWorkdir {
         /// The board
         slug: BoardName,

@@ -78,8 +78,9 @@ pub(super) async fn watch(line: &CommandLine, watch: Watch) -> Result<u8, Failur
 
 pub(super) async fn tail(line: &CommandLine, tail: Tail) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
-    let show = Show { task_id: Some(tail.task_id.clone()), ..Show::default() };
-    let mut events = Events { task: Some(tail.task_id), limit: 1000, ..Events::default() };
+    let task = client.whole_ids(&[tail.task_id]).await?.pop();
+    let show = Show { task_id: task.clone(), ..Show::default() };
+    let mut events = Events { task, limit: 1000, ..Events::default() };
     loop {
         // Its last event is there when its status is: what is read afterwards has all of them.
         let shown = client.call(&show).await?;

@@ -30,19 +30,34 @@ pub(super) struct Lane {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Verb {
     /// List the lanes
-    #[command(visible_alias = "ls")]
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
+Examples:
+  supervisor lane list
+  supervisor lane list --json"
+    )]
     List,
     /// Show what the file of a lane says
+    #[command(after_help = "\
+Examples:
+  supervisor lane show claude")]
     Show {
         /// The lane
         name: Profile,
     },
     /// Look for what a lane needs on this host
+    #[command(after_help = "\
+Examples:
+  supervisor lane check codex")]
     Check {
         /// The lane
         name: Profile,
     },
     /// Run a small task with the program of a lane
+    #[command(after_help = "\
+Examples:
+  supervisor lane test codex --timeout 2m")]
     Test {
         /// The lane
         name: Profile,

@@ -55,6 +55,7 @@ pub(super) struct Logs {
 pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failure> {
     let client = &line.client()?;
     own_task_if_none(&mut logs.task_ids, client.here())?;
+    logs.task_ids = client.whole_ids(&logs.task_ids).await?;
     if logs.run.is_some() && logs.task_ids.len() > 1 {
         return Err(Failure::usage("--run means a run of one task, and several are named")
             .hint("name one task, or leave --run out"));
@@ -154,13 +155,13 @@ impl Source {
         }
     }
 
-    /// Shows what there is, and leaves the last line open.
+    /// Shows what there is; the last line of a live run is left open.
     async fn so_far(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
         self.from_its_start();
         loop {
             let piece = client.call(&self.log).await?;
             if piece.text.is_empty() {
-                return Ok(());
+                return if piece.ended { self.finish(output) } else { Ok(()) };
             }
             self.take(&piece, output)?;
         }
@@ -218,7 +219,7 @@ impl Source {
 
     /// Ends the last line.
     fn finish(&mut self, output: Output) -> Result<(), Failure> {
-        if self.at_line_start || output.json() {
+        if std::mem::replace(&mut self.at_line_start, true) || output.json() {
             return Ok(());
         }
         match &self.label {

@@ -9,10 +9,12 @@ mod dispatch;
 mod doctor;
 mod edit;
 mod follow;
+mod foreign;
 mod gc;
 mod grouped;
 mod inert;
 mod lane;
+mod list;
 mod login;
 mod logs;
 mod manual;
@@ -26,6 +28,7 @@ mod run;
 mod serve;
 mod service;
 mod settle;
+mod show;
 mod stop;
 mod transfer;
 mod wait;
@@ -228,7 +231,9 @@ mod tests {
 
     #[test]
     fn every_example_fits_into_eighty_columns() {
-        for verb in command().get_subcommands() {
+        let command = command();
+        let verbs = command.get_subcommands().flat_map(|verb| verb.get_subcommands().chain([verb]));
+        for verb in verbs {
             let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
             for line in after.lines().filter(|line| line.starts_with(' ')) {
                 assert!(line.chars().count() <= 80, "{}: {line}", verb.get_name());
@@ -248,6 +253,7 @@ mod tests {
         let entries = crate::verbs::entries();
         let of_the_api_alone = [
             "log",
+            "resolve",
             "patch",
             "create-board",
             "edit-board",
@@ -266,10 +272,17 @@ mod tests {
 
     #[test]
     fn every_verb_explains_itself_with_an_example() {
-        for verb in command().get_subcommands().filter(|verb| verb.get_name() != "help") {
-            let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(after.contains("supervisor "), "{} has no example", verb.get_name());
-            assert!(verb.get_about().is_some(), "{} has no description", verb.get_name());
+        fn walk(command: &clap::Command, above: &str) -> usize {
+            let verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help");
+            let explained = verbs.map(|verb| {
+                let name = format!("{above} {}", verb.get_name());
+                let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(after.contains(&name), "{name} has no example");
+                assert!(verb.get_about().is_some(), "{name} has no description");
+                walk(verb, &name) + 1
+            });
+            explained.sum()
         }
+        assert!(walk(&command(), "supervisor") > 70);
     }
 }

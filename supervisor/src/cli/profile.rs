@@ -42,9 +42,18 @@ pub(super) struct ProfileCommand {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Verb {
     /// List the profiles
-    #[command(visible_alias = "ls")]
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
+Examples:
+  supervisor profile list
+  supervisor profile list --json"
+    )]
     List,
     /// Show a profile, and what becomes of its tasks
+    #[command(after_help = "\
+Examples:
+  supervisor profile show backend")]
     Show {
         /// The profile
         name: Profile,
@@ -52,16 +61,27 @@ enum Verb {
     /// Create a profile
     Create(Create),
     /// Change a profile in $VISUAL or $EDITOR
+    #[command(after_help = "\
+Examples:
+  supervisor profile edit backend
+  EDITOR=nano supervisor profile edit backend")]
     Edit {
         /// The profile
         name: Profile,
     },
     /// Print the file of a profile
+    #[command(after_help = "\
+Examples:
+  supervisor profile export backend > backend.md")]
     Export {
         /// The profile
         name: Profile,
     },
     /// Install a profile from a file; also an agent file of Claude Code or Gemini CLI
+    #[command(after_help = "\
+Examples:
+  supervisor profile install ~/.claude/agents/code-reviewer.md
+  supervisor profile install role.md --name backend --force")]
     Install {
         /// The file, or `-` for standard input
         file: PathBuf,
@@ -73,6 +93,9 @@ enum Verb {
         force: bool,
     },
     /// Remove a profile; tasks that are assigned to it stay
+    #[command(after_help = "\
+Examples:
+  supervisor profile rm backend")]
     Rm {
         /// The profile
         name: Profile,
@@ -80,6 +103,10 @@ enum Verb {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  supervisor profile create backend --lane claude --model opus
+  supervisor profile create checker --role reviewer --prompt-file role.md")]
 struct Create {
     /// Its name, which tasks are assigned to
     name: Profile,

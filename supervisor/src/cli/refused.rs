@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
-use clap::error::{Error, ErrorKind};
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-use super::compat;
+use super::{compat, foreign};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal::{Colour, print};
@@ -33,9 +33,36 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
         drop(print(&meant(&mut command, words).render_help().to_string()));
         return ExitCode::SUCCESS;
     }
-    let failure = failure(&said(error), words);
+    let failure = other_word(error, words).unwrap_or_else(|| failure(&said(error), words));
     Output::new(json, Colour::Never).fail(&failure);
     ExitCode::from(failure.code.exit())
+}
+
+/// The refusal of a word that is none of ours: with the command that does what another program has under it, or those whose
+/// names are most like it.
+fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
+    if error.kind() == ErrorKind::UnknownArgument {
+        return foreign::stopped_task(words);
+    }
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    if let Some(known) = foreign::answer(words) {
+        return Some(known);
+    }
+    let mut command = super::command();
+    let name = meant(&mut command, words).get_bin_name().unwrap_or("supervisor").to_owned();
+    // From the least like it to the most.
+    let like = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(like)) => like.as_slice(),
+        Some(ContextValue::String(like)) => std::slice::from_ref(like),
+        Some(_) | None => &[],
+    };
+    let mut ways: Vec<String> = like.iter().rev().take(3).map(|word| format!("{name} {word}")).collect();
+    ways.push(format!("{name} --help"));
+    let failure = Failure::usage(format!("there is no command `{word}` of `{name}`"));
+    Some(failure.hint(ways.join(", or ")))
 }
 
 /// The parser's message, in which a number that cannot be read is refused in words that say what to write.

@@ -101,7 +101,7 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
         // What was asked for a moment ago is a read: nothing is lost with it.
         _ = tokio::signal::ctrl_c() => {
             complain(&format!(
-                "\n{task} goes on. Follow it: supervisor logs -f {task}\nEnd it: supervisor archive {task}"
+                "\n{task} goes on. Follow it: supervisor logs -f {task}\nEnd it: supervisor cancel {task}"
             ));
             Ok(INTERRUPTED)
         }
@@ -190,7 +190,7 @@ fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
     } else if code != 0 {
         let task = &shown.task;
         complain(&format!("{} {}{}", task.id, task.status, wait::ending(shown)));
-        complain(&format!("supervisor show {}", task.id));
+        complain(&format!("supervisor show {}; supervisor retry {}", task.id, task.id));
     }
     Ok(code)
 }

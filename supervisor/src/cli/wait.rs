@@ -54,8 +54,10 @@ struct Ended<'a> {
     why: Option<&'a Waiting>,
 }
 
-pub(super) async fn run(line: &CommandLine, wait: Wait) -> Result<u8, Failure> {
+pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failure> {
     let client = &line.client()?;
+    // Events name the tasks by their whole ids.
+    wait.task_ids = client.whole_ids(&wait.task_ids).await?;
     let mut settling = Settling::of(client, &wait.task_ids).await?;
     let Some(limit) = wait.timeout else {
         return all(client, &mut settling, &wait, line.output).await;

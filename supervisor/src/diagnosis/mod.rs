@@ -77,8 +77,8 @@ pub(crate) async fn complete(
     let only = task.cloned();
     let tasks = call
         .read(move |view| {
-            let running = Filter { status: Some(Status::Running), limit: RUNNING, ..Filter::default() };
-            let ready = Filter { status: Some(Status::Ready), limit: READY, ..Filter::default() };
+            let running = Filter { statuses: vec![Status::Running], limit: RUNNING, ..Filter::default() };
+            let ready = Filter { statuses: vec![Status::Ready], limit: READY, ..Filter::default() };
             let mut tasks = match only {
                 Some(task) => vec![view.expect_task(&task)?],
                 None => [view.tasks(&running)?.tasks, view.tasks(&ready)?.tasks].concat(),

@@ -22,3 +22,4 @@ pub(crate) mod timer;
 pub(crate) mod uids;
 pub(crate) mod usage;
 pub(crate) mod watch;
+pub(crate) mod worker_signal;

@@ -18,6 +18,32 @@ pub(crate) struct Usage {
     pub(crate) processes: usize,
 }
 
+/// How much of a command line is shown; a worker writes its own.
+const LONGEST_COMMAND: usize = 512;
+
+/// The processes of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tree {
+    /// The first of them, each before those that it has started.
+    pub(crate) processes: Vec<Seen>,
+    /// How many are left out.
+    pub(crate) more: usize,
+}
+
+/// A process as procfs shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    pub(crate) pid: i32,
+    /// How many processes of the run are above it.
+    pub(crate) depth: usize,
+    /// The state: `R`, `S`, `D`, `T`, `Z`, …
+    pub(crate) state: char,
+    pub(crate) cpu_us: u64,
+    pub(crate) memory_bytes: u64,
+    /// Its command line, or its name in brackets.
+    pub(crate) command: String,
+}
+
 /// One look at the host's processes.
 #[derive(Debug)]
 pub(crate) struct Sampler {
@@ -39,18 +65,61 @@ impl Sampler {
 
     /// Adds up the processes of a run: those of its cgroup, or else the worker and its descendants.
     pub(crate) fn usage(&self, cgroup: Option<&Path>, worker: Option<i32>) -> Option<Usage> {
-        let pids = match (cgroup, worker) {
-            (Some(group), _) => super::cgroup::processes(&group.join("work")),
-            (None, Some(worker)) => self.descendants(worker),
-            (None, None) => return None,
-        };
         let mut usage = Usage { cpu_us: 0, memory_bytes: 0, processes: 0 };
-        for stat in pids.into_iter().filter_map(stat) {
-            usage.cpu_us += (stat.utime + stat.stime) * self.tick_us;
+        for stat in self.pids(cgroup, worker).into_iter().filter_map(stat) {
+            usage.cpu_us += self.cpu_us(&stat);
             usage.memory_bytes += stat.rss * self.page;
             usage.processes += 1;
         }
         (usage.processes > 0).then_some(usage)
+    }
+
+    /// The processes of a run, each before those that it has started, and how many more there are than `most`.
+    pub(crate) fn tree(&self, cgroup: Option<&Path>, worker: Option<i32>, most: usize) -> Tree {
+        let mut left: Vec<Stat> = self.pids(cgroup, worker).into_iter().filter_map(stat).collect();
+        left.sort_by_key(|stat| stat.starttime);
+        let mut tree = Tree { processes: Vec::new(), more: left.len().saturating_sub(most) };
+        let known: Vec<i32> = left.iter().map(|stat| stat.pid).collect();
+        let mut next: Vec<(i32, usize)> =
+            left.iter().filter(|stat| !known.contains(&stat.ppid)).rev().map(|stat| (stat.pid, 0)).collect();
+        while let Some((pid, depth)) = next.pop() {
+            let Some(at) = left.iter().position(|stat| stat.pid == pid) else { continue };
+            let stat = left.remove(at);
+            next.extend(
+                left.iter().filter(|child| child.ppid == pid).rev().map(|child| (child.pid, depth + 1)),
+            );
+            if tree.processes.len() < most {
+                tree.processes.push(self.seen(&stat, depth));
+            }
+        }
+        tree
+    }
+
+    fn seen(&self, stat: &Stat, depth: usize) -> Seen {
+        let command = Process::new(stat.pid).and_then(|process| process.cmdline()).unwrap_or_default();
+        // A kernel thread and a process that has ended have none.
+        let command = if command.is_empty() { format!("[{}]", stat.comm) } else { command.join(" ") };
+        let command = command.chars().take(LONGEST_COMMAND).collect();
+        Seen {
+            pid: stat.pid,
+            depth,
+            state: stat.state,
+            cpu_us: self.cpu_us(stat),
+            memory_bytes: stat.rss * self.page,
+            command,
+        }
+    }
+
+    fn cpu_us(&self, stat: &Stat) -> u64 {
+        (stat.utime + stat.stime) * self.tick_us
+    }
+
+    fn pids(&self, cgroup: Option<&Path>, worker: Option<i32>) -> Vec<i32> {
+        match (cgroup, worker) {
+            (Some(group), _) => super::cgroup::processes(&group.join("work")),
+            (None, Some(worker)) => self.descendants(worker),
+            (None, None) => Vec::new(),
+        }
     }
 
     fn descendants(&self, root: i32) -> Vec<i32> {

@@ -33,6 +33,11 @@ impl Cell {
         value.map_or_else(|| Cell::from("-".to_owned()), |value| Cell::from(value.to_string()))
     }
 
+    /// Its text, as a terminal may have it.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     fn width(&self) -> usize {
         self.text.width()
     }
@@ -73,7 +78,7 @@ impl Screen {
         header: [&str; N],
         rows: impl IntoIterator<Item = [C; N]>,
     ) {
-        for line in self.layout(header, cells(rows), Overflow::Wrap) {
+        for line in self.layout(&header, cells(rows), Overflow::Wrap) {
             self.line(line);
         }
     }
@@ -84,45 +89,48 @@ impl Screen {
         header: [&str; N],
         rows: impl IntoIterator<Item = [C; N]>,
     ) {
-        for line in self.layout(header, cells(rows), Overflow::Cut) {
+        self.columns(&header, cells(rows));
+    }
+
+    /// The same with as many columns as the reader has chosen: each row has a cell for each name.
+    pub(crate) fn columns(&mut self, header: &[&str], rows: Vec<Vec<Cell>>) {
+        for line in self.layout(header, rows, Overflow::Cut) {
             self.line(line);
         }
     }
 
-    /// Adds a table with one line a row, and under each row its details, as many to a line as fit.
+    /// Adds a table with one line a row, and under each row groups of details: each group begins a line, and has as many to a
+    /// line as fit.
     pub(crate) fn list_with_details<const N: usize>(
         &mut self,
         header: [&str; N],
-        rows: Vec<([Cell; N], Vec<String>)>,
+        rows: Vec<([Cell; N], Vec<Vec<String>>)>,
     ) {
         let (rows, details): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-        let mut lines = self.layout(header, rows, Overflow::Cut).into_iter();
+        let mut lines = self.layout(&header, cells(rows), Overflow::Cut).into_iter();
         if let Some(header) = lines.next() {
             self.line(header);
         }
         for (line, details) in lines.zip(details) {
             self.line(line);
-            self.flow("  ", &details);
+            for group in details {
+                self.flow("  ", &group);
+            }
         }
     }
 
     /// Whether a table with these cells fits the width as it is.
     pub(crate) fn fits<const N: usize>(&self, header: &[&str; N], rows: &[[Cell; N]]) -> bool {
         let gaps = usize::from(GAP) * N.saturating_sub(1);
-        widths(header, rows).iter().sum::<usize>() + gaps <= self.width
+        widths(header, rows.iter().map(<[Cell; N]>::as_slice)).iter().sum::<usize>() + gaps <= self.width
     }
 
-    fn layout<const N: usize>(
-        &self,
-        header: [&str; N],
-        mut rows: Vec<[Cell; N]>,
-        overflow: Overflow,
-    ) -> Vec<String> {
-        let widths = shrunk(widths(&header, &rows), self.width);
+    fn layout(&self, header: &[&str], mut rows: Vec<Vec<Cell>>, overflow: Overflow) -> Vec<String> {
+        let widths = shrunk(widths(header, rows.iter().map(Vec::as_slice)), self.width);
         if overflow == Overflow::Cut {
             for row in &mut rows {
-                for (cell, width) in row.iter_mut().zip(widths) {
-                    cell.text = cut(&cell.text, width);
+                for (cell, width) in row.iter_mut().zip(&widths) {
+                    cell.text = cut(&cell.text, *width);
                 }
             }
         }
@@ -135,10 +143,10 @@ impl Screen {
         } else {
             table.force_no_tty();
         }
-        table.set_header(header.map(|name| Cell::inked(Ink::Bold, name).styled()));
-        table.add_rows(rows.into_iter().map(|row| row.map(Cell::styled)));
+        table.set_header(header.iter().map(|name| Cell::inked(Ink::Bold, *name).styled()));
+        table.add_rows(rows.into_iter().map(|row| row.into_iter().map(Cell::styled).collect::<Vec<_>>()));
         for (i, column) in table.column_iter_mut().enumerate() {
-            let gap = if i + 1 == N { 0 } else { GAP };
+            let gap = if i + 1 == header.len() { 0 } else { GAP };
             column.set_padding((0, gap));
             column.set_cell_alignment(CellAlignment::Left);
             let width = u16::try_from(widths[i]).unwrap_or(u16::MAX).saturating_add(gap);
@@ -148,18 +156,19 @@ impl Screen {
     }
 }
 
-fn cells<const N: usize, C: Into<Cell>>(rows: impl IntoIterator<Item = [C; N]>) -> Vec<[Cell; N]> {
-    rows.into_iter().map(|row| row.map(Into::into)).collect()
+fn cells<const N: usize, C: Into<Cell>>(rows: impl IntoIterator<Item = [C; N]>) -> Vec<Vec<Cell>> {
+    rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect()
 }
 
-fn widths<const N: usize>(header: &[&str; N], rows: &[[Cell; N]]) -> [usize; N] {
-    std::array::from_fn(|i| {
-        rows.iter().map(|row| row[i].width()).chain([header[i].width(), 1]).max().unwrap_or(1)
-    })
+fn widths<'a>(header: &[&str], rows: impl Iterator<Item = &'a [Cell]> + Clone) -> Vec<usize> {
+    let column = |(at, name): (usize, &&str)| {
+        rows.clone().map(|row| row[at].width()).chain([name.width(), 1]).max().unwrap_or(1)
+    };
+    header.iter().enumerate().map(column).collect()
 }
 
 /// Widths that fit a terminal: the last column gives way first, then the widest of the others. Ids stay whole.
-fn shrunk<const N: usize>(mut widths: [usize; N], terminal: usize) -> [usize; N] {
+fn shrunk(mut widths: Vec<usize>, terminal: usize) -> Vec<usize> {
     let Some((last, others)) = widths.split_last_mut() else { return widths };
     let gaps = usize::from(GAP) * others.len();
     let reserved = (*last).min(LAST.max(terminal / 3));

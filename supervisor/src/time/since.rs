@@ -3,9 +3,12 @@
 use std::str::FromStr;
 
 use kernel::{Clock as _, SystemClock, Timestamp};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration::WrittenDuration;
 use super::timestamp::{When, WhenError};
+use super::written::Written;
 
 /// Since when: a duration with a unit counts back from now, other words are those of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,40 @@ impl FromStr for Since {
             }
             Ok(_) | Err(_) => text.parse::<When>().map(|when| Since(when.timestamp())),
         }
+    }
+}
+
+impl Serialize for Since {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(self.0.as_secs())
+    }
+}
+
+impl<'de> Deserialize<'de> for Since {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Written::take(deserializer, "epoch seconds, or a time such as 10m or 2026-11-23T09:00:00Z")? {
+            Written::Seconds(seconds) => format!("@{seconds}"),
+            Written::Text(text) => text,
+        }
+        .parse()
+        .map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Since {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Since".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["string", "integer"],
+            "description": "epoch seconds, an RFC 3339 time, a duration before now such as 2h, or a time such as 'yesterday'"
+        })
     }
 }
 

@@ -69,7 +69,7 @@ impl Bulk {
     }
 
     /// Collects what became of each task. A single task that failed is a failure of the whole call.
-    fn collect(results: Vec<(TaskId, Attempt)>) -> Result<Self, kernel::Error> {
+    pub(super) fn collect(results: Vec<(TaskId, Attempt)>) -> Result<Self, kernel::Error> {
         let single = results.len() == 1;
         let mut collected = Vec::with_capacity(results.len());
         for (id, result) in results {

@@ -149,7 +149,7 @@ impl Command for Dispatch {
                     Cell::or_dash(one.status),
                     Cell::from(one.workspace.clone()),
                 ];
-                (row, one.error.iter().map(|error| printable(error)).collect())
+                (row, vec![one.error.iter().map(|error| printable(error)).collect()])
             });
             let header = ["TASK", "ASSIGNEE", "OUTCOME", "STATUS", "WORKSPACE"];
             screen.list_with_details(header, rows.collect());
@@ -212,7 +212,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 error: None,
             });
         }
-        let ready = Filter { status: Some(Status::Ready), limit: LOOK, ..Filter::default() };
+        let ready = Filter { statuses: vec![Status::Ready], limit: LOOK, ..Filter::default() };
         let mut left = view.tasks(&ready)?.tasks;
         left.retain(|task| plan.spawned.iter().all(|one| one.task_id != task.id));
         let told = view.waiting_all(&left, &roster.accounts(&config))?;

@@ -1,16 +1,19 @@
 //! `list`: the tasks of a board, filtered and sorted, all of them or page by page.
 
-use kernel::{Archived, Filter, Page, Profile, Sort, Status, Task, Tenant};
+use kernel::{ActorKind, Archived, Filter, Page, Profile, Sort, Status, Task, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::one_or_many::{self, OneOrMany};
 use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, texts};
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::{Command, Side};
 use crate::diagnosis::why;
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Cell, Ink, Screen, printable};
+use crate::time::since::Since;
 
 /// Show the tasks of a board
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +27,10 @@ JSON is an array of tasks. With --page or --cursor it is an object with one page
 Examples:
   supervisor list
   supervisor list --status ready --assignee shell
-  supervisor list --status ready --why
+  supervisor list --status ready,scheduled --why
+  supervisor list --search 'figures of May' --since 2d
+  supervisor list --columns id,status,age,runtime,attempts,title
+  supervisor list --status done --format tsv --columns id,title | cut -f1
   supervisor list --tenant acme --sort updated --json
   supervisor list --limit 100 --page --json"
 )]
@@ -36,9 +42,23 @@ pub(crate) struct List {
     /// Only tasks of this assignee
     #[arg(long, value_name = "NAME")]
     pub(crate) assignee: Option<Profile>,
-    /// Only tasks in this status
-    #[arg(long, value_name = "STATUS", value_parser = texts::word::<Status>(Status::ALL.iter().map(|status| status.as_str())))]
-    pub(crate) status: Option<Status>,
+    /// Only tasks in these statuses, separated by commas
+    #[arg(
+        long,
+        short,
+        value_name = "STATUS",
+        value_delimiter = ',',
+        value_parser = texts::word::<Status>(Status::ALL.iter().map(|status| status.as_str()))
+    )]
+    #[serde(with = "one_or_many")]
+    #[schemars(with = "OneOrMany<Status>")]
+    pub(crate) status: Vec<Status>,
+    /// Only tasks with this text in the title or the body
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) search: Option<String>,
+    /// Only tasks that have changed since: 10m, 2h, 'yesterday', '2026-11-23 09:00'
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<Since>,
     /// Only tasks of this tenant
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<Tenant>,
@@ -63,12 +83,53 @@ pub(crate) struct List {
     /// Show what each task that is not running waits for
     #[arg(long)]
     pub(crate) why: bool,
+    /// These columns, separated by commas
+    #[arg(long, value_name = "COLUMNS", value_enum, value_delimiter = ',')]
+    #[serde(skip)]
+    pub(crate) columns: Vec<Column>,
+    /// A table, or a line of fields between tabs for each task
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    #[serde(skip)]
+    pub(crate) format: Option<Format>,
+    /// Count the runs of each task
+    #[arg(skip)]
+    pub(crate) attempts: bool,
     /// Print the cursor of the next page
     #[arg(long)]
     pub(crate) page: bool,
     /// Start where a page ended: its `next`
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
+}
+
+/// What a column of a list shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Column {
+    Id,
+    Status,
+    Assignee,
+    Tenant,
+    Priority,
+    /// Since its creation.
+    Age,
+    /// When it changed last.
+    Updated,
+    /// From the start of its last run to its end.
+    Runtime,
+    /// How many runs it has had.
+    Attempts,
+    Workspace,
+    Policy,
+    /// What it waits for.
+    Why,
+    Title,
+}
+
+/// How a list is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    Table,
+    Tsv,
 }
 
 impl Row for Task {
@@ -89,6 +150,11 @@ impl Verb for List {
 
     async fn run(self, call: Call) -> Result<Listed<Task>, Failure> {
         let wanted = Wanted::by(&self);
+        if self.search.is_some() && call.actor.kind == ActorKind::Worker {
+            // It reads every task of the board.
+            return Err(Failure::new(Code::NotPermitted, "a worker does not search")
+                .hint("list with a status or an assignee, and read the pages"));
+        }
         let assignee = if self.mine {
             Some(call.actor.name.parse::<Profile>().map_err(|e| Failure::usage(e.to_string()))?)
         } else {
@@ -97,7 +163,9 @@ impl Verb for List {
         let filter = Filter {
             limit: pages::limit(self.limit)?,
             assignee,
-            status: self.status,
+            statuses: self.status,
+            search: self.search.filter(|text| !text.is_empty()),
+            since: self.since.map(Since::timestamp),
             tenant: self.tenant,
             archived: if self.archived { Archived::Show } else { Archived::Hide },
             session: self.session,
@@ -107,7 +175,16 @@ impl Verb for List {
             cursor: self.cursor.as_deref().map(cursor::opened).transpose()?,
             ..Filter::default()
         };
-        let Page { tasks, next } = call.read(move |view| view.tasks(&filter)).await?;
+        let counted = self.attempts;
+        let Page { tasks, next } = call
+            .read(move |view| {
+                let mut page = view.tasks(&filter)?;
+                for task in page.tasks.iter_mut().filter(|_| counted) {
+                    task.attempts = Some(view.attempts(&task.id)?);
+                }
+                Ok(page)
+            })
+            .await?;
         let tasks = if self.why { why::explain(&call, tasks).await? } else { tasks };
         Ok(wanted.reply(tasks, next.as_deref().map(cursor::sealed)))
     }
@@ -171,11 +248,11 @@ fn show_why(tasks: &[Task], screen: &mut Screen) {
     if screen.fits(&WIDE, &wide) {
         return screen.list(WIDE, wide);
     }
-    let rows = tasks.iter().map(|task| (cells(task), told(task).into_iter().collect()));
+    let rows = tasks.iter().map(|task| (cells(task), told(task).map(|why| vec![why]).into_iter().collect()));
     screen.list_with_details(SHOWN, rows.collect());
 }
 
-pub(super) fn ink(status: Status) -> Ink {
+pub(crate) fn ink(status: Status) -> Ink {
     match status {
         Status::Done => Ink::Green,
         Status::Running | Status::Review => Ink::Cyan,

@@ -180,7 +180,7 @@ pub(super) fn of_an_agent(page: &mut bool, limit: &mut Option<u32>) {
 }
 
 /// Tells a person that there is more.
-pub(super) fn show_next(next: Option<&str>, screen: &mut Screen) {
+pub(crate) fn show_next(next: Option<&str>, screen: &mut Screen) {
     if let Some(next) = next {
         screen.line(format!("There are more: repeat the command with --cursor {next}"));
     }

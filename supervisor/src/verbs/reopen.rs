@@ -51,7 +51,7 @@ impl Command for Reopen {
 }
 
 /// What the reader should know of children that do not wait any more.
-fn begun(reopened: &Reopened) -> Option<String> {
+pub(super) fn begun(reopened: &Reopened) -> Option<String> {
     let children: Vec<String> = reopened.begun.iter().map(ToString::to_string).collect();
     (!children.is_empty())
         .then(|| format!("{} already started with its result and continue", children.join(", ")))

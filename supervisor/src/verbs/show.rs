@@ -25,6 +25,7 @@ const EVENTS: u32 = 50;
 #[command(after_help = "\
 Examples:
   supervisor show t_0123abcd
+  supervisor show t_0123abcd --verbose
   supervisor show t_0123abcd --json
   supervisor show t_0123abcd --state-type outcome --state-name crashed
   supervisor show                (inside a run: the run's own task)")]
@@ -40,6 +41,10 @@ pub(crate) struct Show {
     /// Show the comments before this one
     #[arg(long, value_name = "COMMENT")]
     pub(crate) before_comment: Option<CommentId>,
+    /// Show the layers of the last run's sandbox as well
+    #[arg(long, short)]
+    #[serde(skip)]
+    pub(crate) verbose: bool,
 }
 
 /// What of a task there is more of than a reply has.
@@ -212,6 +217,12 @@ impl Command for Show {
                 screen.line(format!("There are older ones: supervisor runs {}", task.id));
             }
             runs::table(&reply.runs, screen);
+            if let Some((run, report)) =
+                reply.runs.iter().rev().find_map(confinement).filter(|(_, report)| !report.is_whole())
+            {
+                let text = format!("{}: supervisor show {} --verbose", report.summary(), task.id);
+                field(screen, &format!("sandbox {run}"), &printable(&text));
+            }
         }
         if let Some((run, lines)) = super::evidence::lines(&reply.runs) {
             screen.heading(&format!("Evidence of run {run}"));
@@ -220,9 +231,6 @@ impl Command for Show {
             }
         }
         show_spent(&reply.runs, screen);
-        if let Some((run, report)) = reply.runs.iter().rev().find_map(confinement) {
-            show_confinement(run, &report, screen);
-        }
         show_egress(&reply.egress, screen);
         messages::show(&reply.messages, screen);
         if !reply.attachments.is_empty() {
@@ -312,6 +320,14 @@ fn show_spent(runs: &[Run], screen: &mut Screen) {
 fn confinement(run: &Run) -> Option<(kernel::RunId, policies::Report)> {
     let report = serde_json::from_value(run.sandbox.clone()?).ok()?;
     Some((run.id, report))
+}
+
+/// What confined the last run that came to that.
+pub(crate) fn show_sandbox(reply: &Shown, screen: &mut Screen) {
+    match reply.runs.iter().rev().find_map(confinement) {
+        Some((run, report)) => show_confinement(run, &report, screen),
+        None => screen.line("No run has been confined yet."),
+    }
 }
 
 /// What was enforced in a line, and each layer that was not or not fully, with the reason.

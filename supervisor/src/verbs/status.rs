@@ -1,5 +1,6 @@
 //! `status`: the daemon, its live workers, and what waits for what.
 
+mod health;
 mod screen;
 
 use std::collections::BTreeMap;
@@ -9,34 +10,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shim::rundir::boottime_us;
 
+use self::health::Health;
 pub(super) use self::screen::bytes_brief;
 use crate::api::{Audience, Call, Effect, Verb, blocking};
 use crate::command::Command;
 use crate::config::definitions::Defect;
-use crate::daemon::{Broken, Event, LiveRun, OwnerLink, Phase, Snapshot, Waiting};
-use crate::exit::Code;
+use crate::daemon::{Broken, Event, LiveRun, OwnerLink, Phase, Snapshot};
 use crate::failure::Failure;
-use crate::host::usage::{Sampler, Usage};
+use crate::host::usage::{Sampler, Tree, Usage};
 use crate::owner::OwnerLock;
 use crate::terminal::Screen;
 
 /// How many waiting tasks are told one by one.
 const TOLD: u32 = 20;
 
-/// Show live workers and waiting tasks
+/// How many processes of a run are shown.
+const TREE: usize = 50;
+
+/// Show whether all is well, live workers and waiting tasks
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Exit code: 0 with a daemon, 69 without one.
+Exit code: 0 if all is well; 1 if the daemon runs and something keeps it from its
+work (nothing is started, a file of the configuration or a policy cannot be used, a
+lane is broken, the end of a run is unknown); 3 if no daemon runs.
+
+Below a worker stand the layers of its sandbox if one is missing, and what holds it up.
 
 Examples:
   supervisor status
+  supervisor status --tree
   supervisor status --watch
   supervisor status --tenant acme --json")]
 pub(crate) struct Status {
     /// Only workers, counts, slots and waiting tasks of this tenant
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<Tenant>,
+    /// Show the processes of each worker
+    #[arg(long)]
+    pub(crate) tree: bool,
     /// Refresh until interrupted
     #[arg(long, short)]
     #[serde(skip)]
@@ -76,10 +88,29 @@ pub(crate) struct WorkerLine {
     /// Until its deadline, in seconds.
     pub(crate) left_seconds: Option<u64>,
     pub(crate) usage: Option<Usage>,
+    /// Its processes, where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tree: Option<Tree>,
+}
+
+/// A task that waits, and what for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WaitingTask {
+    pub(crate) board: kernel::BoardName,
+    pub(crate) task: kernel::TaskId,
+    #[serde(default)]
+    pub(crate) title: String,
+    pub(crate) why: kernel::Waiting,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StatusReport {
+    /// How the service is.
+    #[serde(default)]
+    pub(crate) health: Health,
+    /// What is wrong, each in a few words.
+    #[serde(default)]
+    pub(crate) troubles: Vec<String>,
     /// The daemon; none where none runs.
     pub(crate) daemon: Option<DaemonLine>,
     /// Who holds the root where no daemon answers: one whose socket is gone, or that is starting or ending.
@@ -107,7 +138,7 @@ pub(crate) struct StatusReport {
     /// What several tasks need and what does not work.
     pub(crate) broken: Vec<Broken>,
     /// Tasks that wait, and what for; at most 20.
-    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) waiting: Vec<WaitingTask>,
     pub(crate) waiting_more: i64,
     pub(crate) now: Timestamp,
 }
@@ -148,7 +179,7 @@ impl Verb for Status {
         let explained = crate::diagnosis::why::explain(&call, told).await;
         for task in unless_troubled(explained, board_trouble.as_ref())? {
             let Some(why) = task.why else { continue };
-            waiting.push(Waiting { board: board.clone(), task: task.id, why });
+            waiting.push(WaitingTask { board: board.clone(), task: task.id, title: task.title, why });
         }
         let told = i64::try_from(waiting.len()).unwrap_or(i64::MAX);
         let waiting_more = kernel::waiting_count(&counts).saturating_sub(told).max(0);
@@ -171,7 +202,8 @@ impl Verb for Status {
         };
         let live =
             live.into_iter().filter(|run| self.tenant.is_none() || run.tenant == self.tenant).collect();
-        let workers = blocking("procfs could not be read", move || measure(live, now)).await?;
+        let tree = self.tree.then_some(TREE);
+        let workers = blocking("procfs could not be read", move || measure(live, now, tree)).await?;
         let root = call.service.root().dir().to_owned();
         let holder = daemon
             .is_none()
@@ -180,7 +212,9 @@ impl Verb for Status {
             .map(|owner| owner.to_string());
         let defects = call.service.defects();
         let unheld_policies = call.service.roster().policies().unheld().clone();
-        Ok(StatusReport {
+        let report = StatusReport {
+            health: Health::default(),
+            troubles: Vec::new(),
             daemon,
             holder,
             root,
@@ -196,7 +230,9 @@ impl Verb for Status {
             waiting,
             waiting_more,
             now,
-        })
+        };
+        let (health, troubles) = health::of(&report);
+        Ok(StatusReport { health, troubles, ..report })
     }
 }
 
@@ -206,7 +242,7 @@ impl Command for Status {
     }
 
     fn verdict(reply: &StatusReport) -> u8 {
-        if reply.daemon.is_some() { 0 } else { Code::Unreachable.exit() }
+        reply.health.exit()
     }
 }
 
@@ -259,7 +295,7 @@ fn orphan(board: &kernel::BoardName, run: &kernel::Run) -> LiveRun {
     }
 }
 
-fn measure(live: Vec<LiveRun>, now: Timestamp) -> Vec<WorkerLine> {
+fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
     let sampler = Sampler::new();
     let boottime = boottime_us();
     live.into_iter()
@@ -267,6 +303,7 @@ fn measure(live: Vec<LiveRun>, now: Timestamp) -> Vec<WorkerLine> {
             age_seconds: (now.as_micros() - run.started_at.as_micros()).max(0).unsigned_abs() / 1_000_000,
             left_seconds: run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000),
             usage: sampler.usage(run.cgroup.as_deref(), run.pid),
+            tree: tree.map(|most| sampler.tree(run.cgroup.as_deref(), run.pid, most)),
             run,
         })
         .collect()

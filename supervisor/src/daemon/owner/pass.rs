@@ -32,7 +32,7 @@ pub(in crate::daemon) fn left_waiting(
     let (roster, config) = (service.roster(), service.config());
     let names = service.board_names().unwrap_or_default();
     let of_board = |name: kernel::BoardName| -> Result<Vec<(TaskKey, Waiting)>, Failure> {
-        let ready = Filter { status: Some(Status::Ready), limit: MOST, ..Filter::default() };
+        let ready = Filter { statuses: vec![Status::Ready], limit: MOST, ..Filter::default() };
         let tasks = service.board(&name)?.readers().with(|view| view.tasks(&ready))?.tasks;
         let claims = tasks.into_iter().map(|task| {
             let key = TaskKey { board: name.clone(), task: task.id };

@@ -56,6 +56,9 @@ pub(crate) struct LiveRun {
     pub(crate) cgroup: Option<PathBuf>,
     /// What its sandbox enforces, in a line.
     pub(crate) sandbox: Option<String>,
+    /// Whether a layer of its sandbox is partial or absent.
+    #[serde(default)]
+    pub(crate) sandbox_lacks: bool,
     /// What its agent says that it has used so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) spent: Option<Spent>,
@@ -83,6 +86,7 @@ impl LiveRun {
             workspace_path: run.workspace_path.as_ref().map(Into::into),
             cgroup: None,
             sandbox: None,
+            sandbox_lacks: false,
             spent: run.spent.clone(),
             note: None,
         }

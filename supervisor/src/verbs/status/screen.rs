@@ -2,12 +2,19 @@
 
 use std::time::Duration;
 
-use kernel::{Purpose, Timestamp};
+use kernel::{Counted, Purpose, Timestamp};
 
+use super::health::Health;
 use super::{StatusReport, WorkerLine};
-use crate::daemon::{LiveRun, Phase};
-use crate::terminal::{Cell, Ink, Screen, printable};
+use crate::daemon::Phase;
+use crate::host::usage::{Seen, Tree};
+use crate::terminal::{Cell, Ink, Screen, cut, printable};
 use crate::time::duration::brief;
+
+/// How much of its title a task that waits has in front of the reason.
+const LONGEST_TITLE: usize = 40;
+/// How much room a title needs at least to have a column on a wide terminal.
+const SHORTEST_TITLE: usize = 20;
 
 /// Shows the whole report.
 pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
@@ -42,10 +49,9 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
     if !reply.waiting.is_empty() {
         screen.heading("Waiting");
         for waiting in &reply.waiting {
-            screen.hanging(
-                &format!("{}  ", waiting.task),
-                &printable(&crate::diagnosis::why::line(&waiting.why)),
-            );
+            let why = crate::diagnosis::why::line(&waiting.why);
+            let text = format!("{}: {why}", cut(&waiting.title, LONGEST_TITLE));
+            screen.hanging(&format!("{}  ", waiting.task), &printable(&text));
         }
         if reply.waiting_more > 0 {
             let of = reply.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}")).unwrap_or_default();
@@ -58,7 +64,8 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
     let counts: Vec<String> = reply.counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
     let counts = if counts.is_empty() { "no tasks".to_owned() } else { counts.join(", ") };
     if let Some(daemon) = &reply.daemon {
-        let dot = screen.paint(Ink::Green, "●");
+        let ink = if reply.health == Health::Healthy { Ink::Green } else { Ink::Yellow };
+        let dot = screen.paint(ink, "●");
         let memory = daemon.memory_bytes.map(|bytes| format!(", {}", bytes_brief(bytes))).unwrap_or_default();
         screen.line(format!(
             "{dot} supervisor {} up {}, pid {}{memory}, {} of {} slots taken",
@@ -69,6 +76,10 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
             reply.workers.iter().filter(|worker| worker.run.phase != Phase::Unknown).count(),
             daemon.slots
         ));
+        if !reply.troubles.is_empty() {
+            let label = screen.paint(Ink::Red, "degraded");
+            screen.hanging(&format!("  {label}: "), &printable(&reply.troubles.join("; ")));
+        }
         for (label, text) in [("paused", &daemon.paused), ("stopping", &daemon.stopping)] {
             if let Some(text) = text {
                 let label = screen.paint(Ink::Red, label);
@@ -92,46 +103,53 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
     }
 }
 
-/// The columns that a worker has on a wide terminal. A narrow one tells profile and tenant below the row.
-const WIDE: [&str; 11] =
-    ["TASK", "RUN", "PROFILE", "TENANT", "PID", "STATE", "AGE", "LEFT", "CPU", "MEM", "BEAT"];
-const NARROW: [&str; 9] = ["TASK", "RUN", "PID", "STATE", "AGE", "LEFT", "CPU", "MEM", "BEAT"];
+/// The columns that a worker has on a wide terminal, and those on a narrow one. What the title has no room for is cut.
+const WIDE: [&str; 12] =
+    ["TASK", "RUN", "PROFILE", "TENANT", "PID", "STATE", "AGE", "LEFT", "CPU", "MEM", "BEAT", "TITLE"];
+const NARROW: [&str; 8] = ["TASK", "STATE", "AGE", "LEFT", "CPU", "MEM", "PROFILE", "TITLE"];
 
 fn show_workers(reply: &StatusReport, screen: &mut Screen) {
     let workers = || reply.workers.iter();
-    let wide: Vec<[Cell; 11]> = workers().map(|worker| worker_row(worker, reply.now)).collect();
-    if screen.fits(&WIDE, &wide) {
-        let rows = wide.into_iter().zip(workers()).map(|(row, worker)| (row, details(&worker.run)));
-        screen.list_with_details(WIDE, rows.collect());
-        return;
+    let wide: Vec<[Cell; 12]> = workers().map(|worker| worker_row(worker, reply.now)).collect();
+    let without_title = wide.iter().cloned().map(|mut row| {
+        row[11] = Cell::from("-".repeat(SHORTEST_TITLE));
+        row
+    });
+    if screen.fits(&WIDE, &without_title.collect::<Vec<_>>()) {
+        let rows = wide.into_iter().zip(workers()).map(|(row, worker)| (row, details(worker)));
+        return screen.list_with_details(WIDE, rows.collect());
     }
     let rows = wide.into_iter().zip(workers()).map(|(row, worker)| {
-        let [task, run, _, _, pid, state, age, left, cpu, memory, beat] = row;
-        let run_of = &worker.run;
-        let mut below = vec![run_of.profile.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)];
-        below.extend(run_of.tenant.as_ref().map(|tenant| format!("for {tenant}")));
-        below.extend(details(run_of));
-        ([task, run, pid, state, age, left, cpu, memory, beat], below)
+        let [task, _, profile, _, _, state, age, left, cpu, memory, _, title] = row;
+        ([task, state, age, left, cpu, memory, profile, title], details(worker))
     });
     screen.list_with_details(NARROW, rows.collect());
 }
 
-/// Where a run works, what its sandbox enforces, what its agent has used, and what holds it up.
-fn details(run: &LiveRun) -> Vec<String> {
-    let place = match &run.workspace_path {
-        Some(path) => path.display().to_string(),
-        None => run.workspace.clone(),
-    };
-    let sandbox = run.sandbox.as_ref().map(|sandbox| format!("[{sandbox}]"));
+/// What its agent has used, which layers of its sandbox are missing, what holds it up, and its processes: a line where there is
+/// something to say.
+fn details(worker: &WorkerLine) -> Vec<Vec<String>> {
+    let run = &worker.run;
+    let sandbox = run.sandbox.as_ref().filter(|_| run.sandbox_lacks).map(|sandbox| format!("[{sandbox}]"));
     let spent = run.spent.as_ref().map(crate::verbs::amounts);
-    [Some(place).filter(|place| !place.is_empty()), sandbox, spent, run.note.clone()]
-        .into_iter()
-        .flatten()
-        .map(|piece| printable(&piece))
-        .collect()
+    let pieces = [spent, sandbox, run.note.clone()].into_iter().flatten().map(|piece| printable(&piece));
+    let processes = worker.tree.iter().flat_map(processes).map(|process| vec![process]);
+    [pieces.collect()].into_iter().chain(processes).collect()
 }
 
-fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 11] {
+/// The processes of a run, each indented beneath the one that has started it.
+fn processes(tree: &Tree) -> Vec<String> {
+    let line = |seen: &Seen| {
+        let cpu = cpu_brief(Duration::from_micros(seen.cpu_us));
+        let memory = bytes_brief(seen.memory_bytes).replace(' ', "");
+        let indent = "  ".repeat(seen.depth);
+        format!("{indent}└ {} {} {cpu} {memory} {}", seen.pid, seen.state, printable(&seen.command))
+    };
+    let more = (tree.more > 0).then(|| format!("… {}", Counted(tree.more as u64, "more process")));
+    tree.processes.iter().map(line).chain(more).collect()
+}
+
+fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 12] {
     let run = &worker.run;
     let (state, ink) = match run.phase {
         Phase::Starting => ("starting", Ink::Yellow),
@@ -159,6 +177,7 @@ fn worker_row(worker: &WorkerLine, now: Timestamp) -> [Cell; 11] {
         Cell::or_dash(cpu),
         Cell::or_dash(memory),
         Cell::or_dash(beat),
+        Cell::from(run.title.clone()),
     ]
 }
 

@@ -69,6 +69,7 @@ impl Dispatcher {
         if let Some(live) = slot.and_then(|slot| slot.live.as_mut()) {
             live.pid = Some(record.pid);
             live.sandbox = Some(record.report.summary());
+            live.sandbox_lacks = !record.report.is_whole();
             if live.phase == Phase::Starting {
                 live.phase = Phase::Running;
             }

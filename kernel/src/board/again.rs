@@ -1,0 +1,62 @@
+//! `retry` and `cancel`: a person starts a task once more, or ends it where it stands.
+
+use super::verdict::Settled;
+use super::{Board, Reopened};
+use crate::model::actor::Actor;
+use crate::model::error::Error;
+use crate::model::id::TaskId;
+use crate::model::outcome::{BlockKind, StopReason};
+use crate::model::status::{Change, Gate, State};
+use crate::model::verdict::Blocking;
+use crate::rules::recurrence::Recurrence;
+
+impl Board<'_> {
+    /// Puts a task into the queue that gave up, was cancelled or blocked, waits for another attempt, or is done. Its failures
+    /// and its times of being blocked are forgotten. The reason is kept as a comment, which its next worker reads.
+    pub fn retry(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Reopened, Error> {
+        self.for_person(id, actor, "retry a task")?;
+        let from = self.standing(id)?.state;
+        if from == State::Done {
+            return self.reopen(id, reason, actor);
+        }
+        let retried = if from == (State::Blocked { kind: BlockKind::Approval }) {
+            // Letting it go on would be an approval.
+            Err(super::illegal(id, from, Change::Unblocked { gate: Gate::Open }))
+        } else {
+            self.unblock(id, reason, actor)
+        };
+        let task = retried.map_err(|error| named(error, "retry"))?;
+        self.set_blocks(id, Recurrence::default())?;
+        Ok(Reopened { task, begun: Vec::new() })
+    }
+
+    /// Ends the run of a task, or its wait for one; it then is blocked until a person retries or archives it. The reason is
+    /// kept as a comment.
+    pub fn cancel(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Settled, Error> {
+        let task = self.for_person(id, actor, "cancel a task")?;
+        let Some(run) = task.current_run_id else {
+            let change = Change::Blocked { kind: BlockKind::NeedsInput };
+            super::legal(id, self.standing(id)?.state, change).map_err(|error| named(error, "cancel"))?;
+            let said = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            let reason = Some(format!("{} cancelled the task{said}", actor.name));
+            let blocking = Blocking { kind: BlockKind::NeedsInput, reason, question: None };
+            return self.block(id, blocking, None, actor);
+        };
+        if let Some(verdict) = self.expect_run(run)?.verdict {
+            return Err(Error::conflict(
+                format!("run {run} of {id} has its verdict already ({}) and is ending", verdict.kind()),
+                format!("wait for it: `supervisor wait {id}`"),
+            ));
+        }
+        self.keep_reason(id, "CANCELLED", reason, actor)?;
+        self.stop_run(run, StopReason::Cancelled, reason, actor)
+    }
+}
+
+/// The same refusal, of the change that was asked for.
+fn named(error: Error, change: &'static str) -> Error {
+    match error {
+        Error::Illegal { task, status, hint, .. } => Error::Illegal { task, status, change, hint },
+        other => other,
+    }
+}

@@ -1,0 +1,74 @@
+//! Ids of tasks that are written short: the beginning of an id, where no other task's id begins so.
+
+use kernel::TaskId;
+use schemars::{Schema, schema_for};
+use serde_json::Value;
+
+/// How many digits the ids have that this program draws.
+const DIGITS: usize = 8;
+
+/// Whether a text may be a short id. A whole one is never asked about.
+fn is_short(text: &str) -> bool {
+    text.strip_prefix("t_").is_some_and(|digits| {
+        (1..DIGITS).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+/// Whether a request in JSON may have a short id somewhere: a look that costs next to nothing.
+pub(crate) fn may_be_in(body: &[u8]) -> bool {
+    body.split(|byte| *byte == b'"').any(|text| std::str::from_utf8(text).is_ok_and(is_short))
+}
+
+/// The short ids of a request, where its schema says that there are ids of tasks.
+pub(crate) fn in_request<'a>(schema: &Schema, request: &'a mut Value) -> Vec<&'a mut Value> {
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let is_id =
+        |name: &str| fields.and_then(|fields| fields.get(name)).is_some_and(|field| names_a_task(field));
+    let found = request.as_object_mut().into_iter().flatten().filter(|(name, _)| is_id(name));
+    let texts = found.flat_map(|(_, value)| match value {
+        Value::Array(items) => items.iter_mut().collect(),
+        other => vec![other],
+    });
+    texts.filter(|value| value.as_str().is_some_and(is_short)).collect()
+}
+
+/// Whether the schema of a field, or of its items, is that of a task's id.
+fn names_a_task(field: &Value) -> bool {
+    let whole = schema_for!(TaskId);
+    let is_whole = field.get("pattern").is_some_and(|pattern| whole.get("pattern") == Some(pattern));
+    let parts = ["items", "anyOf"].into_iter().filter_map(|part| field.get(part));
+    is_whole
+        || parts
+            .flat_map(|part| part.as_array().map_or_else(|| vec![part], |parts| parts.iter().collect()))
+            .any(names_a_task)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::verbs::{Comment, Link, Unblock};
+
+    fn found(schema: &Schema, mut request: Value) -> Vec<String> {
+        in_request(schema, &mut request)
+            .iter()
+            .filter_map(|value| value.as_str().map(str::to_owned))
+            .collect()
+    }
+
+    #[test]
+    fn an_id_is_found_where_a_task_is_named_and_nowhere_else() {
+        let request = json!({ "task_id": "t_0", "body": "t_0", "author": null });
+        assert_eq!(found(&schema_for!(Comment), request), ["t_0"]);
+        assert_eq!(
+            found(&schema_for!(Link), json!({ "parent_id": "t_12", "child_id": "t_ab" })),
+            ["t_ab", "t_12"]
+        );
+        let request = json!({ "task_ids": ["t_0123abcd", "t_0123", "t_x"], "reason": "t_1" });
+        assert_eq!(found(&schema_for!(Unblock), request), ["t_0123"]);
+        assert!(
+            may_be_in(br#"{"task_id":"t_01"}"#) && !may_be_in(br#"{"task_id":"t_0123abcd","title":"t"}"#)
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! `kill`: a person ends a run at once, or sends its worker a signal.
+
+use std::fmt;
+use std::str::FromStr;
+
+use kernel::{RunId, TaskId};
+use nix::sys::signal::Signal;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bulk::{Bulk, outcome, shown};
+use crate::api::{Audience, Call, Effect, Verb, blocking};
+use crate::command::Command;
+use crate::failure::{Failure, with_causes};
+use crate::host::worker_signal::{self, SignalError};
+
+/// End the runs of tasks at once, or send their workers a signal
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Without --signal it is `cancel` without the time to clean up: the worker and all that
+it has started get SIGKILL, and the task is blocked until `retry` or `archive`.
+
+With --signal the first process of the worker gets that signal, and nothing else is
+done: how the run ends, and what becomes of the task, is up to the worker.
+
+Examples:
+  supervisor kill t_0123abcd
+  supervisor kill t_0123abcd t_4567cdef --reason 'it wrote to the wrong disk'
+  supervisor kill --signal USR1 t_0123abcd")]
+pub(crate) struct Kill {
+    /// The tasks
+    #[arg(value_name = "TASK", required = true)]
+    pub(crate) task_ids: Vec<TaskId>,
+    /// Send only this signal: a name such as USR1 or SIGUSR1, or a number
+    #[arg(long, short, value_name = "SIGNAL")]
+    pub(crate) signal: Option<SignalName>,
+    /// Why; kept as a comment
+    #[arg(long, value_name = "TEXT", conflicts_with = "signal")]
+    pub(crate) reason: Option<String>,
+}
+
+/// A signal that a person names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub(crate) struct SignalName(Signal);
+
+/// A word that is no signal.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not a signal: write a name such as TERM or SIGUSR1, or a number from 1 to 31")]
+pub(crate) struct SignalNameError(String);
+
+impl FromStr for SignalName {
+    type Err = SignalNameError;
+
+    fn from_str(text: &str) -> Result<Self, SignalNameError> {
+        let name = text.to_ascii_uppercase();
+        let named = || format!("SIG{}", name.strip_prefix("SIG").unwrap_or(&name)).parse::<Signal>().ok();
+        let signal = match text.parse::<i32>() {
+            Ok(number) => Signal::try_from(number).ok(),
+            Err(_) => named(),
+        };
+        signal.map(SignalName).ok_or_else(|| SignalNameError(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for SignalName {
+    type Error = SignalNameError;
+
+    fn try_from(text: String) -> Result<Self, SignalNameError> {
+        text.parse()
+    }
+}
+
+impl From<SignalName> for String {
+    fn from(signal: SignalName) -> String {
+        signal.to_string()
+    }
+}
+
+impl fmt::Display for SignalName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str())
+    }
+}
+
+impl Verb for Kill {
+    const NAME: &'static str = "kill";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Bulk;
+
+    async fn run(self, call: Call) -> Result<Bulk, Failure> {
+        call.refuse_live_without_daemon(&self.task_ids).await?;
+        match self.signal {
+            Some(signal) => send(&call, self.task_ids, signal).await,
+            None => end(&call, self.task_ids, self.reason).await,
+        }
+    }
+}
+
+impl Command for Kill {
+    shown!("Killed");
+}
+
+/// Sends the workers of tasks a signal. That is all: nothing is written.
+async fn send(call: &Call, tasks: Vec<TaskId>, signal: SignalName) -> Result<Bulk, Failure> {
+    let ids = tasks.clone();
+    let found =
+        call.read(move |view| Ok(ids.iter().map(|id| view.expect_task(id)).collect::<Vec<_>>())).await?;
+    let mut attempts = Vec::new();
+    for (id, task) in tasks.into_iter().zip(found) {
+        let attempt = match task {
+            Ok(task) => match task.current_run_id {
+                Some(run) => deliver(call, run, signal)
+                    .await?
+                    .map(|pid| (task.status, Some(format!("{signal} was sent to process {pid}"))))
+                    .map_err(|why| no_worker(&id, &with_causes(&why))),
+                None => Err(no_worker(&id, "it is not running")),
+            },
+            Err(error) => Err(error),
+        };
+        attempts.push((id, attempt));
+    }
+    Ok(Bulk::collect(attempts)?)
+}
+
+/// Cancels the runs of tasks, and leaves their workers no time.
+async fn end(call: &Call, tasks: Vec<TaskId>, reason: Option<String>) -> Result<Bulk, Failure> {
+    let ids = tasks.clone();
+    let runs =
+        call.read(move |view| Ok(ids.iter().map(|id| view.expect_task(id)).collect::<Vec<_>>())).await?;
+    let bulk = call
+        .write(move |board, actor| {
+            Bulk::each(board, tasks, |board, id| {
+                if board.expect_task(id)?.current_run_id.is_none() {
+                    return Err(no_worker(id, "it is not running"));
+                }
+                Ok(outcome(&board.cancel(id, reason.as_deref(), actor)?))
+            })
+        })
+        .await?;
+    let cancelled = bulk.results.iter().zip(runs).filter(|(one, _)| one.ok);
+    for run in cancelled.filter_map(|(_, task)| task.ok()?.current_run_id) {
+        // The cancellation ends it in any case, after a time.
+        if let Err(error) = deliver(call, run, SignalName(Signal::SIGKILL)).await? {
+            tracing::info!(%run, error = with_causes(&error), "worker_not_killed");
+        }
+    }
+    Ok(bulk)
+}
+
+async fn deliver(call: &Call, run: RunId, signal: SignalName) -> Result<Result<i32, SignalError>, Failure> {
+    let dir = call.service.root().run_dir(call.board()?.name(), run);
+    let Some(signal) = rustix::process::Signal::from_named_raw(signal.0 as i32) else {
+        return Err(Failure::usage(format!("{signal} has no name on this host")));
+    };
+    blocking("the signal was not sent", move || worker_signal::send(&dir, signal)).await
+}
+
+fn no_worker(id: &TaskId, why: &str) -> kernel::Error {
+    kernel::Error::Conflict {
+        message: format!("{id} has no worker that gets a signal: {why}"),
+        hint: Some(format!(
+            "`supervisor show {id}`; a task that waits is ended with `supervisor cancel {id}`"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_a_name_with_or_without_its_beginning_or_a_number() {
+        for text in ["USR1", "SIGUSR1", "usr1", "10"] {
+            assert_eq!(text.parse::<SignalName>().unwrap().to_string(), "SIGUSR1", "{text}");
+        }
+        for text in ["", "SIG", "NOPE", "0", "99", "-9"] {
+            assert!(text.parse::<SignalName>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `resolve`: which tasks are meant by ids that may be written short.
+
+use kernel::TaskId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Audience, Call, Effect, Verb};
+use crate::failure::Failure;
+
+/// How many tasks a refusal names.
+const NAMED: u32 = 4;
+
+/// Returns the whole ids of tasks that are named by the beginnings of their ids
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Resolve {
+    /// Ids, or beginnings of ids
+    pub(crate) ids: Vec<String>,
+}
+
+/// The ids, in the same order. One that means no task is as it was.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Resolved {
+    pub(crate) ids: Vec<TaskId>,
+}
+
+impl Verb for Resolve {
+    const NAME: &'static str = "resolve";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Resolved;
+
+    async fn run(self, call: Call) -> Result<Resolved, Failure> {
+        let wanted = self.ids.iter().map(|id| id.parse::<TaskId>());
+        let wanted: Vec<TaskId> =
+            wanted.collect::<Result<_, _>>().map_err(|error| Failure::usage(error.to_string()))?;
+        let asked = wanted.clone();
+        let meant = call
+            .read(move |view| {
+                asked.iter().map(|id| view.tasks_beginning_with(id, NAMED)).collect::<Result<Vec<_>, _>>()
+            })
+            .await?;
+        let pairs = wanted.into_iter().zip(meant);
+        let ids = pairs.map(|(id, mut meant)| match meant.len() {
+            0 => Ok(id),
+            1 => Ok(meant.remove(0)),
+            _ if meant.contains(&id) => Ok(id),
+            _ => Err(ambiguous(&id, &meant)),
+        });
+        Ok(Resolved { ids: ids.collect::<Result<_, _>>()? })
+    }
+}
+
+fn ambiguous(id: &TaskId, meant: &[TaskId]) -> Failure {
+    let most = usize::try_from(NAMED).unwrap_or(usize::MAX);
+    let more = if meant.len() == most { " and perhaps more" } else { "" };
+    let named: Vec<&str> = meant.iter().map(TaskId::as_str).collect();
+    Failure::usage(format!("`{id}` is ambiguous: {}{more}", named.join(", "))).hint("write more of the id")
+}

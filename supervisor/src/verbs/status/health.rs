@@ -1,0 +1,66 @@
+//! Whether all is well: what `status` exits with, and the few words in which it says why.
+
+use kernel::Counted;
+use serde::{Deserialize, Serialize};
+
+use super::StatusReport;
+use crate::daemon::Phase;
+
+/// How the service is. The exit codes are those of `systemctl status` as far as they mean the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Health {
+    /// It runs, and nothing keeps it from its work.
+    #[default]
+    Healthy,
+    /// It runs, and something keeps it from a part of its work.
+    Degraded,
+    /// No daemon answers.
+    NotRunning,
+}
+
+impl Health {
+    /// The exit code of `status`.
+    pub(super) fn exit(self) -> u8 {
+        match self {
+            Health::Healthy => 0,
+            Health::Degraded => 1,
+            Health::NotRunning => 3,
+        }
+    }
+}
+
+/// How the service is, and what is wrong with it, each in a few words.
+pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
+    let mut troubles = Vec::new();
+    let mut add = |is_so: bool, text: &str| {
+        if is_so {
+            troubles.push(text.to_owned());
+        }
+    };
+    if let Some(daemon) = &report.daemon {
+        add(daemon.paused.is_some(), "nothing is started");
+        add(daemon.stopping.is_some(), "it is stopping");
+    }
+    for board in report.board_troubles.keys() {
+        add(true, &format!("nothing is written to the board {board}"));
+    }
+    let defects = Counted(report.defects.len() as u64, "file");
+    add(!report.defects.is_empty(), &format!("{defects} of the configuration cannot be used"));
+    for policy in report.unheld_policies.keys() {
+        add(true, &format!("this host cannot enforce the policy {policy}"));
+    }
+    for broken in &report.broken {
+        add(true, &format!("{} does not work", broken.what));
+    }
+    let in_phase = |phase| report.workers.iter().filter(|worker| worker.run.phase == phase).count() as u64;
+    let (unknown, settling) = (in_phase(Phase::Unknown), in_phase(Phase::Settling));
+    add(unknown > 0, &format!("the end of {} is unknown", Counted(unknown, "run")));
+    add(settling > 0, &format!("the end of {} is not recorded yet", Counted(settling, "run")));
+    let health = match (&report.daemon, troubles.is_empty()) {
+        (None, _) => Health::NotRunning,
+        (Some(_), true) => Health::Healthy,
+        (Some(_), false) => Health::Degraded,
+    };
+    (health, troubles)
+}
