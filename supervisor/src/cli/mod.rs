@@ -273,7 +273,8 @@ mod tests {
     #[test]
     fn every_verb_explains_itself_with_an_example() {
         fn walk(command: &clap::Command, above: &str) -> usize {
-            let verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help");
+            let verbs =
+                command.get_subcommands().filter(|verb| verb.get_name() != "help" && !verb.is_hide_set());
             let explained = verbs.map(|verb| {
                 let name = format!("{above} {}", verb.get_name());
                 let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -44,6 +44,10 @@ pub(super) struct Service {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Verb {
     /// Write the units, and start the service
+    #[command(after_help = "\
+Examples:
+  supervisor service install
+  supervisor --user service install --print")]
     Install {
         /// Print the units and change nothing
         #[arg(long)]
@@ -53,10 +57,19 @@ enum Verb {
         no_start: bool,
     },
     /// Stop the service and remove its units
+    #[command(after_help = "\
+Examples:
+  supervisor service uninstall")]
     Uninstall,
     /// Show how the service is
+    #[command(after_help = "\
+Examples:
+  supervisor service status")]
     Status,
     /// Have the daemon read its configuration again
+    #[command(after_help = "\
+Examples:
+  supervisor service reload")]
     Reload,
     /// Stop the daemon of a unit, as its ExecStop=
     #[command(hide = true)]
