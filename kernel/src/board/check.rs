@@ -15,7 +15,8 @@ use crate::model::status::{Status, Then};
 use crate::model::task::{Check, Task};
 use crate::model::verdict::Handoff;
 use crate::rules::check;
-use crate::rules::retry::{Checked, Decision, Errand};
+use crate::rules::implied::{self, Proof};
+use crate::rules::retry::{Checked, Decision, Errand, GoalTurns};
 use crate::store::fields::Field;
 use crate::store::tasks::Standing;
 
@@ -34,7 +35,12 @@ impl Board<'_> {
                     Some(Outcome::ReviewRequested) => Then::Review,
                     _ => Then::Done,
                 };
-                Errand::Check(Checked { of, proved, failed: from.failed_checks, limit: from.check.limit() })
+                Errand::Check(Checked {
+                    of,
+                    proved,
+                    failed: from.failed_checks,
+                    limit: from.check.limit(&from.goal),
+                })
             }
         })
     }
@@ -88,6 +94,19 @@ impl Board<'_> {
         Ok(())
     }
 
+    /// Keeps how many turns toward its goal a task has taken.
+    pub(super) fn count_turn(&self, id: &TaskId, from: &Standing, decision: &Decision) -> Result<(), Error> {
+        match decision.turn {
+            Some(turn) => self.set(id, &Field::GoalTurns(turn)),
+            None if from.goal_turns > 0
+                && matches!(decision.outcome, Outcome::Completed | Outcome::Blocked) =>
+            {
+                self.set(id, &Field::GoalTurns(0))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Changes what proves a task done: not while work waits for that.
     pub(super) fn edit_check(
         &self,
@@ -132,7 +151,23 @@ impl Board<'_> {
     /// Forgets the failures of a task that somebody lets go on.
     pub(super) fn forget_failures(&self, id: &TaskId) -> Result<(), Error> {
         self.set(id, &Field::Failures(0))?;
-        self.set(id, &Field::FailedChecks(0))
+        self.set(id, &Field::FailedChecks(0))?;
+        self.set(id, &Field::GoalTurns(0))
+    }
+}
+
+impl Standing {
+    /// How the goal of its worker is proved, if it has one.
+    pub(super) fn proof_of_goal(&self) -> Option<Proof> {
+        implied::proof(&self.goal, self.check.command.as_ref().map(drop), self.goal_turns)
+    }
+
+    /// How far it has come toward a goal that its verdict proves.
+    pub(super) fn goal_by_verdict(&self) -> Option<GoalTurns> {
+        match self.proof_of_goal()? {
+            Proof::Check => None,
+            Proof::Verdict(turns) => Some(turns),
+        }
     }
 }
 
@@ -158,7 +193,7 @@ pub(super) fn failed(ending: &Ending, decision: &Decision, from: &Standing) -> V
     json!({
         "check": preview(from.check.command.as_deref()), "error": decision.error,
         "exit_code": ending.exit_code, "signal": ending.signal,
-        "failed_checks": from.failed_checks.saturating_add(1), "max_checks": from.check.limit(),
+        "failed_checks": from.failed_checks.saturating_add(1), "max_checks": from.check.limit(&from.goal),
     })
 }
 

@@ -310,9 +310,9 @@ fn a_check_is_changed_until_work_waits_for_it_and_one_that_says_nothing_is_refus
     let limit = |limit| Edit { max_checks: Some(limit), ..Edit::default() };
     assert!(edit(&id, limit(2)).unwrap_err().to_string().contains("no check"));
     let task = edit(&id, check("make test")).unwrap();
-    assert_eq!((task.check.command.as_deref(), task.check.limit()), (Some("make test"), 3));
+    assert_eq!((task.check.command.as_deref(), task.check.limit(&task.goal)), (Some("make test"), 3));
     assert!(edit(&id, limit(0)).is_err() && edit(&id, check(" ")).is_err());
-    assert_eq!(edit(&id, limit(9)).unwrap().check.limit(), 9);
+    assert_eq!(edit(&id, limit(9)).unwrap().check.max_checks, Some(9));
     assert_eq!(edit(&id, check("")).unwrap().check.command, None);
     edit(&id, check("make")).unwrap();
     handed_over(&bench, &id);

@@ -151,6 +151,9 @@ fn cost(new: &NewTask) -> Cost {
 }
 
 fn validate(new: &NewTask) -> Result<(), Error> {
+    if new.goal.max_turns == Some(0) {
+        return Err(Error::invalid("goal_max_turns", "it is zero", "give 1 or more; 20 is the default"));
+    }
     limits::title(&new.title)?;
     limits::maybe("body", new.body.as_deref(), limits::BODY)?;
     limits::maybe("notes", new.notes.as_deref(), limits::SUMMARY)?;

@@ -106,6 +106,7 @@ impl Board<'_> {
             review_at: None,
             error: Some(error.clone()),
             handoff: None,
+            turn: None,
         };
         let payload = json!({ "outcome": decision.outcome, "error": error, "verdict": run.verdict });
         let blocking = Blocking { kind: BlockKind::GaveUp, reason: Some(error), question: None };

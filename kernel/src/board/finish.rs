@@ -41,12 +41,13 @@ impl Board<'_> {
             gate: self.gate(&run.task_id, from.not_before)?,
             awaits: self.awaited(&run)?,
             errand: self.errand(&run, &from)?,
+            goal: from.goal_by_verdict(),
             // Between the claim and now, whatever the clocks did meanwhile.
             ended_at: ending.ended_at.unwrap_or(self.now()).clamp(run.started_at.min(self.now()), self.now()),
         };
         let ending = self.as_told_by_worker(&run, ending)?;
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
-        let run = implied::with_verdict(run, &ending);
+        let run = implied::with_verdict(run, &ending, from.proof_of_goal());
         let decision = check::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let decision = self.proved(&run, &from, decision)?;
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
@@ -127,6 +128,7 @@ impl Board<'_> {
             self.set(id, &Field::LastError(decision.error.as_deref()))?;
         }
         self.count_check(id, from, decision.outcome)?;
+        self.count_turn(id, from, decision)?;
         if matches!(decision.outcome, Outcome::Completed | Outcome::Approved | Outcome::CheckPassed) {
             self.set(id, &Field::LastError(None))?;
             self.set_blocks(id, Recurrence::default())?;
@@ -307,6 +309,11 @@ fn record(
             payload["limit_seconds"] = json!(run.max_runtime_seconds);
             payload["sigkill"] = (ending.signal == Some(SIGKILL)).into();
             EventKind::TimedOut
+        }
+        Outcome::Unreported if decision.turn.is_some() => {
+            payload["turn"] = json!(decision.turn);
+            payload["max_turns"] = json!(from.goal.turns());
+            EventKind::GoalTurn
         }
         Outcome::Unreported => {
             payload["protocol_violation"] = true.into();

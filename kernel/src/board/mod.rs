@@ -348,6 +348,8 @@ pub(crate) mod event_snapshots;
 #[cfg(test)]
 mod fold_tests;
 #[cfg(test)]
+mod goal_tests;
+#[cfg(test)]
 pub(crate) mod history_tests;
 #[cfg(test)]
 mod hold_tests;

@@ -36,6 +36,7 @@ words! {
         Egress => "egress",
         EgressDenied => "egress_denied",
         GaveUp => "gave_up",
+        GoalTurn => "goal_turn",
         Heartbeat => "heartbeat",
         Held => "held",
         HoldProbed => "hold_probed",

@@ -239,6 +239,11 @@ pub enum OnCleanExit {
     /// It is a fault: the worker forgot to report.
     #[default]
     Unreported,
+    /// It is a fault as well, unless the worker has a goal: its agent came to the end of a turn.
+    TurnEnded {
+        /// The last words of its agent.
+        summary: Option<String>,
+    },
 }
 
 words! {

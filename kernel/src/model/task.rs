@@ -41,9 +41,12 @@ pub struct Check {
 }
 
 impl Check {
-    /// Returns how many failed checks in a row block the task.
-    pub fn limit(&self) -> u32 {
-        self.max_checks.unwrap_or(DEFAULT_MAX_CHECKS)
+    /// Returns how many failed checks in a row block the task. Each is a turn where its worker has a goal.
+    pub fn limit(&self, goal: &Goal) -> u32 {
+        match goal.turns() {
+            Some(turns) => self.max_checks.map_or(turns, |checks| checks.min(turns)),
+            None => self.max_checks.unwrap_or(DEFAULT_MAX_CHECKS),
+        }
     }
 }
 
@@ -69,6 +72,16 @@ pub struct Goal {
     /// The limit of such turns.
     #[serde(rename = "goal_max_turns")]
     pub max_turns: Option<u32>,
+}
+
+/// How many turns a worker takes toward its goal where its task does not say it.
+const TURNS: u32 = 20;
+
+impl Goal {
+    /// Returns how many turns a worker may take before somebody is asked; none where it has no goal.
+    pub fn turns(&self) -> Option<u32> {
+        self.mode.then(|| self.max_turns.unwrap_or(TURNS))
+    }
 }
 
 /// What a task descends from.
@@ -279,6 +292,9 @@ pub struct Task {
     /// Whether its worker has a goal.
     #[serde(flatten)]
     pub goal: Goal,
+    /// Turns that have ended without reaching it, since somebody let it go on.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub goal_turns: u32,
     /// What it descends from.
     #[serde(flatten)]
     pub lineage: Lineage,

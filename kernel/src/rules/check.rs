@@ -47,6 +47,7 @@ fn by_check(checked: Checked, ending: &Ending, tally: Tally) -> Option<Decision>
                 review_at: None,
                 error: None,
                 handoff: None,
+                turn: None,
             });
         }
         EndCause::Exited { code } => format!("exit code {code}"),
@@ -79,5 +80,6 @@ fn by_check(checked: Checked, ending: &Ending, tally: Tally) -> Option<Decision>
         review_at: None,
         error: Some(error),
         handoff: None,
+        turn: None,
     })
 }

@@ -97,6 +97,7 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
     page.part(Rank::Task, "the head", head);
     review(task, material.purpose, &mut page);
     check(task, &mut page);
+    goal(task, material.purpose, &mut page);
     if let Some(body) = &task.body {
         let body = page.cut(body, limits.body, "the body");
         page.section("\n## Body\n\n");
@@ -121,6 +122,22 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
     page.finish(limits.total)
 }
 
+/// Tells a worker that it continues turn by turn.
+fn goal(task: &Task, purpose: Option<Purpose>, page: &mut Page) {
+    let Some(turns) = task.goal.turns().filter(|_| purpose != Some(Purpose::Review)) else { return };
+    let proof = if task.check.command.is_some() { "its check passes" } else { "you complete it" };
+    // With a check each turn ends with that.
+    let over = if task.check.command.is_some() { task.failed_checks } else { task.goal_turns };
+    let text = format!(
+        "The task is a goal: you work on it turn by turn until {proof}. When a turn ends before that, another one follows. There are at most {}, \
+         and {over} of them {} over.\n",
+        Counted(turns, "turn"),
+        if over == 1 { "is" } else { "are" },
+    );
+    page.section("\n## Goal\n\n");
+    page.part(Rank::Task, "the goal", text);
+}
+
 /// Tells a reviewer what its run is for.
 fn review(task: &Task, purpose: Option<Purpose>, page: &mut Page) {
     if purpose != Some(Purpose::Review) {
@@ -143,7 +160,7 @@ fn check(task: &Task, page: &mut Page) {
     let text = format!(
         "\n## What proves it done\n\nWhen your run is over, this command runs in the workspace with `sh -c`. The task is done only \
          if it exits with 0; run it yourself before you say that the work is complete. {} in a row block the task.\n\n{}",
-        Counted(task.check.limit(), "failed check"),
+        Counted(task.check.limit(&task.goal), "failed check"),
         quote(command)
     );
     page.section("");

@@ -1,14 +1,31 @@
-//! The verdict that the end of a run stands for where its worker gave none: a limit of its lane is a question, and a clean
-//! exit in a lane whose work is reviewed is a request for that.
+//! The verdict that the end of a run stands for where its worker gave none: a limit of its lane is a question, and so is the last turn toward
+//! a goal; a clean exit in a lane whose work is reviewed is a request for that. A turn toward a goal that a check proves is work for that check.
 
 use crate::model::actor::ActorKind;
 use crate::model::outcome::{BlockKind, EndCause, Ending, OnCleanExit, OwnLimit};
 use crate::model::run::{Purpose, Run};
+use crate::model::task::Goal;
 use crate::model::verdict::{Blocking, Handoff, Question, ReviewRequest, Verdict};
+use crate::rules::retry::GoalTurns;
+
+/// How a goal is proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// By the check of the task, after each turn.
+    Check,
+    /// By the verdict of the worker.
+    Verdict(GoalTurns),
+}
+
+/// How the goal of a task is proved; none where its worker has none.
+pub(crate) fn proof(goal: &Goal, has_check: Option<()>, taken: u32) -> Option<Proof> {
+    let limit = goal.turns()?;
+    Some(has_check.map_or(Proof::Verdict(GoalTurns { taken, limit }), |()| Proof::Check))
+}
 
 /// The run with the verdict that counts: its own, or else the one that its end stands for. A run that was ended on request has
 /// none but its own.
-pub(crate) fn with_verdict(run: Run, ending: &Ending) -> Run {
+pub(crate) fn with_verdict(run: Run, ending: &Ending, goal: Option<Proof>) -> Run {
     if run.verdict.is_some() || run.stop_reason.is_some() {
         return run;
     }
@@ -22,6 +39,17 @@ pub(crate) fn with_verdict(run: Run, ending: &Ending) -> Run {
             let reviewer = ending.reviewer.clone().filter(|reviewer| Some(reviewer) != run.profile.as_ref());
             Some(Verdict::RequestReview(ReviewRequest { handoff, reviewer, work_by }))
         }
+        (EndCause::Exited { code: 0 }, OnCleanExit::TurnEnded { summary })
+            if run.purpose == Purpose::Work =>
+        {
+            match goal {
+                Some(Proof::Check) => {
+                    Some(Verdict::Complete(Handoff { summary: summary.clone(), ..Handoff::default() }))
+                }
+                Some(Proof::Verdict(turns)) if turns.is_last() => Some(Verdict::Block(no_more(turns))),
+                Some(Proof::Verdict(_)) | None => None,
+            }
+        }
         _ => None,
     };
     Run { verdict, ..run }
@@ -29,7 +57,15 @@ pub(crate) fn with_verdict(run: Run, ending: &Ending) -> Run {
 
 fn question(limit: OwnLimit) -> Blocking {
     let reason = format!("the worker met the limit of its lane on {limit}");
-    let text = format!("{reason}, and has not reported. May it go on?");
+    asked(format!("{reason}, and has not reported. May it go on?"), reason)
+}
+
+fn no_more(turns: GoalTurns) -> Blocking {
+    let reason = format!("the goal was not reached within {} turns", turns.limit);
+    asked(format!("{reason}. May it go on for as many again?"), reason)
+}
+
+fn asked(text: String, reason: String) -> Blocking {
     Blocking {
         kind: BlockKind::NeedsInput,
         reason: Some(reason),

@@ -30,6 +30,29 @@ pub(crate) struct Tally {
     pub(crate) errand: Errand,
     /// When nothing of the run was left: the pause before another try counts from then.
     pub(crate) ended_at: Timestamp,
+    /// The goal of its worker, if it has one.
+    pub(crate) goal: Option<GoalTurns>,
+}
+
+/// How far a worker has come toward a goal that nothing but its own verdict proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GoalTurns {
+    /// The turns before this one.
+    pub(crate) taken: u32,
+    /// How many there may be before somebody is asked.
+    pub(crate) limit: u32,
+}
+
+impl GoalTurns {
+    /// The number of this turn.
+    pub(crate) fn turn(self) -> u32 {
+        self.taken.saturating_add(1)
+    }
+
+    /// Whether no more follows this one.
+    pub(crate) fn is_last(self) -> bool {
+        self.turn() >= self.limit
+    }
 }
 
 /// What a run was for, with what its end needs to know of that.
@@ -65,6 +88,8 @@ pub(crate) struct Decision {
     /// What went wrong, if anything did.
     pub(crate) error: Option<String>,
     pub(crate) handoff: Option<Handoff>,
+    /// The number of the turn that it was, where another one follows it.
+    pub(crate) turn: Option<u32>,
 }
 
 impl Decision {
@@ -140,7 +165,7 @@ pub(crate) fn decide(
 }
 
 fn plain(outcome: Outcome, then: Then, failures: u32) -> Decision {
-    Decision { outcome, then, failures, review_at: None, error: None, handoff: None }
+    Decision { outcome, then, failures, review_at: None, error: None, handoff: None, turn: None }
 }
 
 /// An end that counts as no failure.
@@ -217,7 +242,8 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
                 ..plain(Outcome::Completed, Then::Done, 0)
             },
             // What a run with this policy comes to is a verdict: `implied`.
-            OnCleanExit::Review { .. } | OnCleanExit::Unreported => failed(
+            OnCleanExit::TurnEnded { .. } if tally.goal.is_some() => next_turn(tally),
+            OnCleanExit::Review { .. } | OnCleanExit::TurnEnded { .. } | OnCleanExit::Unreported => failed(
                 Outcome::Unreported,
                 &with_trouble("the worker exited without complete, block or request-review", ending),
             ),
@@ -262,6 +288,13 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
         EndCause::OwnLimit(limit) => failed(Outcome::Unreported, &format!("it met its limit on {limit}")),
         EndCause::Stopped(reason) => by_stop(*reason, ending, tally, now),
     }
+}
+
+/// A turn that has not reached the goal is followed by another one, and is no failure.
+fn next_turn(tally: Tally) -> Decision {
+    let goal = tally.goal.unwrap_or(GoalTurns { taken: 0, limit: 0 });
+    let error = format!("turn {} of {} ended without a verdict: it goes on", goal.turn(), goal.limit);
+    Decision { error: Some(error), turn: Some(goal.turn()), ..plain(Outcome::Unreported, again(tally), 0) }
 }
 
 fn failed(outcome: Outcome, error: &str, ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
@@ -333,6 +366,7 @@ mod tests {
             awaits: false,
             errand: Errand::Work,
             ended_at: NOW,
+            goal: None,
         }
     }
 
@@ -419,6 +453,26 @@ mod tests {
         let ending = Ending { stderr_tail: Some(tail), denied: Some(denied), ..exited() };
         let error = decide(None, None, &ending, tally(), NOW).error.unwrap();
         assert_eq!(error, format!("exit code 1: {}; it denied", "x".repeat(300)));
+    }
+
+    #[test]
+    fn a_turn_that_ends_is_a_failure_unless_the_worker_has_a_goal() {
+        let result_policy = OnCleanExit::TurnEnded { summary: None };
+        let ending = Ending { result_policy, ..Ending::new(EndCause::Exited { code: 0 }) };
+        let failed = decide(None, None, &ending, tally(), NOW);
+        assert_eq!((failed.outcome, failed.failures, failed.turn), (Outcome::Unreported, 2, None));
+        let goal = Some(GoalTurns { taken: 2, limit: 5 });
+        let next = decide(None, None, &ending, Tally { goal, ..tally() }, NOW);
+        assert_eq!(
+            (next.outcome, next.then, next.failures),
+            (Outcome::Unreported, Then::Again(Gate::Open), 0)
+        );
+        assert_eq!(
+            (next.turn, next.error.as_deref()),
+            (Some(3), Some("turn 3 of 5 ended without a verdict: it goes on"))
+        );
+        let crashed = decide(None, None, &exited(), Tally { goal, ..tally() }, NOW);
+        assert_eq!((crashed.failures, crashed.turn), (2, None), "what fails is no turn");
     }
 
     #[test]

@@ -61,6 +61,7 @@ fields! { 'a:
     Check(Option<&'a str>) => "check_command",
     MaxChecks(u32) => "max_checks",
     FailedChecks(u32) => "failed_checks",
+    GoalTurns(u32) => "goal_turns",
     Reviewer(Option<&'a Profile>) => "reviewer",
     WorkBy(&'a str) => "work_by",
     Approval(ApprovalState) => "approval",

@@ -26,6 +26,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0013.sql")),
     M::up(include_str!("migrations/0014.sql")),
     M::up(include_str!("migrations/0015.sql")),
+    M::up(include_str!("migrations/0016.sql")),
 ];
 
 /// Returns every migration that there is.

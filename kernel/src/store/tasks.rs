@@ -21,7 +21,7 @@ columns! {
     "t.": workspace, title, body, assignee, reviewer, work_by, status, priority, tenant as optional, workspace_path,
         branch_name, created_by, created_at, started_at, completed_at, result, skills as list, block_kind,
         block_reason, question as json, consecutive_failures, last_failure_error, current_run_id, failed_checks,
-        unchecked_run;
+        unchecked_run, goal_turns;
     "r.": claim_lock, claim_expires, worker_pid, last_heartbeat_at;
     "t.": not_before, idempotency_key, updated_at, policy, creator_uid, worker_uid, creator_task, notes,
         artifacts as list;
@@ -61,12 +61,14 @@ pub(crate) struct Standing {
     pub(crate) block_recurrences: u32,
     pub(crate) check: Check,
     pub(crate) failed_checks: u32,
+    pub(crate) goal: Goal,
+    pub(crate) goal_turns: u32,
 }
 
 /// What a standing is read from.
 const STANDING: &str = "t.status, t.tenant, t.not_before, t.completed_at, t.current_run_id, t.block_kind, \
     t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, r.verdict, \
-    t.check_command, t.max_checks, t.failed_checks, t.unchecked_run";
+    t.check_command, t.max_checks, t.failed_checks, t.unchecked_run, t.goal_mode, t.goal_max_turns, t.goal_turns";
 /// What of it is no column of a task.
 const STANDING_BESIDE: &str = "t.last_block_kind, t.block_recurrences, r.verdict";
 
@@ -320,6 +322,8 @@ fn read_standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
         block_recurrences: row.get("block_recurrences")?,
         check: Check { command: row.get("check_command")?, max_checks: row.get("max_checks")? },
         failed_checks: row.get("failed_checks")?,
+        goal: Goal { mode: row.get("goal_mode")?, max_turns: row.get("goal_max_turns")? },
+        goal_turns: row.get("goal_turns")?,
     })
 }
 

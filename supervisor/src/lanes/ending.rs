@@ -144,6 +144,7 @@ pub(crate) fn read_ending(
             OnCleanExit::Complete { summary: said.message }
         }
         CleanExit::Review if is_well => OnCleanExit::Review { summary: said.message },
+        CleanExit::ProtocolViolation if is_well => OnCleanExit::TurnEnded { summary: said.message },
         CleanExit::Complete | CleanExit::Review | CleanExit::ProtocolViolation => OnCleanExit::Unreported,
     };
     ending.trouble = said.trouble;
@@ -282,7 +283,8 @@ mod tests {
         assert_eq!((ending.cause, ending.exit_code), (EndCause::Exited { code: 0 }, Some(0)));
         assert_eq!(ending.result_policy, OnCleanExit::Complete { summary: Some("42".to_owned()) });
         assert_eq!(ending.ended_at, Some(END));
-        assert_eq!(read(&exited(0), &rules("")).result_policy, OnCleanExit::Unreported);
+        let summary = Some("42".to_owned());
+        assert_eq!(read(&exited(0), &rules("")).result_policy, OnCleanExit::TurnEnded { summary });
     }
 
     #[test]
@@ -358,9 +360,10 @@ mod tests {
         let policy = |policy: &str, stdout| read_with(&exited(0), &claude(policy), stdout).result_policy;
         assert_eq!(policy("review", well), OnCleanExit::Review { summary: summary.clone() });
         assert_eq!(policy("review", denied), OnCleanExit::Review { summary: summary.clone() });
-        assert_eq!(policy("complete", well), OnCleanExit::Complete { summary });
+        assert_eq!(policy("complete", well), OnCleanExit::Complete { summary: summary.clone() });
         assert_eq!(policy("complete", denied), OnCleanExit::Unreported);
-        assert_eq!(policy("protocol_violation", well), OnCleanExit::Unreported);
+        assert_eq!(policy("protocol_violation", well), OnCleanExit::TurnEnded { summary });
+        assert_eq!(policy("protocol_violation", ""), OnCleanExit::Unreported, "it came to no end of a turn");
         let trouble = read_with(&exited(0), &claude("complete"), denied).trouble.unwrap();
         assert!(trouble.ends_with("(2)"), "{trouble}");
     }

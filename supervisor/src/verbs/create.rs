@@ -23,9 +23,8 @@ use crate::terminal::{Ink, Screen, printable};
 use crate::time::duration::WrittenDuration;
 use crate::time::timestamp::{self, When};
 
-/// What is kept for the lanes of agents, and changes nothing until there are some.
-const NO_GOALS: &str =
-    "the goal mode is kept with the task and changes nothing yet: its worker is started once";
+/// A limit without a goal.
+const NO_GOAL: &str = "the limit of turns is kept with the task and changes nothing: it has no goal (--goal)";
 /// A branch without a worktree.
 const NO_BRANCH: &str = "the branch is kept with the task and changes nothing: its workspace is no worktree (--workspace worktree)";
 
@@ -39,6 +38,8 @@ Examples:
       --workspace worktree:/srv/app --max-runtime 30m
   supervisor create 'fix the test' --assignee claude --check 'cargo test' \\
       --workspace worktree:/srv/app
+  supervisor create 'make the suite green' --assignee claude --goal \\
+      --check 'make test' --workspace worktree:/srv/app
   supervisor create 'summarise' --assignee shell --body-file sum.sh \\
       --parent t_0123abcd --parent t_4567cdef
   supervisor create 'water the plants' --assignee shell --body ./water \\
@@ -122,10 +123,10 @@ pub(crate) struct Create {
     /// What is to be approved: `spend`, `book`, `send_as_me` or `destructive`
     #[arg(long, value_name = "CLASS", requires = "require_approval")]
     pub(crate) approval_class: Option<ApprovalClass>,
-    /// Continue turn by turn until the goal is reached; stored, but without effect yet
+    /// Continue turn by turn, in one session, until the check passes or the worker completes it
     #[arg(long)]
     pub(crate) goal: bool,
-    /// At most this many turns; stored, but without effect yet
+    /// Ask a person after this many turns, or with a check block the task [default: 20]
     #[arg(long, value_name = "N")]
     pub(crate) goal_max_turns: Option<u32>,
     /// The client's session
@@ -243,8 +244,11 @@ impl Verb for Create {
         }
         let mut warnings =
             Vec::from_iter(obstacle(self.assignee.as_ref(), self.policy.as_deref(), &call).await?);
-        if self.goal || self.goal_max_turns.is_some() {
-            warnings.push(NO_GOALS.to_owned());
+        if !self.goal && self.goal_max_turns.is_some() {
+            warnings.push(NO_GOAL.to_owned());
+        }
+        if self.goal {
+            warnings.extend(no_session(self.assignee.as_ref(), &call));
         }
         warnings.extend(missing_skills(&self.skills, &call));
         if presence == Presence::ToBeMade {
@@ -369,6 +373,17 @@ pub(super) async fn obstacle(
         call.service.daemon().is_none().then(|| text.to_owned())
     };
     Ok(found.or_else(no_daemon))
+}
+
+/// Says that the turns of a goal have no session in common.
+fn no_session(assignee: Option<&Profile>, call: &Call) -> Option<String> {
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let assignee = assignee?;
+    let lane = roster.resolve(assignee, None, &config).ok()?.lane;
+    let name = roster.lane_name(assignee, &config);
+    lane.state().is_none().then(|| {
+        format!("the lane {name} keeps no sessions, so each turn begins with the whole context of the task")
+    })
 }
 
 /// What of these skills no worker gets as things are.

@@ -196,6 +196,7 @@ impl Command for Show {
         }
         show_approval(task, screen);
         show_check(task, screen);
+        show_goal(task, screen);
         if let Some(question) = &task.question {
             show_question(question, screen);
         }
@@ -264,9 +265,17 @@ fn show_check(task: &Task, screen: &mut Screen) {
     let Some(command) = &task.check.command else { return };
     let failed = match task.failed_checks {
         0 => String::new(),
-        failed => format!("  (failed {failed} of {})", task.check.limit()),
+        failed => format!("  (failed {failed} of {})", task.check.limit(&task.goal)),
     };
     field(screen, "check", &format!("{}{failed}", printable(command)));
+}
+
+/// How far its worker has come toward its goal.
+fn show_goal(task: &Task, screen: &mut Screen) {
+    let Some(turns) = task.goal.turns() else { return };
+    // Where it has a check, each turn ends with that.
+    let over = if task.check.command.is_some() { task.failed_checks } else { task.goal_turns };
+    field(screen, "goal", &format!("{over} of {} over", Counted(turns, "turn")));
 }
 
 /// What a person is asked, with the answers to choose from.

@@ -2,12 +2,23 @@
 
 use super::{ended, told};
 use crate::testing::{Bench, limited, titled};
-use crate::{EndCause, NewTask, StopReason};
+use crate::{EndCause, Ending, Goal, NewTask, OnCleanExit, StopReason};
 
 #[test]
 fn protocol_violation_tells_of_a_worker_that_says_nothing() {
     let told = ended(EndCause::Exited { code: 0 }, "protocol_violation");
     insta::assert_snapshot!(told, @r#"its run: {"error":"the worker exited without complete, block or request-review","exit_code":0,"failures":1,"outcome":"unreported","pid":null,"protocol_violation":true,"retry_at":null,"signal":null}"#);
+}
+
+#[test]
+fn goal_turn_tells_of_a_turn_that_another_one_follows() {
+    let bench = Bench::new();
+    let goal = Goal { mode: true, max_turns: Some(3) };
+    let run = bench.start(&bench.create(NewTask { goal, ..titled("goal") }).id);
+    let result_policy = OnCleanExit::TurnEnded { summary: None };
+    let ending = Ending { result_policy, ..Ending::new(EndCause::Exited { code: 0 }) };
+    bench.call(move |board| board.finish_run(run, ending)).unwrap();
+    insta::assert_snapshot!(told(&bench, "goal_turn"), @r#"its run: {"error":"turn 1 of 3 ended without a verdict: it goes on","exit_code":0,"failures":0,"max_turns":3,"outcome":"unreported","pid":null,"retry_at":null,"signal":null,"turn":1}"#);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What a worker has to know whose session goes on: what has happened on its task meanwhile.
 
 use super::page::{Page, Rank};
-use super::{Context, ContextLimits, Material, PlaceOf, age, attempts, inline, parents, review, thread};
+use super::{
+    Context, ContextLimits, Material, PlaceOf, age, attempts, goal, inline, parents, review, thread,
+};
 use crate::model::outcome::Outcome;
 use crate::model::run::Run;
 
@@ -32,6 +34,7 @@ pub(crate) fn news(
     page.section("");
     page.part(Rank::Task, "the head", head);
     review(task, material.purpose, &mut page);
+    goal(task, material.purpose, &mut page);
     if let Some(body) = &task.body {
         let body = page.cut(body, limits.body, "the body");
         page.section("\n## The task was changed\n\n");
