@@ -218,11 +218,12 @@ fn what_a_worker_hands_over_reaches_the_next_one_and_nothing_leads_out() {
         let secret = file(&fleet, "secret", "secret");
         fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
         let script = format!(
-            "mkdir -p out/deep; echo found > out/deep/report.md; echo x > x; ln -s {} planted; mkfifo pipe
+            "mkdir -p out/deep; echo found > out/deep/report.md; echo x | tee x planted none > pipe
              supervisor complete --artifact ../../etc/passwd; echo $? > up
              supervisor complete --artifact /etc/passwd; echo $? > absolute
              cd out; supervisor complete --summary handed --metadata '{{\"artifacts\": [\"x\"]}}' \
-                --artifact deep/report.md --artifact ../planted --artifact ../none --artifact ../pipe",
+                --artifact deep/report.md --artifact ../planted --artifact ../none --artifact ../pipe
+             cd ..; rm planted none pipe; ln -s {} planted; mkfifo pipe",
             secret.display()
         );
         let parent = fleet.create("makes", &script, &[]);
@@ -269,7 +270,7 @@ fn a_daemon_that_dies_between_a_verdict_and_the_end_keeps_each_artifact_once() {
         let fleet = Fleet::offline();
         let task = fleet.create(
             "makes",
-            "echo found > out; supervisor complete --artifact out --artifact none",
+            "echo found | tee out > none; supervisor complete --artifact out --artifact none; rm none",
             &[],
         );
         let mut daemon = fleet.command(["daemon"]);
@@ -360,12 +361,16 @@ fn who_completes_by_hand_is_told_that_artifacts_stay_where_they_are() {
 #[test]
 fn a_run_that_declares_more_than_can_be_kept_or_told_ends_and_says_what_is_lost() {
     let fleet = Fleet::boot();
-    let long = "n=0; set --
+    // They are gone when the run has ended.
+    let long = "part=$(printf '%0200d' 0); deep=$part; n=1; set --
+        while [ $n -lt 19 ]; do deep=$deep/$part; n=$((n + 1)); done
+        mkdir -p $deep; n=0
         while [ $n -lt 100 ]; do
-            set -- \"$@\" --artifact \"$n/$(printf '%03900d' 0)\"
+            : > $deep/$n
+            set -- \"$@\" --artifact \"$deep/$n\"
             n=$((n + 1))
         done
-        supervisor complete --summary over \"$@\"";
+        supervisor complete --summary over \"$@\"; rm -rf $part";
     let task = fleet.create("declares", long, &[]);
 
     let done = fleet.wait_for(&task, "done");

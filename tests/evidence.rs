@@ -77,6 +77,42 @@ fn a_completion_that_names_tasks_which_do_not_exist_is_refused_and_the_run_goes_
     assert!(said.trim_end().ends_with('2'), "{said}");
 }
 
+#[test]
+fn a_completion_that_names_files_or_commits_which_do_not_exist_is_refused_and_the_run_goes_on() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let repository = Repository::new(&fleet, "repository");
+        let script = r#"told() { supervisor "$@" 2>> said; echo "exit $?" >> said; }
+            told complete --summary lie --artifact out/report.md
+            told request-review --summary lie --artifact ../secret
+            mkdir out; echo report > out/report.md
+            told complete --summary lie --artifact out
+            if git rev-parse HEAD > /dev/null 2>&1; then
+              told complete --summary lie --metadata '{"commits": ["0123456789012345678901234567890123456789"]}'
+              git -c user.name=a -c user.email=a@b commit -q --allow-empty -m new
+              real=", \"commits\": [\"$(git rev-parse HEAD)\", \"$(git rev-parse --short HEAD^)\"]"
+            fi
+            supervisor complete --summary "$(cat said)" --metadata "{\"tests\": 14$real}" --artifact out/report.md"#;
+        let directory = format!("dir:{}", repository.path().display());
+        for workspace in ["scratch", &repository.workspace(), &directory] {
+            let id = fleet.create("names", script, &["--workspace", workspace]);
+            let shown = fleet.wait_for(&id, "done");
+            let said = shown["latest_summary"].as_str().unwrap();
+            for words in
+                ["\"out/report.md\": there is no such file", "the run goes on", "\"out\": it is not a file"]
+            {
+                assert!(said.contains(words), "{workspace}: {words}: {said}");
+            }
+            let (lies, in_git) = (said.matches("exit 2").count(), workspace != "scratch");
+            assert_eq!(lies, if in_git { 4 } else { 3 }, "{workspace}: {said}");
+            let commit = "there is no commit 0123456789012345678901234567890123456789";
+            assert_eq!(said.contains(commit), in_git, "{workspace}: {said}");
+            assert_eq!(shown["attachments"].as_array().unwrap().len(), 1, "{shown:#}");
+            assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "{shown:#}");
+        }
+    }
+}
+
 /// What a worker writes into its own `.git` does not have the supervisor read for it what it may not read itself.
 #[test]
 fn a_repository_that_a_worker_says_is_elsewhere_is_not_read_there() {

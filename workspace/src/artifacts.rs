@@ -43,19 +43,7 @@ pub enum ArtifactError {
 /// Symbolic links are followed as long as they stay in the workspace; what is not a regular file is not read, and nothing
 /// that a worker may have planted makes this wait.
 pub fn take(workspace: &Path, path: &Path, limit: u64, to: &mut dyn Write) -> Result<u64, ArtifactError> {
-    let top = open::directory(workspace).map_err(ArtifactError::Workspace)?;
-    let inside = inside(workspace, path);
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    let mut file =
-        openat2(&top.fd, inside, flags, Mode::empty(), resolve).map(File::from).map_err(refused)?;
-    let meta = file.metadata().map_err(ArtifactError::Read)?;
-    if !meta.is_file() {
-        return Err(ArtifactError::NotAFile);
-    }
-    if meta.len() > limit {
-        return Err(ArtifactError::TooLarge { limit });
-    }
+    let mut file = open_file(workspace, path, limit)?;
     let mut buffer = vec![0_u8; 64 * 1024];
     let mut taken = 0_u64;
     loop {
@@ -71,6 +59,27 @@ pub fn take(workspace: &Path, path: &Path, limit: u64, to: &mut dyn Write) -> Re
         }
         to.write_all(buffer.get(..read).unwrap_or_default()).map_err(ArtifactError::Write)?;
     }
+}
+
+/// Finds out whether [`take`] could copy a file as it is now.
+pub(crate) fn look(workspace: &Path, path: &Path, limit: u64) -> Result<(), ArtifactError> {
+    open_file(workspace, path, limit).map(drop)
+}
+
+fn open_file(workspace: &Path, path: &Path, limit: u64) -> Result<File, ArtifactError> {
+    let top = open::directory(workspace).map_err(ArtifactError::Workspace)?;
+    let inside = inside(workspace, path);
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let file = openat2(&top.fd, inside, flags, Mode::empty(), resolve).map(File::from).map_err(refused)?;
+    let meta = file.metadata().map_err(ArtifactError::Read)?;
+    if !meta.is_file() {
+        return Err(ArtifactError::NotAFile);
+    }
+    if meta.len() > limit {
+        return Err(ArtifactError::TooLarge { limit });
+    }
+    Ok(file)
 }
 
 /// The path from the workspace on, where it was given from the root on.

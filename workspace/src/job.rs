@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::claims::{Claims, Unfounded};
 use crate::directory::Ground;
 use crate::error::WorkspaceError;
 use crate::irregular::{self, Irregular};
@@ -136,6 +137,11 @@ pub enum Job {
         /// The commit at the beginning, in hex.
         base: Option<String>,
     },
+    /// Looks for what a worker says that it hands over.
+    FindClaims {
+        /// What it says.
+        claims: Claims,
+    },
     /// See [`crate::discover`].
     Discover {
         /// Where to begin.
@@ -185,6 +191,8 @@ pub enum Outcome {
     Head(Option<String>),
     /// What has happened in a working tree.
     Evidence(repository::Evidence),
+    /// What a worker has named first of what is not there.
+    Unfounded(Option<Unfounded>),
     /// The repository around a path, if there is one.
     Discovered(Option<PathBuf>),
     /// A worktree is as its run left it, and safe to look at.
@@ -215,6 +223,7 @@ impl Job {
             | Self::ReadTip { .. }
             | Self::ReadHead { .. }
             | Self::GatherEvidence { .. }
+            | Self::FindClaims { .. }
             | Self::Discover { .. }
             | Self::FindIrregular { .. } => Effort::Look,
         }
@@ -235,6 +244,7 @@ impl Job {
             | Self::ReadHead { path }
             | Self::GatherEvidence { path, .. }
             | Self::Discover { path } => Some(path),
+            Self::FindClaims { claims } => (!claims.commits.is_empty()).then_some(&*claims.workspace),
             Self::PrepareScratch { .. }
             | Self::PrepareDirectory { .. }
             | Self::MakeDirectory { .. }
@@ -267,6 +277,7 @@ impl Job {
             | Self::ReadTip { .. }
             | Self::ReadHead { .. }
             | Self::GatherEvidence { .. }
+            | Self::FindClaims { .. }
             | Self::Discover { .. }
             | Self::FindIrregular { .. } => None,
         }
@@ -304,6 +315,7 @@ impl Job {
             Self::GatherEvidence { path, base } => {
                 Outcome::Evidence(repository::evidence(&path, base.as_deref())?)
             }
+            Self::FindClaims { claims } => Outcome::Unfounded(claims.first_unfounded()?),
             Self::Discover { path } => Outcome::Discovered(git::discover(&path)),
             Self::FindIrregular { top } => Outcome::Irregular(irregular::find(&top)),
         })

@@ -34,6 +34,7 @@
 //! ```
 
 pub mod artifacts;
+mod claims;
 mod code;
 pub mod directory;
 mod error;
@@ -59,6 +60,7 @@ mod tree;
 mod worktree;
 
 pub use artifacts::ArtifactError;
+pub use claims::{Claims, Unfounded};
 pub use code::{Code, Origin};
 pub use directory::DirectoryError;
 pub use error::{Failure, WorkspaceError};

@@ -1,5 +1,6 @@
 //! A whole repository: where it stands, a private clone of it, a small one made from nothing, a commit of it.
 
+mod commits;
 mod error;
 mod evidence;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use git2::build::{CloneLocal, RepoBuilder};
 use git2::{Commit, ErrorCode, ObjectType, Repository, RepositoryInitOptions, Signature, StatusOptions};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::commits::first_missing;
 pub use self::error::RepositoryError;
 pub use self::evidence::{ChangedPath, CommitLine, Evidence, PathChange};
 pub(crate) use self::evidence::{evidence, head as head_of};

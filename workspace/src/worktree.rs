@@ -242,6 +242,12 @@ impl Worktree {
         self.worktrees.clone().unwrap_or_else(|| self.repository.join(".worktrees"))
     }
 
+    /// Returns where the new objects of its run are, until it is sealed.
+    pub(crate) fn own_objects(&self) -> Result<PathBuf, WorktreeError> {
+        let links = self.links(&Source::open(&self.repository)?, &self.directory());
+        Ok(self.private(&links).objects())
+    }
+
     pub(crate) fn private<'a>(&'a self, links: &'a Links) -> Private<'a> {
         Private { links, id: &self.id, branch: self.branch() }
     }

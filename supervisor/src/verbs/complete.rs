@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, handed_over, shown};
+use super::claimed;
 use super::texts;
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
@@ -75,6 +76,7 @@ impl Verb for Complete {
             metadata: self.metadata,
             artifacts: self.artifacts,
         };
+        claimed::require(&call, &handoff).await?;
         call.write(move |board, actor| {
             Bulk::each(board, self.task_ids, |board, id| {
                 let settled = board.complete(id, handoff.clone(), self.expected_run, actor)?;

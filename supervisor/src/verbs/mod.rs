@@ -15,6 +15,7 @@ mod boards;
 mod bulk;
 mod cancel;
 mod claim;
+mod claimed;
 mod comment;
 mod complete;
 mod consult;

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, handed_over, shown};
+use super::claimed;
 use super::texts;
 use crate::api::{Audience, Call, Effect, Scope, Tool, Verb};
 use crate::command::Command;
@@ -86,6 +87,7 @@ impl Verb for RequestReview {
             metadata: self.metadata,
             artifacts: self.artifacts,
         };
+        claimed::require(&call, &handoff).await?;
         call.write(move |board, actor| {
             Bulk::each(board, self.task_ids, |board, id| {
                 // Nobody reviews their own work: then a person does.

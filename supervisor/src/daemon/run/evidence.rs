@@ -27,7 +27,7 @@ pub(in crate::daemon) struct Begun {
 impl Begun {
     /// What a look at the tree may reach: a worker could have planted there what leads git to other repositories. A job that
     /// names no place to write is not kept to any, so the tree is one.
-    fn reach(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    pub(super) fn reach(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let mut read = job::system_reads();
         read.extend(self.repository.clone());
         (read, vec![self.tree.clone()])

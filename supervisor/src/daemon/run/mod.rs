@@ -4,6 +4,7 @@ pub(super) mod artifacts;
 pub(super) mod attempt;
 pub(super) mod bells;
 mod claim;
+pub(super) mod claimed;
 pub(super) mod closed;
 pub(super) mod conclude;
 pub(super) mod context;

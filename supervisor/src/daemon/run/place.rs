@@ -170,6 +170,7 @@ pub(in crate::daemon) fn workspace(
         | Outcome::Committed(_)
         | Outcome::Head(_)
         | Outcome::Evidence(_)
+        | Outcome::Unfounded(_)
         | Outcome::Discovered(_)
         | Outcome::Sealed(_)
         | Outcome::Irregular(_) => Err(LaunchError::task(STAGE, "the job process answered another question")),

@@ -1,0 +1,124 @@
+//! What the worker of a live run says that it hands over exists, or its verdict is refused while it can still correct it: files, and
+//! commits. The board looks for the tasks that it says it has made.
+//!
+//! A job process under the worker's own uid looks, within limits. Where it cannot find out, the verdict is recorded, and the end of the run says
+//! what was not there.
+
+use std::path::{Path, PathBuf};
+
+use kernel::limits::ATTACHMENT;
+use kernel::{BoardName, Handoff, RunId};
+use serde_json::Value;
+use shim::rundir::RunDir;
+use workspace::{Claims, Job, Outcome, Unfounded};
+
+use super::note::Note;
+use crate::failure::Failure;
+use crate::host::job;
+use crate::paths::Root;
+
+/// Where a handoff names commits: a list, or one.
+const KEYS: [&str; 2] = ["commits", "commit"];
+/// The fewest digits by which a commit is named.
+const SHORTEST: usize = 7;
+/// More commits are not looked for.
+const COMMITS: usize = 100;
+
+/// Refuses a handoff of a live run that names what does not exist. Blocking.
+pub(crate) fn require(root: &Root, board: &BoardName, run: RunId, handoff: &Handoff) -> Result<(), Failure> {
+    let commits = commits(handoff.metadata.as_ref());
+    if handoff.artifacts.is_empty() && commits.is_empty() {
+        return Ok(());
+    }
+    // One that is claimed from outside has none: nobody here knows where its worker has its files.
+    let dir = root.run_dir(board, run);
+    let Some(spec) = RunDir::open(&dir).ok().and_then(|dir| dir.spec().ok()) else { return Ok(()) };
+    let Some(note) = Note::read(&dir) else { return Ok(()) };
+    if note.identity.is_none() && nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    let in_git = note.begun.is_some();
+    let claims = Claims {
+        files: handoff.artifacts.iter().map(PathBuf::from).collect(),
+        limit: ATTACHMENT,
+        commits: if in_git { commits } else { Vec::new() },
+        worktree: note.worktree.clone(),
+        workspace: spec.cwd,
+    };
+    let (read, write) = note
+        .begun
+        .as_ref()
+        .map_or_else(|| (job::system_reads(), vec![claims.workspace.clone()]), super::evidence::Begun::reach);
+    match job::work(note.identity(), read, write, Job::FindClaims { claims }) {
+        Ok(Outcome::Unfounded(Some(unfounded))) => Err(refused(&unfounded)),
+        Ok(_) => Ok(()),
+        Err(failure) => {
+            tracing::warn!(%run, error = %failure.message, "claims_not_looked_for");
+            Ok(())
+        }
+    }
+}
+
+fn refused(unfounded: &Unfounded) -> Failure {
+    let (what, put_right) = match unfounded {
+        Unfounded::File { path, why } => {
+            (format!("the artifact {}: {why}", shown(path)), "name files of the workspace that exist")
+        }
+        Unfounded::Commit(id) => {
+            (format!("there is no commit {id} in the repository of the run"), "name commits that exist")
+        }
+    };
+    Failure::usage(what).hint(format!(
+        "nothing was recorded and the run goes on: {put_right}, or leave them out, and report again"
+    ))
+}
+
+/// A path as a message has it.
+fn shown(path: &Path) -> String {
+    let text: String = path.to_string_lossy().chars().take(200).collect();
+    format!("{text:?}")
+}
+
+/// The commits that metadata name: texts of hexadecimal digits, or objects that have one as `id` or `sha`. All else may be
+/// anything.
+fn commits(metadata: Option<&Value>) -> Vec<String> {
+    let named = |value: &Value| {
+        let text = value.as_str().or_else(|| value.get("id").or_else(|| value.get("sha"))?.as_str())?;
+        let is_name =
+            (SHORTEST..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_name.then(|| text.to_ascii_lowercase())
+    };
+    let of_key = |key: &&str| match metadata.and_then(|metadata| metadata.get(*key)) {
+        Some(Value::Array(all)) => all.iter().filter_map(named).collect::<Vec<_>>(),
+        Some(one) => named(one).into_iter().collect(),
+        None => Vec::new(),
+    };
+    KEYS.iter().flat_map(of_key).take(COMMITS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn commits_are_what_looks_like_one_where_metadata_name_them() {
+        let found = |metadata: Value| commits(Some(&metadata));
+        assert_eq!(
+            found(json!({ "commits": ["ABCDEF0", {"sha": "0123456789"}, {"id": "fedcba9"}] })).len(),
+            3
+        );
+        assert_eq!(found(json!({ "commit": "abcdef0" })), ["abcdef0"]);
+        for none in [
+            json!({ "commits": 3 }),
+            json!({ "commits": ["fix the parser", "abc", 7, null, {"subject": "x"}] }),
+            json!({ "commit": "0".repeat(41) }),
+            json!({ "sha": "abcdef0" }),
+            json!([]),
+        ] {
+            assert_eq!(found(none.clone()), Vec::<String>::new(), "{none}");
+        }
+        assert_eq!(found(json!({ "commits": vec!["abcdef0"; 1000] })).len(), COMMITS);
+    }
+}

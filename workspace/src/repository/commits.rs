@@ -1,0 +1,35 @@
+//! Commits that somebody names, looked for in the repository of a working tree.
+
+use std::path::Path;
+
+use git2::{Oid, Repository};
+
+use super::{RepositoryError, open, read};
+
+/// How many digits a whole name has.
+const WHOLE: usize = 40;
+
+/// Returns the first of `ids` that is no commit there; each is hex, or the beginning of that. `more` has further objects of git.
+///
+/// # Errors
+/// Where `tree` cannot be opened by this user.
+pub(crate) fn first_missing(
+    tree: &Path,
+    more: Option<&Path>,
+    ids: &[String],
+) -> Result<Option<String>, RepositoryError> {
+    let git = open(tree)?;
+    if let Some(objects) = more.and_then(Path::to_str) {
+        let borrowed = git.odb().and_then(|odb| odb.add_disk_alternate(objects));
+        borrowed.map_err(read(tree, "the objects of the run"))?;
+    }
+    Ok(ids.iter().find(|id| !is_there(&git, id)).cloned())
+}
+
+fn is_there(git: &Repository, id: &str) -> bool {
+    let found = match Oid::from_str(id) {
+        Ok(whole) if id.len() == WHOLE => git.find_commit(whole),
+        _ => git.find_commit_by_prefix(id),
+    };
+    found.is_ok()
+}
