@@ -199,6 +199,9 @@ fn lies(program: &Program) {
     let shown = stage.ended("unreported");
     assert_ne!(shown["task"]["status"], "done", "{shown:#}");
     assert_eq!(shown["task"]["consecutive_failures"], 1, "{shown:#}");
+    let is_reminded = |asked: &provider::Asked| asked.body.contains("This run has no verdict yet.");
+    let is_reminded = stage.provider.asked().iter().any(is_reminded);
+    assert_eq!(is_reminded, program.has_hook(), "{}", stage.state(&shown));
 }
 
 /// The provider does not accept the key: no failure of the task.

@@ -112,6 +112,11 @@ fn installed() -> PathBuf {
 }
 
 impl Program {
+    /// Whether it asks a hook of its configuration when a turn ends.
+    pub(super) fn has_hook(&self) -> bool {
+        self.lane == CLAUDE.lane
+    }
+
     /// The directories that its lane names as `install`: none, with a word about it, where it is not installed.
     fn install(&self) -> Option<Vec<PathBuf>> {
         let wanted = std::env::var("SUPERVISOR_TEST_LANES");

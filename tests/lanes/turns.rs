@@ -70,7 +70,7 @@ fn keeps_at_it(one: &StandIn) -> String {
         _ => return "exit 1".to_owned(),
     };
     format!(
-        "prompt=$(cat); turns=\"$HOME/{state}/turns\"; echo . >> \"$turns\"; n=$(wc -l < \"$turns\")
+        "prompt=$(read_prompt); turns=\"$HOME/{state}/turns\"; echo . >> \"$turns\"; n=$(wc -l < \"$turns\")
          case \"$*\" in *s-1*) resumed=yes ;; *) resumed=no ;; esac
          [ $n = 1 ] || [ $resumed = yes ] || exit 9
          printf '%s' \"$prompt\" | grep -q '## Goal' || exit 8
