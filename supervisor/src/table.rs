@@ -34,7 +34,7 @@ macro_rules! table {
                     Link,
                     Unlink,
                     Comment,
-                    Attach,
+                    Attach => attach::run,
                     Attachments,
                     AttachRm,
                     Swarm,

@@ -5,8 +5,8 @@ use kernel::BoardName;
 
 use super::CommandLine;
 use super::{
-    answer, boards, call, create, dispatch, doctor, edit, follow, gc, lane, list, login, logs, manual, mcp,
-    pages, profile, restore, run, run_demo, serve, service, show, stop, transfer, wait,
+    answer, attach, boards, call, create, dispatch, doctor, edit, follow, gc, lane, list, login, logs,
+    manual, mcp, pages, profile, restore, run, run_demo, serve, service, show, stop, transfer, wait,
 };
 use crate::demo;
 use crate::failure::Failure;

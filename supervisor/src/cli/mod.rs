@@ -2,6 +2,7 @@
 
 mod answer;
 mod arguments;
+mod attach;
 mod boards;
 mod compat;
 mod create;

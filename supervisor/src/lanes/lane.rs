@@ -177,6 +177,11 @@ impl Lane {
         self.session.is_some()
     }
 
+    /// What its workers write to their standard output.
+    pub(crate) fn output(&self) -> Format {
+        self.stdout
+    }
+
     /// The names of its files.
     pub(super) fn file_names(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.keys()

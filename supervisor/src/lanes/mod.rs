@@ -28,6 +28,7 @@ mod tools;
 pub(crate) use self::check::performer as check_performer;
 pub(crate) use self::description::Description;
 pub(crate) use self::ending::{EndingRules, SoFar, read_ending, read_so_far};
+pub(crate) use self::formats::{Format, Readable};
 pub(crate) use self::lane::Lane;
 pub(crate) use self::prompt::{Terms, reminder};
 pub(crate) use self::registry::Lanes;

@@ -26,17 +26,22 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Screen, printable};
 
-/// Attach a file to a task
+/// Attach a file to a task, or show what its agent does
 #[derive(Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
 The file is copied, up to 25 MiB. The task's worker reads the copy at the path named
 in its context.
 
+With a task alone, what its agent writes is shown as it happens, over all attempts,
+until the task waits for somebody. In a terminal, a line that is typed is sent to the
+agent as by `steer`. With --json, each line as the agent wrote it.
+
 Examples:
   supervisor attach t_0123abcd spec.pdf --content-type application/pdf
   supervisor attach t_0123abcd /tmp/x1 --name 'error log.txt'
-  supervisor attach report.md   (inside a run: to the run's own task)")]
+  supervisor attach report.md   (inside a run: to the run's own task)
+  supervisor attach t_0123abcd  (shows what its agent does)")]
 pub(crate) struct Attach {
     /// The task, then the file; inside a run the task may be left out
     #[arg(value_name = "TASK/FILE", required = true, num_args = 1..=2)]
@@ -75,6 +80,14 @@ pub(crate) struct Attach {
 }
 
 impl Attach {
+    /// The task, where nothing else is named: no file is attached then.
+    pub(crate) fn task_alone(&self, here: &Invocation) -> Option<TaskId> {
+        match self.words.as_slice() {
+            [word] if here.worker().is_none() => word.to_str()?.parse().ok(),
+            _ => None,
+        }
+    }
+
     /// Refuses it before its bytes are taken.
     pub(crate) async fn permit(&self, call: &Call) -> Result<(), Failure> {
         let (id, name, actor) = (texts::named(self.task_id.clone())?, self.named()?, call.actor.clone());
@@ -233,13 +246,6 @@ impl Command for Attach {
                 Some(word.parse().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))?)
             }
         };
-        if task.is_none()
-            && here.worker().is_none()
-            && path.to_str().is_some_and(|p| p.parse::<TaskId>().is_ok())
-        {
-            return Err(Failure::usage("no file is named")
-                .hint(format!("name one: supervisor attach {} report.md", path.display())));
-        }
         self.task_id = Some(texts::own_task(task, here)?);
         self.take_in(&path)
     }

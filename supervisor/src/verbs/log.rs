@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::api::{ANSWERED, Audience, Call, Effect, Verb};
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::lanes::Format;
 
 /// The most that one call returns.
 const PAGE: u64 = 1 << 20;
@@ -53,6 +54,9 @@ pub(crate) struct Logged {
     pub(crate) next_offset: u64,
     /// Whether the run has ended, so that nothing more comes.
     pub(crate) ended: bool,
+    /// The form of its standard output, which is among the text; none where its lane is not known any more.
+    #[serde(default)]
+    pub(crate) stdout: Option<Format>,
     /// The text; bytes that are no UTF-8 are shown as U+FFFD.
     pub(crate) text: String,
 }
@@ -67,6 +71,7 @@ impl Logged {
             offset: 0,
             next_offset: 0,
             ended: false,
+            stdout: None,
             text: String::new(),
         }
     }
@@ -129,6 +134,9 @@ impl Log {
         // The path is derived, never taken from a request.
         let path = call.service.root().log(call.board()?.name(), &task_id, run.id);
         let ended = run.ended_at.is_some();
+        let (roster, config) = (call.service.roster(), call.service.config());
+        let lane = run.profile.as_ref().and_then(|profile| roster.resolve(profile, None, &config).ok());
+        let stdout = lane.map(|resolved| resolved.lane.output());
         let (offset, bytes) = self.piece(&path, ended)?;
         Ok(Logged {
             run_id: Some(run.id),
@@ -136,6 +144,7 @@ impl Log {
             offset,
             next_offset: offset + bytes.len() as u64,
             ended,
+            stdout,
             text: String::from_utf8_lossy(&bytes).into_owned(),
             task_id,
         })

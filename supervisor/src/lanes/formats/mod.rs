@@ -9,8 +9,11 @@ mod codex_jsonl;
 mod events;
 mod gemini;
 mod opencode_jsonl;
+mod readable;
 mod service;
 mod text;
+
+pub(crate) use self::readable::Readable;
 
 use std::fmt;
 use std::time::Duration;
@@ -30,16 +33,32 @@ const NAME_BYTES: usize = 128;
 
 /// The formats that there are: the name in a lane's file, and the function that reads it. A new one is a file and a line here.
 static FORMATS: [Reader; 6] = [
-    Reader { name: "text", read: text::read, refused: None },
+    Reader { name: "text", read: text::read, refused: None, readable: None },
     Reader {
         name: "claude-stream-json",
         read: claude_stream_json::read,
         refused: Some(claude_stream_json::is_refused),
+        readable: Some(readable::claude),
     },
-    Reader { name: "codex-jsonl", read: codex_jsonl::read, refused: Some(never) },
-    Reader { name: "opencode-jsonl", read: opencode_jsonl::read, refused: Some(never) },
-    Reader { name: "gemini-stream-json", read: gemini::read_stream, refused: Some(never) },
-    Reader { name: "gemini-json", read: gemini::read_document, refused: None },
+    Reader {
+        name: "codex-jsonl",
+        read: codex_jsonl::read,
+        refused: Some(never),
+        readable: Some(readable::codex),
+    },
+    Reader {
+        name: "opencode-jsonl",
+        read: opencode_jsonl::read,
+        refused: Some(never),
+        readable: Some(readable::opencode),
+    },
+    Reader {
+        name: "gemini-stream-json",
+        read: gemini::read_stream,
+        refused: Some(never),
+        readable: Some(readable::gemini),
+    },
+    Reader { name: "gemini-json", read: gemini::read_document, refused: None, readable: None },
 ];
 
 /// It says nothing of requests that are tried again.
@@ -53,6 +72,8 @@ struct Reader {
     read: fn(&Stdout) -> Said,
     /// Whether its service refuses it at the moment, and it tries again; none where nothing is said before the end.
     refused: Option<fn(&Stdout) -> bool>,
+    /// What a person reads of a line; none where its lines are read as they are.
+    readable: Option<fn(&serde_json::Value) -> Vec<Readable>>,
 }
 
 /// What the standard output of a lane's workers is. Text for people is the default: its end is the final message.
@@ -71,6 +92,12 @@ impl Format {
     /// Whether its lines say something before the end.
     pub(super) fn is_heard(self) -> bool {
         self.0.refused.is_some()
+    }
+
+    /// What a person reads of a line of the log; none where it is read as it is: in another form, or not the program's.
+    pub(crate) fn readable(self, line: &str) -> Option<Vec<Readable>> {
+        let event = serde_json::from_str(line).ok().filter(serde_json::Value::is_object)?;
+        Some((self.0.readable?)(&event))
     }
 
     /// Whether its service refuses the worker at the moment, and it tries again.

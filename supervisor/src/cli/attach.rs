@@ -1,0 +1,194 @@
+//! `attach` at the command line: with a file it attaches that; with a task alone it shows what the agent does, and sends it what a person types.
+
+use std::io::{BufRead as _, IsTerminal as _};
+
+use kernel::{Run, RunId, Status, TaskId};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::outcome;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::lanes::{Format, Readable};
+use crate::output::Output;
+use crate::terminal::{Ink, complain, printable, printable_lines, printable_output};
+use crate::time::duration::WrittenDuration;
+use crate::verbs::{Attach, Events, Log, Show, Steer};
+
+/// How many lines that were typed wait for the one before them to be sent; more wait in the terminal.
+const TYPED: usize = 4;
+/// How long one question waits at the daemon.
+const WAIT_SECONDS: u64 = 30;
+/// A line of an agent that is longer is shown in pieces.
+const LINE_BYTES: usize = 4 * 1024 * 1024;
+
+pub(super) async fn run(client: &Client, verb: Attach, output: Output) -> Result<u8, Failure> {
+    match verb.task_alone(client.here()) {
+        Some(task) => follow(client, task, output).await,
+        None => super::call(client, verb, output).await,
+    }
+}
+
+/// Shows the runs of a task as they happen, the latest from its beginning on, until nothing starts another one by itself. Returns what became of
+/// the task.
+async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Failure> {
+    let mut typed = typed(output);
+    let mut log = Log { task_id: Some(task.clone()), offset: Some(0), wait: WAIT_SECONDS, ..Log::default() };
+    let mut news = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
+    let mut stream = Stream { output, run: None, format: None, begun: String::new(), has_said_end: false };
+    loop {
+        let piece = until(client.call(&log), client, &task, &mut typed).await?;
+        if log.run != piece.run_id {
+            log.run = piece.run_id;
+            stream.begin(piece.run_id, piece.stdout)?;
+        }
+        log.offset = Some(piece.next_offset);
+        stream.show(&piece.text)?;
+        if !piece.text.is_empty() || (piece.run_id.is_some() && !piece.ended) {
+            continue;
+        }
+        // The cursor is taken before the look, so that what happens in between cuts the wait short.
+        news.wait = 0;
+        news.since = client.call(&news).await?.cursor;
+        let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?;
+        let last = shown.runs.last();
+        if last.is_some_and(|last| Some(last.id) != log.run) {
+            log = Log { run: None, offset: Some(0), ..log };
+            continue;
+        }
+        stream.end(last, shown.task.status)?;
+        if let Some(code) = outcome::of_task(&shown) {
+            return Ok(code);
+        }
+        news.wait = WAIT_SECONDS;
+        until(client.call(&news), client, &task, &mut typed).await?;
+    }
+}
+
+/// Waits for an answer, and sends what a person types meanwhile.
+async fn until<T>(
+    answer: impl Future<Output = Result<T, Failure>>,
+    client: &Client,
+    task: &TaskId,
+    typed: &mut mpsc::Receiver<String>,
+) -> Result<T, Failure> {
+    let mut answer = std::pin::pin!(answer);
+    loop {
+        // The answer stays pinned, and a line that is not taken stays in the channel.
+        tokio::select! {
+            answer = &mut answer => return answer,
+            Some(line) = typed.recv() => send(client, task, line).await,
+        }
+    }
+}
+
+/// The lines that a person types, where one can.
+fn typed(output: Output) -> mpsc::Receiver<String> {
+    let (lines, typed) = mpsc::channel(TYPED);
+    if std::io::stdin().is_terminal() && !output.json() {
+        complain("A line that you type is sent to the agent. Press Ctrl-C to leave it alone.");
+        // It ends with the process: nothing ends a read of a terminal.
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+                if !line.trim().is_empty() && lines.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    typed
+}
+
+async fn send(client: &Client, task: &TaskId, message: String) {
+    let steer = Steer { task_id: task.clone(), message, timeout: WrittenDuration::from_secs(0) };
+    match client.call(&steer).await {
+        Ok(sent) => complain(&format!("Sent message {} to run {}.", sent.number, sent.run_id)),
+        Err(failure) => {
+            complain(&printable(&failure.message));
+            if let Some(hint) = &failure.hint {
+                complain(&format!("hint: {}", printable(hint)));
+            }
+        }
+    }
+}
+
+/// What is shown of the runs.
+struct Stream {
+    output: Output,
+    run: Option<RunId>,
+    format: Option<Format>,
+    /// A line whose end has not come.
+    begun: String,
+    has_said_end: bool,
+}
+
+impl Stream {
+    fn begin(&mut self, run: Option<RunId>, format: Option<Format>) -> Result<(), Failure> {
+        (self.run, self.format, self.has_said_end) = (run, format, false);
+        match run {
+            Some(run) => self.note(&format!("run {run}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows the lines that end in a piece.
+    fn show(&mut self, piece: &str) -> Result<(), Failure> {
+        self.begun.push_str(piece);
+        while let Some(end) = self.begun.find('\n') {
+            let line: String = self.begun.drain(..=end).collect();
+            self.line(line.trim_end_matches('\n'))?;
+        }
+        if self.begun.len() > LINE_BYTES { self.rest() } else { Ok(()) }
+    }
+
+    fn rest(&mut self) -> Result<(), Failure> {
+        let rest = std::mem::take(&mut self.begun);
+        if rest.is_empty() { Ok(()) } else { self.line(&rest) }
+    }
+
+    /// Says how the run ended, once.
+    fn end(&mut self, last: Option<&Run>, status: Status) -> Result<(), Failure> {
+        self.rest()?;
+        if std::mem::replace(&mut self.has_said_end, true) {
+            return Ok(());
+        }
+        match last.and_then(|run| Some((run.id, run.outcome?))) {
+            Some((run, outcome)) => self.note(&format!("run {run} ended: {outcome}; the task is {status}")),
+            None => self.note(&format!("no run yet; the task is {status}")),
+        }
+    }
+
+    fn line(&self, line: &str) -> Result<(), Failure> {
+        if self.output.json() {
+            return self.output.value(&json!({ "run_id": self.run, "line": line }));
+        }
+        let screen = self.output.screen();
+        let Some(read) = self.format.and_then(|format| format.readable(line)) else {
+            return if line.trim().is_empty() { Ok(()) } else { self.text(&printable_output(line)) };
+        };
+        for one in read {
+            let text = match one {
+                Readable::Words(text) => printable_lines(&text),
+                Readable::Heard(text) => screen.paint(Ink::Bold, &format!("> {}", printable_lines(&text))),
+                Readable::Call(text) => screen.paint(Ink::Cyan, &format!("→ {}", printable(&text))),
+                Readable::Outcome(text) => screen.paint(Ink::Dim, &format!("← {}", printable(&text))),
+                Readable::Note(text) => screen.paint(Ink::Dim, &format!("[{}]", printable(&text))),
+            };
+            self.text(&text)?;
+        }
+        Ok(())
+    }
+
+    fn note(&self, text: &str) -> Result<(), Failure> {
+        // A program that reads lines finds the ends of runs among the events.
+        if self.output.json() {
+            return Ok(());
+        }
+        let text = self.output.screen().paint(Ink::Dim, &format!("[{text}]"));
+        self.text(&text)
+    }
+
+    fn text(&self, line: &str) -> Result<(), Failure> {
+        self.output.text(&format!("{line}\n"))
+    }
+}

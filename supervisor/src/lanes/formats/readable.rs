@@ -1,0 +1,246 @@
+//! What a person reads of a line that an agent writes: its words, the calls of its tools and what came of them, and what it has used.
+//!
+//! What has a form that nobody here knows, and what a person need not read, is left out; a line that is no JSON is shown as it is. All of it
+//! is the worker's word, and whoever prints it makes it printable.
+
+use serde_json::Value;
+
+/// More of a call or of its result is cut off, in characters.
+const SHORT: usize = 200;
+
+/// One thing to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Readable {
+    /// What the agent says.
+    Words(String),
+    /// What somebody says to it.
+    Heard(String),
+    /// A tool that it uses, and for what.
+    Call(String),
+    /// What came of it.
+    Outcome(String),
+    /// What it tells about its run.
+    Note(String),
+}
+
+/// The text at a path of keys.
+fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    value.pointer(path).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+}
+
+/// A value in one line, cut.
+fn short(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut cut: String = line.chars().take(SHORT).collect();
+    if cut.len() < line.len() {
+        cut.push('…');
+    }
+    cut
+}
+
+/// A call of a tool: the command alone where it runs one.
+fn call(name: &str, input: &Value) -> Readable {
+    let input = input.get("command").unwrap_or(input);
+    Readable::Call(format!("{name} {}", short(input)).trim_end().to_owned())
+}
+
+fn outcome(value: &Value) -> Readable {
+    // Text in blocks, as several programs have it.
+    let blocks = value.as_array().map(|blocks| {
+        blocks.iter().filter_map(|block| text(block, "/text")).collect::<Vec<_>>().join(" ").into()
+    });
+    Readable::Outcome(short(blocks.as_ref().unwrap_or(value)))
+}
+
+fn words(value: Option<&str>) -> Option<Readable> {
+    value.map(|text| Readable::Words(text.trim_end().to_owned()))
+}
+
+fn note(text: impl Into<String>) -> Option<Readable> {
+    Some(Readable::Note(text.into()))
+}
+
+/// A line of `claude-stream-json`.
+pub(super) fn claude(line: &Value) -> Vec<Readable> {
+    let blocks = || line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
+    let kind = |value: &Value| value["type"].as_str().unwrap_or_default().to_owned();
+    match (kind(line).as_str(), line["subtype"].as_str()) {
+        ("system", Some("init")) => {
+            let named = |key| short(&line[key]);
+            note(format!("session {}, model {}", named("session_id"), named("model"))).into_iter().collect()
+        }
+        ("system", Some("api_retry")) => {
+            note(format!("its service refuses it ({}), it tries again", short(&line["error_status"])))
+                .into_iter()
+                .collect()
+        }
+        ("assistant", _) => blocks()
+            .filter_map(|block| match kind(block).as_str() {
+                "text" => words(text(block, "/text")),
+                "tool_use" => Some(call(text(block, "/name").unwrap_or("tool"), &block["input"])),
+                _ => None,
+            })
+            .collect(),
+        ("user", _) if line["isReplay"] == true => {
+            let said = text(line, "/message/content").or_else(|| text(line, "/message/content/0/text"));
+            said.map(|text| Readable::Heard(text.to_owned())).into_iter().collect()
+        }
+        ("user", _) => blocks()
+            .filter(|block| kind(block) == "tool_result")
+            .map(|block| outcome(&block["content"]))
+            .collect(),
+        ("result", _) => {
+            let cost = line["total_cost_usd"].as_f64().map(|cost| format!(", {cost:.2} USD"));
+            let turns = line["num_turns"].as_u64().map(|turns| format!(" after {turns} steps"));
+            let how = if line["is_error"] == true { "failed" } else { "ended" };
+            note(format!("turn {how}{}{}", turns.unwrap_or_default(), cost.unwrap_or_default()))
+                .into_iter()
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A line of `codex-jsonl`.
+pub(super) fn codex(line: &Value) -> Vec<Readable> {
+    let item = &line["item"];
+    let read = match (line["type"].as_str().unwrap_or_default(), item["type"].as_str().unwrap_or_default()) {
+        ("thread.started", _) => note(format!("session {}", short(&line["thread_id"]))),
+        ("item.completed", "agent_message") => words(text(item, "/text")),
+        ("item.started", "command_execution") => Some(call("shell", &item["command"])),
+        ("item.completed", "command_execution") => Some(outcome(&item["aggregated_output"])),
+        ("item.completed", "mcp_tool_call") => Some(call(&short(&item["tool"]), &item["arguments"])),
+        ("item.completed", "file_change") => Some(call("edit", &item["changes"])),
+        ("turn.completed", _) => {
+            let used = |key: &str| line["usage"][key].as_u64().unwrap_or_default();
+            note(format!("turn ended, {} tokens in, {} out", used("input_tokens"), used("output_tokens")))
+        }
+        ("turn.failed", _) => note(format!("turn failed: {}", short(&line["error"]["message"]))),
+        ("error", _) => note(short(&line["message"])),
+        _ => None,
+    };
+    read.into_iter().collect()
+}
+
+/// A line of `opencode-jsonl`.
+pub(super) fn opencode(line: &Value) -> Vec<Readable> {
+    let part = &line["part"];
+    match line["type"].as_str().unwrap_or_default() {
+        "text" => words(text(part, "/text")).into_iter().collect(),
+        "tool_use" => {
+            let state = &part["state"];
+            let used = call(&short(&part["tool"]), &state["input"]);
+            let came = ["output", "error"].iter().find_map(|key| text(state, &format!("/{key}")));
+            std::iter::once(used).chain(came.map(|text| outcome(&text.into()))).collect()
+        }
+        "step_finish" if part["reason"] != "tool-calls" => {
+            let used = |key: &str| part["tokens"][key].as_u64().unwrap_or_default();
+            note(format!("turn ended, {} tokens in, {} out", used("input"), used("output")))
+                .into_iter()
+                .collect()
+        }
+        "error" => note(short(&line["error"])).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A line of `gemini-stream-json`.
+pub(super) fn gemini(line: &Value) -> Vec<Readable> {
+    let read = match line["type"].as_str().unwrap_or_default() {
+        "init" => note(format!("session {}, model {}", short(&line["session_id"]), short(&line["model"]))),
+        "message" if line["role"] == "assistant" => words(text(line, "/content")),
+        "tool_use" => Some(call(&short(&line["tool_name"]), &line["parameters"])),
+        "tool_result" => Some(outcome(&line["output"])),
+        "result" => {
+            let used = |key: &str| line["stats"][key].as_u64().unwrap_or_default();
+            let (status, input, output) =
+                (short(&line["status"]), used("input_tokens"), used("output_tokens"));
+            note(format!("turn ended ({status}), {input} tokens in, {output} out"))
+        }
+        _ => None,
+    };
+    read.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(reader: fn(&Value) -> Vec<Readable>, lines: &[&str]) -> Vec<String> {
+        let all = lines.iter().flat_map(|line| reader(&serde_json::from_str(line).unwrap()));
+        all.map(|one| format!("{one:?}")).collect()
+    }
+
+    #[test]
+    fn an_agent_is_read_in_its_words_its_calls_and_what_came_of_them() {
+        let claude = read(
+            claude,
+            &[
+                r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#,
+                r#"{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"I look."},
+                    {"type":"tool_use","name":"Bash","input":{"command":"ls\n  -l"}}]}}"#,
+                r#"{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"text","text":"a\nb"}]}]}}"#,
+                r#"{"type":"user","isReplay":true,"message":{"content":[{"type":"text","text":"more"}]}}"#,
+                r#"{"type":"result","is_error":false,"num_turns":3,"total_cost_usd":0.5}"#,
+                r#"{"type":"stream_event"}"#,
+            ],
+        );
+        insta::assert_snapshot!(claude.join("\n"), @r#"
+        Note("session s, model m")
+        Words("I look.")
+        Call("Bash ls -l")
+        Outcome("a b")
+        Heard("more")
+        Note("turn ended after 3 steps, 0.50 USD")
+        "#);
+        let codex = read(
+            codex,
+            &[
+                r#"{"type":"item.started","item":{"type":"command_execution","command":"ls"}}"#,
+                r#"{"type":"item.completed","item":{"type":"command_execution","aggregated_output":"a\n"}}"#,
+                r#"{"type":"item.completed","item":{"type":"agent_message","text":"Done."}}"#,
+                r#"{"type":"turn.completed","usage":{"input_tokens":7,"output_tokens":2}}"#,
+            ],
+        );
+        assert_eq!(
+            codex,
+            [
+                r#"Call("shell ls")"#,
+                r#"Outcome("a")"#,
+                r#"Words("Done.")"#,
+                r#"Note("turn ended, 7 tokens in, 2 out")"#
+            ]
+        );
+        let opencode = read(
+            opencode,
+            &[
+                r#"{"type":"tool_use","part":{"tool":"bash","state":{"input":{"command":"ls"},"output":"a"}}}"#,
+            ],
+        );
+        assert_eq!(opencode, [r#"Call("bash ls")"#, r#"Outcome("a")"#]);
+        let gemini = read(gemini, &[r#"{"type":"message","role":"assistant","content":"Hi."}"#]);
+        assert_eq!(gemini, [r#"Words("Hi.")"#]);
+    }
+
+    #[test]
+    fn what_an_agent_makes_up_is_cut_and_breaks_nothing() {
+        let long = "x".repeat(5000);
+        let Readable::Call(text) = call("Bash", &serde_json::json!({ "command": long })) else {
+            unreachable!()
+        };
+        assert_eq!(text.chars().count(), "Bash ".len() + SHORT + 1);
+        for odd in
+            ["[]", "7", "{\"type\":7}", "{\"type\":\"assistant\",\"message\":[]}", "{\"type\":\"user\"}"]
+        {
+            let odd = serde_json::from_str(odd).unwrap();
+            for reader in [claude, codex, opencode, gemini] {
+                assert!(reader(&odd).is_empty());
+            }
+        }
+    }
+}
