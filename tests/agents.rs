@@ -347,6 +347,7 @@ macro_rules! scenes {
 
 scenes!(CLAUDE: claude, is_steered_in_the_middle_of_a_turn);
 scenes!(CODEX: codex);
+scenes!(CODEX_SESSION: codex_session, is_steered_in_the_middle_of_a_turn);
 scenes!(GEMINI: gemini);
 scenes!(OPENCODE: opencode);
 scenes!(HERMES: hermes);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Fleet, User};
+use crate::harness::{Fleet, Terminal, User};
 
 /// A lane whose workers are scripts that speak as Claude Code does.
 const AGENT: &str = r#"argv = ["/bin/sh", "{home}/agent"]
@@ -241,4 +241,91 @@ fn a_session_whose_program_is_missing_is_a_failure_of_the_lane() {
         shown["why"]["text"].as_str().is_some_and(|why| why.contains("no-such-agent")).then_some(shown)
     });
     assert_eq!(shown["task"]["consecutive_failures"], json!(0), "{shown:#}");
+}
+
+#[test]
+fn what_an_agent_does_is_shown_over_its_attempts_until_the_task_is_over() {
+    let work = r#"echo '{"type":"assistant","message":{"content":[{"type":"text","text":"I look."},{"type":"tool_use","name":"Bash","input":{"command":"ls -l"}}]}}'
+        echo 'a warning' >&2; [ -e again ] || { : > again; sleep 600; }
+        turn 'all good'; rest"#;
+    let stage = Stage::open(work);
+    let shown = stage.fleet.home().join("shown");
+    let mut command = stage.fleet.command(["attach", &stage.task]);
+    let mut child = command.stdout(fs::File::create(&shown).unwrap()).spawn().unwrap();
+    let read = || fs::read_to_string(&shown).unwrap();
+    stage.fleet.eventually("the first attempt is shown", || read().contains("→ Bash ls -l").then_some(()));
+    stage.fleet.cli(["reclaim", &stage.task]).ok();
+    let ended = stage.fleet.eventually("it ends with the task", || child.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(0), "{}", read());
+    let all = read();
+    for line in [
+        "[run 1]",
+        "I look.",
+        "a warning",
+        "[run 2]",
+        "[turn ended]",
+        "[run 2 ended: completed; the task is done]",
+    ] {
+        assert!(all.lines().any(|one| one == line), "{line}: {all}");
+    }
+    let raw = stage.fleet.cli(["attach", &stage.task, "--json"]).ok().stdout;
+    let lines: Vec<Value> = raw.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(|line| line["run_id"] == 2), "{raw}");
+    assert!(
+        lines.iter().any(|line| line["line"].as_str().unwrap().starts_with("{\"type\":\"assistant\"")),
+        "{raw}"
+    );
+}
+
+#[test]
+fn what_a_person_types_at_an_agent_reaches_it() {
+    let stage = Stage::open("take; confirm; turn done; rest");
+    let mut terminal = Terminal::run(&mut stage.fleet.command(["attach", &stage.task]));
+    terminal.until("Press Ctrl-C");
+    terminal.press("look at the tests\n");
+    terminal.until("Sent message 1 to run 1.");
+    terminal.until("the task is done");
+    assert_eq!(terminal.end().code(), Some(0));
+    assert_eq!(stage.heard(), ["look at the tests"]);
+    assert_eq!(stage.states(), ["delivered"]);
+}
+
+/// A program that speaks as `codex app-server` does.
+const SERVER: &str = r#"
+read -r line; printf '{"id":0,"result":{}}\n'
+read -r line; read -r line
+case $line in *thread/resume*) [ -e "$HOME/.state/t-1" ] || { printf '{"id":1,"error":{"message":"no rollout found"}}\n'; read -r line; exit 0; } ;; esac
+: > "$HOME/.state/t-1"
+printf '{"id":1,"result":{"thread":{"id":"t-1"},"model":"m"}}\n{"method":"thread/started","params":{"thread":{"id":"t-1"}}}\n'
+take() { read -r line || exit 0; printf '%s\n' "$line" >> heard; }
+confirm() { id=${line#*\"clientUserMessageId\":\"}; printf '{"method":"item/started","params":{"item":{"type":"userMessage","clientId":"%s"}}}\n' "${id%%\"*}"; }
+say() { printf '{"method":"item/completed","params":{"item":{"type":"agentMessage","text":"%s"}}}\n' "$1"; }
+turn() { printf '{"method":"turn/completed","params":{"turn":{"status":"completed"}}}\n'; }
+take; printf '{"method":"turn/started","params":{}}\n'
+"#;
+
+#[test]
+fn an_app_server_is_told_its_prompt_its_messages_and_the_session_that_it_goes_on_in() {
+    let fleet = Fleet::offline();
+    let script = "case $line in *'the parser'*) take; confirm; say 'did it'; supervisor block 'go on?' > /dev/null ;; *) say 'went on'; supervisor complete --summary 'went on' > /dev/null ;; esac; turn; take";
+    let files = toml::Table::from_iter([("agent".to_owned(), format!("{SERVER}{script}").into())]);
+    let mut lane: toml::Table = toml::from_str(
+        "argv = [\"/bin/sh\", \"{home}/agent\"]\nsession = \"app-server\"\nstdout = \"codex-app-server\"\nstate = \".state\"",
+    )
+    .unwrap();
+    lane.insert("files".to_owned(), files.into());
+    fleet.lane("agent", &lane.to_string());
+    fleet.start();
+    let task = fleet.json(["create", "fix it", "--assignee", "agent", "--body", "the parser"]);
+    let task = task["id"].as_str().unwrap().to_owned();
+    fleet.eventually("it is at work", || (fleet.status_of(&task) == "running").then_some(()));
+    let said = fleet.cli(["steer", &task, "and the docs", "--timeout", "1m"]).ok();
+    assert!(said.stdout.starts_with("Delivered message 1"), "{}", said.stdout);
+    let shown = fleet.wait_for(&task, "blocked");
+    assert_eq!(shown["runs"][0]["spent"]["session"], "t-1", "{shown:#}");
+    let place = PathBuf::from(shown["task"]["workspace_path"].as_str().unwrap());
+    let heard = fs::read_to_string(place.join("heard")).unwrap();
+    assert!(heard.lines().count() == 2 && heard.contains("and the docs"), "{heard}");
+    fleet.cli(["unblock", &task]).ok();
+    assert_eq!(fleet.wait_for(&task, "done")["latest_summary"], "went on");
 }

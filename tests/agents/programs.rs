@@ -23,6 +23,8 @@ pub(super) struct Program {
     home: Option<(&'static str, &'static str)>,
     /// A setting in its command that says where its provider is, and the file of the built-in lane whose command that is.
     words: Option<(&'static str, &'static str)>,
+    /// What the file of a lane says in which it takes messages while it works, where that is not the built-in one.
+    session: Option<&'static str>,
     /// Whether its output says that its login is not accepted,
     pub(super) tells_login: bool,
     /// that its service refuses it for a while or fails,
@@ -38,6 +40,7 @@ pub(super) const CLAUDE: Program = Program {
     env: Some(("ANTHROPIC_BASE_URL", "http://127.0.0.1:{port}")),
     home: None,
     words: None,
+    session: None,
     tells_login: true,
     tells_limits: true,
     tells_usage: true,
@@ -53,10 +56,27 @@ pub(super) const CODEX: Program = Program {
         "openai_base_url=\"http://127.0.0.1:{port}/v1\"",
         include_str!("../../supervisor/src/lanes/builtin/codex.toml"),
     )),
+    session: None,
     tells_login: true,
     tells_limits: true,
     tells_usage: true,
 };
+
+/// Codex as `docs/lanes/codex.md` has it for messages while it works.
+pub(super) const CODEX_SESSION: Program = Program {
+    words: Some(("openai_base_url=\"http://127.0.0.1:{port}/v1\"", SESSION_OF_CODEX)),
+    session: Some(SESSION_OF_CODEX),
+    ..CODEX
+};
+
+const SESSION_OF_CODEX: &str = r#"
+argv = [
+    "codex", "app-server", "-c", "sandbox_mode=\"danger-full-access\"", "-c", "approval_policy=\"never\"",
+    "-c", "{tools}", ["-c", "model={model}"],
+]
+session = "app-server"
+stdout = "codex-app-server"
+"#;
 
 pub(super) const GEMINI: Program = Program {
     lane: "gemini",
@@ -65,6 +85,7 @@ pub(super) const GEMINI: Program = Program {
     env: Some(("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:{port}")),
     home: None,
     words: None,
+    session: None,
     tells_login: true,
     tells_limits: true,
     tells_usage: true,
@@ -80,6 +101,7 @@ pub(super) const OPENCODE: Program = Program {
         r#"{"provider": {"anthropic": {"options": {"baseURL": "http://127.0.0.1:{port}/v1"}}}}"#,
     )),
     words: None,
+    session: None,
     // It asks again and again, and writes nothing.
     tells_login: true,
     tells_limits: false,
@@ -96,6 +118,7 @@ pub(super) const HERMES: Program = Program {
         "mcp_servers: {tools}\nmodel:\n  default: scripted\n  provider: custom\n  base_url: http://127.0.0.1:{port}/v1\n",
     )),
     words: None,
+    session: None,
     // It writes text for people.
     tells_login: false,
     tells_limits: false,
@@ -154,6 +177,9 @@ impl Program {
             ("install".to_owned(), texts(&install)),
             ("hosts".to_owned(), texts(&[format!("127.0.0.1:{port}")])),
         ]);
+        if let Some(text) = self.session {
+            lane.extend(toml::from_str::<Table>(text).unwrap());
+        }
         let mut add = |table: &str, name: &str, value: Value| {
             let table = lane.entry(table).or_insert_with(|| Table::new().into());
             table.as_table_mut().unwrap().insert(name.to_owned(), value);

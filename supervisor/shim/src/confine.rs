@@ -141,7 +141,7 @@ fn confine(
     let mut worker = Command::new(command);
     worker.args(arguments).env_clear().envs(env).envs(secrets);
     let source = match (&conversation, ends) {
-        (Some(conversation), Some(ends)) => match Relay::start(&mut worker, conversation, ends) {
+        (Some(conversation), Some(ends)) => match Relay::start(&mut worker, (conversation, &cwd), ends) {
             Ok(relay) => return Ok(relay),
             Err(source) => source,
         },

@@ -304,6 +304,7 @@ fn said(receipt: Receipt) -> &'static str {
         Receipt::Written => "is in the input of the agent",
         Receipt::Confirmed => "was taken up by the agent",
         Receipt::Unread => "was not read by the agent before it ended",
+        Receipt::Refused => "was refused by the agent",
         Receipt::Closed => "came after the end of the conversation",
     }
 }

@@ -141,7 +141,7 @@ impl Lane {
             None => None,
         };
         let sessions = Sessions { state: file.state, gone: file.session_gone };
-        let sessions = sessions.check(&argv, files.keys().chain(&file.skills));
+        let sessions = sessions.check(&argv, file.session, files.keys().chain(&file.skills));
         let sessions = sessions.map_err(|wrong| reader.defect(wrong.key, wrong.words, wrong.message))?;
         let login = Login { argv: reader.words("login", &file.login)?, keep: file.keep };
         let login = login.check(files.keys().chain(&file.skills));
@@ -287,6 +287,7 @@ impl Reader<'_> {
         let Some(form) = form else { return Ok(None) };
         let spoken = match form {
             Conversing::StreamJson => "claude-stream-json",
+            Conversing::AppServer => "codex-app-server",
         };
         if prompt != Prompt::Stdin {
             let message = "its prompt is the first message on standard input: leave `prompt` out";

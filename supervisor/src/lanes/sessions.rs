@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use shim::rundir::Form as Conversing;
+
 use super::template::{Place, Template};
 
 /// The sessions of a lane.
@@ -25,6 +27,7 @@ impl Sessions {
     pub(super) fn check<'a>(
         self,
         argv: &[Vec<Template>],
+        form: Option<Conversing>,
         mut files: impl Iterator<Item = &'a PathBuf>,
     ) -> Result<Self, Wrong> {
         let wrong = |key, message: String| Err(Wrong { key, words: key, message });
@@ -32,9 +35,11 @@ impl Sessions {
             let message = "one of its texts is empty, which everything contains";
             return wrong("session_gone", message.to_owned());
         }
-        let resumes = argv.iter().flatten().any(|word| word.has(Place::Session));
+        // Its program is told in the conversation in which session that goes on.
+        let is_told = form == Some(Conversing::AppServer);
+        let resumes = is_told || argv.iter().flatten().any(|word| word.has(Place::Session));
         let Some(state) = &self.state else {
-            if resumes {
+            if resumes && !is_told {
                 let message =
                     "`{session}` needs the directory of sessions in the home of a worker: state = \"…\"";
                 return Err(Wrong { key: "argv", words: "{session}", message: message.to_owned() });

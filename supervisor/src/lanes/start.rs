@@ -62,6 +62,8 @@ pub(crate) struct Start {
     pub(crate) stdin: Stdin,
     /// How its agent takes messages while it works; none where it takes none.
     pub(crate) session: Option<Conversing>,
+    /// The session in which that goes on.
+    pub(crate) resumed: Option<String>,
     /// What it may read: the files of its task, and its prompt where that is a file.
     pub(crate) read: Vec<PathBuf>,
 }
@@ -159,7 +161,7 @@ impl Lane {
             // It reads its workspace alone.
             let argv = check::command(facts.task);
             let env = environment::variables(facts);
-            return Start { argv, env, stdin: Stdin::Null, session: None, read: Vec::new() };
+            return Start { argv, env, stdin: Stdin::Null, session: None, resumed: None, read: Vec::new() };
         }
         let texts = self.own_texts(&facts.places);
         let said = (facts.prompt, facts.session);
@@ -168,7 +170,8 @@ impl Lane {
         let mut env = environment::variables(facts);
         env.retain(|name, _| !self.unset.contains(name));
         env.extend(own);
-        Start { argv: self.command(&values), env, stdin, session: self.session, read }
+        let resumed = facts.session.map(str::to_owned);
+        Start { argv: self.command(&values), env, stdin, session: self.session, resumed, read }
     }
 
     fn values<'a>(

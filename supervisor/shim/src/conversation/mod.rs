@@ -7,6 +7,7 @@
 //!
 //! Nothing here waits for the agent alone: all pipes to it are non-blocking.
 
+mod app_server;
 mod input;
 mod lines;
 mod stream_json;
@@ -15,12 +16,14 @@ use std::fs::File;
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::SIGTERM;
 
+use self::app_server::AppServer;
 use self::input::Input;
 use self::lines::Lines;
 use self::stream_json::StreamJson;
@@ -42,14 +45,27 @@ const LETTER_BYTES: usize = 4 * 1024 * 1024;
 trait Speech: std::fmt::Debug {
     /// What is written first.
     fn begin(&mut self, prompt: &str) -> Vec<u8>;
-    /// A message in the form of the program.
-    fn say(&mut self, letter: &Letter) -> Vec<u8>;
-    /// Takes a line of the program. Returns the messages that it confirms.
-    fn hear(&mut self, line: &[u8]) -> Vec<u32>;
+    /// A message in the form of the program; none where it is said later, when the program is ready.
+    fn say(&mut self, letter: &Letter) -> Option<Vec<u8>>;
+    /// Takes a line of the program.
+    fn hear(&mut self, line: &[u8]) -> Heard;
     /// Whether a turn has ended, and no other has begun.
     fn is_idle(&self) -> bool;
     /// Whether the program has confirmed all that was said.
     fn is_confirmed(&self) -> bool;
+}
+
+/// What a line of the program comes to.
+#[derive(Debug, Default)]
+struct Heard {
+    /// The messages that it confirms.
+    confirmed: Vec<u32>,
+    /// The messages that it does not take.
+    refused: Vec<u32>,
+    /// What is to be said now; what belongs to a message has its number.
+    say: Vec<(Option<u32>, Vec<u8>)>,
+    /// Why there will be no conversation.
+    failed: Option<String>,
 }
 
 /// The relay's ends of the two pipes to its shim.
@@ -76,11 +92,16 @@ pub(crate) struct Relay {
     children: PipeReader,
     /// Since when the conversation could end.
     idle_since: Option<Instant>,
+    has_failed: bool,
 }
 
 impl Relay {
     /// Starts the agent. What fails is the execution of the command.
-    pub(crate) fn start(command: &mut Command, conversation: &Conversation, ends: Ends) -> io::Result<Self> {
+    pub(crate) fn start(
+        command: &mut Command,
+        (conversation, cwd): (&Conversation, &Path),
+        ends: Ends,
+    ) -> io::Result<Self> {
         // The agent is ended by its own signal, and the relay after it.
         signals::outlive(SIGTERM)?;
         let children = signals::child_reader()?;
@@ -94,6 +115,11 @@ impl Relay {
         }
         let speech: Box<dyn Speech> = match conversation.form {
             Form::StreamJson => Box::new(StreamJson::new(conversation.id.clone())),
+            Form::AppServer => Box::new(AppServer::new(
+                conversation.id.clone(),
+                conversation.resumed.clone(),
+                cwd.to_string_lossy().into_owned(),
+            )),
         };
         Ok(Relay {
             agent,
@@ -107,6 +133,7 @@ impl Relay {
             speech,
             children,
             idle_since: None,
+            has_failed: false,
         })
     }
 
@@ -134,7 +161,7 @@ impl Relay {
         for number in self.input.unread() {
             self.tell(number, Receipt::Unread);
         }
-        end_as(status)
+        if self.has_failed && status.success() { ExitCode::FAILURE } else { end_as(status) }
     }
 
     /// Passes on what the agent has written, up to a number of bytes.
@@ -158,12 +185,27 @@ impl Relay {
             most = most.saturating_sub(count);
             // The shim reads as long as it lives.
             self.log.write_all(&buffer[..count]).ok();
-            let mut confirmed = Vec::new();
+            let mut heard = Vec::new();
             let speech = &mut self.speech;
-            self.heard.take(&buffer[..count], |line| confirmed.extend(speech.hear(line)));
-            for number in confirmed {
-                self.tell(number, Receipt::Confirmed);
-            }
+            self.heard.take(&buffer[..count], |line| heard.push(speech.hear(line)));
+            heard.into_iter().for_each(|heard| self.act_on(heard));
+        }
+    }
+
+    fn act_on(&mut self, heard: Heard) {
+        for number in heard.confirmed {
+            self.tell(number, Receipt::Confirmed);
+        }
+        for number in heard.refused {
+            self.tell(number, Receipt::Refused);
+        }
+        for (number, said) in heard.say {
+            self.input.queue(number, said);
+        }
+        if let Some(why) = heard.failed {
+            writeln!(io::stderr(), "error: {why}").ok();
+            self.has_failed = true;
+            self.input.close();
         }
     }
 
@@ -185,8 +227,9 @@ impl Relay {
             self.posted.take(&buffer[..count], |line| come.extend(serde_json::from_slice::<Letter>(line)));
             for letter in come {
                 if self.input.is_open() {
-                    let said = self.speech.say(&letter);
-                    self.input.queue(Some(letter.number), said);
+                    if let Some(said) = self.speech.say(&letter) {
+                        self.input.queue(Some(letter.number), said);
+                    }
                 } else {
                     self.tell(letter.number, Receipt::Closed);
                 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Speech;
+use super::{Heard, Speech};
 use crate::rundir::Letter;
 
 /// The conversation so far.
@@ -56,22 +56,23 @@ impl Speech for StreamJson {
         line(&self.first, prompt)
     }
 
-    fn say(&mut self, letter: &Letter) -> Vec<u8> {
+    fn say(&mut self, letter: &Letter) -> Option<Vec<u8>> {
         self.unconfirmed.insert(letter.id.clone(), letter.number);
-        line(&letter.id, &letter.text)
+        Some(line(&letter.id, &letter.text))
     }
 
-    fn hear(&mut self, line: &[u8]) -> Vec<u32> {
+    fn hear(&mut self, line: &[u8]) -> Heard {
+        let mut heard = Heard::default();
         match serde_json::from_slice(line) {
             Ok(Event::User { uuid: Some(uuid), is_replay: true }) => {
                 self.is_idle = false;
-                return self.unconfirmed.remove(&uuid).into_iter().collect();
+                heard.confirmed.extend(self.unconfirmed.remove(&uuid));
             }
             Ok(Event::Assistant {}) => self.is_idle = false,
             Ok(Event::Result {}) => self.is_idle = true,
             Ok(Event::User { .. } | Event::Other) | Err(_) => {}
         }
-        Vec::new()
+        heard
     }
 
     fn is_idle(&self) -> bool {
@@ -106,9 +107,12 @@ mod tests {
         for lie in
             [r#"{"type":"user","uuid":"id-1"}"#, r#"{"type":"user","uuid":"id-2","isReplay":true}"#, "id-1"]
         {
-            assert_eq!(speech.hear(lie.as_bytes()), [0; 0], "{lie}");
+            assert_eq!(speech.hear(lie.as_bytes()).confirmed, [0; 0], "{lie}");
         }
-        assert_eq!(speech.hear(br#"{"type":"user","uuid":"id-1","isReplay":true,"message":{}}"#), [1]);
+        assert_eq!(
+            speech.hear(br#"{"type":"user","uuid":"id-1","isReplay":true,"message":{}}"#).confirmed,
+            [1]
+        );
         assert!(speech.is_confirmed());
     }
 

@@ -13,6 +13,9 @@ pub struct Conversation {
     pub form: Form,
     /// The name of the first message, a UUID.
     pub id: String,
+    /// The session in which it goes on, where the form says that and not the command.
+    #[serde(default)]
+    pub resumed: Option<String>,
 }
 
 /// The forms in which programs take messages.
@@ -21,6 +24,8 @@ pub struct Conversation {
 pub enum Form {
     /// `claude -p --input-format stream-json --output-format stream-json --replay-user-messages`.
     StreamJson,
+    /// `codex app-server`.
+    AppServer,
 }
 
 /// `inbox/<number>`: a message to the agent.
@@ -46,12 +51,17 @@ pub enum Receipt {
     Unread,
     /// The conversation was over when it came.
     Closed,
+    /// The agent does not take it.
+    Refused,
 }
 
 impl Receipt {
     /// Whether this may follow what is known of a message.
     pub(crate) fn follows(self, known: Option<Receipt>) -> bool {
-        matches!((known, self), (None, _) | (Some(Receipt::Written), Receipt::Confirmed | Receipt::Unread))
+        matches!(
+            (known, self),
+            (None, _) | (Some(Receipt::Written), Receipt::Confirmed | Receipt::Unread | Receipt::Refused)
+        )
     }
 }
 

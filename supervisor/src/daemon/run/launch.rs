@@ -368,7 +368,11 @@ fn run_spec(
         env: environment(host, order, prepared, start.env, &surroundings),
         cwd: prepared.path.clone(),
         stdin: start.stdin,
-        conversation: start.session.map(|form| Conversation { form, id: uuid::Uuid::new_v4().to_string() }),
+        conversation: start.session.map(|form| Conversation {
+            form,
+            id: uuid::Uuid::new_v4().to_string(),
+            resumed: start.resumed,
+        }),
         log: host.root.log(&order.board, &order.task.id, order.run.id),
         log_cap: order.config.worker.log_cap,
         stdout_cap: order.config.worker.log_cap,

@@ -103,6 +103,7 @@ fn news_of(record: &MessagesRecord) -> Vec<MessageNews> {
             Receipt::Written => (MessageState::Written, None),
             Receipt::Confirmed => (MessageState::Delivered, None),
             Receipt::Unread => (MessageState::NotDelivered, Some("its agent ended without reading it")),
+            Receipt::Refused => (MessageState::NotDelivered, Some("its agent refused it")),
             Receipt::Closed => (MessageState::NotDelivered, Some("the conversation was over when it came")),
         };
         MessageNews { number: *number, state, reason: reason.map(str::to_owned) }

@@ -5,6 +5,7 @@
 //! a text is cut. What a reader does not understand it passes over.
 
 mod claude_stream_json;
+mod codex_app_server;
 mod codex_jsonl;
 mod events;
 mod gemini;
@@ -32,7 +33,7 @@ const TROUBLE_BYTES: usize = 300;
 const NAME_BYTES: usize = 128;
 
 /// The formats that there are: the name in a lane's file, and the function that reads it. A new one is a file and a line here.
-static FORMATS: [Reader; 6] = [
+static FORMATS: [Reader; 7] = [
     Reader { name: "text", read: text::read, refused: None, readable: None },
     Reader {
         name: "claude-stream-json",
@@ -45,6 +46,12 @@ static FORMATS: [Reader; 6] = [
         read: codex_jsonl::read,
         refused: Some(never),
         readable: Some(readable::codex),
+    },
+    Reader {
+        name: "codex-app-server",
+        read: codex_app_server::read,
+        refused: Some(codex_app_server::is_refused),
+        readable: Some(readable::codex_app_server),
     },
     Reader {
         name: "opencode-jsonl",

@@ -127,6 +127,31 @@ pub(super) fn codex(line: &Value) -> Vec<Readable> {
     read.into_iter().collect()
 }
 
+/// A line of `codex-app-server`.
+pub(super) fn codex_app_server(line: &Value) -> Vec<Readable> {
+    let item = &line["params"]["item"];
+    let method = line["method"].as_str().unwrap_or_default();
+    let read = match (method, item["type"].as_str().unwrap_or_default()) {
+        ("thread/started", _) => note(format!("session {}", short(&line["params"]["thread"]["id"]))),
+        ("item/completed", "agentMessage") => words(text(item, "/text")),
+        ("item/completed", "userMessage") => {
+            text(item, "/content/0/text").map(|text| Readable::Heard(text.to_owned()))
+        }
+        ("item/started", "commandExecution") => Some(call("shell", &item["command"])),
+        ("item/completed", "commandExecution") => Some(outcome(&item["aggregatedOutput"])),
+        ("item/completed", "mcpToolCall") => Some(call(&short(&item["tool"]), &item["arguments"])),
+        ("item/completed", "fileChange") => Some(call("edit", &item["changes"])),
+        ("turn/completed", _) => {
+            let turn = &line["params"]["turn"];
+            let why = text(turn, "/error/message").map(|why| format!(": {}", short(&why.into())));
+            note(format!("turn {}{}", short(&turn["status"]), why.unwrap_or_default()))
+        }
+        ("error", _) => note(short(&line["params"]["error"]["message"])),
+        _ => None,
+    };
+    read.into_iter().collect()
+}
+
 /// A line of `opencode-jsonl`.
 pub(super) fn opencode(line: &Value) -> Vec<Readable> {
     let part = &line["part"];

@@ -1,0 +1,257 @@
+//! `app-server`: JSON-RPC lines of `codex app-server`.
+//!
+//! `initialize`, then `thread/start` or `thread/resume`; each message is a `turn/start` with a name of its own. One that comes while a turn
+//! is on belongs to that turn. The item `userMessage` with that name says that it is taken up; `turn/completed` ends a turn. The program ends
+//! when its input is closed. What it asks is refused: nobody is there to answer.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Heard, Speech};
+use crate::rundir::Letter;
+
+/// The request that begins or goes on in a thread, after `initialize`.
+const THREAD: u64 = 1;
+
+/// The conversation so far.
+#[derive(Debug)]
+pub(super) struct AppServer {
+    /// The name of the prompt.
+    first: String,
+    /// The thread in which it goes on.
+    resumed: Option<String>,
+    cwd: String,
+    thread: Option<String>,
+    /// What was said before there is a thread: number, name and text.
+    waiting: Vec<(Option<u32>, String, String)>,
+    /// The messages that were not taken up, by their names.
+    unconfirmed: BTreeMap<String, u32>,
+    /// The requests whose answers matter: the names of their messages.
+    requests: BTreeMap<u64, String>,
+    next: u64,
+    is_idle: bool,
+}
+
+/// A line of the program: a request, a notification or an answer.
+#[derive(Deserialize)]
+struct Line {
+    id: Option<Value>,
+    method: Option<String>,
+    #[serde(default)]
+    params: Value,
+    #[serde(default)]
+    result: Value,
+    error: Option<Failure>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    #[serde(default)]
+    message: String,
+}
+
+impl AppServer {
+    /// A conversation whose first message has this name, in a directory.
+    pub(super) fn new(first: String, resumed: Option<String>, cwd: String) -> Self {
+        AppServer {
+            first,
+            resumed,
+            cwd,
+            thread: None,
+            waiting: Vec::new(),
+            unconfirmed: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            next: THREAD + 1,
+            is_idle: false,
+        }
+    }
+
+    /// The request that says a message; none as long as there is no thread.
+    fn turn(&mut self, id: &str, text: &str) -> Option<Vec<u8>> {
+        let thread = self.thread.as_ref()?;
+        let request = self.next;
+        self.next += 1;
+        self.requests.insert(request, id.to_owned());
+        let input = json!([{ "type": "text", "text": text, "text_elements": [] }]);
+        let params = json!({ "threadId": thread, "clientUserMessageId": id, "input": input });
+        Some(line(&json!({ "id": request, "method": "turn/start", "params": params })))
+    }
+
+    /// Goes on when the program has answered the first request.
+    fn begin_thread(&self) -> Vec<u8> {
+        let (method, params) = match &self.resumed {
+            Some(thread) => ("thread/resume", json!({ "threadId": thread, "cwd": self.cwd })),
+            None => ("thread/start", json!({ "cwd": self.cwd })),
+        };
+        let mut said = line(&json!({ "method": "initialized" }));
+        said.extend(line(&json!({ "id": THREAD, "method": method, "params": params })));
+        said
+    }
+
+    fn answered(&mut self, request: u64, answer: &Line, heard: &mut Heard) {
+        if request == 0 {
+            heard.say.push((None, self.begin_thread()));
+        } else if request == THREAD {
+            match (answer.result.pointer("/thread/id").and_then(Value::as_str), &answer.error) {
+                (Some(thread), _) => {
+                    self.thread = Some(thread.to_owned());
+                    for (number, id, text) in std::mem::take(&mut self.waiting) {
+                        heard.say.extend(self.turn(&id, &text).map(|said| (number, said)));
+                    }
+                }
+                (None, failure) => {
+                    let why = failure.as_ref().map_or("it began no thread", |failure| &failure.message);
+                    heard.failed = Some(why.to_owned());
+                }
+            }
+        } else if let Some(id) = self.requests.remove(&request)
+            && let Some(failure) = &answer.error
+        {
+            match self.unconfirmed.remove(&id) {
+                Some(number) => heard.refused.push(number),
+                None => heard.failed = Some(failure.message.clone()),
+            }
+        }
+    }
+
+    fn notified(&mut self, method: &str, params: &Value, heard: &mut Heard) {
+        match method {
+            "turn/started" => self.is_idle = false,
+            "turn/completed" => self.is_idle = true,
+            "item/started" | "item/completed" => {
+                let client = params.pointer("/item/clientId").and_then(Value::as_str);
+                let is_ours = params.pointer("/item/type").is_some_and(|kind| kind == "userMessage");
+                if let Some(id) = client.filter(|_| is_ours) {
+                    self.is_idle = false;
+                    heard.confirmed.extend(self.unconfirmed.remove(id));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn line(value: &Value) -> Vec<u8> {
+    format!("{value}\n").into_bytes()
+}
+
+impl Speech for AppServer {
+    fn begin(&mut self, prompt: &str) -> Vec<u8> {
+        self.waiting.push((None, self.first.clone(), prompt.to_owned()));
+        let client = json!({ "name": "supervisor", "title": null, "version": env!("CARGO_PKG_VERSION") });
+        let params = json!({ "clientInfo": client, "capabilities": null });
+        line(&json!({ "id": 0, "method": "initialize", "params": params }))
+    }
+
+    fn say(&mut self, letter: &Letter) -> Option<Vec<u8>> {
+        self.unconfirmed.insert(letter.id.clone(), letter.number);
+        let said = self.turn(&letter.id, &letter.text);
+        if said.is_none() {
+            self.waiting.push((Some(letter.number), letter.id.clone(), letter.text.clone()));
+        }
+        said
+    }
+
+    fn hear(&mut self, line: &[u8]) -> Heard {
+        let mut heard = Heard::default();
+        let Ok(told) = serde_json::from_slice::<Line>(line) else { return heard };
+        match (&told.id, &told.method) {
+            (Some(id), Some(method)) => {
+                let error = json!({ "code": -32601, "message": format!("nobody answers {method} here") });
+                heard.say.push((None, self::line(&json!({ "id": id, "error": error }))));
+            }
+            (Some(id), None) => {
+                if let Some(request) = id.as_u64() {
+                    self.answered(request, &told, &mut heard);
+                }
+            }
+            (None, Some(method)) => self.notified(method, &told.params, &mut heard),
+            (None, None) => {}
+        }
+        heard
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_idle
+    }
+
+    fn is_confirmed(&self) -> bool {
+        self.unconfirmed.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn speech(resumed: Option<&str>) -> AppServer {
+        AppServer::new("p".to_owned(), resumed.map(str::to_owned), "/w".to_owned())
+    }
+
+    fn letter(number: u32) -> Letter {
+        Letter { number, id: format!("id-{number}"), text: format!("text {number}") }
+    }
+
+    /// The methods and texts that are said, one each.
+    fn said(heard: &Heard) -> Vec<String> {
+        let lines = heard.say.iter().flat_map(|(_, bytes)| bytes.split_inclusive(|byte| *byte == b'\n'));
+        lines
+            .map(|line| {
+                let value: Value = serde_json::from_slice(line).unwrap();
+                let text = value.pointer("/params/input/0/text").or(value.pointer("/params/threadId"));
+                format!("{} {}", value["method"].as_str().unwrap_or("-"), text.unwrap_or(&Value::Null))
+            })
+            .collect()
+    }
+
+    const THREAD_STARTED: &[u8] = br#"{"id":1,"result":{"thread":{"id":"t-1"}}}"#;
+
+    #[test]
+    fn what_is_said_before_there_is_a_thread_is_said_in_it_in_its_order() {
+        let mut speech = speech(None);
+        speech.begin("the prompt");
+        assert_eq!(speech.say(&letter(1)), None);
+        assert_eq!(said(&speech.hear(br#"{"id":0,"result":{}}"#)), ["initialized null", "thread/start null"]);
+        let heard = speech.hear(THREAD_STARTED);
+        assert_eq!(said(&heard), ["turn/start \"the prompt\"", "turn/start \"text 1\""]);
+        assert_eq!(heard.say.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [None, Some(1)]);
+        assert!(speech.say(&letter(2)).is_some());
+    }
+
+    #[test]
+    fn a_message_is_taken_up_when_its_item_says_so_and_a_turn_ends_when_it_is_said() {
+        let mut speech = speech(None);
+        speech.begin("p");
+        speech.hear(THREAD_STARTED);
+        speech.say(&letter(1));
+        speech.hear(br#"{"id":3,"result":{"turn":{"id":"u"}}}"#);
+        assert!(!speech.is_confirmed(), "an answer is no proof");
+        let item = br#"{"method":"item/started","params":{"item":{"type":"userMessage","clientId":"id-1"}}}"#;
+        assert_eq!(speech.hear(item).confirmed, [1]);
+        assert!(speech.is_confirmed() && !speech.is_idle());
+        speech.hear(br#"{"method":"turn/completed","params":{"turn":{"status":"completed"}}}"#);
+        assert!(speech.is_idle());
+    }
+
+    #[test]
+    fn what_the_program_refuses_and_what_it_asks_is_said() {
+        let mut gone = speech(Some("t-0"));
+        gone.begin("p");
+        assert_eq!(
+            said(&gone.hear(br#"{"id":0,"result":{}}"#)),
+            ["initialized null", "thread/resume \"t-0\""]
+        );
+        let heard =
+            gone.hear(br#"{"id":1,"error":{"code":-1,"message":"no rollout found for thread id t-0"}}"#);
+        assert_eq!(heard.failed.as_deref(), Some("no rollout found for thread id t-0"));
+        let mut speech = speech(None);
+        speech.begin("p");
+        speech.hear(THREAD_STARTED);
+        speech.say(&letter(1));
+        assert_eq!(speech.hear(br#"{"id":3,"error":{"message":"no"}}"#).refused, [1]);
+        let asked = speech.hear(br#"{"id":7,"method":"item/tool/requestUserInput","params":{}}"#);
+        assert!(String::from_utf8_lossy(&asked.say[0].1).contains("nobody answers"));
+    }
+}

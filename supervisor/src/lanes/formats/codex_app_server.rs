@@ -1,0 +1,166 @@
+//! `codex-app-server`: the JSON-RPC lines of `codex app-server`.
+//!
+//! The answer to the request that begins a thread names it and its model; `turn/completed` ends a turn, with its error where it failed. The usage is
+//! that of the whole thread so far, also of the turns of earlier runs. An error that the program tries to overcome is `error` with `willRetry`.
+
+use kernel::{Counters, Spent};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::events::{Count, each};
+use super::{Finish, Said, final_message, name, service, trouble};
+use shim::rundir::Stdout;
+
+#[derive(Deserialize)]
+struct Line {
+    method: Option<String>,
+    #[serde(default)]
+    params: Value,
+    #[serde(default)]
+    result: Value,
+}
+
+fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    value.pointer(path).and_then(Value::as_str)
+}
+
+fn count(value: &Value) -> u64 {
+    serde_json::from_value::<Count>(value.clone()).unwrap_or_default().0
+}
+
+/// What an error means: a word for it, the status of the service, or its message.
+fn finish(error: &Value) -> Finish {
+    let info = &error["codexErrorInfo"];
+    let status = info.as_object().and_then(|kinds| kinds.values().next());
+    let status = status.and_then(|kind| kind["httpStatusCode"].as_u64());
+    let words = text(error, "/message").map_or(Finish::Failed, service::by_words);
+    match (info.as_str(), status) {
+        // The message has the pause, where there is one.
+        (Some("usageLimitExceeded" | "rateLimitExceeded"), _) => match words {
+            limited @ Finish::RateLimited(_) => limited,
+            _ => Finish::RateLimited(None),
+        },
+        (Some("unauthorized"), _) => Finish::NotLoggedIn,
+        (Some("serverOverloaded" | "internalServerError"), _) => Finish::Unavailable,
+        (_, Some(status)) if service::by_status(status, None) != Finish::Failed => {
+            service::by_status(status, None)
+        }
+        _ => words,
+    }
+}
+
+pub(super) fn read(stdout: &Stdout) -> Said {
+    let mut said = Said::default();
+    each(stdout, |line: Line| {
+        if let Some(thread) = text(&line.result, "/thread/id") {
+            said.spent.session = name(thread);
+            said.spent.model = text(&line.result, "/model").and_then(name);
+        }
+        match line.method.as_deref() {
+            Some("turn/started") => {
+                said.finish = Finish::Unsaid;
+                said.spent.turns = Some(said.spent.turns.unwrap_or_default().saturating_add(1));
+            }
+            Some("item/completed") if text(&line.params, "/item/type") == Some("agentMessage") => {
+                said.message = text(&line.params, "/item/text").and_then(final_message);
+            }
+            Some("thread/tokenUsage/updated") => {
+                let total = &line.params["tokenUsage"]["total"];
+                said.spent = Spent {
+                    input_tokens: count(&total["inputTokens"]),
+                    cached_tokens: count(&total["cachedInputTokens"]),
+                    output_tokens: count(&total["outputTokens"]),
+                    counters: Counters::OfSession,
+                    ..std::mem::take(&mut said.spent)
+                };
+            }
+            Some("turn/completed") => {
+                let turn = &line.params["turn"];
+                let error = &turn["error"];
+                said.finish = if turn["status"] == "completed" { Finish::Well } else { finish(error) };
+                said.trouble = text(error, "/message").and_then(trouble);
+            }
+            Some(_) | None => {}
+        }
+    });
+    said
+}
+
+/// Whether the last that was heard of its service is that a request is tried again.
+pub(super) fn is_refused(so_far: &Stdout) -> bool {
+    let mut is_refused = false;
+    each(so_far, |line: Line| match line.method.as_deref() {
+        Some("error") => is_refused = line.params["willRetry"] == true,
+        Some("item/started" | "item/completed" | "turn/completed" | "turn/started") => is_refused = false,
+        Some(_) | None => {}
+    });
+    is_refused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(lines: &[&str]) -> Said {
+        super::super::tests::said("codex-app-server", lines.join("\n").as_bytes())
+    }
+
+    const THREAD: &str = r#"{"id":1,"result":{"thread":{"id":"0199-a"},"model":"gpt"}}"#;
+    const TURN: &str = r#"{"method":"turn/started","params":{}}"#;
+    const DONE: &str = r#"{"method":"turn/completed","params":{"turn":{"status":"completed","error":null}}}"#;
+
+    fn failed(info: &str, message: &str) -> String {
+        format!(
+            r#"{{"method":"turn/completed","params":{{"turn":{{"status":"failed","error":{{"message":"{message}","codexErrorInfo":{info}}}}}}}}}"#
+        )
+    }
+
+    #[test]
+    fn the_last_message_is_the_final_one_and_the_counters_are_those_of_the_thread() {
+        let message = |text: &str| {
+            format!(
+                r#"{{"method":"item/completed","params":{{"item":{{"type":"agentMessage","text":"{text}"}}}}}}"#
+            )
+        };
+        let usage = r#"{"method":"thread/tokenUsage/updated","params":{"tokenUsage":{"total":{"inputTokens":33,"cachedInputTokens":11,"outputTokens":7}}}}"#;
+        let told = said(&[THREAD, TURN, &message("looking"), usage, &message("done"), DONE]);
+        assert_eq!((told.finish, told.message.as_deref()), (Finish::Well, Some("done")));
+        let spent = Spent {
+            session: Some("0199-a".to_owned()),
+            model: Some("gpt".to_owned()),
+            input_tokens: 33,
+            cached_tokens: 11,
+            output_tokens: 7,
+            turns: Some(1),
+            counters: Counters::OfSession,
+            ..Spent::default()
+        };
+        assert_eq!(told.spent, spent);
+        assert_eq!(
+            said(&[THREAD, TURN, DONE, TURN]).finish,
+            Finish::Unsaid,
+            "a message has begun another turn"
+        );
+    }
+
+    #[test]
+    fn each_error_has_one_meaning() {
+        let table = [
+            (r#""usageLimitExceeded""#, "no more", Finish::RateLimited(None)),
+            (r#""unauthorized""#, "no", Finish::NotLoggedIn),
+            (r#""serverOverloaded""#, "no", Finish::Unavailable),
+            (r#"{"responseTooManyFailedAttempts":{"httpStatusCode":429}}"#, "no", Finish::RateLimited(None)),
+            (r#"{"responseTooManyFailedAttempts":{"httpStatusCode":500}}"#, "no", Finish::Unavailable),
+            (
+                r#"{"httpConnectionFailed":{"httpStatusCode":null}}"#,
+                "stream disconnected",
+                Finish::Unavailable,
+            ),
+            (r#""other""#, "odd", Finish::Failed),
+        ];
+        for (info, message, finish) in table {
+            let told = said(&[THREAD, TURN, &failed(info, message)]);
+            assert_eq!((told.finish, told.trouble.as_deref()), (finish, Some(message)), "{info}");
+        }
+    }
+}
