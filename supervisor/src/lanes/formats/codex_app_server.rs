@@ -51,6 +51,8 @@ fn finish(error: &Value) -> Finish {
 
 pub(super) fn read(stdout: &Stdout) -> Said {
     let mut said = Said::default();
+    // An error that another try has overcome is followed by an item, or by the end of the turn.
+    let mut tried: Option<Value> = None;
     each(stdout, |line: Line| {
         if let Some(thread) = text(&line.result, "/thread/id") {
             said.spent.session = name(thread);
@@ -61,7 +63,9 @@ pub(super) fn read(stdout: &Stdout) -> Said {
                 said.finish = Finish::Unsaid;
                 said.spent.turns = Some(said.spent.turns.unwrap_or_default().saturating_add(1));
             }
+            Some("error") => tried = line.params.get("error").cloned(),
             Some("item/completed") if text(&line.params, "/item/type") == Some("agentMessage") => {
+                tried = None;
                 said.message = text(&line.params, "/item/text").and_then(final_message);
             }
             Some("thread/tokenUsage/updated") => {
@@ -74,7 +78,9 @@ pub(super) fn read(stdout: &Stdout) -> Said {
                     ..std::mem::take(&mut said.spent)
                 };
             }
+            Some("item/started" | "item/completed") => tried = None,
             Some("turn/completed") => {
+                tried = None;
                 let turn = &line.params["turn"];
                 let error = &turn["error"];
                 said.finish = if turn["status"] == "completed" { Finish::Well } else { finish(error) };
@@ -83,6 +89,13 @@ pub(super) fn read(stdout: &Stdout) -> Said {
             Some(_) | None => {}
         }
     });
+    if let Some(error) = tried {
+        said.finish = match finish(&error) {
+            Finish::Failed => said.finish,
+            known => known,
+        };
+        said.trouble = text(&error, "/message").and_then(trouble);
+    }
     said
 }
 
@@ -141,6 +154,15 @@ mod tests {
             Finish::Unsaid,
             "a message has begun another turn"
         );
+    }
+
+    #[test]
+    fn an_error_that_it_still_tries_to_overcome_counts_until_something_follows() {
+        let tried = r#"{"method":"error","params":{"willRetry":true,"error":{"message":"Reconnecting... 1/5","codexErrorInfo":{"responseStreamDisconnected":{"httpStatusCode":429}}}}}"#;
+        assert_eq!(said(&[THREAD, TURN, tried]).finish, Finish::RateLimited(None));
+        let item = r#"{"method":"item/started","params":{"item":{"type":"reasoning"}}}"#;
+        assert_eq!(said(&[THREAD, TURN, tried, item]).finish, Finish::Unsaid);
+        assert_eq!(said(&[THREAD, TURN, tried, DONE]).finish, Finish::Well);
     }
 
     #[test]
