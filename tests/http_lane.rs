@@ -145,12 +145,12 @@ fn an_answer_is_logged_as_it_comes_and_its_last_line_is_the_verdict() {
     let wait = Arc::clone(&seen);
     let service = Service::start(move |_, stream| {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
-        write!(stream, "{head}{{\"step\": \"reading\"}}\n")?;
+        writeln!(stream, "{head}{{\"step\": \"reading\"}}")?;
         // The rest comes when the first line was read in the log.
         while !*wait.lock().unwrap() {
             thread::sleep(Duration::from_millis(5));
         }
-        write!(stream, "{{\"block\": {{\"question\": \"which paper?\", \"choices\": [\"A\", \"B\"]}}}}\n")
+        writeln!(stream, "{{\"block\": {{\"question\": \"which paper?\", \"choices\": [\"A\", \"B\"]}}}}")
     });
     service.lane(&fleet, "news", "");
     fleet.start();

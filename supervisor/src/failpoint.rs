@@ -79,11 +79,11 @@ impl Hanging {
 /// Passes a point: returns, unless a test has named it.
 pub(crate) fn pass(point: &str) {
     static HANGING: OnceLock<Option<Hanging>> = OnceLock::new();
+    static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
     let hanging = HANGING.get_or_init(|| std::env::var(HANG).ok().and_then(|text| Hanging::parse(&text)));
     if let Some(hanging) = hanging {
         hanging.pass(point);
     }
-    static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
     let armed = ARMED.get_or_init(|| std::env::var(VARIABLE).ok().map(|text| Armed::parse(&text)));
     if armed.as_ref().is_some_and(|armed| armed.is_last(point)) {
         // It cannot fail for the own process, and nothing after it runs: SIGKILL is delivered on the way back.
@@ -112,14 +112,14 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let hanging = Hanging::parse(&format!("begin@{}", file.display())).unwrap();
         hanging.pass("commit");
-        let (passed, passes) = std::sync::mpsc::channel();
+        let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             hanging.pass("begin");
-            passed.send(()).unwrap();
+            tell.send(()).unwrap();
         });
-        assert!(passes.recv_timeout(LOOK * 3).is_err());
+        assert!(told.recv_timeout(LOOK * 3).is_err());
         std::fs::remove_file(&file).unwrap();
-        passes.recv().unwrap();
+        told.recv().unwrap();
         thread.join().unwrap();
         assert!(Hanging::parse("begin").is_none());
     }

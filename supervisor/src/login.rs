@@ -196,7 +196,7 @@ fn policy_of(policy: &Policy, lane: &Lane) -> Policy {
 fn no_login(lane: &Lane, name: &Profile, root: &Root) -> Failure {
     let failure = Failure::usage(format!("the lane `{name}` has no login"));
     let keys = lane.additions.brokers.iter().map(|broker| broker.secret.place(&root.secret_stores()));
-    match keys.map(|place| place.to_string()).next() {
+    match keys.into_iter().next() {
         Some(place) => failure.hint(format!("its program asks with a key: write that into {place}")),
         None => failure.hint(format!(
             "name the command and the files of a login in {}: login = [\"PROGRAM\", \"login\"], keep = [\".x/auth.json\"]",

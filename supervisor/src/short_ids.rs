@@ -22,8 +22,7 @@ pub(crate) fn may_be_in(body: &[u8]) -> bool {
 /// The short ids of a request, where its schema says that there are ids of tasks.
 pub(crate) fn in_request<'a>(schema: &Schema, request: &'a mut Value) -> Vec<&'a mut Value> {
     let fields = schema.get("properties").and_then(Value::as_object);
-    let is_id =
-        |name: &str| fields.and_then(|fields| fields.get(name)).is_some_and(|field| names_a_task(field));
+    let is_id = |name: &str| fields.and_then(|fields| fields.get(name)).is_some_and(names_a_task);
     let found = request.as_object_mut().into_iter().flatten().filter(|(name, _)| is_id(name));
     let texts = found.flat_map(|(_, value)| match value {
         Value::Array(items) => items.iter_mut().collect(),

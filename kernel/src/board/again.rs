@@ -55,8 +55,9 @@ impl Board<'_> {
 
 /// The same refusal, of the change that was asked for.
 fn named(error: Error, change: &'static str) -> Error {
-    match error {
-        Error::Illegal { task, status, hint, .. } => Error::Illegal { task, status, change, hint },
-        other => other,
+    if let Error::Illegal { task, status, hint, .. } = error {
+        Error::Illegal { task, status, change, hint }
+    } else {
+        error
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct Login {
 
 /// What became of a login.
 #[derive(Debug, Serialize)]
-struct Kept {
+struct Outcome {
     name: Profile,
     tenant: Option<Tenant>,
     kept: Vec<PathBuf>,
@@ -68,7 +68,7 @@ pub(super) async fn run(line: &CommandLine, verb: Login) -> Result<u8, Failure> 
     output.warn(&left_out);
     let released = release(client, &name, account.as_deref(), tenant.as_ref()).await?;
     if output.json() {
-        output.value(&Kept { name, tenant, kept, released })?;
+        output.value(&Outcome { name, tenant, kept, released })?;
         return Ok(0);
     }
     let whose = tenant.map(|tenant| format!(" in the tenant {tenant}")).unwrap_or_default();

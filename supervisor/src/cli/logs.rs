@@ -71,7 +71,7 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
     for source in &mut sources {
         source.so_far(client, line.output).await?;
     }
-    let ends = sources.iter_mut().map(|source| source.to_the_end(client, line.output));
+    let ends = sources.iter_mut().map(|source| source.follow_to_end(client, line.output));
     let codes = try_join_all(ends).await?;
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or_default())
 }
@@ -141,7 +141,7 @@ impl Source {
         if output.json() {
             return output.value(&client.call(&self.log).await?);
         }
-        self.from_its_start();
+        self.begin_anew();
         loop {
             let piece = client.call(&self.log).await?;
             if piece.run_id.is_none() {
@@ -157,7 +157,7 @@ impl Source {
 
     /// Shows what there is; the last line of a live run is left open.
     async fn so_far(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
-        self.from_its_start();
+        self.begin_anew();
         loop {
             let piece = client.call(&self.log).await?;
             if piece.text.is_empty() {
@@ -168,8 +168,8 @@ impl Source {
     }
 
     /// Shows what there is and what comes until the run has ended. Returns the exit code of the run.
-    pub(super) async fn to_the_end(&mut self, client: &Client, output: Output) -> Result<u8, Failure> {
-        self.from_its_start();
+    pub(super) async fn follow_to_end(&mut self, client: &Client, output: Output) -> Result<u8, Failure> {
+        self.begin_anew();
         let mut has_told = false;
         loop {
             let piece = client.call(&self.log).await?;
@@ -190,7 +190,7 @@ impl Source {
     }
 
     /// Where no end of the log is asked for, all of it is, however many pieces it has.
-    fn from_its_start(&mut self) {
+    fn begin_anew(&mut self) {
         if self.log.tail.is_none() && self.log.lines.is_none() {
             self.log.offset.get_or_insert(0);
         }
@@ -231,7 +231,7 @@ impl Source {
 
 fn labelled(label: &str, text: &str, output: Output) -> String {
     let label = output.screen().paint(Ink::Dim, &format!("{label} |"));
-    text.lines().map(|line| format!("{label} {line}\n")).collect()
+    text.lines().flat_map(|line| [label.as_str(), " ", line, "\n"]).collect()
 }
 
 /// The exit code of a run that has ended.

@@ -167,7 +167,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
             seen = run.id;
             events.wait = 0;
             if !output.json() {
-                logs::Source::of_run(task, seen).to_the_end(client, output).await?;
+                logs::Source::of_run(task, seen).follow_to_end(client, output).await?;
                 continue;
             }
         }

@@ -63,16 +63,14 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
         return all(client, &mut settling, &wait, line.output).await;
     };
     let limit = limit.duration();
-    match tokio::time::timeout(limit, all(client, &mut settling, &wait, line.output)).await {
-        Ok(code) => code,
-        Err(_) => {
-            let open: Vec<&str> = settling.open().iter().map(TaskId::as_str).collect();
-            let open = open.join(" ");
-            let limit = crate::time::duration::brief(limit);
-            Err(Failure::new(Code::TryAgain, format!("not ended within {limit}: {open}"))
-                .hint(format!("supervisor wait {open}")))
-        }
+    if let Ok(code) = tokio::time::timeout(limit, all(client, &mut settling, &wait, line.output)).await {
+        return code;
     }
+    let open: Vec<&str> = settling.open().iter().map(TaskId::as_str).collect();
+    let open = open.join(" ");
+    let limit = crate::time::duration::brief(limit);
+    Err(Failure::new(Code::TryAgain, format!("not ended within {limit}: {open}"))
+        .hint(format!("supervisor wait {open}")))
 }
 
 async fn all(client: &Client, settling: &mut Settling, wait: &Wait, output: Output) -> Result<u8, Failure> {

@@ -68,8 +68,7 @@ pub(crate) async fn run(
     install_binary(&root)?;
     // The probe has ended before the daemon changes its group.
     let support = detect_support().await?;
-    let (cgroups, handed) = serve_cgroups(&root, extent);
-    let Handed { controllers, gap: handed_gap } = handed;
+    let (cgroups, controllers) = serve_cgroups(&root, extent);
     let support = support.with_controllers(controllers);
     let (reports, runs) = Reports::queue();
     let (link, inbox) = open_link(runs);
@@ -91,9 +90,6 @@ pub(crate) async fn run(
     let spares = spares_of(extent, cgroups.as_ref().ok());
     let ways = (listeners.port(), Arc::clone(&doors), WaysOut::new(descriptors));
     let host = make_host(&root, support, cgroups, spares, ways).await?;
-    if let Some(why) = handed_gap {
-        tracing::info!(%why, "limits_not_held");
-    }
     let context = Arc::new(Context {
         service: Arc::clone(&service),
         host,
@@ -149,14 +145,7 @@ pub(crate) async fn run(
     notices.stopping();
     end_survivors(&context, dispatcher.survivors()).await;
     stop.cancel();
-    served.close();
-    // Watchers may hang on to their connections; they see them closed when the process ends.
-    drop(tokio::time::timeout(FAREWELL, served.wait()).await);
-    context.host.leave();
-    sockets::remove(&root);
-    let closing = Arc::clone(&service);
-    // It says itself what it could not do.
-    drop(tokio::task::spawn_blocking(move || closing.close()).await);
+    close(&context, &root, &served).await;
     tracing::info!("stopped");
     if !dispatcher.has_runs() {
         drop(lock);
@@ -169,6 +158,18 @@ pub(crate) async fn run(
         (Extent::UntilIdle(_), Ok(())) => Err(cut_short()),
         (_, outcome) => outcome.map(|()| waiting),
     }
+}
+
+/// Gives up what the daemon serves, and closes the boards.
+async fn close(context: &Context, root: &Root, served: &TaskTracker) {
+    served.close();
+    // Watchers may hang on to their connections; they see them closed when the process ends.
+    drop(tokio::time::timeout(FAREWELL, served.wait()).await);
+    context.host.leave();
+    sockets::remove(root);
+    let service = Arc::clone(&context.service);
+    // It says itself what it could not do.
+    drop(tokio::task::spawn_blocking(move || service.close()).await);
 }
 
 /// Without the larger share, the daemon waits for a processor as long as a worker does.
@@ -208,14 +209,19 @@ fn doorway(
     })
 }
 
-/// The groups of the root's runs, and what is handed on to them. Who starts no run makes none.
-fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, Handed) {
+/// The groups of the root's runs, and the controllers that are handed on to them. Who starts no run makes none.
+fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, BTreeSet<Controller>) {
     if extent == Extent::Ending {
-        return (Err("no run is started".to_owned()), Handed::default());
+        return (Err("no run is started".to_owned()), Default::default());
     }
     match Cgroups::serve(root.dir()) {
-        Ok((cgroups, handed)) => (Ok(cgroups), handed),
-        Err(why) => (Err(why), Handed::default()),
+        Ok((cgroups, Handed { controllers, gap })) => {
+            if let Some(why) = gap {
+                tracing::info!(%why, "limits_not_held");
+            }
+            (Ok(cgroups), controllers)
+        }
+        Err(why) => (Err(why), Default::default()),
     }
 }
 

@@ -220,7 +220,7 @@ mod tests {
         };
         assert_eq!(get(&ann, Some(&tenant)), ["of ann"]);
         assert!(get(&ann, None).is_empty() && get(&bob, Some(&tenant)).is_empty());
-        assert_eq!(KeptHome::all_of(&root, &ann), [own.clone()]);
+        assert_eq!(KeptHome::all_of(&root, &ann), std::slice::from_ref(&own));
         for made in [own.dir(), root.kept().as_path()] {
             assert_eq!(std::fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700, "{made:?}");
         }

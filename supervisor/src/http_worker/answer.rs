@@ -118,14 +118,13 @@ fn log(bytes: &[u8]) -> Result<(), Failure> {
 /// For how long a service is not to be asked: seconds, or a date (RFC 9110, section 10.2.3).
 fn pause(value: &HeaderValue, now: jiff::Timestamp) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
-    let pause = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let at = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
-            Duration::from_secs(u64::try_from(at.as_second() - now.as_second()).unwrap_or_default())
-        }
+    let seconds = if let Ok(seconds) = text.parse() {
+        seconds
+    } else {
+        let at = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+        u64::try_from(at.as_second() - now.as_second()).unwrap_or_default()
     };
-    Some(pause.clamp(Duration::from_secs(1), LONGEST))
+    Some(Duration::from_secs(seconds).clamp(Duration::from_secs(1), LONGEST))
 }
 
 /// What is kept of an answer: what may be its verdict, and the first of its words.
@@ -174,9 +173,8 @@ impl Kept {
     fn verdict(self) -> Result<Option<Verdict>, Failure> {
         let text = match self.form {
             Form::Text => return Ok(None),
-            Form::Json => self.open,
             Form::Lines if self.open.trim_ascii().is_empty() => self.line,
-            Form::Lines => self.open,
+            Form::Json | Form::Lines => self.open,
         };
         if text.trim_ascii().is_empty() {
             return Ok(None);

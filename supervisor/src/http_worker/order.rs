@@ -129,13 +129,11 @@ fn filled(text: &str, env: &impl Fn(&str) -> Option<String>) -> Result<String, S
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn service(url: &str, headers: &[(&str, &str)]) -> Service {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Service { url: url.to_owned(), headers: BTreeMap::from_iter(headers) }
+        Service { url: url.to_owned(), headers: headers.collect() }
     }
 
     #[test]

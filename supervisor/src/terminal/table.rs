@@ -122,11 +122,11 @@ impl Screen {
     /// Whether a table with these cells fits the width as it is.
     pub(crate) fn fits<const N: usize>(&self, header: &[&str; N], rows: &[[Cell; N]]) -> bool {
         let gaps = usize::from(GAP) * N.saturating_sub(1);
-        widths(header, rows.iter().map(<[Cell; N]>::as_slice)).iter().sum::<usize>() + gaps <= self.width
+        widths(header, &rows.iter().map(<[Cell; N]>::as_slice)).iter().sum::<usize>() + gaps <= self.width
     }
 
     fn layout(&self, header: &[&str], mut rows: Vec<Vec<Cell>>, overflow: Overflow) -> Vec<String> {
-        let widths = shrunk(widths(header, rows.iter().map(Vec::as_slice)), self.width);
+        let widths = shrunk(widths(header, &rows.iter().map(Vec::as_slice)), self.width);
         if overflow == Overflow::Cut {
             for row in &mut rows {
                 for (cell, width) in row.iter_mut().zip(&widths) {
@@ -160,7 +160,7 @@ fn cells<const N: usize, C: Into<Cell>>(rows: impl IntoIterator<Item = [C; N]>) 
     rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect()
 }
 
-fn widths<'a>(header: &[&str], rows: impl Iterator<Item = &'a [Cell]> + Clone) -> Vec<usize> {
+fn widths<'a>(header: &[&str], rows: &(impl Iterator<Item = &'a [Cell]> + Clone)) -> Vec<usize> {
     let column = |(at, name): (usize, &&str)| {
         rows.clone().map(|row| row[at].width()).chain([name.width(), 1]).max().unwrap_or(1)
     };

@@ -188,7 +188,9 @@ impl Relay {
             let mut heard = Vec::new();
             let speech = &mut self.speech;
             self.heard.take(&buffer[..count], |line| heard.push(speech.hear(line)));
-            heard.into_iter().for_each(|heard| self.act_on(heard));
+            for heard in heard {
+                self.act_on(heard);
+            }
         }
     }
 

@@ -83,7 +83,6 @@ pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure>
 
 /// Says how the service is. Returns 3 where it is not active, as systemctl does.
 pub(super) fn status(manager: Manager, output: Output) -> Result<u8, Failure> {
-    require_systemd(manager)?;
     const KEYS: [&str; 8] = [
         "LoadState",
         "ActiveState",
@@ -94,6 +93,7 @@ pub(super) fn status(manager: Manager, output: Output) -> Result<u8, Failure> {
         "NRestarts",
         "StatusText",
     ];
+    require_systemd(manager)?;
     let properties = format!("--property={}", KEYS.join(","));
     let shown = systemctl(manager, &["show", &properties, MAIN])?;
     let value = |key: &str| {
@@ -117,8 +117,9 @@ pub(super) fn status(manager: Manager, output: Output) -> Result<u8, Failure> {
             ("unit", format!("{} ({})", value("FragmentPath"), value("UnitFileState"))),
         ];
         let lines = lines.iter().filter(|(_, text)| !text.is_empty());
-        let text: String = lines.map(|(name, text)| format!("{name:<9} {text}\n")).collect();
-        output.text(&text)?;
+        for (name, text) in lines {
+            output.text(&format!("{name:<9} {text}\n"))?;
+        }
     }
     Ok(if active { 0 } else { NOT_ACTIVE })
 }

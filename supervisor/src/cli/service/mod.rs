@@ -71,13 +71,13 @@ Examples:
 Examples:
   supervisor service reload")]
     Reload,
-    /// Stop the daemon of a unit, as its ExecStop=
+    /// Stop the daemon of a unit, as its `ExecStop=`
     #[command(hide = true)]
     AtStop {
         /// The unit
         unit: String,
     },
-    /// End what a dead daemon has left if its unit is being stopped, as its ExecStopPost=
+    /// End what a dead daemon has left if its unit is being stopped, as its `ExecStopPost=`
     #[command(hide = true)]
     AfterStop {
         /// The unit
