@@ -210,9 +210,9 @@ fn doorway(
 }
 
 /// The groups of the root's runs, and the controllers that are handed on to them. Who starts no run makes none.
-fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, BTreeSet<Controller>) {
+fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, BTreeSet<policies::Controller>) {
     if extent == Extent::Ending {
-        return (Err("no run is started".to_owned()), Default::default());
+        return (Err("no run is started".to_owned()), BTreeSet::new());
     }
     match Cgroups::serve(root.dir()) {
         Ok((cgroups, Handed { controllers, gap })) => {
@@ -221,7 +221,7 @@ fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, BTree
             }
             (Ok(cgroups), controllers)
         }
-        Err(why) => (Err(why), Default::default()),
+        Err(why) => (Err(why), BTreeSet::new()),
     }
 }
 
