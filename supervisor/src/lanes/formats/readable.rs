@@ -61,8 +61,8 @@ fn words(value: Option<&str>) -> Option<Readable> {
     value.map(|text| Readable::Words(text.trim_end().to_owned()))
 }
 
-fn note(text: impl Into<String>) -> Option<Readable> {
-    Some(Readable::Note(text.into()))
+fn note(text: impl Into<String>) -> Readable {
+    Readable::Note(text.into())
 }
 
 /// A line of `claude-stream-json`.
@@ -72,12 +72,10 @@ pub(super) fn claude(line: &Value) -> Vec<Readable> {
     match (kind(line).as_str(), line["subtype"].as_str()) {
         ("system", Some("init")) => {
             let named = |key| short(&line[key]);
-            note(format!("session {}, model {}", named("session_id"), named("model"))).into_iter().collect()
+            vec![note(format!("session {}, model {}", named("session_id"), named("model")))]
         }
         ("system", Some("api_retry")) => {
-            note(format!("its service refuses it ({}), it tries again", short(&line["error_status"])))
-                .into_iter()
-                .collect()
+            vec![note(format!("its service refuses it ({}), it tries again", short(&line["error_status"])))]
         }
         ("assistant", _) => blocks()
             .filter_map(|block| match kind(block).as_str() {
@@ -98,9 +96,7 @@ pub(super) fn claude(line: &Value) -> Vec<Readable> {
             let cost = line["total_cost_usd"].as_f64().map(|cost| format!(", {cost:.2} USD"));
             let turns = line["num_turns"].as_u64().map(|turns| format!(" after {turns} steps"));
             let how = if line["is_error"] == true { "failed" } else { "ended" };
-            note(format!("turn {how}{}{}", turns.unwrap_or_default(), cost.unwrap_or_default()))
-                .into_iter()
-                .collect()
+            vec![note(format!("turn {how}{}{}", turns.unwrap_or_default(), cost.unwrap_or_default()))]
         }
         _ => Vec::new(),
     }
@@ -110,7 +106,7 @@ pub(super) fn claude(line: &Value) -> Vec<Readable> {
 pub(super) fn codex(line: &Value) -> Vec<Readable> {
     let item = &line["item"];
     let read = match (line["type"].as_str().unwrap_or_default(), item["type"].as_str().unwrap_or_default()) {
-        ("thread.started", _) => note(format!("session {}", short(&line["thread_id"]))),
+        ("thread.started", _) => Some(note(format!("session {}", short(&line["thread_id"])))),
         ("item.completed", "agent_message") => words(text(item, "/text")),
         ("item.started", "command_execution") => Some(call("shell", &item["command"])),
         ("item.completed", "command_execution") => Some(outcome(&item["aggregated_output"])),
@@ -118,10 +114,14 @@ pub(super) fn codex(line: &Value) -> Vec<Readable> {
         ("item.completed", "file_change") => Some(call("edit", &item["changes"])),
         ("turn.completed", _) => {
             let used = |key: &str| line["usage"][key].as_u64().unwrap_or_default();
-            note(format!("turn ended, {} tokens in, {} out", used("input_tokens"), used("output_tokens")))
+            Some(note(format!(
+                "turn ended, {} tokens in, {} out",
+                used("input_tokens"),
+                used("output_tokens")
+            )))
         }
-        ("turn.failed", _) => note(format!("turn failed: {}", short(&line["error"]["message"]))),
-        ("error", _) => note(short(&line["message"])),
+        ("turn.failed", _) => Some(note(format!("turn failed: {}", short(&line["error"]["message"])))),
+        ("error", _) => Some(note(short(&line["message"]))),
         _ => None,
     };
     read.into_iter().collect()
@@ -132,7 +132,7 @@ pub(super) fn codex_app_server(line: &Value) -> Vec<Readable> {
     let item = &line["params"]["item"];
     let method = line["method"].as_str().unwrap_or_default();
     let read = match (method, item["type"].as_str().unwrap_or_default()) {
-        ("thread/started", _) => note(format!("session {}", short(&line["params"]["thread"]["id"]))),
+        ("thread/started", _) => Some(note(format!("session {}", short(&line["params"]["thread"]["id"])))),
         ("item/completed", "agentMessage") => words(text(item, "/text")),
         ("item/completed", "userMessage") => {
             text(item, "/content/0/text").map(|text| Readable::Heard(text.to_owned()))
@@ -144,9 +144,9 @@ pub(super) fn codex_app_server(line: &Value) -> Vec<Readable> {
         ("turn/completed", _) => {
             let turn = &line["params"]["turn"];
             let why = text(turn, "/error/message").map(|why| format!(": {}", short(&why.into())));
-            note(format!("turn {}{}", short(&turn["status"]), why.unwrap_or_default()))
+            Some(note(format!("turn {}{}", short(&turn["status"]), why.unwrap_or_default())))
         }
-        ("error", _) => note(short(&line["params"]["error"]["message"])),
+        ("error", _) => Some(note(short(&line["params"]["error"]["message"]))),
         _ => None,
     };
     read.into_iter().collect()
@@ -165,11 +165,9 @@ pub(super) fn opencode(line: &Value) -> Vec<Readable> {
         }
         "step_finish" if part["reason"] != "tool-calls" => {
             let used = |key: &str| part["tokens"][key].as_u64().unwrap_or_default();
-            note(format!("turn ended, {} tokens in, {} out", used("input"), used("output")))
-                .into_iter()
-                .collect()
+            vec![note(format!("turn ended, {} tokens in, {} out", used("input"), used("output")))]
         }
-        "error" => note(short(&line["error"])).into_iter().collect(),
+        "error" => vec![note(short(&line["error"]))],
         _ => Vec::new(),
     }
 }
@@ -177,7 +175,9 @@ pub(super) fn opencode(line: &Value) -> Vec<Readable> {
 /// A line of `gemini-stream-json`.
 pub(super) fn gemini(line: &Value) -> Vec<Readable> {
     let read = match line["type"].as_str().unwrap_or_default() {
-        "init" => note(format!("session {}, model {}", short(&line["session_id"]), short(&line["model"]))),
+        "init" => {
+            Some(note(format!("session {}, model {}", short(&line["session_id"]), short(&line["model"]))))
+        }
         "message" if line["role"] == "assistant" => words(text(line, "/content")),
         "tool_use" => Some(call(&short(&line["tool_name"]), &line["parameters"])),
         "tool_result" => Some(outcome(&line["output"])),
@@ -185,7 +185,7 @@ pub(super) fn gemini(line: &Value) -> Vec<Readable> {
             let used = |key: &str| line["stats"][key].as_u64().unwrap_or_default();
             let (status, input, output) =
                 (short(&line["status"]), used("input_tokens"), used("output_tokens"));
-            note(format!("turn ended ({status}), {input} tokens in, {output} out"))
+            Some(note(format!("turn ended ({status}), {input} tokens in, {output} out")))
         }
         _ => None,
     };
