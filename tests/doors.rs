@@ -23,6 +23,7 @@ const RESOURCES: &[(&str, &[(&str, Takes)])] = &[
     ("status", &[("GET", Takes::Nothing)]),
     ("verbs", &[("GET", Takes::Nothing)]),
     ("stats", &[("GET", Takes::Nothing)]),
+    ("metrics", &[("GET", Takes::Nothing)]),
     ("boards", &[("GET", Takes::Nothing), ("POST", Takes::Json)]),
     ("boards/{board}", &[("PATCH", Takes::Json), ("DELETE", Takes::Nothing)]),
     ("doctor", &[("GET", Takes::Nothing)]),

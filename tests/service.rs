@@ -11,6 +11,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::harness::{Fleet, Output, User};
+use crate::http::Http;
 use crate::journal::of_task;
 
 /// The time in which a sign of life must come, in the tests.
@@ -266,4 +267,56 @@ fn the_units_are_printed_for_anybody_and_installed_by_root_alone() {
             assert!(refused.stderr.contains("systemd does not run here"), "{}", refused.stderr);
         }
     }
+}
+
+#[test]
+fn the_log_is_one_json_object_a_line_where_that_is_asked_for() {
+    let fleet = Fleet::offline();
+    let mut command = Command::new(fleet.binary());
+    command.arg("--root").arg(fleet.root()).args(["daemon", "--log-format", "json"]);
+    fleet.start_by(&mut command);
+    let task = fleet.create("one", "true", &[]);
+    fleet.wait_for(&task, "done");
+    let launched = fleet.eventually("the log has the start of the run", || {
+        let log = fleet.log();
+        let entries = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let mut launched = entries.filter(|entry| entry["message"] == "launched");
+        launched.next()
+    });
+    assert_eq!((&launched["level"], &launched["task"]), (&json!("INFO"), &json!(format!("default/{task}"))));
+}
+
+#[test]
+fn metrics_are_counted_over_all_boards_and_served_as_text() {
+    let fleet = Fleet::offline();
+    fleet.configure("[limits]\nmax_running = 3\n");
+    let offline = fleet.cli(["metrics"]).ok().stdout;
+    assert!(offline.contains("\nsupervisor_up 0\n") && offline.ends_with("# EOF\n"), "{offline}");
+
+    fleet.start();
+    fleet.cli(["boards", "create", "other"]).ok();
+    fleet.create("waits", "true", &["--triage"]);
+    fleet.cli(["--board", "other", "create", "waits too", "--triage"]).ok();
+    let done = fleet.create("is done", "true", &[]);
+    fleet.wait_for(&done, "done");
+    let text = fleet.cli(["metrics"]).ok().stdout;
+    for line in [
+        "supervisor_up 1",
+        "supervisor_slots 3",
+        "supervisor_paused 0",
+        "supervisor_boards 2",
+        "supervisor_boards_troubled 0",
+        "supervisor_tasks{board=\"default\",status=\"triage\"} 1",
+        "supervisor_tasks{board=\"default\",status=\"done\"} 1",
+        "supervisor_tasks{board=\"other\",status=\"triage\"} 1",
+        "supervisor_configuration_defects 0",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line} is not in {text}");
+    }
+    let key = std::fs::read_to_string(fleet.root().join("operator.key")).unwrap();
+    let api = Http::at(fleet.root().join("run/supervisor.sock")).with("x-supervisor-key", key.trim());
+    let served = api.get("/api/v1/metrics");
+    assert_eq!(served.status, 200);
+    assert!(served.head.contains("content-type: application/openmetrics-text"), "{}", served.head);
+    assert!(served.body.contains("supervisor_up 1"), "{}", served.body);
 }

@@ -23,3 +23,31 @@ fn the_shipped_unit_keeps_its_promises_under_systemd() {
     let passed = said.lines().filter(|line| line.starts_with("ok ")).count();
     assert!(passed > 0 && said.contains(&format!("END {passed}")), "it did not come to its end:\n{said}");
 }
+
+#[test]
+fn the_template_is_the_unit_with_another_root() {
+    let units = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("systemd");
+    let settings = |unit: &str| {
+        let text = std::fs::read_to_string(units.join(unit)).unwrap();
+        let kept = |line: &&str| !line.starts_with('#') && !line.starts_with("Description=");
+        text.lines().filter(kept).map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (unit, template) in [
+        ("supervisor.service", "supervisor@.service"),
+        ("supervisor-stop.service", "supervisor-stop@.service"),
+    ] {
+        // Everything of an instance is beneath its root, so that it has no directory elsewhere.
+        let elsewhere = |line: &String| {
+            line.starts_with("RuntimeDirectory") || line.starts_with("ConfigurationDirectory")
+        };
+        let instance = |line: String| {
+            line.replace("--system", "--root /var/lib/supervisor-%i")
+                .replace("StateDirectory=supervisor", "StateDirectory=supervisor-%i")
+                .replace("supervisor-stop.service", "supervisor-stop@%i.service")
+                .replace("supervisor.service", "supervisor@%i.service")
+        };
+        let expected: Vec<String> =
+            settings(unit).into_iter().filter(|line| !elsewhere(line)).map(instance).collect();
+        assert_eq!(settings(template), expected, "{template}");
+    }
+}

@@ -82,17 +82,58 @@ impl Output {
     }
 }
 
-/// Logs to standard error from a level on, and of the protocol of tools what failed: it tells all that clients send; `RUST_LOG` chooses otherwise.
-pub(crate) fn start_log(output: Output, level: &str) {
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// To the journal where standard error leads there, else as text
+    #[default]
+    Auto,
+    /// Lines for people
+    Text,
+    /// One JSON object a line
+    Json,
+    /// Entries of systemd's journal, with a field for each field of an event
+    Journal,
+}
+
+/// Logs from a level on, and of the protocol of tools what failed: it tells all that clients send; `RUST_LOG` chooses otherwise.
+/// A journal that cannot be reached is replaced by text.
+pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
     use std::io::IsTerminal as _;
+    use tracing_subscriber::layer::SubscriberExt as _;
+    use tracing_subscriber::util::SubscriberInitExt as _;
     let asked = environment::text("RUST_LOG");
     let filter = asked.and_then(|asked| tracing_subscriber::EnvFilter::try_new(asked).ok());
     let filter = filter.unwrap_or_else(|| tracing_subscriber::EnvFilter::new(format!("{level},rmcp=error")));
+    let to_journal = match format {
+        LogFormat::Journal => true,
+        LogFormat::Auto => leads_to_the_journal(),
+        LogFormat::Text | LogFormat::Json => false,
+    };
+    let journal = to_journal.then(tracing_journald::layer).and_then(Result::ok);
+    // A second call in one process (a pass inside another) keeps the first log.
+    if let Some(journal) = journal {
+        let journal = journal
+            .with_field_prefix(Some("SUPERVISOR".to_owned()))
+            .with_syslog_identifier("supervisor".to_owned());
+        drop(tracing_subscriber::registry().with(filter).with(journal).try_init());
+        return;
+    }
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogWriter).with_target(false);
+    if format == LogFormat::Json {
+        drop(log.json().flatten_event(true).try_init());
+        return;
+    }
     let colour = output.colour == Colour::Always
         || (output.colour == Colour::Auto
             && std::io::stderr().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogWriter).with_target(false);
-    // A second call in one process (a pass inside another) keeps the first log.
     drop(log.with_ansi(colour).try_init());
+}
+
+/// Whether standard error is the stream to the journal that systemd has made for this process (`systemd.exec(5)`, `JOURNAL_STREAM`).
+fn leads_to_the_journal() -> bool {
+    let Some(stream) = environment::text("JOURNAL_STREAM") else { return false };
+    let Ok(own) = rustix::fs::fstat(std::io::stderr()) else { return false };
+    stream == format!("{}:{}", own.st_dev, own.st_ino)
 }

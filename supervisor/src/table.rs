@@ -104,6 +104,7 @@ macro_rules! table {
                     Doctor => doctor::run,
                     Diagnostics,
                     Stats,
+                    Metrics,
                     Events,
                     Hold,
                     Release,

@@ -12,7 +12,7 @@ use crate::config::Tuning;
 use crate::daemon::{self, Extent, TaskKey};
 use crate::failure::Failure;
 use crate::mcp;
-use crate::output::{Output, start_log};
+use crate::output::{LogFormat, Output, start_log};
 use crate::owner::OwnerLock;
 use crate::resources::surface;
 use crate::terminal::complain;
@@ -123,7 +123,7 @@ impl Dispatched {
 async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<Dispatched, Failure> {
     let before = newest(client).await?;
     if crate::environment::variable("RUST_LOG").is_some() {
-        start_log(Output::new(false, crate::terminal::Colour::Never), "info");
+        start_log(Output::new(false, crate::terminal::Colour::Never), "info", LogFormat::Text);
     }
     let tuning = Tuning { failure_limit: verb.failure_limit, ..Tuning::default() };
     let known =

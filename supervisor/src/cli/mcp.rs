@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::invocation::WorkerSelf;
 use crate::lanes::{Form, Launch};
 use crate::mcp;
-use crate::output::start_log;
+use crate::output::{LogFormat, start_log};
 
 /// Serve the board as tools to an agent program, over standard input and output
 #[derive(Clone, Debug, clap::Args)]
@@ -30,7 +30,7 @@ pub(super) async fn run(line: &CommandLine, verb: Mcp) -> Result<u8, Failure> {
         line.output.text(&format!("{}\n", form.write(&launch(line)?)))?;
         return Ok(0);
     }
-    start_log(line.output, "warn");
+    start_log(line.output, "warn", LogFormat::Text);
     mcp::serve(line.client()?).await?;
     Ok(0)
 }

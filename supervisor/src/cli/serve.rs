@@ -7,7 +7,7 @@ use crate::config::Tuning;
 use crate::daemon::{self, Extent};
 use crate::failure::Failure;
 use crate::mcp;
-use crate::output::start_log;
+use crate::output::{LogFormat, start_log};
 use crate::resources::surface;
 use crate::terminal::complain;
 
@@ -22,6 +22,7 @@ Examples:
   supervisor daemon
   supervisor --root /srv/fleet daemon
   supervisor daemon --max 4 --pidfile /run/fleet.pid
+  supervisor daemon --log-format json
   RUST_LOG=debug supervisor daemon")]
 pub(super) struct Daemon {
     /// Run at most this many workers at once, whatever the configuration allows
@@ -33,6 +34,9 @@ pub(super) struct Daemon {
     /// Write the daemon's pid to a file while it serves
     #[arg(long, value_name = "FILE")]
     pub(super) pidfile: Option<PathBuf>,
+    /// How to write the log
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub(super) log_format: LogFormat,
     /// Log more
     #[arg(long, short)]
     pub(super) verbose: bool,
@@ -46,7 +50,7 @@ pub(super) struct Daemon {
 
 pub(super) async fn run(line: &CommandLine, verb: Daemon) -> Result<u8, Failure> {
     let root = line.root()?;
-    start_log(line.output, if verb.verbose { "debug" } else { "info" });
+    start_log(line.output, if verb.verbose { "debug" } else { "info" }, verb.log_format);
     let place = root.dir().to_owned();
     let tuning = Tuning {
         max_running: verb.max.and_then(|max| usize::try_from(max).ok()),

@@ -111,13 +111,7 @@ pub(crate) async fn run(
     listeners.serve(&doorway, &doors)?;
     doors.begin();
     listen_to_signals(&link, &served, &stop)?;
-    for name in &boards {
-        link.board_changed(name);
-    }
-    if extent == Extent::Ending {
-        let (reply, _) = tokio::sync::oneshot::channel();
-        link.send(Event::Stop(StopMode::Preempt, reply)).await;
-    }
+    begin(&link, &boards, extent).await;
     let mut notices = ServiceLink::find();
     notices.ready();
     let signs = watchdog::start(&link, &service, bell)
@@ -170,6 +164,17 @@ async fn close(context: &Context, root: &Root, served: &TaskTracker) {
     let service = Arc::clone(&context.service);
     // It says itself what it could not do.
     drop(tokio::task::spawn_blocking(move || service.close()).await);
+}
+
+/// The first events: every board is looked at, and who is to end what is left is stopped at once.
+async fn begin(link: &OwnerLink, boards: &[BoardName], extent: Extent) {
+    for name in boards {
+        link.board_changed(name);
+    }
+    if extent == Extent::Ending {
+        let (reply, _) = tokio::sync::oneshot::channel();
+        link.send(Event::Stop(StopMode::Preempt, reply)).await;
+    }
 }
 
 /// Without the larger share, the daemon waits for a processor as long as a worker does.

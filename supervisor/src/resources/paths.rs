@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use axum::http::StatusCode;
-use axum::response::Response;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use kernel::{Clock as _, CommentId, EventId, Status, Task, TaskId, Tenant};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,7 @@ pub(super) fn mount(router: Routes) -> Routes {
         .route("/api/v1/verbs", get(table_of_verbs))
         .route("/api/v1/status", get(status))
         .route("/api/v1/stats", get(stats))
+        .route("/api/v1/metrics", get(metrics))
 }
 
 type Reply = Result<Response, Failure>;
@@ -199,4 +200,13 @@ async fn status(ask: Ask<verbs::Status>) -> Reply {
 async fn stats(ask: Ask<verbs::Stats>) -> Reply {
     let (ask, stats) = ask.split();
     ask.answer(stats).await
+}
+
+/// The type of the text format (`OpenMetrics` 1.0, "Protocol Negotiation").
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+async fn metrics(ask: Ask<verbs::Metrics>) -> Reply {
+    let (ask, metrics) = ask.split();
+    let measured = ask.dispatch(metrics).await?;
+    Ok(([(header::CONTENT_TYPE, OPENMETRICS)], measured.to_string()).into_response())
 }

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::host::service_manager::{Job, Manager};
 use crate::host::watch;
 use crate::mcp;
-use crate::output::start_log;
+use crate::output::{LogFormat, start_log};
 use crate::owner::OwnerLock;
 use crate::paths::Root;
 use crate::resources::surface;
@@ -85,7 +85,7 @@ pub(super) async fn after_stop(line: &CommandLine, manager: Manager, unit: &str)
     if OwnerLock::daemon(&root).is_some() || !has_runs(&root) {
         return Ok(0);
     }
-    start_log(line.output, "info");
+    start_log(line.output, "info", LogFormat::Auto);
     let ended = daemon::run(root, Extent::Ending, Tuning::default(), mcp::mount(surface()), || {});
     match tokio::time::timeout(LEFT, ended).await {
         Ok(ended) => ended.map(|_| 0),

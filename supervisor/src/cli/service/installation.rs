@@ -1,6 +1,7 @@
 //! Installs the service, removes it, and says how it is.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +22,9 @@ pub(super) enum Start {
 /// Writes the units and has the service manager read, enable and start them.
 pub(super) fn install(manager: Manager, start: Start, output: Output) -> Result<u8, Failure> {
     require(manager, "install")?;
+    if manager == Manager::System {
+        require_own_program(&program()?)?;
+    }
     let files = wanted(manager)?;
     for file in &files {
         refuse_foreign(&file.path)?;
@@ -83,16 +87,6 @@ pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure>
 
 /// Says how the service is. Returns 3 where it is not active, as systemctl does.
 pub(super) fn status(manager: Manager, output: Output) -> Result<u8, Failure> {
-    const KEYS: [&str; 8] = [
-        "LoadState",
-        "ActiveState",
-        "SubState",
-        "FragmentPath",
-        "UnitFileState",
-        "MainPID",
-        "NRestarts",
-        "StatusText",
-    ];
     require_systemd(manager)?;
     let properties = format!("--property={}", KEYS.join(","));
     let shown = systemctl(manager, &["show", &properties, MAIN])?;
@@ -124,14 +118,50 @@ pub(super) fn status(manager: Manager, output: Output) -> Result<u8, Failure> {
     Ok(if active { 0 } else { NOT_ACTIVE })
 }
 
+/// What is shown of the unit (`systemctl show`).
+const KEYS: [&str; 8] = [
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "FragmentPath",
+    "UnitFileState",
+    "MainPID",
+    "NRestarts",
+    "StatusText",
+];
+
 /// As `systemctl is-active` says it.
 const NOT_ACTIVE: u8 = 3;
 
 /// The files of the service for the program that runs now.
 fn wanted(manager: Manager) -> Result<Vec<UnitFile>, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|e| Failure::failed(format!("the path of this program cannot be found: {e}")))?;
-    Ok(files(manager, &program, &directory(manager)?))
+    Ok(files(manager, &program()?, &directory(manager)?))
+}
+
+/// The program that runs now.
+fn program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|e| Failure::failed(format!("the path of this program cannot be found: {e}")))
+}
+
+/// Refuses a program that others than root could replace: the host's service runs it as root. A group that may write is trusted,
+/// as Debian trusts `staff` with `/usr/local`.
+fn require_own_program(program: &Path) -> Result<(), Failure> {
+    for place in program.ancestors() {
+        let meta = std::fs::symlink_metadata(place).map_err(|e| Failure::file("look at", place, &e))?;
+        if meta.uid() != 0 || meta.mode() & 0o002 != 0 {
+            return Err(Failure::new(
+                Code::NotPermitted,
+                format!(
+                    "the service would run {} as root, and others may change {}",
+                    program.display(),
+                    place.display()
+                ),
+            )
+            .hint("copy it to /usr/local/bin with: install -m 755, and run it from there"));
+        }
+    }
+    Ok(())
 }
 
 /// Where a person's units are (`systemd.unit(5)`).
@@ -221,4 +251,21 @@ fn systemctl(manager: Manager, arguments: &[&str]) -> Result<String, Failure> {
     let said = String::from_utf8_lossy(&output.stderr);
     Err(Failure::failed(format!("`{line}` failed: {}", said.trim()))
         .hint("journalctl -u supervisor may say more"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_others_may_replace_is_not_run_as_root() {
+        // A temporary directory is anybody's, whatever lies in it.
+        let dir = tempfile::tempdir_in("/tmp").unwrap();
+        let program = dir.path().join("supervisor");
+        std::fs::write(&program, "").unwrap();
+        let failure = require_own_program(&program).unwrap_err();
+        assert_eq!(failure.code, Code::NotPermitted);
+        assert!(failure.hint.unwrap().contains("/usr/local/bin"));
+        require_own_program(Path::new("/usr/bin")).unwrap();
+    }
 }

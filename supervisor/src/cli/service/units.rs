@@ -69,6 +69,7 @@ mod tests {
                     file.text.lines().filter(|line| line.starts_with("Exec") && line.contains("supervisor"));
                 for command in commands {
                     let (_, command) = command.split_once('=').unwrap();
+                    let command = command.trim_start_matches('-');
                     assert!(command.starts_with("/opt/supervisor/bin/supervisor "), "{command}");
                     assert!(command.contains(option) || command.ends_with("__handback"), "{command}");
                 }
