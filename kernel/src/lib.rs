@@ -53,8 +53,9 @@ pub use board::{
     Placement, Reopened, Settled, Start,
 };
 pub use model::actor::{Actor, ActorKind, Label, RunRef, WorkerRole};
+pub use model::budget::{Amount, Balance, Budget, Budgets, Consumed, DayUse, Payer, PayerKind};
 pub use model::candidate::{Accounts, Answer, Candidate, Reach};
-pub use model::clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use model::clock::{Clock, Day, ManualClock, SystemClock, Timestamp};
 pub use model::counted::Counted;
 pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use model::error::{Error, ErrorCode, StorageKind};
@@ -72,8 +73,8 @@ pub use model::mission::{MissionLimit, MissionLimits};
 pub use model::note::{Attachment, Comment, Event, NewAttachment};
 pub use model::outcome::DEFAULT_FAILURE_LIMIT;
 pub use model::outcome::{
-    ApprovalClass, ApprovalState, BlockKind, Denied, Egress, EndCause, Ending, Fault, Finished, OnCleanExit,
-    Outcome, OwnLimit, Siblings, StopReason,
+    ApprovalClass, ApprovalState, BlockKind, Denied, Egress, EndCause, Ending, Fault, Finished, HostEgress,
+    OnCleanExit, Outcome, OwnLimit, Siblings, StopReason,
 };
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};
@@ -88,6 +89,7 @@ pub use model::verdict::{
 };
 pub use model::waiting::{Waiting, WaitingCode};
 pub use readers::Readers;
+pub use rules::budget::SpentBudget;
 pub use rules::context::{Context, ContextLimits, PlaceOf};
 pub use rules::diagnose::{Diagnosed, Diagnostic, Severity};
 pub use rules::links::AtWork;

@@ -120,7 +120,7 @@ impl Board<'_> {
         };
         let finished = Finished::new(&run.task_id, to.status(), decision.outcome);
         self.close(&run, &decision, &bare, &finished, self.now())?;
-        self.charge_mission(&run, self.now(), None)?;
+        self.charge_mission(&run, self.now().since(run.started_at), 0)?;
         self.drop_consults_of(id)?;
         self.tx.forget_usage(id)?;
         Ok(finished)

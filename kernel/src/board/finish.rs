@@ -46,6 +46,7 @@ impl Board<'_> {
             ended_at: ending.ended_at.unwrap_or(self.now()).clamp(run.started_at.min(self.now()), self.now()),
         };
         let ending = self.as_told_by_worker(&run, ending)?;
+        let ending = self.as_budget_says(&run, ending)?;
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
         let run = implied::with_verdict(run, &ending, from.proof_of_goal());
         let decision = check::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
@@ -71,10 +72,9 @@ impl Board<'_> {
         };
         self.close(&run, &decision, &ending, &finished, tally.ended_at)?;
         if let Some(spent) = &ending.spent {
-            self.tx.put_spent(&run, spent)?;
+            self.keep_spent(&run, spent)?;
         }
-        let cost = ending.spent.as_ref().and_then(|spent| spent.cost_micros);
-        self.charge_mission(&run, tally.ended_at, cost)?;
+        self.charge_mission(&run, tally.ended_at.since(run.started_at), 0)?;
         self.delay(&run, &decision, tally)?;
         self.follow(&run, &from, &decision)?;
         if let Some(Verdict::Move { .. }) = &run.verdict {

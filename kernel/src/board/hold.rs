@@ -96,8 +96,10 @@ impl Board<'_> {
 
     fn end_all(&mut self, live: Vec<Hold>, reason: Option<&str>, actor: &Actor) -> Result<Vec<Hold>, Error> {
         for hold in &live {
-            if hold.kind == HoldKind::Limit {
-                self.grant_mission(&hold.name)?;
+            match hold.kind {
+                HoldKind::Limit => self.grant_mission(&hold.name)?,
+                HoldKind::Budget => self.grant_budget(hold)?,
+                HoldKind::Manual | HoldKind::RateLimit | HoldKind::Login => {}
             }
             self.end_hold(hold, reason.unwrap_or("released"), None, &actor.label())?;
         }
@@ -214,7 +216,7 @@ impl Board<'_> {
         let told = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id) && hold.kind == kind);
         let (is_shared, reason) = match kind {
             // Without an account the task alone waits, and it has its time already.
-            HoldKind::RateLimit | HoldKind::Manual | HoldKind::Limit => {
+            HoldKind::RateLimit | HoldKind::Manual | HoldKind::Limit | HoldKind::Budget => {
                 (ending.siblings == Siblings::Hold && run.account.is_some(), "was refused")
             }
             // A login is that of the account, or of all the lane's workers.
@@ -235,7 +237,7 @@ impl Board<'_> {
         let now = self.now();
         for hold in self.holds()?.into_iter().filter(|hold| hold.stance(now) == Stance::Open) {
             let reason = match hold.kind {
-                HoldKind::Manual | HoldKind::Limit => "its time has come",
+                HoldKind::Manual | HoldKind::Limit | HoldKind::Budget => "its time has come",
                 HoldKind::RateLimit | HoldKind::Login => "a run is served again",
             };
             self.end_hold(&hold, reason, None, SYSTEM)?;
@@ -243,7 +245,13 @@ impl Board<'_> {
         Ok(())
     }
 
-    fn end_hold(&self, hold: &Hold, reason: &str, run: Option<&Run>, by: &str) -> Result<(), Error> {
+    pub(super) fn end_hold(
+        &self,
+        hold: &Hold,
+        reason: &str,
+        run: Option<&Run>,
+        by: &str,
+    ) -> Result<(), Error> {
         self.tx.end_hold(hold.id, by, self.now())?;
         self.tell_hold(EventKind::Released, hold, run, json!({ "ended": reason }), by)
     }

@@ -1,12 +1,15 @@
 //! What a mission uses, and the question to a person when one of its limits is reached: a hold on all that it has.
 
+use std::time::Duration;
+
+use super::view::View;
 use super::{Board, SYSTEM};
 use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 use crate::model::id::{Profile, TaskId};
-use crate::model::mission::MissionLimit;
+use crate::model::mission::{MissionLimit, MissionLimits};
 use crate::model::run::Run;
 use crate::model::task::Task;
 use crate::rules::mission::{self, Reached};
@@ -41,23 +44,27 @@ impl Board<'_> {
         mission::delegates_onward(&makers, assignee)
     }
 
-    /// Counts what a run has used, and pauses its mission where nothing is left for another one.
-    pub(super) fn charge_mission(
-        &self,
-        run: &Run,
-        ended_at: Timestamp,
-        cost: Option<u64>,
-    ) -> Result<(), Error> {
+    /// Counts what a run has used since that was counted last, and pauses its mission where nothing is left for another one.
+    pub(super) fn charge_mission(&self, run: &Run, time: Duration, cost_micros: u64) -> Result<(), Error> {
         let task = self.expect_task(&run.task_id)?;
         let name = task.mission();
-        let time = ended_at.since(run.started_at);
-        let Some(used) = self.tx.add_run_to_mission(name, time, cost.unwrap_or_default())? else {
+        let Some(used) = self.tx.add_to_mission(name, time, cost_micros)? else {
             return Ok(());
         };
         match mission::spent(&used, &self.quotas.mission) {
-            Some(reached) => self.pause_mission(name, reached, run),
+            Some(reached) => self.pause_mission(name, reached, Some(run)),
             None => Ok(()),
         }
+    }
+
+    /// Pauses the missions whose runs under way have used up what was left of their time.
+    pub(super) fn pause_missions_at_work(&self) -> Result<(), Error> {
+        for (name, used, _) in self.tx.missions_at_work(self.now())? {
+            if let Some(reached) = mission::reached(MissionLimit::Runtime, &used, &self.quotas.mission) {
+                self.pause_mission(&name, reached, None)?;
+            }
+        }
+        Ok(())
     }
 
     /// Pauses the mission of a worker that asked for a task more than it may have, and asks a person. A mission that has
@@ -68,24 +75,29 @@ impl Board<'_> {
         let name = task.mission();
         let Some(used) = self.tx.mission(name)? else { return Ok(()) };
         match mission::reached(MissionLimit::Tasks, &used, &self.quotas.mission) {
-            Some(reached) => self.pause_mission(name, reached, &run),
+            Some(reached) => self.pause_mission(name, reached, Some(&run)),
             None => Ok(()),
         }
     }
 
-    fn pause_mission(&self, name: &str, reached: Reached, run: &Run) -> Result<(), Error> {
+    fn pause_mission(&self, name: &str, reached: Reached, run: Option<&Run>) -> Result<(), Error> {
         let on = HoldOn { scope: HoldScope::Mission, name: name.to_owned() };
         let is_paused = |hold: &Hold| hold.on() == on && hold.kind == HoldKind::Limit;
         if self.holds()?.iter().any(is_paused) {
             return Ok(());
         }
         let new = NewHold { kind: HoldKind::Limit, reason: reached.to_string(), until: None };
-        self.place(&on, &new, By { label: SYSTEM, within: &Within::Board, run: Some(run) }).map(drop)
+        self.place(&on, &new, By { label: SYSTEM, within: &Within::Board, run }).map(drop)
     }
 
     /// Lets a mission that was paused at its limits have as much again.
     pub(super) fn grant_mission(&self, name: &str) -> Result<(), Error> {
-        let Some(used) = self.tx.mission(name)? else { return Ok(()) };
+        let at_work = self.tx.missions_at_work(self.now())?.into_iter().find(|(at_work, ..)| at_work == name);
+        let used = match at_work {
+            Some((_, used, _)) => Some(used),
+            None => self.tx.mission(name)?,
+        };
+        let Some(used) = used else { return Ok(()) };
         self.tx.grant_mission(name, &mission::granted(used, &self.quotas.mission))
     }
 
@@ -95,5 +107,24 @@ impl Board<'_> {
         let task = task.map(|id| self.task(&id)).transpose()?.flatten();
         let name = task.map_or_else(|| on.name.clone(), |task| task.mission().to_owned());
         Ok(HoldOn { name, ..on.clone() })
+    }
+}
+
+impl View<'_> {
+    /// Returns when the runs under way of a mission will have used up its time, for the first mission of which that is so; none
+    /// for a mission that is paused.
+    pub fn next_mission_limit(&self, limits: &MissionLimits) -> Result<Option<Timestamp>, Error> {
+        let now = self.now();
+        let at_work = self.tx.missions_at_work(now)?;
+        if at_work.is_empty() {
+            return Ok(None);
+        }
+        let holds = self.holds()?;
+        let is_paused = |name: &str| {
+            let is_its = |hold: &Hold| hold.scope == HoldScope::Mission && hold.name == name;
+            holds.iter().any(|hold| hold.kind == HoldKind::Limit && is_its(hold))
+        };
+        let running = at_work.iter().filter(|(name, ..)| !is_paused(name));
+        Ok(running.map(|(_, used, runs)| now.after(mission::time_left(used, limits, *runs))).min())
     }
 }

@@ -230,3 +230,53 @@ fn a_person_holds_a_mission_by_hand_and_that_grants_nothing() {
     assert_eq!(offered(&bench), [part.id]);
     assert!(make(&bench, &worker).is_err());
 }
+
+#[test]
+fn the_cost_of_a_run_counts_while_it_goes_on_and_once() {
+    let bench = bench(MissionLimits { cost_micros: 3_000_000, ..tasks(20) });
+    let worker = started(&bench, &bench.ready());
+    let costs = |micros| Spent { cost_micros: Some(micros), ..Spent::default() };
+    let report = |micros| {
+        let run = run_of(&worker);
+        bench.call(move |board| board.record_spent(run, &costs(micros))).unwrap();
+    };
+    report(2_000_000);
+    make(&bench, &worker).unwrap();
+    report(2_500_000);
+    assert_eq!(offered(&bench).len(), 1, "2.50 USD of 3.00");
+    report(3_000_000);
+    assert_eq!(offered(&bench), []);
+    let ending =
+        Ending { spent: Some(costs(3_000_000)), ..Ending::new(EndCause::Stopped(StopReason::Preempted)) };
+    let run = run_of(&worker);
+    bench.call(move |board| board.finish_run(run, ending)).unwrap();
+    let holds = bench.readers.with(|view| view.holds()).unwrap();
+    assert_eq!(holds[0].reason, "3.00 USD of 3.00 USD (missions.cost_usd)");
+}
+
+#[test]
+fn the_time_of_runs_under_way_counts_and_pauses_their_mission_when_it_is_used_up() {
+    let limits = MissionLimits { runtime: Duration::from_mins(10), ..tasks(20) };
+    let bench = bench(limits);
+    let worker = started(&bench, &bench.ready());
+    let next = || bench.readers.with(|view| view.next_mission_limit(&limits)).unwrap();
+    assert_eq!(next(), None, "a task that nobody has divided has no such limit");
+    let part = make(&bench, &worker).unwrap();
+    make(&bench, &worker).unwrap();
+    let after = |minutes| Some(crate::Clock::now(&*bench.clock).after(Duration::from_mins(minutes)));
+    assert_eq!(next(), after(10));
+    bench.clock.advance(Duration::from_mins(4));
+    started(&bench, &part.id);
+    assert_eq!(next(), after(3), "two runs use it up");
+
+    bench.clock.advance(Duration::from_mins(3));
+    bench.wake();
+
+    assert_eq!((offered(&bench), next()), (Vec::new(), None));
+    let holds = bench.readers.with(|view| view.holds()).unwrap();
+    assert_eq!(holds[0].reason, "10 min of run time of 10 min (missions.runtime)");
+    let on = holds[0].on();
+    bench.call(move |board| board.release(&on, None, &alice())).unwrap();
+    bench.wake();
+    assert_eq!((offered(&bench).len(), next()), (1, after(5)), "it has as much again");
+}

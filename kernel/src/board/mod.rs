@@ -33,6 +33,7 @@ mod archive;
 mod attach;
 mod attempt;
 mod bring_back;
+mod budget;
 mod charge;
 mod check;
 mod claim;
@@ -325,6 +326,8 @@ mod approval_tests;
 mod authority_tests;
 #[cfg(test)]
 mod bring_back_tests;
+#[cfg(test)]
+mod budget_tests;
 #[cfg(test)]
 mod charge_tests;
 #[cfg(test)]

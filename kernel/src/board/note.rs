@@ -96,7 +96,7 @@ impl Board<'_> {
     }
 
     /// Appends an event of an open run that the supervisor itself has seen.
-    fn note_of_run(&mut self, run: RunId, kind: EventKind, payload: Value) -> Result<(), Error> {
+    pub(super) fn note_of_run(&mut self, run: RunId, kind: EventKind, payload: Value) -> Result<(), Error> {
         let run = self.expect_run(run)?;
         if run.ended_at.is_some() {
             return Ok(());

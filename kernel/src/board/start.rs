@@ -138,7 +138,7 @@ impl Board<'_> {
     /// Records what the agent of an open run says that it has used so far.
     pub fn record_spent(&mut self, run: RunId, spent: &Spent) -> Result<(), Error> {
         let open = self.open_run(run)?;
-        self.tx.put_spent(&open, spent)
+        self.keep_spent(&open, spent)
     }
 
     fn open_run(&self, run: RunId) -> Result<Run, Error> {

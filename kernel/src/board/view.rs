@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blobs::{Blobs, Extent};
 use crate::model::actor::Actor;
+use crate::model::budget::{DayUse, PayerKind};
 use crate::model::clock::{Clock, Timestamp};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
@@ -19,6 +20,7 @@ use crate::model::id::{
 use crate::model::limits::{self, Room};
 use crate::model::message::Message;
 use crate::model::note::{Attachment, Comment, Event};
+use crate::model::outcome::Egress;
 use crate::model::request::Request;
 use crate::model::run::Run;
 use crate::model::status::Gate;
@@ -49,6 +51,12 @@ pub struct Stats {
     /// What is not all here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<String>,
+    /// What tenants, profiles and accounts have used on this calendar day of the host.
+    #[serde(default)]
+    pub used_today: Vec<DayUse>,
+    /// What they have used on all days, with the first of these as the day.
+    #[serde(default)]
+    pub used: Vec<DayUse>,
     /// How long the oldest ready task has not changed.
     pub oldest_ready_age_seconds: Option<i64>,
     /// The time of this answer.
@@ -143,6 +151,8 @@ reads! {
     ready_count: count_ready() -> u64;
     /// Returns the holds that have not ended, oldest first.
     holds: live_holds() -> Vec<Hold>;
+    /// Returns what went through the proxy of a run so far, where it has one.
+    egress: egress_of(run: RunId) -> Option<Egress>;
     /// Returns the run that completed a task last.
     last_completed_run: last_completed_run(id: &TaskId) -> Option<Run>;
 }
@@ -292,10 +302,19 @@ impl View<'_> {
         let most = usize::try_from(limits::REPLY_ROWS).unwrap_or(usize::MAX);
         let mut named = self.assignees_of(tenant, "", most.saturating_add(1))?;
         let more = named.len() > most;
+        let (mut used_today, mut used) = self.day_uses()?;
+        if let Some(tenant) = tenant {
+            let is_own =
+                |day: &DayUse| day.payer.scope == PayerKind::Tenant && day.payer.name == tenant.as_str();
+            used_today.retain(is_own);
+            used.retain(is_own);
+        }
         named.truncate(most);
         Ok(Stats {
             by_status: self.tasks_by_status(tenant)?,
             by_assignee: named.into_iter().map(|line| (line.name, line.counts)).collect(),
+            used_today,
+            used,
             more: more.then(|| "by_assignee".to_owned()).into_iter().collect(),
             oldest_ready_age_seconds: oldest_ready
                 .map(|at| i64::try_from(now.since(at).as_secs()).unwrap_or(i64::MAX)),

@@ -18,7 +18,8 @@ const AT_ONCE: u32 = 1000;
 const DRIFT_US: i64 = 1_000_000;
 
 impl Board<'_> {
-    /// Wakes the tasks whose time has come and takes back the external claims that have expired. Returns both.
+    /// Wakes the tasks whose time has come and takes back the external claims that have expired. Returns both. Missions whose runs
+    /// have used up their time by now are paused.
     pub fn wake_due(&mut self) -> Result<Vec<TaskId>, Error> {
         let boot_id = self.clock.boot_id();
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
@@ -44,6 +45,7 @@ impl Board<'_> {
             self.finish_run(run.id, Ending::new(EndCause::Stopped(StopReason::Reclaimed)))?;
             woken.push(run.task_id);
         }
+        self.pause_missions_at_work()?;
         self.end_holds()?;
         Ok(woken)
     }

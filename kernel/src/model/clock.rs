@@ -61,10 +61,31 @@ impl<'de> Deserialize<'de> for Timestamp {
 
 schema!(Timestamp, { "type": "integer", "description": "seconds since the epoch, UTC" });
 
+/// A calendar day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Day {
+    /// Its date, such as `2026-05-01`.
+    pub date: String,
+    /// When the next one begins.
+    pub ends_at: Timestamp,
+}
+
+impl Day {
+    /// The day of a moment in a time zone.
+    fn of(at: Timestamp, zone: jiff::tz::TimeZone) -> Self {
+        let zoned = jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or_default().to_zoned(zone);
+        let next = zoned.tomorrow().and_then(|next| next.start_of_day());
+        let ends_at = next.map_or(Timestamp::OPEN_END, |next| Timestamp(next.timestamp().as_microsecond()));
+        Day { date: zoned.date().to_string(), ends_at }
+    }
+}
+
 /// Where time comes from.
 pub trait Clock: Send + Sync {
     /// Returns the real time, for what people read and for `not_before`.
     fn now(&self) -> Timestamp;
+    /// Returns the calendar day of now, for budgets of a day.
+    fn day(&self) -> Day;
     /// Returns the time since boot, suspend included, for deadlines and leases.
     fn boottime(&self) -> Duration;
     /// Returns the id of this boot; a boot time means nothing under another one.
@@ -79,6 +100,11 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+
+    /// The day of the host's time zone.
+    fn day(&self) -> Day {
+        Day::of(self.now(), jiff::tz::TimeZone::system())
     }
 
     fn boottime(&self) -> Duration {
@@ -141,6 +167,11 @@ impl Default for ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         self.lock().0
+    }
+
+    /// The day in UTC.
+    fn day(&self) -> Day {
+        Day::of(self.now(), jiff::tz::TimeZone::UTC)
     }
 
     fn boottime(&self) -> Duration {

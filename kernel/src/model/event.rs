@@ -19,6 +19,7 @@ words! {
         AttachmentRemoved => "attachment_removed",
         BlockLoopDetected => "block_loop_detected",
         Blocked => "blocked",
+        BudgetSpent => "budget_spent",
         Cancelled => "cancelled",
         ChangesRequested => "changes_requested",
         CheckFailed => "check_failed",

@@ -24,6 +24,8 @@ words! {
         Login => "login",
         /// A mission has used up what it may, and waits for a person who lets it go on.
         Limit => "limit",
+        /// A tenant or an account has used up its budget of a day, and waits for the next one.
+        Budget => "budget",
     }
 }
 
@@ -155,9 +157,8 @@ impl Hold {
         match (self.kind, self.probe_run) {
             _ if lasts => Stance::Closed,
             (HoldKind::RateLimit | HoldKind::Login, None) => Stance::Probe,
-            (HoldKind::RateLimit | HoldKind::Login, Some(_)) | (HoldKind::Manual | HoldKind::Limit, _) => {
-                Stance::Open
-            }
+            (HoldKind::RateLimit | HoldKind::Login, Some(_))
+            | (HoldKind::Manual | HoldKind::Limit | HoldKind::Budget, _) => Stance::Open,
         }
     }
 
@@ -200,6 +201,14 @@ impl Hold {
             (HoldKind::Limit, _) => {
                 let text = format!(
                     "the {} is paused: {}; {release} lets it have as much again",
+                    self.on(),
+                    self.reason
+                );
+                (WaitingCode::Hold, text)
+            }
+            (HoldKind::Budget, _) => {
+                let text = format!(
+                    "the budget of {} for today is spent: {}; it goes on tomorrow, {release} grants as much again today",
                     self.on(),
                     self.reason
                 );

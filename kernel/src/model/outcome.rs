@@ -276,12 +276,37 @@ impl Denied {
 }
 
 /// What went through the proxy of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Egress {
     /// Requests that were let through: tunnels, and requests in the clear.
     pub requests: u64,
-    /// Requests that were refused.
+    /// Requests that were refused because of their host.
     pub denied: u64,
+    /// Requests that were refused because a budget was spent.
+    #[serde(default)]
+    pub over_budget: u64,
+    /// Bytes that the worker has sent.
+    pub sent_bytes: u64,
+    /// Bytes that it has received.
+    pub received_bytes: u64,
+    /// The same of each host, in the order of their names. Beyond a number of hosts, the others are one row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostEgress>,
+}
+
+/// What went through the proxy of a run to one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostEgress {
+    /// The host with its port; `others` for those beyond the number that is named.
+    pub host: String,
+    /// Requests that were let through.
+    pub requests: u64,
+    /// Answers that were a rate limit (429), of those that went through a broker.
+    #[serde(default)]
+    pub throttled: u64,
+    /// Answers that refused the key (401 and 403), of those that went through a broker.
+    #[serde(default)]
+    pub unauthorized: u64,
     /// Bytes that the worker has sent.
     pub sent_bytes: u64,
     /// Bytes that it has received.
@@ -311,6 +336,8 @@ pub struct Ending {
     pub stderr_tail: Option<String>,
     /// What its sandbox denied it, as far as that is known.
     pub denied: Option<Denied>,
+    /// The budget of its own that it has used up, in words, where that has ended its work.
+    pub over_budget: Option<String>,
     /// How many counted failures in a row block a task that has no limit of its own.
     pub failure_limit: u32,
     /// What a rate limit means for others.
@@ -350,6 +377,7 @@ impl Ending {
             trouble: None,
             stderr_tail: None,
             denied: None,
+            over_budget: None,
             failure_limit: DEFAULT_FAILURE_LIMIT,
             siblings: Siblings::Hold,
             reviewer: None,

@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use crate::model::budget::Budgets;
 use crate::model::error::Error;
 use crate::model::mission::MissionLimits;
 use crate::model::words::words;
@@ -68,12 +69,19 @@ pub struct Quotas {
     pub longest_hold: Duration,
     /// How far a mission may go.
     pub mission: MissionLimits,
+    /// How much runs, tenants and accounts may use.
+    pub budgets: Budgets,
 }
 
 impl Default for Quotas {
     fn default() -> Self {
         let limits = Bound::ALL.iter().map(|bound| (*bound, bound.default_limit())).collect();
-        Self { limits, longest_hold: Duration::from_hours(24), mission: MissionLimits::default() }
+        Self {
+            limits,
+            longest_hold: Duration::from_hours(24),
+            mission: MissionLimits::default(),
+            budgets: Budgets::default(),
+        }
     }
 }
 
@@ -138,7 +146,8 @@ impl SharedQuotas {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(quotas);
     }
 
-    pub(crate) fn get(&self) -> Arc<Quotas> {
+    /// Returns the table as it stands.
+    pub fn get(&self) -> Arc<Quotas> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
-use crate::model::outcome::{Outcome, StopReason};
+use crate::model::outcome::{Egress, Outcome, StopReason};
 use crate::model::spent::Spent;
 use crate::model::verdict::Verdict;
 use crate::model::words::words;
@@ -160,6 +160,9 @@ pub struct Run {
     /// What its agent says that it has used of a model. Only histories have it.
     #[serde(default)]
     pub spent: Option<Spent>,
+    /// What went through its proxy. Only histories have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<Egress>,
     /// What was decided about it.
     pub verdict: Option<Verdict>,
     /// Since when it is ending.

@@ -30,6 +30,7 @@ pub(crate) fn with_verdict(run: Run, ending: &Ending, goal: Option<Proof>) -> Ru
         return run;
     }
     let verdict = match (&ending.cause, &ending.result_policy) {
+        _ if ending.over_budget.is_some() => Some(Verdict::Block(over_budget(ending.over_budget.clone()))),
         (EndCause::OwnLimit(limit), _) => Some(Verdict::Block(question(*limit))),
         (EndCause::Exited { code: 0 }, OnCleanExit::Review { summary }) if run.purpose == Purpose::Work => {
             let handoff = Handoff { summary: summary.clone(), ..Handoff::default() };
@@ -53,6 +54,10 @@ pub(crate) fn with_verdict(run: Run, ending: &Ending, goal: Option<Proof>) -> Ru
         _ => None,
     };
     Run { verdict, ..run }
+}
+
+fn over_budget(reason: Option<String>) -> Blocking {
+    Blocking { kind: BlockKind::Budget, reason, question: None }
 }
 
 fn question(limit: OwnLimit) -> Blocking {

@@ -1,5 +1,7 @@
 //! How far a mission goes before a person has to say that it may go on, and whom its workers may delegate to.
 
+use std::time::Duration;
+
 use crate::model::error::Error;
 use crate::model::id::Profile;
 use crate::model::mission::{MissionLimit, MissionLimits, Used};
@@ -35,7 +37,7 @@ fn dollars(micros: u64) -> String {
 
 /// One row of what is limited: what is used, the limit, and how often it was granted as much again.
 fn row(limit: MissionLimit, used: &Used, limits: &MissionLimits) -> (u64, u64, u64) {
-    let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     match limit {
         MissionLimit::Tasks => (used.tasks, limits.tasks, used.more_tasks),
         MissionLimit::Runtime => (micros(used.runtime), micros(limits.runtime), used.more_runtime),
@@ -53,6 +55,13 @@ pub(crate) fn reached(limit: MissionLimit, used: &Used, limits: &MissionLimits) 
 /// Returns the first limit of which nothing is left, of those that runs use up.
 pub(crate) fn spent(used: &Used, limits: &MissionLimits) -> Option<Reached> {
     [MissionLimit::Runtime, MissionLimit::Cost].into_iter().find_map(|limit| reached(limit, used, limits))
+}
+
+/// Returns how long it takes this many runs to use up what is left of the time of their mission.
+pub(crate) fn time_left(used: &Used, limits: &MissionLimits, runs: u64) -> Duration {
+    let (count, base, more) = row(MissionLimit::Runtime, used, limits);
+    let left = base.saturating_mul(more.saturating_add(1)).saturating_sub(count);
+    Duration::from_micros(left.div_ceil(runs.max(1)))
 }
 
 /// Returns the same mission with as much again of whatever nothing is left of.
@@ -138,8 +147,6 @@ pub(crate) fn delegates_onward(makers: &[Profile], assignee: Option<&Profile>) -
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const LIMITS: MissionLimits =

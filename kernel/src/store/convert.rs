@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::model;
 use crate::model::actor::ActorKind;
+use crate::model::budget::PayerKind;
 use crate::model::clock::Timestamp;
 use crate::model::error::{Error, StorageKind};
 use crate::model::hold::{HoldKind, HoldScope};
@@ -76,7 +77,8 @@ text_columns!(
     RunStatus,
     ActorKind,
     HoldKind,
-    HoldScope
+    HoldScope,
+    PayerKind
 );
 from_text!(BoardId);
 number_columns!(RunId, EventId, CommentId, AttachmentId);

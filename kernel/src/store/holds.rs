@@ -109,7 +109,7 @@ impl Tx<'_> {
         self.conn.value(
             "read the next end of a hold",
             "SELECT min(until) FROM holds INDEXED BY holds_live \
-         WHERE ended_at IS NULL AND (until > ?1 OR kind = 'manual' OR probe_run IS NOT NULL)",
+         WHERE ended_at IS NULL AND (until > ?1 OR kind IN ('manual', 'budget') OR probe_run IS NOT NULL)",
             [now],
         )
     }

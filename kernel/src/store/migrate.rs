@@ -27,6 +27,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0014.sql")),
     M::up(include_str!("migrations/0015.sql")),
     M::up(include_str!("migrations/0016.sql")),
+    M::up(include_str!("migrations/0017.sql")),
 ];
 
 /// Returns every migration that there is.

@@ -7,6 +7,7 @@ use rusqlite::{Row, params};
 use super::convert::micros;
 use super::statement::Statement as _;
 use super::tx::Tx;
+use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::mission::Used;
@@ -35,6 +36,20 @@ impl Tx<'_> {
         self.conn.find("read the mission", sql, [name], read)
     }
 
+    /// Lists the missions that have open runs, each with what it has used, the time of these runs included, and how many these are.
+    pub(crate) fn missions_at_work(&self, now: Timestamp) -> Result<Vec<(String, Used, u64)>, Error> {
+        self.conn.list(
+            "read the missions at work",
+            "SELECT m.name, m.tasks, m.runtime_us + sum(max(?1 - r.started_at, 0)) AS runtime_us, m.cost_micros, m.more_tasks, \
+               m.more_runtime, m.more_cost, count(*) AS runs \
+             FROM task_runs r INDEXED BY task_runs_open_tenant CROSS JOIN tasks t ON t.id = r.task_id \
+               CROSS JOIN missions m ON m.name = coalesce(t.mission, t.id) \
+             WHERE r.ended_at IS NULL GROUP BY m.name ORDER BY m.name",
+            [now],
+            |row| Ok((row.get("name")?, read(row)?, row.get::<_, i64>("runs")?.max(1).unsigned_abs())),
+        )
+    }
+
     /// Notes that a task has become the first one of a mission, with what its runs have used so far.
     pub(crate) fn open_mission(&self, name: &str, first: &TaskId) -> Result<(), Error> {
         self.conn.run(
@@ -56,8 +71,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Counts a run of a mission. Returns what that has used by now, where it is one.
-    pub(crate) fn add_run_to_mission(
+    /// Counts what a run of a mission has used. Returns what that has used by now, where it is one.
+    pub(crate) fn add_to_mission(
         &self,
         name: &str,
         runtime: Duration,

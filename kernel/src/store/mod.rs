@@ -10,6 +10,7 @@ pub(crate) mod convert;
 pub(crate) mod copy;
 pub(crate) mod counts;
 pub(crate) mod create;
+mod days;
 pub(crate) mod delays;
 pub(crate) mod events;
 pub(crate) mod fields;

@@ -27,7 +27,7 @@ columns! {
         sandbox as json, usage as json, evidence as json, verdict as json, ending_since, stop_reason, holder, nonce, policy,
         tenant as optional, branch_name, worker_uid, boot_id, stderr_tail, account, tries;
     ;
-    spent: None
+    spent: None, egress: None
 }
 
 fn query(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {
@@ -180,6 +180,7 @@ impl Tx<'_> {
     fn with_spent(&self, mut part: Excerpt<Run>) -> Result<Excerpt<Run>, Error> {
         for run in &mut part.rows {
             run.spent = self.spent_of(run.id)?;
+            run.egress = self.egress_of(run.id)?;
         }
         Ok(part)
     }

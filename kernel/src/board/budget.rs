@@ -1,0 +1,212 @@
+//! What runs use of their budgets, and the hold on a tenant or an account that has none left for today.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::view::View;
+use super::{Board, SYSTEM};
+use crate::model::budget::{Balance, Consumed, DayUse, Payer, PayerKind};
+use crate::model::error::Error;
+use crate::model::event::EventKind;
+use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
+use crate::model::id::RunId;
+use crate::model::limits;
+use crate::model::outcome::{Egress, EndCause, Ending, OnCleanExit, Siblings, StopReason};
+use crate::model::run::Run;
+use crate::model::spent::Spent;
+use crate::rules::budget::SpentBudget;
+use crate::store::holds::By;
+
+/// When a task whose run met the budget of a day is ready again; a hold keeps it from starting as long as that is spent.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Board<'_> {
+    /// Records what went through the proxy of a run so far, and how the run and those that pay for it stand then. A run that has
+    /// ended is left as it is.
+    pub fn record_egress(&mut self, id: RunId, egress: &Egress) -> Result<Balance, Error> {
+        let run = self.expect_run(id)?;
+        if run.ended_at.is_none() {
+            let before = self.tx.egress_of(id)?.unwrap_or_default();
+            self.tx.put_egress(id, egress)?;
+            self.charge_days(&run, through(egress).since(through(&before)))?;
+        }
+        self.balance(id)
+    }
+
+    /// Notes that an open run was refused a request because a budget is spent. Does nothing for a run that has ended.
+    pub fn note_budget_spent(&mut self, run: RunId, spent: &SpentBudget) -> Result<(), Error> {
+        let payload = json!({
+            "key": spent.key, "of": spent.payer.as_ref().map(|payer| payer.scope), "name": spent.payer.as_ref().map(|payer| &payer.name),
+            "text": spent.told(),
+        });
+        self.note_of_run(run, EventKind::BudgetSpent, payload)
+    }
+
+    /// Keeps what the agent of a run says that it has used, and charges what is new of it to all that have a budget or a limit on it.
+    pub(super) fn keep_spent(&self, run: &Run, spent: &Spent) -> Result<(), Error> {
+        let before = self.tx.spent_of(run.id)?.unwrap_or_default();
+        self.tx.put_spent(run, spent)?;
+        let now = self.tx.spent_of(run.id)?.unwrap_or_default();
+        let more = reported(&now).since(reported(&before));
+        if more.cost_micros > 0 {
+            self.charge_mission(run, Duration::ZERO, more.cost_micros)?;
+        }
+        self.charge_days(run, more)
+    }
+
+    fn charge_days(&self, run: &Run, more: Consumed) -> Result<(), Error> {
+        if more == Consumed::default() {
+            return Ok(());
+        }
+        let day = self.clock.day();
+        for payer in payers(run) {
+            let used = self.tx.add_to_day(&payer, &day.date, more)?;
+            self.hold_where_spent(&used, Some(run))?;
+        }
+        Ok(())
+    }
+
+    /// Holds the tasks of who has used up a budget of today.
+    fn hold_where_spent(&self, used: &DayUse, run: Option<&Run>) -> Result<(), Error> {
+        let Some(spent) = self.quotas.budgets.spent_on_day(used) else { return Ok(()) };
+        let on = HoldOn { scope: used.payer.scope.hold_scope(), name: used.payer.name.clone() };
+        let is_held = |hold: &Hold| hold.on() == on && hold.kind == HoldKind::Budget;
+        if self.holds()?.iter().any(is_held) {
+            return Ok(());
+        }
+        let until = Some(self.clock.day().ends_at);
+        let new = NewHold { kind: HoldKind::Budget, reason: spent.to_string(), until };
+        self.place(&on, &new, By { label: SYSTEM, within: &Within::Board, run }).map(drop)
+    }
+
+    /// Brings the holds for spent budgets in line with the budgets as they are now, which somebody may have changed: those ends that are
+    /// spent no more, and those begin that are.
+    pub fn apply_budgets(&mut self) -> Result<(), Error> {
+        let day = self.clock.day();
+        for hold in self.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Budget) {
+            let Some(payer) = payer_of(&hold) else { continue };
+            if self.quotas.budgets.spent_on_day(&self.tx.day_of(&payer, &day.date)?).is_none() {
+                self.end_hold(&hold, "its budget is not spent any more", None, SYSTEM)?;
+            }
+        }
+        for used in self.tx.uses_on(&day.date)? {
+            self.hold_where_spent(&used, None)?;
+        }
+        Ok(())
+    }
+
+    /// Grants who is held for a spent budget as much again, as often as it takes, for today.
+    pub(super) fn grant_budget(&self, hold: &Hold) -> Result<(), Error> {
+        let Some(payer) = payer_of(hold) else { return Ok(()) };
+        let day = self.clock.day().date;
+        let mut used = self.tx.day_of(&payer, &day)?;
+        let mut more = used.more;
+        while let Some(spent) = self.quotas.budgets.spent_on_day(&used) {
+            let base = spent.allowed / used.more.saturating_add(1);
+            if base == 0 {
+                // Nothing is allowed at all, and as much again is nothing.
+                break;
+            }
+            more = more.max(spent.count / base);
+            used.more = more;
+        }
+        self.tx.grant_day(&payer, &day, more)
+    }
+
+    /// What the end of a run means that was refused because of a budget: its own is a question to a person; that of a day is over on
+    /// the next one.
+    pub(super) fn as_budget_says(&self, run: &Run, ending: Ending) -> Result<Ending, Error> {
+        let refused = self.tx.egress_of(run.id)?.is_some_and(|egress| egress.over_budget > 0);
+        let gave_up = match &ending.cause {
+            EndCause::Exited { code: 0 } => ending.result_policy == OnCleanExit::Unreported,
+            EndCause::Exited { .. }
+            | EndCause::Signaled { .. }
+            | EndCause::RateLimited { .. }
+            | EndCause::NotLoggedIn { .. }
+            | EndCause::TimedOut
+            | EndCause::Stopped(StopReason::Stalled) => true,
+            EndCause::Stopped(_)
+            | EndCause::SpawnFailed { .. }
+            | EndCause::OutOfMemory
+            | EndCause::LostReboot
+            | EndCause::ShimKilled
+            | EndCause::NeverStarted
+            | EndCause::OwnLimit(_)
+            | EndCause::SessionGone => false,
+        };
+        if !refused || !gave_up || run.verdict.is_some() || run.stop_reason.is_some() {
+            return Ok(ending);
+        }
+        if let Some(spent) = self.quotas.budgets.spent_by_run(&self.consumed_by(run.id)?) {
+            return Ok(Ending { over_budget: Some(spent.told()), ..ending });
+        }
+        let until = ending.ended_at.unwrap_or(self.now()).after(PAUSE);
+        Ok(Ending { cause: EndCause::RateLimited { until }, siblings: Siblings::Spare, ..ending })
+    }
+}
+
+impl View<'_> {
+    /// Returns how a run and those that pay for it stand.
+    pub fn balance(&self, id: RunId) -> Result<Balance, Error> {
+        let (run, day) = (self.expect_run(id)?, self.clock.day());
+        let payers =
+            payers(&run).iter().map(|payer| self.tx.day_of(payer, &day.date)).collect::<Result<_, _>>()?;
+        Ok(Balance { run: self.consumed_by(id)?, payers })
+    }
+
+    /// What a run has used so far.
+    fn consumed_by(&self, run: RunId) -> Result<Consumed, Error> {
+        let through = self.tx.egress_of(run)?.as_ref().map(through).unwrap_or_default();
+        let reported = self.tx.spent_of(run)?.as_ref().map(reported).unwrap_or_default();
+        Ok(through.plus(reported))
+    }
+
+    /// Returns what was used today, and on all days together: by each tenant, profile and account.
+    pub fn day_uses(&self) -> Result<(Vec<DayUse>, Vec<DayUse>), Error> {
+        let today = self.tx.uses_on(&self.clock.day().date)?;
+        Ok((today, self.tx.uses_of_all_days(limits::REPLY_ROWS)?))
+    }
+}
+
+/// What went through a proxy, as a budget counts it.
+fn through(egress: &Egress) -> Consumed {
+    Consumed {
+        requests: egress.requests,
+        bytes: egress.sent_bytes.saturating_add(egress.received_bytes),
+        ..Consumed::default()
+    }
+}
+
+/// What an agent reports, as a budget counts it.
+fn reported(spent: &Spent) -> Consumed {
+    Consumed {
+        tokens: spent.input_tokens.saturating_add(spent.output_tokens),
+        cost_micros: spent.cost_micros.unwrap_or_default(),
+        ..Consumed::default()
+    }
+}
+
+/// Who pays for a run.
+fn payers(run: &Run) -> Vec<Payer> {
+    let payer = |scope, name: Option<&str>| Some(Payer { scope, name: name?.to_owned() });
+    let (tenant, profile) = (run.tenant.as_ref(), run.profile.as_ref());
+    [
+        payer(PayerKind::Tenant, tenant.map(|tenant| tenant.as_str())),
+        payer(PayerKind::Profile, profile.map(|profile| profile.as_str())),
+        payer(PayerKind::Account, run.account.as_deref()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn payer_of(hold: &Hold) -> Option<Payer> {
+    let scope = match hold.scope {
+        HoldScope::Tenant => PayerKind::Tenant,
+        HoldScope::Account => PayerKind::Account,
+        HoldScope::Profile => PayerKind::Profile,
+        HoldScope::Task | HoldScope::Mission => return None,
+    };
+    Some(Payer { scope, name: hold.name.clone() })
+}

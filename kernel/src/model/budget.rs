@@ -1,0 +1,180 @@
+//! Budgets: how much runs may use, each by itself and all of a tenant or an account on one day.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::hold::HoldScope;
+use crate::model::id::Tenant;
+use crate::model::words::words;
+
+words! {
+    /// What a budget is of, by its key in the tables of `[budgets]`.
+    "amount"
+    Amount {
+        /// Requests through proxies.
+        Requests => "requests",
+        /// The bytes of those, in both directions.
+        Bytes => "bytes",
+        /// Tokens of models, as agents report them.
+        Tokens => "tokens",
+        /// Cost, as agents report it.
+        Cost => "cost_usd",
+    }
+}
+
+words! {
+    /// Whose use is added up for each day.
+    "payer"
+    PayerKind {
+        /// A tenant.
+        Tenant => "tenant",
+        /// A profile.
+        Profile => "profile",
+        /// An account of a service.
+        Account => "account",
+    }
+}
+
+/// Whose use is added up for each day.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Payer {
+    /// What it is.
+    pub scope: PayerKind,
+    /// Which one.
+    pub name: String,
+}
+
+impl std::fmt::Display for Payer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.scope, self.name)
+    }
+}
+
+impl PayerKind {
+    /// What a hold on it is on.
+    pub(crate) fn hold_scope(self) -> HoldScope {
+        match self {
+            PayerKind::Tenant => HoldScope::Tenant,
+            PayerKind::Profile => HoldScope::Profile,
+            PayerKind::Account => HoldScope::Account,
+        }
+    }
+}
+
+/// What was used: requests and bytes through proxies, and what agents report of their models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Consumed {
+    /// Requests that were let through.
+    pub requests: u64,
+    /// Bytes in both directions.
+    pub bytes: u64,
+    /// Tokens, read and made.
+    pub tokens: u64,
+    /// Cost in millionths of a US dollar.
+    pub cost_micros: u64,
+}
+
+impl Consumed {
+    /// Returns the count of an amount.
+    pub fn of(&self, amount: Amount) -> u64 {
+        match amount {
+            Amount::Requests => self.requests,
+            Amount::Bytes => self.bytes,
+            Amount::Tokens => self.tokens,
+            Amount::Cost => self.cost_micros,
+        }
+    }
+
+    /// Returns both together.
+    #[must_use]
+    pub fn plus(self, more: Consumed) -> Self {
+        self.each(more, u64::saturating_add)
+    }
+
+    /// Returns what this is more than `before`.
+    #[must_use]
+    pub fn since(self, before: Consumed) -> Self {
+        self.each(before, u64::saturating_sub)
+    }
+
+    /// Returns the larger count of each amount.
+    #[must_use]
+    pub fn max(self, other: Consumed) -> Self {
+        self.each(other, u64::max)
+    }
+
+    fn each(self, other: Consumed, join: fn(u64, u64) -> u64) -> Self {
+        Consumed {
+            requests: join(self.requests, other.requests),
+            bytes: join(self.bytes, other.bytes),
+            tokens: join(self.tokens, other.tokens),
+            cost_micros: join(self.cost_micros, other.cost_micros),
+        }
+    }
+}
+
+/// What somebody has used on a day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DayUse {
+    /// Who.
+    #[serde(flatten)]
+    pub payer: Payer,
+    /// The calendar day, such as `2026-05-01`.
+    pub day: String,
+    /// What.
+    #[serde(flatten)]
+    pub consumed: Consumed,
+    /// How often a person has granted as much again on that day.
+    #[serde(default)]
+    pub more: u64,
+}
+
+/// The table of one budget: the limit of each amount, none where it is not limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Requests.
+    pub requests: Option<u64>,
+    /// Bytes.
+    pub bytes: Option<u64>,
+    /// Tokens.
+    pub tokens: Option<u64>,
+    /// Cost in millionths of a US dollar.
+    pub cost_micros: Option<u64>,
+}
+
+impl Budget {
+    pub(crate) fn limit(&self, amount: Amount) -> Option<u64> {
+        match amount {
+            Amount::Requests => self.requests,
+            Amount::Bytes => self.bytes,
+            Amount::Tokens => self.tokens,
+            Amount::Cost => self.cost_micros,
+        }
+    }
+}
+
+/// All budgets. What is absent is not limited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Budgets {
+    /// Of each run.
+    pub per_run: Budget,
+    /// Of each tenant on a day.
+    pub per_tenant: Budget,
+    /// Of each account on a day.
+    pub per_account: Budget,
+    /// Of single tenants, before `per_tenant`.
+    pub tenants: BTreeMap<Tenant, Budget>,
+    /// Of single accounts, before `per_account`.
+    pub accounts: BTreeMap<String, Budget>,
+}
+
+/// How a run and those that pay for it stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// What the run has used.
+    pub run: Consumed,
+    /// What those that pay for it have used today.
+    pub payers: Vec<DayUse>,
+}

@@ -1,0 +1,129 @@
+//! When a budget is spent, and what that is called.
+
+use crate::model::budget::{Amount, Budget, Budgets, Consumed, DayUse, Payer, PayerKind};
+
+/// A budget of which nothing is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpentBudget {
+    /// Whose; none for that of the run itself.
+    pub payer: Option<Payer>,
+    /// What it is of.
+    pub amount: Amount,
+    /// The key that sets it, such as `budgets.per_run.requests`.
+    pub key: String,
+    /// How much was used.
+    pub count: u64,
+    /// How much was allowed.
+    pub allowed: u64,
+}
+
+/// In words, such as `10 requests of 10 (budgets.per_run.requests)`.
+impl std::fmt::Display for SpentBudget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let SpentBudget { amount, key, count, allowed, .. } = self;
+        match amount {
+            Amount::Cost => {
+                let dollars =
+                    |micros: &u64| format!("{}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000);
+                write!(f, "{} USD of {}", dollars(count), dollars(allowed))?;
+            }
+            Amount::Requests | Amount::Bytes | Amount::Tokens => write!(f, "{count} {amount} of {allowed}")?,
+        }
+        write!(f, " ({key})")
+    }
+}
+
+impl SpentBudget {
+    /// Returns whose budget it is and how it stands, as a sentence without its end.
+    pub fn told(&self) -> String {
+        match &self.payer {
+            None => format!("the budget of this run is spent: {self}"),
+            Some(payer) => format!("the budget of {payer} for today is spent: {self}"),
+        }
+    }
+}
+
+impl Budgets {
+    /// Returns the first budget that a run has used up by itself.
+    pub fn spent_by_run(&self, used: &Consumed) -> Option<SpentBudget> {
+        spent(used, 0, |amount| Some((self.per_run.limit(amount)?, format!("budgets.per_run.{amount}"))))
+            .map(|found| SpentBudget { payer: None, ..found })
+    }
+
+    /// Returns the first budget that somebody has used up on a day.
+    pub fn spent_on_day(&self, day: &DayUse) -> Option<SpentBudget> {
+        let limit = |amount| self.limit_of(&day.payer, amount);
+        let found = spent(&day.consumed, day.more, limit)?;
+        Some(SpentBudget { payer: Some(day.payer.clone()), ..found })
+    }
+
+    /// The limit of somebody on a day, with the key that sets it.
+    fn limit_of(&self, payer: &Payer, amount: Amount) -> Option<(u64, String)> {
+        let (own, table, every): (Option<&Budget>, &str, &Budget) = match payer.scope {
+            PayerKind::Tenant => {
+                let own = self.tenants.iter().find(|(name, _)| name.as_str() == payer.name);
+                (own.map(|(_, budget)| budget), "tenants", &self.per_tenant)
+            }
+            PayerKind::Account => (self.accounts.get(&payer.name), "accounts", &self.per_account),
+            PayerKind::Profile => return None,
+        };
+        let own = own.and_then(|budget| budget.limit(amount));
+        let own = own.map(|limit| (limit, format!("budgets.{table}.{}.{amount}", payer.name)));
+        own.or_else(|| Some((every.limit(amount)?, format!("budgets.per_{}.{amount}", payer.scope))))
+    }
+}
+
+fn spent(used: &Consumed, more: u64, limit: impl Fn(Amount) -> Option<(u64, String)>) -> Option<SpentBudget> {
+    Amount::ALL.iter().find_map(|amount| {
+        let (limit, key) = limit(*amount)?;
+        let (count, allowed) = (used.of(*amount), limit.saturating_mul(more.saturating_add(1)));
+        (count >= allowed).then_some(SpentBudget { payer: None, amount: *amount, key, count, allowed })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(scope: PayerKind, name: &str, consumed: Consumed, more: u64) -> DayUse {
+        DayUse { payer: Payer { scope, name: name.to_owned() }, day: "2026-05-01".to_owned(), consumed, more }
+    }
+
+    #[test]
+    fn a_budget_is_spent_at_its_number_and_named_with_count_limit_and_key() {
+        let budgets = Budgets {
+            per_run: Budget { requests: Some(10), cost_micros: Some(1_500_000), ..Budget::default() },
+            ..Budgets::default()
+        };
+        let used = Consumed { requests: 9, bytes: u64::MAX, cost_micros: 1_499_999, ..Consumed::default() };
+        assert_eq!(budgets.spent_by_run(&used), None);
+        let told = |used: Consumed| budgets.spent_by_run(&used).unwrap().told();
+        assert_eq!(
+            told(Consumed { requests: 10, ..used }),
+            "the budget of this run is spent: 10 requests of 10 (budgets.per_run.requests)"
+        );
+        assert_eq!(
+            told(Consumed { cost_micros: 1_510_000, ..used }),
+            "the budget of this run is spent: 1.51 USD of 1.50 (budgets.per_run.cost_usd)"
+        );
+    }
+
+    #[test]
+    fn each_amount_of_a_day_has_its_own_limit_before_that_of_all_and_as_much_again_where_it_was_granted() {
+        let budgets = Budgets {
+            per_tenant: Budget { requests: Some(10), bytes: Some(100), ..Budget::default() },
+            tenants: [("acme".parse().unwrap(), Budget { requests: Some(20), ..Budget::default() })].into(),
+            ..Budgets::default()
+        };
+        let used = |requests, bytes| Consumed { requests, bytes, ..Consumed::default() };
+        let key = |name: &str, consumed, more| {
+            budgets.spent_on_day(&of(PayerKind::Tenant, name, consumed, more)).map(|spent| spent.key)
+        };
+        assert_eq!(key("beta", used(10, 0), 0).as_deref(), Some("budgets.per_tenant.requests"));
+        assert_eq!(key("acme", used(19, 0), 0), None);
+        assert_eq!(key("acme", used(20, 0), 0).as_deref(), Some("budgets.tenants.acme.requests"));
+        assert_eq!(key("acme", used(20, 0), 1), None);
+        assert_eq!(key("acme", used(0, 100), 0).as_deref(), Some("budgets.per_tenant.bytes"));
+        assert_eq!(budgets.spent_on_day(&of(PayerKind::Account, "acme", used(99, 999), 0)), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! What runs have used through their proxies, and what tenants, profiles and accounts have used on each day.
+
+use rusqlite::{Row, params};
+
+use super::convert::to_json;
+use super::statement::Statement as _;
+use super::tx::Tx;
+use crate::model::budget::{Consumed, DayUse, Payer};
+use crate::model::error::Error;
+use crate::model::id::RunId;
+use crate::model::outcome::Egress;
+
+/// The most that is counted of one amount on a day, so that a sum over any number of days is a number.
+const MOST: i64 = 1 << 46;
+
+const COLUMNS: &str = "scope, name, day, requests, bytes, tokens, cost_micros, more";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<DayUse> {
+    let count = |column: &str| row.get::<_, i64>(column).map(|count| count.max(0).unsigned_abs());
+    Ok(DayUse {
+        payer: Payer { scope: row.get("scope")?, name: row.get("name")? },
+        day: row.get("day")?,
+        consumed: Consumed {
+            requests: count("requests")?,
+            bytes: count("bytes")?,
+            tokens: count("tokens")?,
+            cost_micros: count("cost_micros")?,
+        },
+        more: count("more")?,
+    })
+}
+
+fn stored(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+impl Tx<'_> {
+    /// Keeps what went through the proxy of a run so far.
+    pub(crate) fn put_egress(&self, run: RunId, egress: &Egress) -> Result<(), Error> {
+        self.conn.run(
+            "record what went through the proxy",
+            "INSERT INTO run_egress (run_id, egress) VALUES (?1, ?2) \
+             ON CONFLICT (run_id) DO UPDATE SET egress = excluded.egress",
+            params![run, to_json(egress)?],
+        )
+    }
+
+    /// Returns what went through the proxy of a run; none where it has had none.
+    pub(crate) fn egress_of(&self, run: RunId) -> Result<Option<Egress>, Error> {
+        let sql = "SELECT egress FROM run_egress WHERE run_id = ?1";
+        let text =
+            self.conn.find("read what went through the proxy", sql, [run], |row| row.get::<_, String>(0))?;
+        // A later program may have written what this one does not know.
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    /// Adds to what somebody has used on a day. Returns how much that is now.
+    pub(crate) fn add_to_day(&self, payer: &Payer, day: &str, more: Consumed) -> Result<DayUse, Error> {
+        let sql = format!(
+            "INSERT INTO day_usage (scope, name, day, requests, bytes, tokens, cost_micros) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET \
+               requests = min(requests + excluded.requests, {most}), bytes = min(bytes + excluded.bytes, {most}), \
+               tokens = min(tokens + excluded.tokens, {most}), \
+               cost_micros = min(cost_micros + excluded.cost_micros, {most}) RETURNING {COLUMNS}",
+            most = MOST
+        );
+        let [requests, bytes, tokens, cost] =
+            [more.requests, more.bytes, more.tokens, more.cost_micros].map(|count| stored(count).min(MOST));
+        let row = params![payer.scope, payer.name, day, requests, bytes, tokens, cost];
+        self.conn.fetch("count what is used", &sql, row, read)
+    }
+
+    /// Returns what somebody has used on a day.
+    pub(crate) fn day_of(&self, payer: &Payer, day: &str) -> Result<DayUse, Error> {
+        let sql = format!("SELECT {COLUMNS} FROM day_usage WHERE scope = ?1 AND name = ?2 AND day = ?3");
+        let found =
+            self.conn.find("read what was used", &sql, params![payer.scope, payer.name, day], read)?;
+        Ok(found.unwrap_or_else(|| DayUse {
+            payer: payer.clone(),
+            day: day.to_owned(),
+            consumed: Consumed::default(),
+            more: 0,
+        }))
+    }
+
+    /// Lists what everybody has used on a day.
+    pub(crate) fn uses_on(&self, day: &str) -> Result<Vec<DayUse>, Error> {
+        let sql = format!("SELECT {COLUMNS} FROM day_usage WHERE day = ?1 ORDER BY scope, name");
+        self.conn.list("read what was used", &sql, [day], read)
+    }
+
+    /// Lists what everybody has used on all days together, with the first of them as the day: at most `limit` rows.
+    pub(crate) fn uses_of_all_days(&self, limit: u32) -> Result<Vec<DayUse>, Error> {
+        self.conn.list(
+            "add up what was used",
+            "SELECT scope, name, min(day) AS day, sum(requests) AS requests, sum(bytes) AS bytes, sum(tokens) AS tokens, \
+               sum(cost_micros) AS cost_micros, 0 AS more FROM day_usage GROUP BY scope, name ORDER BY scope, name LIMIT ?1",
+            [limit],
+            read,
+        )
+    }
+
+    /// Stores how often somebody was granted as much again on a day.
+    pub(crate) fn grant_day(&self, payer: &Payer, day: &str, more: u64) -> Result<(), Error> {
+        self.conn.run(
+            "grant as much again",
+            "UPDATE day_usage SET more = ?4 WHERE scope = ?1 AND name = ?2 AND day = ?3",
+            params![payer.scope, payer.name, day, stored(more)],
+        )
+    }
+}
