@@ -17,6 +17,7 @@ mod board;
 mod boards;
 mod bounds;
 mod brokers;
+mod budgets;
 mod cancelled;
 mod checks;
 mod claims;

@@ -1,5 +1,6 @@
 //! `supervisor.toml`: limits of admission, worker uids, grace. Unknown keys are errors that name the line.
 
+mod budgets;
 pub(crate) mod definitions;
 mod missions;
 pub(crate) mod settings;
@@ -11,9 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use kernel::{Bound, Profile, Quotas, Tenant};
+use kernel::{Bound, MissionLimits, Profile, Quotas, Tenant};
 use serde::Deserialize;
 
+use self::budgets::BudgetsConfig;
 use self::definitions::{Defect, Subject};
 use self::missions::MissionConfig;
 use self::uid_map::{Range, UidMap};
@@ -35,6 +37,8 @@ pub(crate) struct Config {
     quotas: QuotaConfig,
     /// How far a mission may go.
     missions: MissionConfig,
+    /// How much runs, tenants and accounts may use.
+    budgets: BudgetsConfig,
     /// How brokers ask hosts.
     pub(crate) proxy: ProxyConfig,
     /// Who reviews work.
@@ -323,7 +327,13 @@ impl Config {
     pub(crate) fn quotas(&self) -> Quotas {
         let mut quotas = self.quotas.quotas();
         quotas.mission = self.missions.limits();
+        quotas.budgets = self.budgets.budgets();
         quotas
+    }
+
+    /// How far missions go.
+    pub(crate) fn mission_limits(&self) -> MissionLimits {
+        self.missions.limits()
     }
 
     /// Reads the configuration of a root, for a program that cannot go on without it.

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::owner::board::forget_old_requests;
+use super::owner::board::{apply_budgets, forget_old_requests};
 use super::owner::dispatcher::Dispatcher;
 use super::owner::event::Event;
 use super::owner::event_loop::{own, report as report_configuration};
@@ -88,7 +88,7 @@ pub(crate) async fn run(
     let (listeners, bell) = Listeners::bind(&root, sockets)?;
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
     let spares = spares_of(extent, cgroups.as_ref().ok());
-    let ways = (listeners.port(), Arc::clone(&doors), WaysOut::new(descriptors));
+    let ways = (listeners.port(), Arc::clone(&doors), WaysOut::new(descriptors, service.quotas()));
     let host = make_host(&root, support, cgroups, spares, ways).await?;
     let context = Arc::new(Context {
         service: Arc::clone(&service),
@@ -108,6 +108,7 @@ pub(crate) async fn run(
         tracing::warn!(%error, "leases_not_swept");
     }
     forget_old_requests(&context, &boards);
+    apply_budgets(&context);
     listeners.serve(&doorway, &doors)?;
     doors.begin();
     listen_to_signals(&link, &served, &stop)?;

@@ -1,7 +1,7 @@
 //! What is wrong with the root as a whole, whether a task waits for it or not: files of the configuration that cannot be
-//! used, and a daemon that starts nothing.
+//! used, budgets that are spent, and a daemon that starts nothing.
 
-use kernel::{Diagnostic, Remedy, Severity};
+use kernel::{Diagnostic, Hold, HoldKind, Remedy, Severity};
 use serde_json::json;
 
 use super::{Finding, now};
@@ -13,6 +13,8 @@ use crate::failure::Failure;
 /// Finds it.
 pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let mut found: Vec<Finding> = call.service.defects().iter().map(defective).collect();
+    let holds = call.read(|view| view.holds()).await?;
+    found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Budget).map(spent));
     if let Some(daemon) = OwnerLink::of(&call.service) {
         found.extend(daemon.ask(Event::Look).await?.paused.as_deref().map(paused));
     }
@@ -33,6 +35,23 @@ fn defective(defect: &Defect) -> Finding {
         ..now("configuration_defect", severity, told, actions)
     };
     Finding::of_root(defect.subject.to_string(), diagnostic)
+}
+
+/// A budget of a day that is spent.
+fn spent(hold: &Hold) -> Finding {
+    let title = "its budget of today is spent, and its tasks wait for the next day".to_owned();
+    let actions = vec![
+        Remedy::command("see what was used", "stats"),
+        Remedy::command("grant as much again today", format!("release {}", hold.release_arguments()))
+            .suggested(),
+    ];
+    let diagnostic = Diagnostic {
+        first_seen_at: hold.created_at,
+        run_id: hold.run_id,
+        data: json!({ "scope": hold.scope, "name": hold.name, "until": hold.until }),
+        ..now("budget_spent", Severity::Warning, (title, hold.reason.clone()), actions)
+    };
+    Finding::of_root(hold.on().to_string(), diagnostic)
 }
 
 /// A daemon that starts nothing, and the reason that it gives.

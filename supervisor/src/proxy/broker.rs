@@ -17,8 +17,10 @@ use hyper::http::uri::PathAndQuery;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use kernel::SpentBudget;
 use policies::{Broker, Host, Target};
 use rustls::pki_types::ServerName;
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_util::io::{InspectReader, InspectWriter};
@@ -27,7 +29,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::head::{HEADERS, LONGEST, TIME, brokered};
 use super::reach::{Unreached, reach, within};
 use super::relay::Activity;
-use super::terms::{Terms, refused};
+use super::terms::{Terms, over_budget, refused};
 
 /// The longest head of an answer, and how much of one is read ahead, in bytes.
 const ANSWER_HEAD: usize = 64 << 10;
@@ -87,6 +89,7 @@ async fn exchange(request: Request<Incoming>, terms: &Terms, activity: &Arc<Acti
             own_answer(status, &format!("{target} {why}"))
         }
         Err(Unanswered::Said(status, text)) => own_answer(status, &text),
+        Err(Unanswered::OverBudget(spent)) => spent_answer(&over_budget(terms, &spent)),
     }
 }
 
@@ -94,6 +97,7 @@ async fn exchange(request: Request<Incoming>, terms: &Terms, activity: &Arc<Acti
 enum Unanswered {
     Unreached(Target, Unreached),
     Said(StatusCode, String),
+    OverBudget(SpentBudget),
 }
 
 impl Unanswered {
@@ -125,6 +129,7 @@ async fn ask(
     let Ok(uri) = rest.parse::<PathAndQuery>().map(Uri::from) else {
         return Err(said(StatusCode::BAD_REQUEST, "the path cannot be passed on"));
     };
+    let mut passage = terms.meter.take(&target.to_string()).await.map_err(Unanswered::OverBudget)?;
     let mut headers = passed_on(request.headers(), &brokers);
     for broker in &brokers {
         headers.insert(HOST, value(broker.host.to_string().as_bytes(), &target)?);
@@ -148,14 +153,16 @@ async fn ask(
     let server = within(encrypted).await;
     let server = server.map_err(|unreached| Unanswered::Unreached(target.clone(), unreached))?;
     let (reads, writes) = tokio::io::split(server);
-    let (tally, active) = (Arc::clone(&terms.tally), Arc::clone(activity));
+    passage.reached();
+    let passage = Arc::new(passage);
+    let (counted, active) = (Arc::clone(&passage), Arc::clone(activity));
     let reads = InspectReader::new(reads, move |bytes| {
-        tally.received(bytes.len());
+        counted.received(bytes.len());
         active.note();
     });
-    let (tally, active) = (Arc::clone(&terms.tally), Arc::clone(activity));
+    let (counted, active) = (Arc::clone(&passage), Arc::clone(activity));
     let writes = InspectWriter::new(writes, move |bytes| {
-        tally.sent(bytes.len());
+        counted.sent(bytes.len());
         active.note();
     });
     let handshake = hyper::client::conn::http1::Builder::new()
@@ -169,10 +176,10 @@ async fn ask(
     let (parts, body) = request.into_parts();
     let mut asked = Request::new(body);
     (*asked.method_mut(), *asked.uri_mut(), *asked.headers_mut()) = (parts.method, uri, headers);
-    terms.tally.request();
     let answer = sender.send_request(asked).await;
     let answer = answer.map_err(|e| Unanswered::failed(&target, "did not answer", &e))?;
     let (mut parts, answer) = answer.into_parts();
+    passage.answered(parts.status.as_u16());
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(said(
             StatusCode::BAD_GATEWAY,
@@ -278,6 +285,16 @@ fn own_answer(status: StatusCode, text: &str) -> Response<Body> {
     *answer.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, plain);
+    answer
+}
+
+/// The answer where a budget is spent. Its status is none that agents try again, or take for a limit or a login of their service; its
+/// body has the form in which services say what is wrong, which agents show.
+fn spent_answer(text: &str) -> Response<Body> {
+    let error = json!({ "type": "budget_spent", "code": "budget_spent", "message": text });
+    let mut answer =
+        own_answer(StatusCode::PAYMENT_REQUIRED, &json!({ "type": "error", "error": error }).to_string());
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 

@@ -8,7 +8,7 @@ use super::broker;
 use super::head::{self, Kind, Request};
 use super::reach::{Unreached, reach};
 use super::relay::relay;
-use super::terms::{Terms, refused};
+use super::terms::{Terms, over_budget, refused};
 use super::verdict;
 
 /// How long an answer of the proxy's own may take to be read.
@@ -25,10 +25,14 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         Kind::Tunnel => None,
         Kind::Clear(head) => Some(head),
     };
-    let reached = match verdict::of_target(&terms.policy, &target) {
-        Ok(()) => reach(&terms.policy, &terms.lookups, &target).await,
-        Err(refusal) => Err(Unreached::Refused(refusal)),
+    if let Err(refusal) = verdict::of_target(&terms.policy, &target) {
+        return answer(worker, "403 Forbidden", &refused(terms, &refusal)).await;
+    }
+    let mut passage = match terms.meter.take(&target.to_string()).await {
+        Ok(passage) => passage,
+        Err(spent) => return answer(worker, "402 Payment Required", &over_budget(terms, &spent)).await,
     };
+    let reached = reach(&terms.policy, &terms.lookups, &target).await;
     let mut server = match reached {
         Ok(server) => server,
         Err(Unreached::Refused(refusal)) => {
@@ -40,7 +44,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
             return answer(worker, status, &format!("{target} {why}")).await;
         }
     };
-    terms.tally.request();
+    passage.reached();
     let ahead = match head {
         None => {
             if worker.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n").await.is_err() {
@@ -51,8 +55,8 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         Some(head) => [head, rest].concat(),
     };
     if server.write_all(&ahead).await.is_ok() {
-        terms.tally.sent(ahead.len());
-        relay(worker, server, &terms.tally).await;
+        passage.sent(ahead.len());
+        relay(worker, server, &passage).await;
     }
 }
 

@@ -14,7 +14,8 @@
 //! 4. [`relay`]: what is idle for long ends. Bytes are counted.
 //! 5. [`broker`]: a host whose key the worker never has is asked in the clear at the proxy itself, by `/host/path`. The proxy adds
 //!    the header with the key and asks the host over TLS; the key is read from its file for each request.
-//! 6. [`tally`]: what is refused is an event of the run, up to a number of hosts.
+//! 6. [`meter`]: a request is let through as long as the run, its tenant and its account have something left of their budgets.
+//! 7. [`tally`]: what passes is counted for each host; what is refused is an event of the run, up to a number of hosts.
 //!
 //! Beside what a broker adds, it does not look into what it passes on: the worker may send whatever it has to a host that is named.
 
@@ -23,6 +24,7 @@ mod alone;
 mod broker;
 mod connection;
 mod head;
+mod meter;
 mod pace;
 mod reach;
 mod relay;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Instant;
 
-use super::tally::Tally;
+use super::meter::Passage;
 
 /// How long nothing may come. A provider may think for minutes before the first byte of its answer.
 const IDLE: Duration = Duration::from_mins(15);
@@ -42,17 +42,23 @@ impl Activity {
     }
 }
 
-/// Copies until both sides have ended, one of them fails, or nothing has come for [`IDLE`].
+/// Copies until both sides have ended, one of them fails, a budget is spent, or nothing has come for [`IDLE`].
 pub(super) async fn relay(
     worker: impl AsyncRead + AsyncWrite + Unpin,
     server: impl AsyncRead + AsyncWrite + Unpin,
-    tally: &Tally,
+    passage: &Passage,
 ) {
     let activity = Activity::now();
     let ((worker_out, worker_in), (server_out, server_in)) =
         (tokio::io::split(worker), tokio::io::split(server));
-    let up = pump(worker_out, server_in, &activity, |bytes| tally.sent(bytes));
-    let down = pump(server_out, worker_in, &activity, |bytes| tally.received(bytes));
+    let up = pump(worker_out, server_in, &activity, |bytes| {
+        passage.sent(bytes);
+        passage.is_over()
+    });
+    let down = pump(server_out, worker_in, &activity, |bytes| {
+        passage.received(bytes);
+        passage.is_over()
+    });
     tokio::select! {
         // Either arm ends the connection: what is cancelled with it has nobody to go to.
         _ = async { tokio::try_join!(up, down) } => {}
@@ -64,7 +70,7 @@ async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     activity: &Activity,
-    count: impl Fn(usize),
+    is_over: impl Fn(usize) -> bool,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -75,18 +81,49 @@ async fn pump(
         }
         to.write_all(buffer.get(..length).unwrap_or_default()).await?;
         activity.note();
-        count(length);
+        if is_over(length) {
+            return Err(io::Error::other("a budget is spent"));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use kernel::{Balance, Quotas, SharedQuotas};
+
+    use super::super::meter::Meter;
+    use super::super::tally::Tally;
     use super::*;
+
+    /// A way with a budget of bytes, where there is one, and what has passed on it.
+    async fn passage(bytes: Option<u64>) -> (Passage, Arc<Tally>) {
+        let budgets = kernel::Budgets {
+            per_run: kernel::Budget { bytes, ..kernel::Budget::default() },
+            ..kernel::Budgets::default()
+        };
+        let mut quotas = Quotas::default();
+        quotas.budgets = budgets;
+        let quotas = SharedQuotas::new(quotas);
+        let tally = Arc::new(Tally::default());
+        let board = "00000000-0000-4000-8000-000000000000".parse().unwrap();
+        let meter = Meter::new(
+            board,
+            Arc::clone(&tally),
+            quotas,
+            Arc::default(),
+            Arc::new(|| Ok(Balance::default())),
+        );
+        let mut passage = meter.take("a.example:443").await.ok().unwrap();
+        passage.reached();
+        (passage, tally)
+    }
 
     #[tokio::test]
     async fn both_directions_are_copied_and_counted_until_both_have_ended() {
         let ((mut worker, near), (far, mut server)) = (tokio::io::duplex(64), tokio::io::duplex(64));
-        let tally = Tally::default();
+        let (passage, tally) = passage(None).await;
         let talk = async {
             worker.write_all(b"question").await.unwrap();
             worker.shutdown().await.unwrap();
@@ -98,16 +135,32 @@ mod tests {
             worker.read_to_string(&mut text).await.unwrap();
             text
         };
-        let ((), text) = tokio::join!(relay(near, far, &tally), talk);
+        let ((), text) = tokio::join!(relay(near, far, &passage), talk);
         assert_eq!(text, "question and answer");
         assert_eq!((tally.figures().sent_bytes, tally.figures().received_bytes), (8, 19));
+    }
+
+    #[tokio::test]
+    async fn a_tunnel_ends_when_the_bytes_of_its_budget_are_spent() {
+        let ((mut worker, near), (far, server)) = (tokio::io::duplex(64), tokio::io::duplex(64));
+        let (passage, tally) = passage(Some(100)).await;
+        let (mut sink, _kept) = tokio::io::split(server);
+        let talk = async {
+            let mut all = Vec::new();
+            let send = async { while worker.write_all(&[1; 10]).await.is_ok() {} };
+            let (_, read) = tokio::join!(send, sink.read_to_end(&mut all));
+            read.map(|_| all.len())
+        };
+        let ((), read) = tokio::join!(relay(near, far, &passage), talk);
+        assert!(read.unwrap() >= 100 && tally.figures().sent_bytes < 300);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_on_which_nothing_comes_ends() {
         let ((worker, near), (far, server)) = (tokio::io::duplex(64), tokio::io::duplex(64));
+        let (passage, _) = passage(None).await;
         let start = Instant::now();
-        relay(near, far, &Tally::default()).await;
+        relay(near, far, &passage).await;
         assert!(start.elapsed() >= IDLE && start.elapsed() < IDLE * 2);
         drop((worker, server));
     }

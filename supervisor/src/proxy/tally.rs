@@ -1,35 +1,53 @@
-//! What one run has done with its proxy: requests and bytes, and the hosts that it was refused.
+//! What one run has done with its proxy: requests and bytes to each host, and what it was refused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use kernel::{Denied, Egress};
+use kernel::{Denied, Egress, HostEgress, SpentBudget};
 use policies::Policy;
+use tokio::sync::Notify;
 
 use super::verdict::Refusal;
 
 /// How many hosts that a run was refused are events. More are counted only: a worker can make up any number of names.
 const NOTED: usize = 20;
+/// How many hosts have figures of their own. The others have them together: a worker can reach any number of names of a domain.
+const NAMED: usize = 32;
+/// The name of those others.
+const OTHERS: &str = "others";
 
 /// The figures of one run.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    requests: AtomicU64,
+    lines: Mutex<BTreeMap<String, Arc<Line>>>,
     denied: AtomicU64,
+    over_budget: AtomicU64,
+    refused: Mutex<Refused>,
+    /// Wakes who keeps the figures.
+    pub(super) changed: Notify,
+}
+
+/// The figures of one host.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    requests: AtomicU64,
+    throttled: AtomicU64,
+    unauthorized: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
-    refused: Mutex<Refused>,
 }
 
 #[derive(Debug, Default)]
 struct Refused {
     /// The hosts that are events.
     hosts: BTreeSet<String>,
+    /// The keys of spent budgets that are events.
+    budgets: BTreeSet<String>,
     last: Option<Denied>,
 }
 
-impl Tally {
+impl Line {
     /// Counts a request that is let through.
     pub(super) fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -45,9 +63,65 @@ impl Tally {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
+    /// Counts an answer of the host that refuses the request.
+    pub(super) fn answered(&self, status: u16) {
+        match status {
+            429 => drop(self.throttled.fetch_add(1, Ordering::Relaxed)),
+            401 | 403 => drop(self.unauthorized.fetch_add(1, Ordering::Relaxed)),
+            _ => {}
+        }
+    }
+
+    fn add(&self, counted: &HostEgress) {
+        self.requests.fetch_add(counted.requests, Ordering::Relaxed);
+        self.throttled.fetch_add(counted.throttled, Ordering::Relaxed);
+        self.unauthorized.fetch_add(counted.unauthorized, Ordering::Relaxed);
+        self.sent.fetch_add(counted.sent_bytes, Ordering::Relaxed);
+        self.received.fetch_add(counted.received_bytes, Ordering::Relaxed);
+    }
+
+    fn figures(&self, host: &str) -> HostEgress {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        HostEgress {
+            host: host.to_owned(),
+            requests: read(&self.requests),
+            throttled: read(&self.throttled),
+            unauthorized: read(&self.unauthorized),
+            sent_bytes: read(&self.sent),
+            received_bytes: read(&self.received),
+        }
+    }
+}
+
+impl Tally {
+    /// Goes on from what an earlier daemon has counted of the same run.
+    pub(super) fn resume(&self, counted: &Egress) {
+        for host in &counted.hosts {
+            self.line(&host.host).add(host);
+        }
+        self.denied.fetch_add(counted.denied, Ordering::Relaxed);
+        self.over_budget.fetch_add(counted.over_budget, Ordering::Relaxed);
+    }
+
+    /// The figures of a host.
+    pub(super) fn line(&self, host: &str) -> Arc<Line> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = if lines.len() < NAMED || lines.contains_key(host) { host } else { OTHERS };
+        Arc::clone(lines.entry(name.to_owned()).or_default())
+    }
+
+    /// Counts a request that is refused because a budget is spent. Returns whether that is to be noted.
+    pub(super) fn refuse_over_budget(&self, spent: &SpentBudget) -> Note {
+        self.over_budget.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_one();
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.budgets.insert(spent.key.clone()) { Note::Yes } else { Note::No }
+    }
+
     /// Counts a request that is refused. Returns what is denied, and whether it is to be noted.
     pub(super) fn refuse(&self, policy: &Policy, refusal: &Refusal) -> (Denied, Note) {
         self.denied.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_one();
         let denial = policy.host_denial(&refusal.target, &refusal.named);
         let denied = Denied {
             policy: policy.name().to_owned(),
@@ -66,14 +140,29 @@ impl Tally {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).last.clone()
     }
 
+    /// The requests that were let through, and their bytes in both directions.
+    pub(super) fn passed(&self) -> (u64, u64) {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        lines.values().fold((0, 0), |(requests, bytes), line| {
+            let passed = read(&line.sent).saturating_add(read(&line.received));
+            (requests.saturating_add(read(&line.requests)), bytes.saturating_add(passed))
+        })
+    }
+
     /// The figures as they are now.
     pub(super) fn figures(&self) -> Egress {
-        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let hosts: Vec<HostEgress> = lines.iter().map(|(host, line)| line.figures(host)).collect();
+        drop(lines);
+        let sum = |of: fn(&HostEgress) -> u64| hosts.iter().map(of).fold(0, u64::saturating_add);
         Egress {
-            requests: read(&self.requests),
-            denied: read(&self.denied),
-            sent_bytes: read(&self.sent),
-            received_bytes: read(&self.received),
+            requests: sum(|host| host.requests),
+            denied: self.denied.load(Ordering::Relaxed),
+            over_budget: self.over_budget.load(Ordering::Relaxed),
+            sent_bytes: sum(|host| host.sent_bytes),
+            received_bytes: sum(|host| host.received_bytes),
+            hosts,
         }
     }
 }
@@ -111,5 +200,28 @@ mod tests {
         assert_eq!(noted, NOTED - 1);
         assert_eq!(tally.figures().denied, 102);
         assert!(tally.last_denied().unwrap().act.contains("n99.example"));
+    }
+
+    #[test]
+    fn each_host_has_its_figures_up_to_a_number_of_them_and_a_later_daemon_goes_on_from_them() {
+        let tally = Tally::default();
+        for n in 0..NAMED + 9 {
+            let line = tally.line(&format!("n{n:03}.example:443"));
+            line.request();
+            line.sent(10);
+        }
+        let first = tally.line("n000.example:443");
+        first.received(5);
+        first.answered(429);
+        first.answered(401);
+        first.answered(200);
+        let figures = tally.figures();
+        assert_eq!((figures.requests, figures.sent_bytes, figures.received_bytes), (41, 410, 5));
+        assert_eq!((figures.hosts[0].throttled, figures.hosts[0].unauthorized), (1, 1));
+        let others = figures.hosts.last().unwrap();
+        assert_eq!((others.host.as_str(), others.requests, figures.hosts.len()), (OTHERS, 9, NAMED + 1));
+        let later = Tally::default();
+        later.resume(&figures);
+        assert_eq!(later.figures(), figures);
     }
 }

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use kernel::SpentBudget;
 use policies::{Policy, SecretStores, Target};
 use rustls::ClientConfig;
 
+use super::meter::Meter;
 use super::reach::Lookups;
 use super::tally::{Note, Tally};
 use super::tls::{TlsError, Trust};
@@ -14,13 +16,18 @@ use super::verdict::Refusal;
 /// Hears of what is refused and is to be noted.
 pub(super) type Refused = Box<dyn Fn(kernel::Denied, &Target) + Send + Sync>;
 
+/// Hears of a spent budget that is to be noted.
+pub(super) type OverBudget = Box<dyn Fn(SpentBudget) + Send + Sync>;
+
 /// What all connections of a run share.
 pub(super) struct Terms {
     pub(super) policy: Policy,
     pub(super) tally: Arc<Tally>,
     pub(super) lookups: Lookups,
     pub(super) keys: Keys,
+    pub(super) meter: Arc<Meter>,
     pub(super) note: Refused,
+    pub(super) note_budget: OverBudget,
 }
 
 /// What the brokers of a run need: where secrets are, and whom they trust.
@@ -44,6 +51,16 @@ pub(super) fn refused(terms: &Terms, refusal: &Refusal) -> String {
     let text = denied.text.clone();
     if is_new == Note::Yes {
         (terms.note)(denied, &refusal.target);
+    }
+    text
+}
+
+/// Counts a request that a spent budget refuses, has that noted where it is new, and says it.
+pub(super) fn over_budget(terms: &Terms, spent: &SpentBudget) -> String {
+    let text =
+        format!("{}; finish with what there is, or block the task and say what is left to do", spent.told());
+    if terms.tally.refuse_over_budget(spent) == Note::Yes {
+        (terms.note_budget)(spent.clone());
     }
     text
 }

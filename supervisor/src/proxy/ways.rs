@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use kernel::{BoardId, Denied, Egress, RunId, Tenant};
+use kernel::{BoardId, Denied, Egress, RunId, SharedQuotas, SpentBudget, Tenant};
 use policies::{Policy, SecretStores, Target, ask_keeper, receive_listener};
 use tokio::io::Interest;
 use tokio::net::{TcpListener, UnixStream};
@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::serve;
+use super::meter::{Ask, Meter, Purses};
 use super::pace::Pace;
 use super::reach::Lookups;
 use super::shares::{Shares, Taker};
@@ -31,6 +32,8 @@ pub(super) const OF_ALL: usize = 4096;
 pub(super) const LOOKUP_THREADS: usize = 64;
 /// How many threads are left to read the secrets of brokers, whatever names are looked up.
 const READING_THREADS: usize = 8;
+/// How long figures that have changed wait for others before the board has them.
+const KEEP: Duration = Duration::from_secs(1);
 /// The pause after an accept that failed, for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The first and the longest pause between two looks for a shim that is only coming up.
@@ -49,6 +52,8 @@ pub(crate) struct WaysOut {
     /// Who looks names up, as long as one of its runs has a proxy.
     tenants: Mutex<HashMap<TenantKey, Weak<Taker>>>,
     trust: Arc<Trust>,
+    quotas: SharedQuotas,
+    purses: Arc<Purses>,
     ways: Mutex<HashMap<Key, Way>>,
 }
 
@@ -76,7 +81,7 @@ struct Way {
 
 impl WaysOut {
     /// No proxies yet. They use a part of the descriptors that this process may have.
-    pub(crate) fn new(descriptors: u64) -> Self {
+    pub(crate) fn new(descriptors: u64, quotas: SharedQuotas) -> Self {
         let all = usize::try_from(descriptors / 8).unwrap_or(OF_ALL).clamp(1, OF_ALL);
         WaysOut {
             runtime: Mutex::default(),
@@ -84,6 +89,8 @@ impl WaysOut {
             lookups: Shares::new(LOOKUP_THREADS),
             tenants: Mutex::default(),
             trust: Arc::default(),
+            quotas,
+            purses: Arc::default(),
             ways: Mutex::default(),
         }
     }
@@ -106,14 +113,28 @@ impl WaysOut {
             tracing::info!(%run, host, policy = denied.policy, "egress_denied");
             submit(&noted, move |board| board.note_egress_denied(run, &denied, &host));
         };
+        let (noted, kept) = (Arc::clone(board), Arc::clone(board));
+        let note_budget = move |spent: SpentBudget| {
+            tracing::info!(%run, key = spent.key, "budget_spent");
+            submit(&noted, move |board| board.note_budget_spent(run, &spent));
+        };
+        let asked = Arc::clone(board);
+        let ask: Ask =
+            Arc::new(move || asked.readers().with(|view| view.balance(run)).map_err(io::Error::other));
+        let (quotas, purses) = (self.quotas.clone(), Arc::clone(&self.purses));
+        let meter = Meter::new(board.id(), Arc::clone(&tally), quotas, purses, ask);
+        let counted = Arc::clone(&tally);
         let terms = Terms {
             policy: policy.clone(),
             tally,
+            meter,
             lookups: Lookups::new(self.tenant((board.id(), tenant)), Arc::clone(&self.lookups)),
             keys: Keys { stores, ca, trust: Arc::clone(&self.trust) },
             note: Box::new(note),
+            note_budget: Box::new(note_budget),
         };
         runtime.spawn(async move {
+            resume(&kept, run, &counted).await;
             let attended = async {
                 match listener_of(&keeper).await {
                     Ok(Some(listener)) => {
@@ -127,6 +148,7 @@ impl WaysOut {
             tokio::select! {
                 // Cancel-safe: a connection that is not accepted ends with the listening socket.
                 () = attended => {}
+                () = keep_figures(&kept, run, &counted) => {}
                 () = close.cancelled() => {}
             }
         });
@@ -137,14 +159,21 @@ impl WaysOut {
     pub(crate) fn close(&self, key: Key) {
         let Some(way) = self.ways().remove(&key) else { return };
         way.close.cancel();
-        way.note_figures(key.1);
+        let (run, figures) = (key.1, way.tally.figures());
+        if figures != Egress::default() {
+            submit(&way.board, move |board| {
+                board.record_egress(run, &figures)?;
+                board.note_egress(run, &figures)
+            });
+        }
     }
 
-    /// Notes what went through the proxies of runs that go on without this daemon. The next one counts from zero.
-    pub(crate) fn note_figures(&self) {
+    /// Keeps what went through the proxies of runs that go on without this daemon. The next one goes on from there.
+    pub(crate) fn keep_figures(&self) {
         for ((_, run), way) in self.ways().drain() {
             way.close.cancel();
-            way.note_figures(run);
+            let figures = way.tally.figures();
+            submit(&way.board, move |board| board.record_egress(run, &figures).map(drop));
         }
     }
 
@@ -187,20 +216,36 @@ impl WaysOut {
     }
 }
 
-impl Way {
-    fn note_figures(&self, run: RunId) {
-        let figures = self.tally.figures();
-        if figures != Egress::default() {
-            submit(&self.board, move |board| board.note_egress(run, &figures));
-        }
-    }
-}
-
 impl Drop for WaysOut {
     fn drop(&mut self) {
         // It may be dropped on a thread of another runtime, which must not wait for its threads.
         if let Some(runtime) = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take() {
             runtime.shutdown_background();
+        }
+    }
+}
+
+/// Goes on from what an earlier daemon has counted of the same run.
+async fn resume(board: &Arc<BoardHandle>, run: RunId, tally: &Tally) {
+    let asked = Arc::clone(board);
+    let read = tokio::task::spawn_blocking(move || asked.readers().with(|view| view.egress(run))).await;
+    match read.map_err(io::Error::other).and_then(|read| read.map_err(io::Error::other)) {
+        Ok(Some(counted)) => tally.resume(&counted),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%run, %error, "egress_not_read"),
+    }
+}
+
+/// Has the board know what goes through, soon after it has. Never ends.
+async fn keep_figures(board: &BoardHandle, run: RunId, tally: &Tally) {
+    let mut kept = Egress::default();
+    loop {
+        tally.changed.notified().await;
+        tokio::time::sleep(KEEP).await;
+        let figures = tally.figures();
+        if figures != kept {
+            kept = figures.clone();
+            submit(board, move |board| board.record_egress(run, &figures).map(drop));
         }
     }
 }

@@ -180,6 +180,11 @@ impl Service {
         &self.uids
     }
 
+    /// The limits that the boards go by; they follow the configuration.
+    pub(crate) fn quotas(&self) -> SharedQuotas {
+        self.quotas.clone()
+    }
+
     /// The configuration as it stands now.
     pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))

@@ -134,7 +134,7 @@ pub(crate) use resolve::Resolve;
 pub(crate) use retry::Retry;
 pub(crate) use runs::Runs;
 pub(crate) use show::{Show, Shown, show_sandbox};
-pub(crate) use spent::amounts;
+pub(crate) use spent::{amounts, passed};
 pub(crate) use stats::Stats;
 pub(crate) use status::Status;
 pub(crate) use steer::Steer;

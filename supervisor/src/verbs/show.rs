@@ -1,7 +1,8 @@
 //! `show`: everything about one task.
 
 use kernel::{
-    Comment, CommentId, Counted, Egress, Event, EventFilter, EventKind, Message, Run, Task, TaskId, Waiting,
+    Comment, CommentId, Counted, Egress, Event, EventFilter, EventKind, HostEgress, Message, Run, Task,
+    TaskId, Waiting,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,7 +123,8 @@ impl Verb for Show {
                 let (parents, children) = (view.some_parents(&id)?, view.some_children(&id)?);
                 let comments = view.thread(&id, before, &actor)?;
                 let events = view.some_events(&filter)?;
-                let kinds = [EventKind::Egress, EventKind::EgressDenied].map(|kind| kind.as_str().to_owned());
+                let kinds = [EventKind::Egress, EventKind::EgressDenied, EventKind::BudgetSpent]
+                    .map(|kind| kind.as_str().to_owned());
                 let egress = view.some_events(&EventFilter { kinds: kinds.to_vec(), ..filter })?;
                 let runs = view.history(&id, &actor)?;
                 let more = [
@@ -232,7 +234,7 @@ impl Command for Show {
             }
         }
         show_spent(&reply.runs, screen);
-        show_egress(&reply.egress, screen);
+        show_egress(&reply.egress, &reply.runs, screen);
         messages::show(&reply.messages, screen);
         if !reply.attachments.is_empty() {
             screen.heading("Attachments");
@@ -357,25 +359,42 @@ fn show_confinement(run: kernel::RunId, report: &policies::Report, screen: &mut 
 }
 
 /// What the proxies of its runs have passed on, and what they have refused.
-fn show_egress(egress: &[Event], screen: &mut Screen) {
-    if egress.is_empty() {
+fn show_egress(egress: &[Event], runs: &[Run], screen: &mut Screen) {
+    let live = || {
+        runs.iter()
+            .filter(|run| run.ended_at.is_none())
+            .filter_map(|run| Some((run.id, run.egress.as_ref()?)))
+    };
+    if egress.is_empty() && live().next().is_none() {
         return;
     }
     screen.heading("Way out");
+    for (run, figures) in live() {
+        field(screen, &format!("run {run}"), &format!("{} so far", super::spent::passed(figures)));
+    }
     for event in egress {
         let Some(payload) = event.payload.clone() else { continue };
         let of_run = event.run_id.map(|run| format!("run {run}")).unwrap_or_default();
-        if event.kind == EventKind::EgressDenied.as_str() {
+        if event.kind != EventKind::Egress.as_str() {
             let text = payload["text"].as_str().unwrap_or_default();
             field(screen, &of_run, &printable(text));
         } else if let Ok(figures) = serde_json::from_value::<Egress>(payload) {
-            let Egress { requests, denied, sent_bytes, received_bytes } = figures;
-            let requests = Counted(requests, "request");
-            let figures =
-                format!("{requests}, {denied} denied, {sent_bytes} bytes sent, {received_bytes} received");
-            field(screen, &of_run, &figures);
+            field(screen, &of_run, &super::spent::passed(&figures));
+            for host in figures.hosts.iter().filter(|_| figures.hosts.len() > 1) {
+                field(screen, "", &printable(&host_line(host)));
+            }
         }
     }
+}
+
+/// What went to one host, and how often that refused.
+fn host_line(host: &HostEgress) -> String {
+    let HostEgress { host, requests, throttled, unauthorized, sent_bytes, received_bytes } = host;
+    let refusals = [(*throttled, "answered with 429"), (*unauthorized, "answered with 401 or 403")];
+    let refusals = refusals.into_iter().filter(|(count, _)| *count > 0);
+    let refusals: String = refusals.map(|(count, what)| format!(", {count} {what}")).collect();
+    let requests = Counted(*requests, "request");
+    format!("{host}: {requests}, {sent_bytes} bytes sent, {received_bytes} received{refusals}")
 }
 
 fn field(screen: &mut Screen, name: &str, value: &str) {

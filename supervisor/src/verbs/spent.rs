@@ -1,6 +1,6 @@
-//! What the agent of a run says that it has used, in words.
+//! What runs have used, in words: as their agents say it, and as their proxies have counted it.
 
-use kernel::Spent;
+use kernel::{Consumed, Counted, Egress, Spent};
 
 /// Tokens, cost and turns, as far as the agent says them.
 pub(crate) fn amounts(spent: &Spent) -> String {
@@ -19,6 +19,20 @@ pub(crate) fn amounts(spent: &Spent) -> String {
         parts.push(format!("{} refused by the agent itself", kernel::Counted(spent.denials, "tool call")));
     }
     parts.join(", ")
+}
+
+/// What went through the proxy of a run.
+pub(crate) fn passed(egress: &Egress) -> String {
+    let Egress { requests, denied, over_budget, sent_bytes, received_bytes, .. } = egress;
+    let requests = Counted(*requests, "request");
+    let over = if *over_budget > 0 { format!(", {over_budget} over budget") } else { String::new() };
+    format!("{requests}, {denied} denied{over}, {sent_bytes} bytes sent, {received_bytes} received")
+}
+
+/// What a tenant, a profile or an account has used.
+pub(super) fn consumed(used: &Consumed) -> [String; 4] {
+    let Consumed { requests, bytes, tokens, cost_micros } = used;
+    [requests.to_string(), super::status::bytes_brief(*bytes), tokens.to_string(), dollars(*cost_micros)]
 }
 
 /// What several runs have used together.

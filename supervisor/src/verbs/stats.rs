@@ -1,19 +1,23 @@
-//! `stats`: how many tasks are where.
+//! `stats`: how many tasks are where, and what was used.
 
-use kernel::{Stats as BoardStats, Tenant};
+use kernel::{DayUse, Stats as BoardStats, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::spent;
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 use crate::time::duration::brief;
 
-/// Count tasks by status and assignee
+/// Count tasks by status and assignee, and what was used
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
+Requests and bytes are those of proxies; tokens and cost are what agents report. A day is
+a calendar day of the host.
+
 Examples:
   supervisor stats
   supervisor stats --tenant acme --json")]
@@ -58,9 +62,23 @@ impl Command for Stats {
                 screen.line("There are more: supervisor assignees lists all.");
             }
         }
+        show_used("Used today", &reply.used_today, screen);
+        show_used("Used in all", &reply.used, screen);
         if let Some(age) = reply.oldest_ready_age_seconds {
             let age = brief(std::time::Duration::from_secs(age.max(0).unsigned_abs()));
             screen.line(format!("The oldest ready task has waited {age}."));
         }
     }
+}
+
+fn show_used(heading: &str, used: &[DayUse], screen: &mut Screen) {
+    if used.is_empty() {
+        return;
+    }
+    screen.heading(heading);
+    let rows = used.iter().map(|day| {
+        let [requests, bytes, tokens, cost] = spent::consumed(&day.consumed);
+        [day.payer.to_string(), requests, bytes, tokens, cost]
+    });
+    screen.table(["BY", "REQUESTS", "BYTES", "TOKENS", "COST"], rows);
 }

@@ -5,7 +5,7 @@ mod screen;
 
 use std::collections::BTreeMap;
 
-use kernel::{Clock as _, Holder, Tenant, Timestamp};
+use kernel::{Clock as _, Hold, HoldKind, Holder, Tenant, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shim::rundir::boottime_us;
@@ -137,6 +137,9 @@ pub(crate) struct StatusReport {
     pub(crate) unheld_policies: BTreeMap<String, String>,
     /// What several tasks need and what does not work.
     pub(crate) broken: Vec<Broken>,
+    /// Tenants and accounts that have used up a budget of today: their tasks wait.
+    #[serde(default)]
+    pub(crate) spent_budgets: Vec<Hold>,
     /// Tasks that wait, and what for; at most 20.
     pub(crate) waiting: Vec<WaitingTask>,
     pub(crate) waiting_more: i64,
@@ -162,11 +165,14 @@ impl Verb for Status {
             .read(move |view| {
                 let tenant = tenant.as_ref();
                 let counts = view.tasks_by_status(tenant)?;
-                Ok((counts, view.open_runs_with_spent()?, view.waiting_tasks(tenant, TOLD)?))
+                let spent = view.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Budget);
+                let spent: Vec<Hold> = spent.collect();
+                let open = view.open_runs_with_spent()?;
+                Ok((counts, open, view.waiting_tasks(tenant, TOLD)?, spent))
             })
             .await;
         // What is wrong with the board is told; what the daemon knows is told all the same.
-        let (counts, open, told) = unless_troubled(read, board_trouble.as_ref())?;
+        let (counts, open, told, spent_budgets) = unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();
         let commits = call.board()?.commits();
         let limits = call.service.config().limits.clone();
@@ -191,6 +197,7 @@ impl Verb for Status {
                     let known = open.iter().find(|known| run.board == board && known.id == run.run);
                     run.last_heartbeat_at = known.and_then(|known| known.last_heartbeat_at);
                     run.spent = known.and_then(|known| known.spent.clone());
+                    run.egress = known.and_then(|known| known.egress.clone());
                 }
                 snapshot.live
             }
@@ -227,6 +234,7 @@ impl Verb for Status {
             defects,
             unheld_policies,
             broken,
+            spent_budgets,
             waiting,
             waiting_more,
             now,

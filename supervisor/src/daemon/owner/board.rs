@@ -39,6 +39,19 @@ pub(in crate::daemon) fn note_nonspawnable(context: &Arc<Context>, key: TaskKey,
     });
 }
 
+/// Has the boards hold who has spent a budget of today as it is configured now, and nobody else.
+pub(in crate::daemon) fn apply_budgets(context: &Context) {
+    for board in context.service.served() {
+        let Ok(writer) = board.writer() else { continue };
+        let applied = |result: Result<(), kernel::Error>| {
+            if let Err(error) = result {
+                tracing::warn!(%error, "budgets_not_applied");
+            }
+        };
+        writer.submit(|board| board.apply_budgets(), applied);
+    }
+}
+
 /// Forgets the stored replies of requests that nobody repeats any more.
 pub(in crate::daemon) fn forget_old_requests(context: &Arc<Context>, boards: &[BoardName]) {
     let now = kernel::SystemClock.now();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kernel::Clock as _;
 
 use super::action::Action;
-use super::board::{note_nonspawnable, wake_board};
+use super::board::{apply_budgets, note_nonspawnable, wake_board};
 use super::dispatcher::Dispatcher;
 use super::event::Event;
 use super::link::{Inbox, OwnerLink};
@@ -80,6 +80,7 @@ pub(in crate::daemon) async fn own(
                 Action::Reload => {
                     notices.reloading();
                     roster = reload(context);
+                    apply_budgets(context);
                     for action in dispatcher.reconfigure(context.service.config()) {
                         if let Action::Read(board, room, noted) = action {
                             read_board((context, link), &roster, board, *room, noted);

@@ -100,6 +100,7 @@ pub(in crate::daemon) fn read_board(
                 // First: what may start next must find them taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;
                 let looked = look(view, &name, &mut room, &roster)?;
+                let missions = room.config().mission_limits();
                 let (unknown, noted) = if looked.foreign {
                     unknown(view, (&roster, &room.config()), noted)?
                 } else {
@@ -112,7 +113,7 @@ pub(in crate::daemon) fn read_board(
                     unknown,
                     noted,
                     to_stop: view.runs_to_stop()?,
-                    next_wake: view.next_wake()?,
+                    next_wake: view.next_wake()?.into_iter().chain(view.next_mission_limit(&missions)?).min(),
                 })
             });
             read.map(Box::new).map_err(Failure::from)

@@ -69,7 +69,7 @@ impl Host {
 
     /// Gives back what the daemon has of the host, beside runs that go on.
     pub(in crate::daemon) fn leave(&self) {
-        self.ways.note_figures();
+        self.ways.keep_figures();
         self.spares.close();
         if let Ok(cgroups) = &self.cgroups {
             cgroups.remove();

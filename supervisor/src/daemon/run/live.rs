@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::{BoardName, Profile, Purpose, Run, RunId, Spent, Task, TaskId, Tenant, Timestamp};
+use kernel::{BoardName, Egress, Profile, Purpose, Run, RunId, Spent, Task, TaskId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 use shim::rundir::RunDir;
 
@@ -62,6 +62,9 @@ pub(crate) struct LiveRun {
     /// What its agent says that it has used so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) spent: Option<Spent>,
+    /// What went through its proxy so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) egress: Option<Egress>,
     /// What holds it up, where something does.
     pub(crate) note: Option<String>,
 }
@@ -88,6 +91,7 @@ impl LiveRun {
             sandbox: None,
             sandbox_lacks: false,
             spent: run.spent.clone(),
+            egress: run.egress.clone(),
             note: None,
         }
     }

@@ -46,6 +46,18 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             screen.hanging(&format!("{}: ", printable(&broken.what)), &printable(&text));
         }
     }
+    if !reply.spent_budgets.is_empty() {
+        screen.heading("Spent budgets");
+        for hold in &reply.spent_budgets {
+            let until = hold.until.map_or_else(String::new, |at| {
+                format!(", until {}", crate::time::timestamp::soon(at, reply.now))
+            });
+            screen.hanging(
+                &format!("{}: ", printable(&hold.on().to_string())),
+                &printable(&format!("{}{until}", hold.reason)),
+            );
+        }
+    }
     if !reply.waiting.is_empty() {
         screen.heading("Waiting");
         for waiting in &reply.waiting {
@@ -132,7 +144,8 @@ fn details(worker: &WorkerLine) -> Vec<Vec<String>> {
     let run = &worker.run;
     let sandbox = run.sandbox.as_ref().filter(|_| run.sandbox_lacks).map(|sandbox| format!("[{sandbox}]"));
     let spent = run.spent.as_ref().map(crate::verbs::amounts);
-    let pieces = [spent, sandbox, run.note.clone()].into_iter().flatten().map(|piece| printable(&piece));
+    let egress = run.egress.as_ref().map(crate::verbs::passed);
+    let pieces = [spent, egress, sandbox, run.note.clone()].into_iter().flatten().map(|piece| printable(&piece));
     let processes = worker.tree.iter().flat_map(processes).map(|process| vec![process]);
     [pieces.collect()].into_iter().chain(processes).collect()
 }

@@ -1,0 +1,97 @@
+//! `[budgets]`: how much each run may use, and all runs of a tenant or an account on one day.
+
+use std::collections::BTreeMap;
+
+use kernel::{Budget, Budgets, Tenant};
+use serde::{Deserialize, Deserializer, de};
+
+/// All budgets. Reloaded on SIGHUP. What is absent is not limited.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct BudgetsConfig {
+    /// Of each run.
+    per_run: BudgetConfig,
+    /// Of each tenant on a day.
+    per_tenant: BudgetConfig,
+    /// Of each account on a day.
+    per_account: BudgetConfig,
+    /// Of single tenants, before `per_tenant`.
+    tenants: BTreeMap<Tenant, BudgetConfig>,
+    /// Of single accounts, before `per_account`.
+    accounts: BTreeMap<String, BudgetConfig>,
+}
+
+/// One budget.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct BudgetConfig {
+    /// Requests through proxies.
+    requests: Option<u64>,
+    /// Their bytes, in both directions.
+    bytes: Option<u64>,
+    /// Tokens, as agents report them.
+    tokens: Option<u64>,
+    /// Cost in US dollars, as agents report it.
+    #[serde(deserialize_with = "micros")]
+    cost_usd: Option<u64>,
+}
+
+/// Reads dollars, and returns millionths of one.
+fn micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let dollars = f64::deserialize(deserializer)?;
+    if !(0.0..=1e9).contains(&dollars) {
+        return Err(de::Error::custom("an amount of US dollars, such as 2.50, is expected"));
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked above")]
+    let micros = (dollars * 1e6).round() as u64;
+    Ok(Some(micros))
+}
+
+impl BudgetConfig {
+    fn budget(self) -> Budget {
+        let BudgetConfig { requests, bytes, tokens, cost_usd: cost_micros } = self;
+        Budget { requests, bytes, tokens, cost_micros }
+    }
+}
+
+impl BudgetsConfig {
+    /// The budgets that boards and proxies go by.
+    pub(super) fn budgets(&self) -> Budgets {
+        let tenants = self.tenants.iter().map(|(name, budget)| (name.clone(), budget.budget()));
+        let accounts = self.accounts.iter().map(|(name, budget)| (name.clone(), budget.budget()));
+        Budgets {
+            per_run: self.per_run.budget(),
+            per_tenant: self.per_tenant.budget(),
+            per_account: self.per_account.budget(),
+            tenants: tenants.collect(),
+            accounts: accounts.collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_read_and_cost_is_in_dollars_with_cents() {
+        let text = "per_run = { requests = 10, cost_usd = 0.25 }\n[per_tenant]\ncost_usd = 7\n[accounts.main]\ntokens = 5\n";
+        let budgets = toml::from_str::<BudgetsConfig>(text).unwrap().budgets();
+        let run = Budget { requests: Some(10), cost_micros: Some(250_000), ..Budget::default() };
+        assert_eq!(budgets.per_run, run);
+        assert_eq!(budgets.per_tenant, Budget { cost_micros: Some(7_000_000), ..Budget::default() });
+        assert_eq!(budgets.accounts["main"], Budget { tokens: Some(5), ..Budget::default() });
+    }
+
+    #[test]
+    fn what_is_no_amount_is_refused() {
+        for text in [
+            "[per_run]\ncost_usd = -1",
+            "[per_run]\ncost_usd = nan",
+            "[per_run]\nhours = 1",
+            "[tenants.\"a b\"]\n",
+        ] {
+            toml::from_str::<BudgetsConfig>(text).unwrap_err();
+        }
+    }
+}
