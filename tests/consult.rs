@@ -59,6 +59,74 @@ fn a_run_whose_question_failed_may_ask_another_one() {
     assert!(summary.contains("was not answered") && summary.ends_with("4 the second, and now?"), "{summary}");
 }
 
+#[test]
+fn who_asks_the_same_again_waits_on_for_the_answer_of_the_first_time() {
+    let fleet = Fleet::offline();
+    fleet.lane("outside", "pull = true\n");
+    fleet.start();
+    let asks = "ask() { supervisor consult outside 'which one?' --timeout $1; }
+        ask 1s > first 2>&1; code=$?; supervisor comment $SUPERVISOR_TASK asked
+        supervisor complete --summary \"$code $(cat first) $(ask 1m)\"";
+    let task = fleet.create("asks", asks, &[]);
+    fleet.eventually("it has asked once", || {
+        fleet.show(&task)["comments"].as_array().unwrap().first().map(|_| ())
+    });
+
+    let claimed = fleet.json(["claim", "--assignee", "outside"]);
+    fleet.cli(["complete", claimed["task"]["id"].as_str().unwrap(), "--summary", "the third"]).ok();
+
+    let shown = fleet.wait_for(&task, "done");
+    let summary = shown["latest_summary"].as_str().unwrap();
+    assert!(summary.starts_with("75 ") && summary.contains("ask the same question again"), "{summary}");
+    assert!(summary.ends_with("the third"), "{summary}");
+    let questions = fleet.json(["list", "--assignee", "outside", "--archived"]);
+    assert_eq!(questions.as_array().unwrap().len(), 1, "{questions:#}");
+}
+
+#[test]
+fn the_question_of_a_person_who_goes_away_is_archived() {
+    let fleet = Fleet::offline();
+    fleet.lane("outside", "pull = true\n");
+    fleet.start();
+    let mut asker = fleet.command(["consult", "outside", "anybody?", "--timeout", "10m"]).spawn().unwrap();
+    let asked = || fleet.json(["list", "--assignee", "outside", "--archived"])[0].clone();
+    fleet.eventually("it is asked", || (asked()["status"] == "ready").then_some(()));
+
+    asker.kill().unwrap();
+    asker.wait().unwrap();
+
+    fleet.eventually("it is archived", || (asked()["status"] == "archived").then_some(()));
+}
+
+#[test]
+fn a_run_has_one_question_under_way_at_a_time() {
+    let fleet = Fleet::offline();
+    fleet.lane("outside", "pull = true\n");
+    fleet.start();
+    let asks = "supervisor consult outside 'first?' --timeout 1m & first=$!
+        until supervisor show --json | grep -q go-on; do sleep 0.05; done
+        supervisor consult outside 'second?' --timeout 1s > second 2>&1; code=$?
+        kill $first; supervisor complete --summary \"$code $(cat second)\"";
+    let task = fleet.create("asks", asks, &[]);
+    fleet.eventually("the first is asked", || {
+        fleet.json(["list", "--assignee", "outside"]).as_array().unwrap().first().map(|_| ())
+    });
+    fleet.cli(["comment", &task, "go-on"]).ok();
+
+    let shown = fleet.wait_for(&task, "done");
+
+    let summary = shown["latest_summary"].as_str().unwrap();
+    assert!(summary.starts_with("75 ") && summary.contains("a run asks one question at a time"), "{summary}");
+}
+
+#[test]
+fn a_wait_beyond_the_limit_is_refused_with_the_limit() {
+    let fleet = Fleet::offline();
+    fleet.lane("oracle", ORACLE);
+    fleet.start();
+    fleet.cli(["consult", "oracle", "when?", "--timeout", "2h"]).refused(2, "longer than 1 h");
+}
+
 /// A lane that answers with the question.
 const ORACLE: &str = r#"
 argv = ["/bin/sh", "-c", "supervisor complete --summary \"the second, $(cat \"$0\")\"", "{prompt_file}"]

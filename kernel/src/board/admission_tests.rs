@@ -106,6 +106,7 @@ fn board(rows: &[Row]) -> (Bench, Vec<Candidate>) {
             created_at: task.created_at,
             workspace: task.workspace,
             policy: task.policy,
+            consult: None,
             mission: task.lineage.mission,
         });
     }

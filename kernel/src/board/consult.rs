@@ -8,22 +8,28 @@ use crate::model::actor::Actor;
 use crate::model::candidate::{Accounts, Candidate};
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId};
-use crate::model::task::NewTask;
+use crate::model::status::Status;
+use crate::model::task::{NewTask, Task};
+use crate::model::verdict::Verdict;
 use crate::rules::{admission, mission};
 
-/// How many questions are offered at once; the next look finds the others.
-const OFFERED: u32 = 64;
+/// How many questions are read at once.
+const PAGE: usize = 64;
 
 impl Board<'_> {
-    /// Makes the task of a question. A run asks one at a time, and questions are asked two deep.
+    /// Makes the task of a question. A run that asks again what it has asked before gets the task that there is: it waits on. Another
+    /// question takes the place of the one before: a run asks one at a time. Questions are asked two deep.
     pub fn consult(&mut self, mut new: NewTask, actor: &Actor) -> Result<Created, Error> {
         let above = match self.live_run(actor)? {
             Some(run) => {
-                if let Some(open) = self.tx.open_consults(run.id)?.first() {
-                    return Err(Error::conflict(
-                        format!("run {} waits for the answer of {open} already", run.id),
-                        "wait for that answer, then ask again",
-                    ));
+                for open in self.tx.open_consults(run.id)? {
+                    let task = self.expect_task(&open)?;
+                    let is_same =
+                        task.assignee == new.assignee && task.body == new.body && task.title == new.title;
+                    if is_same && !self.is_given_up(&task)? {
+                        return Ok(Created { task, existing: true });
+                    }
+                    self.give_up(&open)?;
                 }
                 self.expect_task(&run.task_id)?.lineage.consult.unwrap_or_default()
             }
@@ -54,25 +60,42 @@ impl Board<'_> {
 
     /// Archives the questions of a run that is over: nobody waits for their answers.
     pub(super) fn drop_consults_of(&mut self, run: RunId) -> Result<(), Error> {
-        for id in self.tx.open_consults(run)? {
-            match self.attempt(|board| board.archive(&id, Detach::Unlink, &Actor::system()).map(drop)) {
-                // One that is being decided about ends by itself.
-                Ok(()) | Err(Error::Conflict { .. } | Error::Illegal { .. }) => {}
-                Err(error) => return Err(error),
-            }
+        self.tx.open_consults(run)?.iter().try_for_each(|id| self.give_up(id))
+    }
+
+    /// Archives the task of a question; its run is ended first.
+    fn give_up(&mut self, id: &TaskId) -> Result<(), Error> {
+        match self.attempt(|board| board.archive(id, Detach::Unlink, &Actor::system()).map(drop)) {
+            // One that is being decided about ends by itself.
+            Ok(()) | Err(Error::Conflict { .. } | Error::Illegal { .. }) => Ok(()),
+            Err(error) => Err(error),
         }
-        Ok(())
+    }
+
+    /// Whether a question will have no answer: it is blocked, or being archived.
+    fn is_given_up(&self, task: &Task) -> Result<bool, Error> {
+        let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
+        let is_archived = run.is_some_and(|run| matches!(run.verdict, Some(Verdict::Archive { .. })));
+        Ok(is_archived || matches!(task.status, Status::Blocked | Status::Triage))
     }
 }
 
 impl View<'_> {
-    /// Returns the tasks of questions that may start, oldest first: they are started before all others, for somebody waits for
-    /// each. Those that somebody holds are not among them.
-    pub fn consults(&self, accounts: &Accounts) -> Result<Vec<Candidate>, Error> {
-        let ready = self.tx.ready_consults(OFFERED)?;
-        if ready.is_empty() {
-            return Ok(ready);
+    /// Offers the tasks of questions that may start, oldest first: they are started before all others, for somebody waits for
+    /// each. Those that somebody holds are not among them. All are offered: one that nothing here starts keeps no other from it.
+    pub fn consults(&self, accounts: &Accounts, mut offer: impl FnMut(Candidate)) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let page = self.tx.ready_consults(after.as_ref(), PAGE)?;
+            let is_last = page.len() < PAGE;
+            after = page.last().cloned();
+            if after.is_some() {
+                let ready = admission::not_held(page, self.holds()?, accounts, self.now());
+                ready.into_iter().for_each(&mut offer);
+            }
+            if is_last {
+                return Ok(());
+            }
         }
-        Ok(admission::not_held(ready, self.holds()?, accounts, self.now()))
     }
 }

@@ -24,6 +24,8 @@ pub struct Candidate {
     pub policy: Option<String>,
     /// The mission that it belongs to, where it is not the first task of one.
     pub mission: Option<String>,
+    /// How many questions deep it is, where it is the task of one.
+    pub consult: Option<u32>,
 }
 
 /// The tasks of one tenant, or of none, for one profile.

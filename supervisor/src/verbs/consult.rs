@@ -1,5 +1,6 @@
 //! `consult`: asks another profile, and waits for the answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Actor, Board, Limits, NewTask, Profile, Run, Status, Task, TaskId, Tenant};
@@ -12,11 +13,12 @@ use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::roster::CannotRun;
+use crate::service::BoardHandle;
 use crate::terminal::{Screen, printable_lines};
-use crate::time::duration::WrittenDuration;
+use crate::time::duration::{WrittenDuration, brief};
 
-/// How long an answer is waited for.
-const DEADLINE: &str = "10m";
+/// How long an answer is waited for: clients of tools give up after ten minutes, and some earlier.
+const DEADLINE: &str = "5m";
 /// The longest that one may be.
 const LONGEST: Duration = Duration::from_hours(1);
 /// How much of a question its task's title has, in characters.
@@ -26,11 +28,12 @@ const TITLE: usize = 100;
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-The question is a task of its own, which starts before all others and takes no slot. Its
-summary is the answer. A run asks one question at a time; a worker that answers may ask
-in turn, and no further.
+The question is a task of its own, which starts before all others, in slots of questions.
+Its summary is the answer. A run asks one question at a time; a worker that answers may
+ask in turn, and no further.
 
-Exit code: 75 if there is no answer in time; the question's task is archived then.
+Exit code: 75 if there is no answer in time. In a run, ask the same again to wait on; the
+question ends with the run. A person's question is archived.
 
 Examples:
   supervisor consult analyst 'which index would this query use?'
@@ -69,7 +72,7 @@ impl Verb for Consult {
     const EFFECT: Effect = Effect::Write;
     const TOOL: Option<Tool> = Some(Tool {
         scope: Scope::Worker,
-        about: "It returns the answer, after minutes perhaps. Ask for what you need to go on; give work away with kanban_create.",
+        about: "It returns the answer, after minutes perhaps; after 5 minutes without one, ask the same again to wait on. Ask for what you need to go on; give work away with kanban_create.",
     });
     type Reply = Answer;
 
@@ -92,10 +95,15 @@ impl Verb for Consult {
             Ok(_) | Err(CannotRun::Pull { .. }) => {}
             Err(why) => return Err(why.into()),
         }
-        let wait = self.timeout.duration().min(LONGEST);
+        let wait = self.timeout.duration();
         if wait.is_zero() {
-            return Err(Failure::usage("the timeout is zero").hint("use --timeout 10m"));
+            return Err(Failure::usage("the timeout is zero").hint("use --timeout 5m"));
         }
+        if wait > LONGEST {
+            return Err(Failure::usage(format!("the timeout is longer than {}", brief(LONGEST)))
+                .hint("use --timeout 1h at most; who asks the same question again waits on"));
+        }
+        let is_of_run = call.actor.run.is_some();
         // Subscribed before the task is made, so that nothing falls between.
         let mut news = call.board()?.changes();
         let new = NewTask {
@@ -103,7 +111,12 @@ impl Verb for Consult {
             body: Some(self.question),
             assignee: Some(self.profile),
             tenant: self.tenant,
-            limits: Limits { max_runtime: Some(wait), max_retries: Some(1), ..Limits::default() },
+            // Who waits in a run may ask again, and who does not is a person.
+            limits: Limits {
+                max_runtime: Some(if is_of_run { LONGEST } else { wait }),
+                max_retries: Some(1),
+                ..Limits::default()
+            },
             ..NewTask::default()
         };
         let made = call.write(move |board, actor| Ok(board.consult(new, actor)?.task)).await;
@@ -113,15 +126,18 @@ impl Verb for Consult {
             call.write_further(|board, actor| board.ask_for_more_tasks(actor)).await?;
         }
         let id = made?.id;
+        let mut asked =
+            Asked { board: Arc::clone(call.board()?), actor: call.actor.clone(), id: Some(id.clone()) };
         let until = start + wait;
         loop {
             news.mark_unchanged();
-            let asked = id.clone();
+            let read = id.clone();
             let (task, completed) = call
-                .read(move |view| Ok((view.expect_task(&asked)?, view.last_completed_run(&asked)?)))
+                .read(move |view| Ok((view.expect_task(&read)?, view.last_completed_run(&read)?)))
                 .await?;
             let is_archived = task.status == Status::Archived;
             if let Some(answer) = answered(task, completed) {
+                asked.id = None;
                 if answer.is_err() && !is_archived {
                     // A run asks one question at a time, and this one will have no answer. A person's stays for the person.
                     let given_up = id.clone();
@@ -134,15 +150,16 @@ impl Verb for Consult {
                 return answer;
             }
             if call.board()?.is_closing() || Instant::now() >= until {
-                let given_up = id.clone();
-                call.write_further(move |board, actor| board.drop_consult(&given_up, actor)).await?;
-                return Err(Failure::new(
-                    Code::TryAgain,
-                    format!("{id} has no answer after {} s", wait.as_secs()),
-                )
-                .hint(
-                    "its task is archived; go on without the answer, or ask again with a longer --timeout",
-                ));
+                let hint = if is_of_run {
+                    "its task goes on as long as this run: ask the same question again to wait on, or go on without the answer"
+                } else {
+                    let given_up = id.clone();
+                    call.write_further(move |board, actor| board.drop_consult(&given_up, actor)).await?;
+                    asked.id = None;
+                    "its task is archived; go on without the answer, or ask again with a longer --timeout"
+                };
+                let late = format!("{id} has no answer after {} s", wait.as_secs());
+                return Err(Failure::new(Code::TryAgain, late).hint(hint));
             }
             // Cancel-safe: a change that is missed by the timeout is seen by the next look.
             tokio::select! {
@@ -150,6 +167,32 @@ impl Verb for Consult {
                 () = tokio::time::sleep_until(until) => {}
             }
         }
+    }
+}
+
+/// A question that a person waits for. Where nobody waits any more, because the client has gone, it is archived. That of a run ends
+/// with the run, whose client may ask again.
+struct Asked {
+    board: Arc<BoardHandle>,
+    actor: Actor,
+    /// None when it needs no end.
+    id: Option<TaskId>,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take().filter(|_| self.actor.run.is_none()) else { return };
+        let Ok(writer) = self.board.writer() else { return };
+        let actor = self.actor.clone();
+        let told = id.clone();
+        writer.submit(
+            move |board| board.drop_consult(&id, &actor),
+            move |dropped| {
+                if let Err(error) = dropped {
+                    tracing::debug!(task = %told, %error, "question_not_dropped");
+                }
+            },
+        );
     }
 }
 

@@ -41,8 +41,28 @@ pub(in crate::daemon) enum Weight {
     Slot,
     /// Its place alone: nobody knows whether anything of it still runs.
     PlaceAlone,
-    /// Its place alone: the run that waits for its answer has a slot.
-    Beside,
+    /// A slot of questions that are this deep, and its place: the run that waits for its answer has a slot of another depth.
+    Question(u32),
+}
+
+impl Weight {
+    /// The slots that it takes one of, by depth: 0 are those of tasks, which are no questions.
+    fn depth(self) -> Option<u32> {
+        match self {
+            Weight::Slot => Some(0),
+            Weight::Question(depth) => Some(depth),
+            Weight::PlaceAlone => None,
+        }
+    }
+}
+
+/// How many slots there are at a depth where there are so many for tasks.
+///
+/// A question takes none of the slots of who waits for it: were it to wait for one, both could wait for each other. Each depth has its
+/// own, half as many as there are for tasks and at least one. Those of the deepest depth ask nobody and come to their end, so those above them
+/// do as well; and what a tenant or a profile may run at once is at most twice its cap, or three where that is 1.
+fn slots(cap: usize, depth: u32) -> usize {
+    if depth == 0 { cap } else { (cap / 2).max(1) }
 }
 
 impl Claim {
@@ -86,10 +106,9 @@ impl Claim {
         self.needs.iter().flat_map(Needs::all)
     }
 
-    /// The same for the task of a question, whose asker waits for it in a slot of its own: were it to wait for one, both could wait for
-    /// each other.
-    pub(in crate::daemon) fn beside_its_asker(self) -> Self {
-        Claim { weight: Weight::Beside, ..self }
+    /// The same for the task of a question that is so deep; for none where it is no question.
+    pub(in crate::daemon) fn as_question(self, depth: Option<u32>) -> Self {
+        Claim { weight: depth.map_or(self.weight, Weight::Question), ..self }
     }
 
     /// What a run takes that has its workspace already.
@@ -117,9 +136,10 @@ impl Refusal {
 #[derive(Clone, Debug, Default)]
 pub(in crate::daemon) struct Tally {
     keys: BTreeSet<TaskKey>,
-    total: usize,
-    tenants: BTreeMap<Tenant, usize>,
-    profiles: BTreeMap<Profile, usize>,
+    /// What is taken at each depth: of all, of each tenant and of each profile.
+    total: BTreeMap<u32, usize>,
+    tenants: BTreeMap<(u32, Tenant), usize>,
+    profiles: BTreeMap<(u32, Profile), usize>,
     places: BTreeMap<PathBuf, (TaskKey, Option<Tenant>)>,
     preparing: BTreeMap<PathBuf, (TaskKey, Option<Tenant>)>,
     preparing_of: BTreeMap<Option<Tenant>, usize>,
@@ -140,15 +160,13 @@ impl Tally {
         if let Some(place) = &claim.place {
             self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
         }
-        if claim.weight != Weight::Slot {
-            return;
-        }
-        self.total += 1;
+        let Some(depth) = claim.weight.depth() else { return };
+        *self.total.entry(depth).or_default() += 1;
         if let Some(tenant) = &claim.tenant {
-            *self.tenants.entry(tenant.clone()).or_default() += 1;
+            *self.tenants.entry((depth, tenant.clone())).or_default() += 1;
         }
         if let Some(profile) = &claim.profile {
-            *self.profiles.entry(profile.clone()).or_default() += 1;
+            *self.profiles.entry((depth, profile.clone())).or_default() += 1;
         }
         if let Some(repository) = &claim.preparing {
             self.preparing.insert(repository.clone(), (claim.key.clone(), claim.tenant.clone()));
@@ -156,14 +174,22 @@ impl Tally {
         }
     }
 
-    /// Whether every slot is taken.
+    /// Whether every slot of tasks is taken.
     pub(in crate::daemon) fn is_full(&self, limits: &Limits) -> bool {
-        self.total >= limits.total()
+        self.total_at(0) >= limits.total()
     }
 
-    /// How many tasks of a profile run.
+    /// How many tasks of a profile run that are no questions.
     pub(in crate::daemon) fn of_profile(&self, profile: &Profile) -> usize {
-        self.profiles.get(profile).copied().unwrap_or_default()
+        self.of_profile_at(0, profile)
+    }
+
+    fn total_at(&self, depth: u32) -> usize {
+        self.total.get(&depth).copied().unwrap_or_default()
+    }
+
+    fn of_profile_at(&self, depth: u32, profile: &Profile) -> usize {
+        self.profiles.get(&(depth, profile.clone())).copied().unwrap_or_default()
     }
 
     /// Why a task may not start beside what is taken.
@@ -171,32 +197,35 @@ impl Tally {
         if self.keys.contains(&claim.key) {
             return Some(Refusal::new(Reach::Task, Waiting::new(WaitingCode::Starting, "is being started")));
         }
-        if let Some(refusal) = self.no_slot(claim, limits).filter(|_| claim.weight == Weight::Slot) {
+        if let Some(refusal) = claim.weight.depth().and_then(|depth| self.no_slot(claim, depth, limits)) {
             return Some(refusal);
         }
         self.no_place(claim)
     }
 
     /// Why there is no slot for a task.
-    fn no_slot(&self, claim: &Claim, limits: &Limits) -> Option<Refusal> {
+    fn no_slot(&self, claim: &Claim, depth: u32, limits: &Limits) -> Option<Refusal> {
+        let of_questions = if depth == 0 { "" } else { " for questions" };
         let slot = |reach, text: String| Some(Refusal::new(reach, Waiting::new(WaitingCode::Slot, text)));
-        let total = limits.total();
-        if self.is_full(limits) {
-            let text = format!("waits for a slot: {total} of {total} are taken (limits.max_running)");
+        let total = slots(limits.total(), depth);
+        if self.total_at(depth) >= total {
+            let text =
+                format!("waits for a slot{of_questions}: {total} of {total} are taken (limits.max_running)");
             return slot(Reach::Everything, text);
         }
         if let Some(tenant) = &claim.tenant
-            && let Some(cap) = limits.of_tenant(tenant)
-            && self.tenants.get(tenant).copied().unwrap_or_default() >= cap
+            && let Some(cap) = limits.of_tenant(tenant).map(|cap| slots(cap, depth))
+            && self.tenants.get(&(depth, tenant.clone())).copied().unwrap_or_default() >= cap
         {
-            let text = format!("waits for a slot of tenant {tenant}: {cap} of {cap} are taken");
+            let text = format!("waits for a slot{of_questions} of tenant {tenant}: {cap} of {cap} are taken");
             return slot(Reach::Tenant, text);
         }
         if let Some(profile) = &claim.profile
-            && let Some(cap) = limits.of_profile(profile, claim.of_profile)
-            && self.of_profile(profile) >= cap
+            && let Some(cap) = limits.of_profile(profile, claim.of_profile).map(|cap| slots(cap, depth))
+            && self.of_profile_at(depth, profile) >= cap
         {
-            let text = format!("waits for a slot of profile {profile}: {cap} of {cap} are taken");
+            let text =
+                format!("waits for a slot{of_questions} of profile {profile}: {cap} of {cap} are taken");
             return slot(Reach::Profile, text);
         }
         None

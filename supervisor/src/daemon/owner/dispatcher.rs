@@ -81,7 +81,8 @@ impl Dispatcher {
     pub(in crate::daemon) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>) {
         let key = TaskKey { board: live.board.clone(), task: live.task.clone() };
         let who = (live.tenant.clone(), live.profile.clone());
-        let claim = Claim::taking(key.clone(), who, &live.workspace, needs).prepared();
+        let claim =
+            Claim::taking(key.clone(), who, &live.workspace, needs).prepared().as_question(live.consult);
         self.slots.insert(key, Slot { claim, live: Some(live), shim: None, stop_sent: None });
     }
 

@@ -42,16 +42,16 @@ pub(crate) fn look(
 ) -> Result<Looked, kernel::Error> {
     let mut looked = Looked::default();
     let config = room.config();
-    // Somebody waits for each of these, and they take no slot.
-    for candidate in view.consults(&roster.accounts(&config))? {
+    // Somebody waits for each of these, and they have slots of their own.
+    view.consults(&roster.accounts(&config), |candidate| {
         if roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config).is_err() {
-            continue;
+            return;
         }
-        let claim = Claim::of(board, &candidate, (roster, &config)).beside_its_asker();
+        let claim = Claim::of(board, &candidate, (roster, &config)).as_question(candidate.consult);
         if room.admit(&claim).is_ok() {
             looked.admitted.push((candidate, claim));
         }
-    }
+    })?;
     if room.is_closed() {
         looked.left = true;
         return Ok(looked);

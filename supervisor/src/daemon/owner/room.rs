@@ -173,11 +173,34 @@ mod tests {
     #[test]
     fn a_question_starts_beside_its_asker_where_every_slot_is_taken_and_takes_none() {
         let full = |running: &[Claim]| room("max_running = 2\nper_tenant = 2\nper_profile = 2", running);
-        let question = claim(3, "a").beside_its_asker();
+        let question = claim(3, "a").as_question(Some(1));
         let (admitted, _) = decide(full(&[claim(1, "a"), claim(2, "a")]), &[question.clone(), claim(4, "a")]);
         assert_eq!(admitted, ["t_00000003"]);
         let (admitted, _) = decide(full(&[claim(1, "a"), question]), &[claim(4, "a")]);
         assert_eq!(admitted, ["t_00000004"]);
+    }
+
+    #[test]
+    fn questions_have_half_as_many_slots_at_each_depth_of_all_of_a_tenant_and_of_a_profile() {
+        let at = |n, depth, tenant: &str| claim(n, tenant).as_question(Some(depth));
+        for limits in
+            ["max_running = 4", "max_running = 99\nper_tenant = 4", "max_running = 99\nper_profile = 4"]
+        {
+            let running: Vec<Claim> = (1..=4).map(|n| claim(n, "a")).collect();
+            let asked: Vec<Claim> = (5..=9).map(|n| at(n, 1, "a")).collect();
+            let (admitted, refused) = decide(room(limits, &running), &asked);
+            assert_eq!((admitted.len(), refused.len()), (2, 3), "{limits}");
+            assert!(refused[0].why.text.contains("for questions") && refused[0].why.text.contains("2 of 2"));
+            // Those that the ones above wait for have slots of their own, so no wait goes round.
+            let running = [running, vec![at(5, 1, "a"), at(6, 1, "a")]].concat();
+            let deeper: Vec<Claim> = (10..=14).map(|n| at(n, 2, "a")).collect();
+            assert_eq!(decide(room(limits, &running), &deeper).0.len(), 2, "{limits}");
+        }
+        let running = [claim(1, "a"), at(2, 1, "a")];
+        assert_eq!(
+            decide(room("per_tenant = 1", &running), &[at(3, 1, "a"), at(4, 2, "a")]).0,
+            ["t_00000004"]
+        );
     }
 
     #[test]

@@ -75,6 +75,7 @@ mod tests {
             workspace: workspace.to_owned(),
             policy: None,
             mission: None,
+            consult: None,
         };
         (candidate, claim(n, workspace))
     }

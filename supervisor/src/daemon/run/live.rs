@@ -35,6 +35,9 @@ pub(crate) struct LiveRun {
     /// What it is for.
     #[serde(default)]
     pub(crate) purpose: Purpose,
+    /// How many questions deep its task is, where it is that of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) consult: Option<u32>,
     /// Who works.
     pub(crate) profile: Option<Profile>,
     pub(crate) tenant: Option<Tenant>,
@@ -78,6 +81,7 @@ impl LiveRun {
             title: task.map(|task| task.title.clone()).unwrap_or_default(),
             run: run.id,
             purpose: run.purpose,
+            consult: task.and_then(|task| task.lineage.consult),
             profile: run.profile.clone(),
             tenant: run.tenant.clone(),
             phase: if run.worker_pid.is_some() { Phase::Running } else { Phase::Starting },
