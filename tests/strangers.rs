@@ -125,3 +125,15 @@ fn an_import_does_not_wait_for_the_writer_of_a_pipe() {
         refused.refused(2, "is not a regular file");
     }
 }
+
+#[test]
+fn a_scratch_workspace_that_its_worker_has_opened_is_closed_when_its_run_has_ended() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let id = fleet.create("opens it", "chmod 0777 . && exit 1", &["--max-retries", "1"]);
+        let shown = fleet.wait_for(&id, "blocked");
+        let place = shown["task"]["workspace_path"].as_str().unwrap();
+        let mode = fs::metadata(place).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o700, "{mode:o}");
+    }
+}

@@ -75,7 +75,7 @@ pub use placing::PlacingError;
 pub use prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared, Shown};
 pub use release::{Changes, Loss, Removal, Status};
 pub use repository::{Evidence, RepositoryError};
-pub use scratch::ScratchError;
+pub use scratch::{ScratchError, close as close_scratch};
 pub use size::{Size, measure};
 pub use spec::{SpecError, WorkspaceSpec};
 pub use tree::{TreeError, remove_tree};

@@ -104,6 +104,24 @@ pub fn path(base: &Path, name: &Name) -> PathBuf {
     base.join(name.as_str())
 }
 
+/// Closes the directory `base/name` to everybody but its owner, who may have opened it; nothing where there is none. Safe to run as root, as
+/// [`prepare`] is.
+pub fn close(base: &Path, name: &Name) -> Result<(), ScratchError> {
+    let parent = match open::trusted(base) {
+        Err(OpenError::Missing { .. }) => return Ok(()),
+        opened => opened.map_err(ScratchError::OpenBase)?,
+    };
+    let path = path(base, name);
+    let opened = match open::child(&parent.fd, Path::new(name.as_str()), &path) {
+        Err(OpenError::Missing { .. }) => return Ok(()),
+        opened => opened.map_err(ScratchError::Open)?,
+    };
+    if opened.stat.st_mode & 0o7777 == Mode::RWXU.as_raw_mode() {
+        return Ok(());
+    }
+    open::make_private(&opened.fd).map_err(|source| ScratchError::Protect { path, source })
+}
+
 /// Makes the directory `base/name`, mode 0700, or takes the one that is there.
 ///
 /// Without `owner` the directory is this process's own. One that is there is taken only if it is a real directory with the
@@ -190,6 +208,20 @@ mod tests {
         assert_eq!((second.made, second.place), (Made::Reused, first.place));
         assert_eq!(fs_err::read_to_string(second.path.join("draft")).unwrap(), "kept");
         assert_eq!(fs_err::metadata(&second.path).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn one_that_its_worker_has_opened_is_closed_and_one_that_is_gone_is_no_error() {
+        let base = tempfile::tempdir().unwrap();
+        close(base.path(), &name()).unwrap();
+        close(&base.path().join("none"), &name()).unwrap();
+        let path = prepare(base.path(), &name(), None).unwrap().path;
+        fs_err::set_permissions(&path, PermissionsExt::from_mode(0o777)).unwrap();
+        close(base.path(), &name()).unwrap();
+        assert_eq!(fs_err::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o700);
+        fs_err::remove_dir(&path).unwrap();
+        symlink(base.path(), &path).unwrap();
+        assert_eq!(close(base.path(), &name()).unwrap_err().code(), Code::WorkspaceSymlink);
     }
 
     #[test]

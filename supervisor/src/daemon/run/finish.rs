@@ -49,6 +49,7 @@ pub(super) async fn finish(
     context.host.ways.close((board.id(), run.id));
     keep_files(context, board, key, run).await;
     clean_places(context, board, run.id).await;
+    close_workspace(context, board, key).await;
     failpoint::pass("before-finish");
     let path = context.host.root.run_dir(board.name(), run.id);
     let (mut reported, mut pause) = (false, RETRY);
@@ -246,6 +247,21 @@ async fn keep_files(context: &Context, board: &BoardHandle, key: &TaskKey, run: 
         Err(panic) => panic.to_string(),
     };
     tracing::error!(task = %key, run = %run.id, error, "home_not_kept");
+}
+
+/// Closes the scratch workspace of a task to other users of the host: its worker may have opened it, and has nothing to do there until
+/// its next run.
+async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) {
+    let base = context.host.root.workspaces(board.name());
+    let Ok(name) = workspace::Name::new(key.task.as_str()) else { return };
+    let closed = tokio::task::spawn_blocking(move || workspace::close_scratch(&base, &name));
+    match closed.await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(task = %key, error = %crate::failure::with_causes(&error), "workspace_not_closed");
+        }
+        Err(panic) => tracing::warn!(task = %key, error = %panic, "workspace_not_closed"),
+    }
 }
 
 /// Removes the cgroup, the door and the private places of a run of which nothing lives any more.
