@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// A number of places. Nobody can take all of them.
+/// A number of places. Nobody can take all of them, and each can take one.
 #[derive(Debug)]
 pub(super) struct Shares {
     all: usize,
@@ -40,14 +40,14 @@ impl Shares {
     }
 
     /// Waits until somebody may have one more place: as long as more are free than it has itself, so that some are left for
-    /// others, however many take what they can.
+    /// others. Who has none gets one in any case: however many take what they can, nobody waits for all of them.
     pub(super) async fn room(&self, taker: &Taker) {
         loop {
             // Before the look: who leaves after that look is heard.
             let left = self.left.notified();
             let own = taker.own.load(Ordering::Relaxed);
             let free = self.all.saturating_sub(self.taken.load(Ordering::Relaxed));
-            if own < taker.most && own < free {
+            if own < taker.most && (own == 0 || own < free) {
                 return;
             }
             left.await;
@@ -104,6 +104,18 @@ mod tests {
             tokio::time::timeout(Duration::from_millis(100), waits).await.is_ok(),
             "who leaves makes room"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_no_place_gets_one_however_many_take_what_they_can() {
+        let shares = Shares::new(64);
+        let mut taken = Vec::new();
+        for _ in 0..40 {
+            taken.push(fill(&shares, &Taker::with(64)).await);
+        }
+        assert!(taken.iter().all(|own| !own.is_empty()));
+        assert!(has_room(&shares, &Taker::with(64)).await);
+        assert!(!has_room(&shares, &Taker::with(0)).await);
     }
 
     #[tokio::test(start_paused = true)]

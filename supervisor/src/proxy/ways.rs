@@ -30,6 +30,8 @@ const OF_RUN: usize = 64;
 pub(super) const OF_ALL: usize = 4096;
 /// How many names of all runs are looked up at once.
 pub(super) const LOOKUP_THREADS: usize = 64;
+/// How many tenants can look up one name each beside those: each tenant with runs has one look-up in any case.
+const FURTHER_THREADS: usize = 448;
 /// How many threads are left to read the secrets of brokers, whatever names are looked up.
 const READING_THREADS: usize = 8;
 /// How long figures that have changed wait for others before the board has them.
@@ -206,7 +208,7 @@ impl WaysOut {
         }
         let built = Builder::new_multi_thread()
             .worker_threads(1)
-            .max_blocking_threads(LOOKUP_THREADS + READING_THREADS)
+            .max_blocking_threads(LOOKUP_THREADS + FURTHER_THREADS + READING_THREADS)
             .thread_name("proxy")
             .enable_all()
             .build();
