@@ -150,3 +150,21 @@ fn a_daemon_that_dies_between_any_two_steps_of_a_check_loses_nothing_and_repeats
         }
     }
 }
+
+#[test]
+fn a_check_has_the_time_and_the_output_that_the_configuration_gives_to_checks() {
+    let fleet = Fleet::offline();
+    fleet.configure("[check]\nmax_runtime = \"1s\"\nlog_cap = 2000\n");
+    fleet.start();
+    let check = ["--check", "seq 1 5000; exec sleep 1000", "--max-checks", "1", "--max-runtime", "1h"];
+    let id = fleet.create("work", "true", &check);
+
+    let shown = fleet.wait_for(&id, "blocked");
+
+    let (work, check) = (&shown["runs"][0], &shown["runs"][1]);
+    assert_eq!((&work["max_runtime_seconds"], &check["max_runtime_seconds"]), (&3600.into(), &1.into()));
+    let error = check["error"].as_str().unwrap();
+    assert!(error.starts_with("the check failed: it ran longer than its limit"), "{error}");
+    let log = fleet.cli(["log", &id, "--run", &check["id"].to_string()]).ok().stdout;
+    assert!(log.len() < 4000, "{} bytes", log.len());
+}

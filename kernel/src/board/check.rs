@@ -47,7 +47,7 @@ impl Board<'_> {
 
     /// What the end of a run comes to where its task has a check. What a person decides needs no proof.
     pub(super) fn proved(&self, run: &Run, from: &Standing, decision: Decision) -> Result<Decision, Error> {
-        if from.check.command.is_none() || run.purpose != Purpose::Work {
+        if from.check.command.is_none() || run.purpose == Purpose::Check {
             return Ok(decision);
         }
         let by = self.tx.verdict_by(run.id)?;
@@ -67,7 +67,13 @@ impl Board<'_> {
         let task = self.expect_task(&run.task_id)?;
         let payload = json!({ "check": command(&task) });
         self.append(&task, Some(run.id), EventKind::CheckPassed, payload, SYSTEM)?;
-        let summary = task.unchecked_run.map(|of| self.expect_run(of)).transpose()?.and_then(|of| of.summary);
+        // A reviewer's run hands nothing over: what counts is that of the work.
+        let of = task.unchecked_run.map(|of| self.expect_run(of)).transpose()?;
+        let of = match of {
+            Some(of) if of.purpose == Purpose::Review => self.last_completed_run(&task.id)?,
+            of => of,
+        };
+        let summary = of.and_then(|of| of.summary);
         let mut payload = verdict::completed(&Handoff {
             result: task.result,
             summary,

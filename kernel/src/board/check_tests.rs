@@ -329,3 +329,44 @@ fn a_check_is_changed_until_work_waits_for_it_and_one_that_says_nothing_is_refus
     }
     bench.check();
 }
+
+/// A reviewer has the files of the work, and could break what was proved.
+#[test]
+fn work_that_a_reviewers_run_approves_is_checked_again_and_that_which_a_person_approves_is_not() {
+    for by_person in [false, true] {
+        let bench = Bench::new();
+        let id = bench.create(checked("cargo test", None)).id;
+        let run = bench.start(&id);
+        let (of, author) = (id.clone(), bob(run, &id));
+        let handoff = Handoff { summary: Some("did it".to_owned()), ..Handoff::default() };
+        let reviewer = Some("carol".parse().unwrap());
+        bench.call(move |board| board.request_review(&of, handoff, reviewer, None, &author)).unwrap();
+        bench.finish(run, WELL);
+        let passed = bench.finish(check_of(&bench, &id), WELL);
+        assert_eq!((passed.outcome, passed.status), (Outcome::CheckPassed, Status::Review));
+        if by_person {
+            let of = id.clone();
+            bench.call(move |board| board.approve(&of, None, None, &alice())).unwrap();
+            assert_eq!(bench.task(&id).status, Status::Done);
+            continue;
+        }
+        let review = bench.start(&id);
+        let (of, carol) = (id.clone(), Actor::worker("carol", review, id.clone(), None));
+        bench.call(move |board| board.approve(&of, None, None, &carol)).unwrap();
+        let approved = bench.finish(review, WELL);
+        assert_eq!((approved.outcome, approved.status), (Outcome::Approved, Status::Review));
+        assert_eq!(bench.task(&id).unchecked_run, Some(review));
+        bench.check();
+
+        let proved = bench.finish(check_of(&bench, &id), WELL);
+        assert_eq!((proved.outcome, proved.status), (Outcome::CheckPassed, Status::Done));
+        let filter = EventFilter {
+            task: Some(id.clone()),
+            kinds: vec!["completed".to_owned()],
+            ..EventFilter::default()
+        };
+        let completed = bench.readers.with(|view| view.events(&filter)).unwrap();
+        assert_eq!(completed[0].payload.as_ref().unwrap()["summary"], "did it");
+        bench.check();
+    }
+}

@@ -70,7 +70,7 @@ impl Outcome {
             Outcome::CheckFailed => {
                 matches!(then, Then::Again(_) | Then::Blocked(BlockKind::GaveUp))
             }
-            Outcome::Approved => matches!(then, Then::Done),
+            Outcome::Approved => matches!(then, Then::Done | Then::Again(Gate::Check(_))),
             Outcome::ChangesRequested => matches!(then, Then::Again(_)),
             Outcome::Cancelled => {
                 matches!(then, Then::Archived(WasDone::No) | Then::Blocked(_))

@@ -7,9 +7,10 @@ use crate::model::status::{Gate, Then, WasDone};
 use crate::model::verdict::Verdict;
 use crate::rules::retry::{self, Checked, Decision, Errand, Tally, last_line};
 
-/// What the end of a worker's run comes to where its task has a check: work that is handed over waits for it.
+/// What the end of a worker's run comes to where its task has a check: work that is handed over waits for it, and so does work that a
+/// reviewer's run has approved. A reviewer has the workspace as the author had it, and may have changed what the check before has proved.
 pub(crate) fn unproved(decision: Decision, run: RunId) -> Decision {
-    if !matches!(decision.outcome, Outcome::Completed | Outcome::ReviewRequested) {
+    if !matches!(decision.outcome, Outcome::Completed | Outcome::ReviewRequested | Outcome::Approved) {
         return decision;
     }
     let then = match decision.then {

@@ -100,7 +100,7 @@ impl Decision {
 
     /// Returns whether the work that its run hands over waits for its check.
     pub(crate) fn handed_to_check(&self) -> bool {
-        matches!(self.outcome, Outcome::Completed | Outcome::ReviewRequested)
+        matches!(self.outcome, Outcome::Completed | Outcome::ReviewRequested | Outcome::Approved)
             && matches!(self.then, Then::Again(Gate::Check(_)))
     }
 

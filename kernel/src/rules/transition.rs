@@ -236,6 +236,7 @@ mod tests {
             ),
             (ended(Outcome::Approved, Then::Done), open.to_vec(), Status::Done),
             (ended(Outcome::Approved, Then::Again(gate)), vec![], Status::Ready),
+            (ended(Outcome::Approved, Then::Again(check)), open.to_vec(), Status::Review),
             (ended(Outcome::ChangesRequested, Then::Again(gate)), open.to_vec(), Status::Ready),
             (ended(Outcome::ChangesRequested, Then::Done), vec![], Status::Done),
             (ended(Outcome::Completed, Then::Again(check)), open.to_vec(), Status::Review),

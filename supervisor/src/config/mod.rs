@@ -43,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) proxy: ProxyConfig,
     /// Who reviews work.
     pub(crate) review: ReviewConfig,
+    /// What checks may take.
+    pub(crate) check: CheckConfig,
     /// What `supervisor run` creates.
     pub(crate) run: RunConfig,
 }
@@ -53,6 +55,16 @@ pub(crate) struct Config {
 pub(crate) struct ProxyConfig {
     /// A file of certificates in PEM that are trusted beside those of the host.
     pub(crate) ca: Option<PathBuf>,
+}
+
+/// What checks of tasks may take. Reloaded on SIGHUP, for checks that begin. What is absent is as for the work of the task.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct CheckConfig {
+    /// How long a check may run.
+    pub(crate) max_runtime: Option<WrittenDuration>,
+    /// How much of its output is kept, in bytes.
+    pub(crate) log_cap: Option<u64>,
 }
 
 /// Who reviews work where nobody is named. Reloaded on SIGHUP.

@@ -82,8 +82,11 @@ pub(super) async fn claim(
     let logs = context.host.root.clone();
     let board_name = board.name().clone();
     let workplaces = context.service.workplaces();
+    let check_limit = config.check.max_runtime.map(WrittenDuration::duration);
     let claimed = submit(board, move |board| {
-        let limit = board.expect_task(&id)?.limits.max_runtime.unwrap_or(limits.max_runtime);
+        let task = board.expect_task(&id)?;
+        let of_check = check_limit.filter(|_| task.unchecked_run.is_some());
+        let limit = of_check.or(task.limits.max_runtime).unwrap_or(limits.max_runtime);
         let deadline = Duration::from_micros(shim::rundir::boottime_us()) + limit;
         let start = kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
         let run = board.start_run(&id, start)?;

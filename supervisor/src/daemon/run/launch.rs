@@ -374,8 +374,8 @@ fn run_spec(
             resumed: start.resumed,
         }),
         log: host.root.log(&order.board, &order.task.id, order.run.id),
-        log_cap: order.config.worker.log_cap,
-        stdout_cap: order.config.worker.log_cap,
+        log_cap: log_cap(order),
+        stdout_cap: log_cap(order),
         deadline_us,
         grace_ms: u64::try_from(order.config.worker.grace().as_millis()).unwrap_or(u64::MAX),
         idle_ms: order
@@ -468,4 +468,11 @@ pub(in crate::daemon) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError
     let child = spawned.map_err(|e| LaunchError::system(Stage::StartShim, &e))?;
     failpoint::pass("after-spawn");
     Ok(child)
+}
+
+/// How much of the output of a run is kept, in bytes.
+fn log_cap(order: &Order) -> u64 {
+    let config = &order.config;
+    let of_check = config.check.log_cap.filter(|_| order.run.purpose == Purpose::Check);
+    of_check.unwrap_or(config.worker.log_cap)
 }
