@@ -351,3 +351,17 @@ fn a_repeated_claim_has_a_token_that_works() {
     };
     assert_eq!((heartbeat(&first["token"]), heartbeat(&again["token"])), (403, 200));
 }
+
+#[test]
+fn a_claim_of_nothing_says_what_may_be_claimed_and_one_for_a_wrong_name_which_is_meant() {
+    let fleet = Fleet::boot();
+    fleet.cli(["claim"]).refused(2, "claim takes either a task or an assignee");
+    assert!(fleet.cli(["claim"]).stderr.contains("--assignee"));
+    let wrong = fleet.cli(["claim", "--assignee", "shel"]);
+    assert!(wrong.stderr.contains("is `shell` meant?"), "{}", wrong.stderr);
+    wrong.refused(3, "no profile or lane has this name");
+    fleet.cli(["claim", "--assignee", "shell"]).refused(75, "no task for shell is ready");
+    // Somebody outside, whom nothing here knows but the board.
+    fleet.json(["create", "x", "--assignee", "my-service", "--triage"]);
+    fleet.cli(["claim", "--assignee", "my-service"]).refused(75, "no task for my-service is ready");
+}

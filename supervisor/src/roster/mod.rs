@@ -273,6 +273,12 @@ impl Roster {
         &self.lanes
     }
 
+    /// The name that is most like one that nobody has, where one is like it.
+    pub(crate) fn nearest(&self, wanted: &str) -> Option<String> {
+        let near = self.names().into_iter().map(|name| (strsim::damerau_levenshtein(wanted, &name), name));
+        near.min().filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).map(|(_, name)| name)
+    }
+
     /// The names of all assignees that are known here, also of those that cannot run.
     pub(crate) fn names(&self) -> Vec<String> {
         let names: BTreeSet<&str> = self.profiles.names().chain(self.lanes.names()).collect();

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Accounts, Actor, Board, ClaimTerms, Placement, Profile, Run, StopReason, Task, TaskId};
+use kernel::{
+    Accounts, Actor, Archived, Board, ClaimTerms, Filter, Placement, Profile, Run, StopReason, Task, TaskId,
+};
 use rand::Rng as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,14 +36,14 @@ The token gives a worker's verbs for this run until it ends. A program that has
 SUPERVISOR_TASK, SUPERVISOR_TOKEN and SUPERVISOR_SOCKET in its environment acts as the
 worker of the run.
 
-Exit code: 75 if --assignee is given and nothing is ready for it.
+Exit code: 75 if --assignee is given and nothing is ready for it; 3 if nobody has that
+name.
 
 Examples:
   supervisor claim t_0123abcd
   supervisor claim --assignee my-service --ttl 15m --json")]
 pub(crate) struct Claim {
     /// The task
-    #[arg(required_unless_present = "assignee")]
     #[serde(default)]
     pub(crate) task_id: Option<TaskId>,
     /// The task that this assignee should start first
@@ -129,7 +131,7 @@ impl Verb for Claim {
                 Ok(Some(Kept { task, run, token: hex::encode(hash) }))
             })
             .await?;
-        let kept = kept.ok_or_else(|| nothing_ready(&named))?;
+        let Some(kept) = kept else { return Err(nothing_to_claim(&call, named).await) };
         let run = kept.run.id;
         let Kept { task, run: placed, token: given } = provide(&call, kept).await?;
         if given != hex::encode(hash) {
@@ -152,10 +154,34 @@ enum Wanted {
     NextOf(Profile),
 }
 
-fn nothing_ready(wanted: &Wanted) -> Failure {
+/// Why nothing is claimed: nobody has the name that was given, or there is nothing for now.
+async fn nothing_to_claim(call: &Call, wanted: Wanted) -> Failure {
     let what = match wanted {
         Wanted::Task(id) => id.to_string(),
-        Wanted::NextOf(assignee) => format!("no task for {assignee}"),
+        Wanted::NextOf(assignee) => {
+            let roster = call.service.roster();
+            let filter = Filter {
+                assignee: Some(assignee.clone()),
+                archived: Archived::Show,
+                limit: 1,
+                ..Filter::default()
+            };
+            let is_here = roster.names().iter().any(|name| name == assignee.as_str());
+            let has_tasks = match call.read(move |view| view.tasks(&filter)).await {
+                Ok(page) => !page.tasks.is_empty(),
+                Err(failure) => return failure,
+            };
+            if !is_here && !has_tasks {
+                let hint = match roster.nearest(assignee.as_str()) {
+                    Some(near) => format!("is `{near}` meant? `supervisor assignees` lists all names"),
+                    None => "`supervisor assignees` lists all names".to_owned(),
+                };
+                let text =
+                    format!("no task is assigned to `{assignee}`, and no profile or lane has this name");
+                return Failure::new(Code::NotFound, text).hint(hint);
+            }
+            format!("no task for {assignee}")
+        }
     };
     Failure::new(Code::TryAgain, format!("{what} is ready to be claimed"))
         .hint("try again later; `supervisor list --why` says what tasks wait for")
