@@ -88,6 +88,7 @@ fn a_question_is_offered_however_many_older_ones_wait_for_somebody_else() {
     for _ in 0..200 {
         ask(&bench, &alice()).unwrap();
     }
+    bench.clock.advance(std::time::Duration::from_secs(1));
     let last = ask(&bench, &alice()).unwrap().id;
     let found = offered(&bench);
     assert_eq!((found.len(), found.last()), (201, Some(&last)));

@@ -1,6 +1,6 @@
 //! The first story: three workers read the clone side by side, one merges what they found, one commits a report.
 
-use kernel::{Counted, Run, Status, TaskId};
+use kernel::{Counted, Purpose, Run, Status, TaskId};
 
 use super::board::{Board, find};
 use super::place::Owners;
@@ -19,6 +19,9 @@ const FINDINGS: [(&str, &str, &str); 3] = [
     ("one finds each TODO and FIXME", "find TODO and FIXME", include_str!("scripts/markers.sh")),
     ("one finds the largest files", "find the largest files", include_str!("scripts/largest.sh")),
 ];
+
+/// What proves the report: it has each of the findings.
+const CHECK: &str = "for kind in lines markers largest; do grep \"^[*] $kind: \" REPORT.md || exit 1; done";
 
 /// The tasks of the story, for those who look further.
 #[derive(Debug)]
@@ -47,7 +50,8 @@ pub(super) async fn play(
     }
     let task = Create { parents: parents.clone(), ..Create::default() };
     let merge = board.create("merge the findings", include_str!("scripts/merge.sh").to_owned(), task).await?;
-    let task = Create { parents: vec![merge.clone()], workspace: worktree(), ..Create::default() };
+    let check = Some(CHECK.to_owned());
+    let task = Create { parents: vec![merge.clone()], workspace: worktree(), check, ..Create::default() };
     let last = board
         .create("write and commit the report", include_str!("scripts/report.sh").to_owned(), task)
         .await?;
@@ -73,6 +77,7 @@ pub(super) async fn play(
     check_findings(&findings, clone, report);
     check_merge(&findings, &merged, report);
     check_commit(&merged, &written, clone, owners, report);
+    check_proof(&written, report);
     if owners.differ() {
         report.not_of_root(STORY, "no file of the clone is root's", &clone.path);
     }
@@ -81,8 +86,9 @@ pub(super) async fn play(
     Ok(Pipeline { last, worktrees, sandbox })
 }
 
+/// The last run of a task that worked on it.
 fn last_run(shown: &Shown) -> Option<&Run> {
-    shown.runs.last()
+    shown.runs.iter().rev().find(|run| run.purpose == Purpose::Work)
 }
 
 /// What a task handed over, or what went wrong with it.
@@ -172,6 +178,21 @@ fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, 
         && files == ["REPORT.md"]
         && whole;
     report.check(STORY, name, expected, seen, Verdict::of(ok));
+}
+
+/// Whether the report is done because its check has passed, after its worker.
+fn check_proof(written: &Shown, report: &mut Report) {
+    let outcomes: Vec<String> = written
+        .runs
+        .iter()
+        .map(|run| format!("{} {}", run.purpose, run.outcome.map_or("goes on", |outcome| outcome.as_str())))
+        .collect();
+    report.equal(
+        STORY,
+        "its check has proved the report",
+        "work completed, check check_passed",
+        outcomes.join(", "),
+    );
 }
 
 fn short(commit: &str) -> &str {
