@@ -6,15 +6,17 @@ use serde_json::json;
 
 use super::view::View;
 use super::{Board, SYSTEM};
+use crate::model::actor::Actor;
 use crate::model::budget::{Balance, Consumed, DayUse, Payer, PayerKind};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, Within};
 use crate::model::id::RunId;
 use crate::model::limits;
-use crate::model::outcome::{Egress, EndCause, Ending, OnCleanExit, Siblings, StopReason};
+use crate::model::outcome::{BlockKind, Egress, EndCause, Ending, OnCleanExit, Siblings, StopReason};
 use crate::model::run::Run;
 use crate::model::spent::Spent;
+use crate::model::verdict::{Blocking, Verdict};
 use crate::rules::budget::SpentBudget;
 use crate::store::holds::By;
 
@@ -53,6 +55,18 @@ impl Board<'_> {
             self.charge_mission(run, Duration::ZERO, more.cost_micros)?;
         }
         self.charge_days(run, more)
+    }
+
+    /// Ends a run that has used up its own budget by what its agent reports, and has no proxy that would refuse it anything: its task asks
+    /// a person.
+    pub(super) fn end_over_budget(&mut self, run: &Run) -> Result<(), Error> {
+        if run.verdict.is_some() || run.stop_reason.is_some() || self.tx.egress_of(run.id)?.is_some() {
+            return Ok(());
+        }
+        let Some(spent) = self.quotas.budgets.spent_by_run(&self.consumed_by(run.id)?) else { return Ok(()) };
+        self.note_budget_spent(run.id, &spent)?;
+        let blocking = Blocking { kind: BlockKind::Budget, reason: Some(spent.told()), question: None };
+        self.decide(&run.task_id, Verdict::Block(blocking), Some(run.id), &Actor::system()).map(drop)
     }
 
     fn charge_days(&self, run: &Run, more: Consumed) -> Result<(), Error> {

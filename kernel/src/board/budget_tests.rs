@@ -190,3 +190,25 @@ fn a_run_that_does_its_work_within_its_budget_fails_as_ever() {
     record(&bench, worker, sent(2, 0));
     assert_eq!(bench.finish(worker, EndCause::Exited { code: 1 }).outcome, Outcome::Crashed);
 }
+
+#[test]
+fn a_run_without_a_proxy_that_reports_its_whole_budget_is_ended_and_its_task_asks_a_person() {
+    let cost = Budget { cost_micros: Some(1_000_000), ..Budget::default() };
+    let (bench, _) = bench(Budgets { per_run: cost, ..Budgets::default() });
+    let (alone, proxied) = (task_of(&bench, "acme"), task_of(&bench, "acme"));
+    let (first, second) = (run(&bench, &alone).unwrap(), run(&bench, &proxied).unwrap());
+    record(&bench, second, sent(1, 1));
+    costs(&bench, first, 1, 999_999);
+    assert_eq!(bench.runs_to_stop(), []);
+    costs(&bench, first, 1, 1_000_000);
+    costs(&bench, first, 1, 1_100_000);
+    costs(&bench, second, 1, 1_100_000);
+
+    let ended: Vec<RunId> = bench.runs_to_stop().into_iter().map(|run| run.id).collect();
+    assert_eq!(ended, [first], "the other one is refused by its proxy");
+    let finished = bench.finish(first, EndCause::Stopped(crate::StopReason::Cancelled));
+    assert_eq!((finished.outcome, finished.status), (Outcome::Blocked, Status::Blocked));
+    let reason = bench.task(&alone).block_reason.unwrap();
+    assert_eq!(reason, "the budget of this run is spent: 1.00 USD of 1.00 (budgets.per_run.cost_usd)");
+    bench.check();
+}

@@ -135,10 +135,12 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Records what the agent of an open run says that it has used so far.
+    /// Records what the agent of an open run says that it has used so far. Ends the run where that is its whole budget, and no proxy
+    /// refuses its requests.
     pub fn record_spent(&mut self, run: RunId, spent: &Spent) -> Result<(), Error> {
         let open = self.open_run(run)?;
-        self.keep_spent(&open, spent)
+        self.keep_spent(&open, spent)?;
+        self.end_over_budget(&open)
     }
 
     fn open_run(&self, run: RunId) -> Result<Run, Error> {

@@ -52,10 +52,10 @@ pub struct Stats {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<String>,
     /// What tenants, profiles and accounts have used on this calendar day of the host.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_today: Vec<DayUse>,
     /// What they have used on all days, with the first of these as the day.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used: Vec<DayUse>,
     /// How long the oldest ready task has not changed.
     pub oldest_ready_age_seconds: Option<i64>,

@@ -82,7 +82,7 @@ pub(super) async fn claim(
     let logs = context.host.root.clone();
     let board_name = board.name().clone();
     let workplaces = context.service.workplaces();
-    let check_limit = config.check.max_runtime.map(WrittenDuration::duration);
+    let check_limit = config.check.max_runtime.map(|limit| limit.duration());
     let claimed = submit(board, move |board| {
         let task = board.expect_task(&id)?;
         let of_check = check_limit.filter(|_| task.unchecked_run.is_some());
