@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::lanes::Skill;
 use crate::roster::{Resolved, Roster};
 use crate::service::BoardHandle;
+use crate::time::duration::WrittenDuration;
 
 /// The most skills of a run, each of up to 24 KiB.
 const MOST_SKILLS: usize = 32;
@@ -82,7 +83,7 @@ pub(super) async fn claim(
     let logs = context.host.root.clone();
     let board_name = board.name().clone();
     let workplaces = context.service.workplaces();
-    let check_limit = config.check.max_runtime.map(|limit| limit.duration());
+    let check_limit = config.check.max_runtime.map(WrittenDuration::duration);
     let claimed = submit(board, move |board| {
         let task = board.expect_task(&id)?;
         let of_check = check_limit.filter(|_| task.unchecked_run.is_some());
