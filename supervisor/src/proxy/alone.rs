@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::{Denied, RunId};
+use kernel::{Balance, BoardId, Denied, RunId, SharedQuotas};
 use policies::{Policy, SecretStores};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
+use super::meter::{Ask, Meter};
 use super::reach::Lookups;
 use super::shares::{Shares, Taker};
+use super::tally::Tally;
 use super::terms::{Keys, Terms};
 use super::ways::{LOOKUP_THREADS, OF_ALL, attend, listener_of};
 use crate::failure::Failure;
@@ -41,12 +43,19 @@ impl Alone {
             runtime.map_err(|e| Failure::failed(format!("failed to start the thread of the proxy: {e}")))?;
         let close = CancellationToken::new();
         let seats = Shares::new(OF_ALL);
+        let tally: Arc<Tally> = Arc::default();
+        // It is of no board, and nothing of it is charged to anybody.
+        let ask: Ask = Arc::new(|| Ok(Balance::default()));
+        let nobody = BoardId(uuid::Uuid::nil());
+        let meter = Meter::new(nobody, Arc::clone(&tally), SharedQuotas::default(), Arc::default(), ask);
         let terms = Terms {
             policy: policy.clone(),
-            tally: Arc::default(),
+            tally,
+            meter,
             lookups: Lookups::new(Taker::with(LOOKUP_THREADS), Shares::new(LOOKUP_THREADS)),
             keys: Keys { stores: SecretStores::default(), ca: None, trust: Arc::default() },
             note: Box::new(move |denied, _| note(&denied)),
+            note_budget: Box::new(|_| {}),
         };
         let closed = close.clone();
         runtime.spawn(async move {

@@ -145,7 +145,8 @@ fn details(worker: &WorkerLine) -> Vec<Vec<String>> {
     let sandbox = run.sandbox.as_ref().filter(|_| run.sandbox_lacks).map(|sandbox| format!("[{sandbox}]"));
     let spent = run.spent.as_ref().map(crate::verbs::amounts);
     let egress = run.egress.as_ref().map(crate::verbs::passed);
-    let pieces = [spent, egress, sandbox, run.note.clone()].into_iter().flatten().map(|piece| printable(&piece));
+    let pieces =
+        [spent, egress, sandbox, run.note.clone()].into_iter().flatten().map(|piece| printable(&piece));
     let processes = worker.tree.iter().flat_map(processes).map(|process| vec![process]);
     [pieces.collect()].into_iter().chain(processes).collect()
 }
