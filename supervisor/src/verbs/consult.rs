@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::roster::CannotRun;
 use crate::service::BoardHandle;
 use crate::terminal::{Screen, printable_lines};
-use crate::time::duration::{WrittenDuration, brief};
+use crate::time::duration::WrittenDuration;
 
 /// How long an answer is waited for: clients of tools give up after ten minutes, and some earlier.
 const DEADLINE: &str = "5m";
@@ -100,7 +100,7 @@ impl Verb for Consult {
             return Err(Failure::usage("the timeout is zero").hint("use --timeout 5m"));
         }
         if wait > LONGEST {
-            return Err(Failure::usage(format!("the timeout is longer than {}", brief(LONGEST)))
+            return Err(Failure::usage("the timeout is longer than 1h")
                 .hint("use --timeout 1h at most; who asks the same question again waits on"));
         }
         let is_of_run = call.actor.run.is_some();
