@@ -1,6 +1,8 @@
 //! The end of a run whose shim has gone or never was: proof that nothing of it is left, or the wait for a person who
 //! decides, and whose fault a failed start is.
 
+use std::path::Path;
+
 use kernel::{BoardName, EndCause, Ending, EventId, Run, RunId};
 use shim::rundir::{FailedStart, RunDir};
 
@@ -145,12 +147,17 @@ pub(super) async fn conclude(
 /// What is known of a run before its directory is looked at.
 fn known_of(context: &Context, board: &BoardHandle, run: Run, shim: Shim) -> Known {
     let groups = context.host.groups(board.name(), run.id);
+    // The path of a scratch directory is recorded with the claim, any other when its workspace was prepared.
+    let scratch = context.host.root.workspaces(board.name());
+    let is_prepared = |path: &String| !Path::new(path).starts_with(&scratch);
+    let was_prepared = run.worker_pid.is_some() || run.workspace_path.as_ref().is_some_and(is_prepared);
     Known {
         path: context.host.root.run_dir(board.name(), run.id),
         root: context.host.root_id.clone(),
         boot_id: context.host.boot_id.clone(),
         groups: groups.into_iter().filter(|group| group.exists()).collect(),
         run,
+        was_prepared,
         shim,
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Known {
     pub(super) run: Run,
     /// Its cgroups, as far as they are known.
     pub(super) groups: BTreeSet<PathBuf>,
+    /// Whether the board has of it what is known only when its directory was made.
+    pub(super) was_prepared: bool,
     /// How its shim went, as far as this daemon knows.
     pub(super) shim: Shim,
 }
@@ -155,8 +157,7 @@ fn without_directory(known: &mut Known) -> Result<Proof, String> {
     for group in &known.groups {
         is_populated |= populated(group)?;
     }
-    let was_launched =
-        known.shim != Shim::Unseen || known.run.worker_pid.is_some() || known.run.workspace_path.is_some();
+    let was_launched = known.shim != Shim::Unseen || known.was_prepared;
     if found.is_empty() && !is_populated {
         if known.shim == Shim::Finished || (was_launched && !known.groups.is_empty()) {
             return Ok(lost(None));
