@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(pause("Mon, 23 Nov 2026 02:01:00 GMT"), Some(60));
         assert_eq!(
             (pause("Mon, 23 Nov 2020 02:01:00 GMT"), pause("soon"), pause("-1")),
-            (None.or(Some(1)), None, None)
+            (Some(1), None, None)
         );
     }
 
