@@ -25,6 +25,8 @@ pub(super) struct Program {
     words: Option<(&'static str, &'static str)>,
     /// What the file of a lane says in which it takes messages while it works, where that is not the built-in one.
     session: Option<&'static str>,
+    /// Whether it hears a message in the middle of a turn, and not only when that has ended.
+    pub(super) hears_at_once: bool,
     /// Whether its output says that its login is not accepted,
     pub(super) tells_login: bool,
     /// that its service refuses it for a while or fails,
@@ -41,6 +43,7 @@ pub(super) const CLAUDE: Program = Program {
     home: None,
     words: None,
     session: None,
+    hears_at_once: true,
     tells_login: true,
     tells_limits: true,
     tells_usage: true,
@@ -57,6 +60,7 @@ pub(super) const CODEX: Program = Program {
         include_str!("../../supervisor/src/lanes/builtin/codex.toml"),
     )),
     session: None,
+    hears_at_once: true,
     tells_login: true,
     tells_limits: true,
     tells_usage: true,
@@ -86,9 +90,24 @@ pub(super) const GEMINI: Program = Program {
     home: None,
     words: None,
     session: None,
+    hears_at_once: true,
     tells_login: true,
     tells_limits: true,
     tells_usage: true,
+};
+
+/// Gemini CLI as `docs/lanes/gemini.md` has it for messages while it works.
+pub(super) const GEMINI_SESSION: Program = Program {
+    session: Some(
+        r#"
+argv = ["gemini", "--experimental-acp", "--approval-mode", "yolo", "--skip-trust", ["-m", "{model}"]]
+session = "acp"
+stdout = "acp"
+"#,
+    ),
+    hears_at_once: false,
+    tells_usage: false,
+    ..GEMINI
 };
 
 pub(super) const OPENCODE: Program = Program {
@@ -102,6 +121,7 @@ pub(super) const OPENCODE: Program = Program {
     )),
     words: None,
     session: None,
+    hears_at_once: true,
     // It asks again and again, and writes nothing.
     tells_login: true,
     tells_limits: false,
@@ -119,6 +139,7 @@ pub(super) const HERMES: Program = Program {
     )),
     words: None,
     session: None,
+    hears_at_once: true,
     // It writes text for people.
     tells_login: false,
     tells_limits: false,

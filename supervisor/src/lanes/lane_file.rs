@@ -288,6 +288,7 @@ impl Reader<'_> {
         let spoken = match form {
             Conversing::StreamJson => "claude-stream-json",
             Conversing::AppServer => "codex-app-server",
+            Conversing::Acp => "acp",
         };
         if prompt != Prompt::Stdin {
             let message = "its prompt is the first message on standard input: leave `prompt` out";

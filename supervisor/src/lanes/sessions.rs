@@ -36,7 +36,7 @@ impl Sessions {
             return wrong("session_gone", message.to_owned());
         }
         // Its program is told in the conversation in which session that goes on.
-        let is_told = form == Some(Conversing::AppServer);
+        let is_told = matches!(form, Some(Conversing::AppServer | Conversing::Acp));
         let resumes = is_told || argv.iter().flatten().any(|word| word.has(Place::Session));
         let Some(state) = &self.state else {
             if resumes && !is_told {

@@ -7,6 +7,7 @@
 //!
 //! Nothing here waits for the agent alone: all pipes to it are non-blocking.
 
+mod acp;
 mod app_server;
 mod input;
 mod lines;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::SIGTERM;
 
+use self::acp::Acp;
 use self::app_server::AppServer;
 use self::input::Input;
 use self::lines::Lines;
@@ -32,6 +34,8 @@ use crate::signals;
 
 /// How long after the end of a turn a message that the agent has not confirmed keeps the conversation open.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
+/// How long a program may take to end whose conversation is over, until it gets TERM; then it has as long until it is killed.
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
 /// What is read at a time of the agent's output, and of messages.
 const READ_BYTES: usize = 16 * 1024;
 /// What an agent that has ended may have left in its output; the largest pipe that an ordinary user can make.
@@ -93,6 +97,20 @@ pub(crate) struct Relay {
     /// Since when the conversation could end.
     idle_since: Option<Instant>,
     has_failed: bool,
+    leaving: Leaving,
+}
+
+/// How far a program has come whose conversation is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    /// It is not, or it goes on by itself.
+    No,
+    /// It may end by itself until it gets TERM.
+    Asked(Instant),
+    /// It has got TERM, and may end until it is killed.
+    Terminated(Instant),
+    /// It was killed.
+    Killed,
 }
 
 impl Relay {
@@ -115,6 +133,7 @@ impl Relay {
         }
         let speech: Box<dyn Speech> = match conversation.form {
             Form::StreamJson => Box::new(StreamJson::new(conversation.id.clone())),
+            Form::Acp => Box::new(Acp::new(conversation.resumed.clone(), cwd.to_string_lossy().into_owned())),
             Form::AppServer => Box::new(AppServer::new(
                 conversation.id.clone(),
                 conversation.resumed.clone(),
@@ -134,6 +153,7 @@ impl Relay {
             children,
             idle_since: None,
             has_failed: false,
+            leaving: Leaving::No,
         })
     }
 
@@ -156,10 +176,15 @@ impl Relay {
             self.take_letters();
             self.write();
             self.end_if_over();
+            self.end_what_lingers();
             self.sleep();
         };
         for number in self.input.unread() {
             self.tell(number, Receipt::Unread);
+        }
+        if matches!(self.leaving, Leaving::Terminated(_) | Leaving::Killed) && !self.has_failed {
+            // Its turn had ended; how says its output.
+            return ExitCode::SUCCESS;
         }
         if self.has_failed && status.success() { ExitCode::FAILURE } else { end_as(status) }
     }
@@ -258,6 +283,29 @@ impl Relay {
         }
     }
 
+    /// Ends a program that goes on although its conversation is over.
+    fn end_what_lingers(&mut self) {
+        if self.input.is_open() || !(self.speech.is_idle() || self.has_failed) {
+            self.leaving = Leaving::No;
+            return;
+        }
+        let is_due = |since: Instant| since.elapsed() >= ENDS_WITHIN;
+        self.leaving = match self.leaving {
+            Leaving::No => Leaving::Asked(Instant::now()),
+            Leaving::Asked(since) if is_due(since) => {
+                // Not reaped yet, so the number is its own.
+                let pid = i32::try_from(self.agent.id()).ok().and_then(rustix::process::Pid::from_raw);
+                pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+                Leaving::Terminated(Instant::now())
+            }
+            Leaving::Terminated(since) if is_due(since) => {
+                self.agent.kill().ok();
+                Leaving::Killed
+            }
+            other => other,
+        };
+    }
+
     fn tell(&mut self, number: u32, receipt: Receipt) {
         let Ok(mut line) = serde_json::to_vec(&Received { number, receipt }) else { return };
         line.push(b'\n');
@@ -267,8 +315,12 @@ impl Relay {
 
     /// Waits until something happens or is due.
     fn sleep(&self) {
-        let due = self.idle_since.filter(|_| self.input.is_open());
-        let due = due.map(|since| CONFIRMED_WITHIN.saturating_sub(since.elapsed()));
+        let due = match self.leaving {
+            Leaving::Asked(since) | Leaving::Terminated(since) => Some((since, ENDS_WITHIN)),
+            Leaving::No if self.input.is_open() => self.idle_since.map(|since| (since, CONFIRMED_WITHIN)),
+            Leaving::No | Leaving::Killed => None,
+        };
+        let due = due.map(|(since, limit)| limit.saturating_sub(since.elapsed()));
         let timeout = due.and_then(|due| Timespec::try_from(due).ok());
         let read = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let letters = self.letters.as_ref().filter(|_| self.input.waiting() < INPUT_BYTES);

@@ -26,6 +26,8 @@ pub enum Form {
     StreamJson,
     /// `codex app-server`.
     AppServer,
+    /// The Agent Client Protocol: `gemini --experimental-acp`, `opencode acp`.
+    Acp,
 }
 
 /// `inbox/<number>`: a message to the agent.

@@ -4,6 +4,7 @@
 //! else; a verdict that it gave to the board goes before it. A line has at most 1 MiB and JSON a bounded depth; what is kept of
 //! a text is cut. What a reader does not understand it passes over.
 
+mod acp;
 mod claude_stream_json;
 mod codex_app_server;
 mod codex_jsonl;
@@ -33,7 +34,7 @@ const TROUBLE_BYTES: usize = 300;
 const NAME_BYTES: usize = 128;
 
 /// The formats that there are: the name in a lane's file, and the function that reads it. A new one is a file and a line here.
-static FORMATS: [Reader; 7] = [
+static FORMATS: [Reader; 8] = [
     Reader { name: "text", read: text::read, refused: None, readable: None },
     Reader {
         name: "claude-stream-json",
@@ -53,6 +54,7 @@ static FORMATS: [Reader; 7] = [
         refused: Some(codex_app_server::is_refused),
         readable: Some(readable::codex_app_server),
     },
+    Reader { name: "acp", read: acp::read, refused: Some(never), readable: Some(readable::acp) },
     Reader {
         name: "opencode-jsonl",
         read: opencode_jsonl::read,

@@ -152,6 +152,19 @@ pub(super) fn codex_app_server(line: &Value) -> Vec<Readable> {
     read.into_iter().collect()
 }
 
+/// A line of `acp`.
+pub(super) fn acp(line: &Value) -> Vec<Readable> {
+    let update = &line["params"]["update"];
+    let read = match update["sessionUpdate"].as_str().unwrap_or_default() {
+        "agent_message_chunk" => words(text(update, "/content/text")),
+        "user_message_chunk" => text(update, "/content/text").map(|text| Readable::Heard(text.to_owned())),
+        "tool_call" => Some(call(&short(&update["title"]), &update["rawInput"])),
+        "tool_call_update" => text(update, "/content/0/content/text").map(|text| outcome(&text.into())),
+        _ => text(line, "/result/stopReason").map(|reason| note(format!("turn ended ({reason})"))),
+    };
+    read.into_iter().collect()
+}
+
 /// A line of `opencode-jsonl`.
 pub(super) fn opencode(line: &Value) -> Vec<Readable> {
     let part = &line["part"];

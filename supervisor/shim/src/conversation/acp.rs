@@ -1,0 +1,239 @@
+//! `acp`: JSON-RPC lines of the Agent Client Protocol, as `gemini --experimental-acp` and `opencode acp` speak it.
+//!
+//! `initialize`, then `session/new` or `session/load`; each message is a `session/prompt`, whose answer ends the turn. A prompt in the middle of a
+//! turn would cancel that, so a message is kept until the turn has ended, and begins the next one. What the program may do its policy says:
+//! permissions that it asks for are given, and all else is refused.
+
+use std::collections::VecDeque;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Heard, Speech};
+use crate::rundir::Letter;
+
+/// The request that begins or goes on in a session, after `initialize`.
+const SESSION: u64 = 1;
+
+/// A message that is not said yet, or whose turn is on.
+#[derive(Debug)]
+struct Turn {
+    number: Option<u32>,
+    text: String,
+}
+
+/// The conversation so far.
+#[derive(Debug)]
+pub(super) struct Acp {
+    /// The session in which it goes on.
+    resumed: Option<String>,
+    cwd: String,
+    session: Option<String>,
+    waiting: VecDeque<Turn>,
+    /// The turn that is on, by the number of its request; whether its message is not confirmed yet.
+    turn: Option<(u64, Option<u32>)>,
+    next: u64,
+}
+
+/// A line of the program: a request, a notification or an answer.
+#[derive(Deserialize)]
+struct Line {
+    id: Option<Value>,
+    method: Option<String>,
+    #[serde(default)]
+    params: Value,
+    #[serde(default)]
+    result: Value,
+    error: Option<Failure>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    #[serde(default)]
+    message: String,
+}
+
+impl Acp {
+    /// A conversation in a directory.
+    pub(super) fn new(resumed: Option<String>, cwd: String) -> Self {
+        Acp { resumed, cwd, session: None, waiting: VecDeque::new(), turn: None, next: SESSION + 1 }
+    }
+
+    /// Says the next message, where no turn is on.
+    fn go_on(&mut self) -> Option<(Option<u32>, Vec<u8>)> {
+        let session = self.session.as_ref().filter(|_| self.turn.is_none())?;
+        let Turn { number, text } = self.waiting.pop_front()?;
+        let request = self.next;
+        self.next += 1;
+        self.turn = Some((request, number));
+        let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
+        Some((number, line(&json!({ "id": request, "method": "session/prompt", "params": params }))))
+    }
+
+    fn begin_session(&self) -> Vec<u8> {
+        let mut params = json!({ "cwd": self.cwd, "mcpServers": [] });
+        let method = match &self.resumed {
+            Some(session) => {
+                params["sessionId"] = json!(session);
+                "session/load"
+            }
+            None => "session/new",
+        };
+        line(&json!({ "id": SESSION, "method": method, "params": params }))
+    }
+
+    fn answered(&mut self, request: u64, answer: &Line, heard: &mut Heard) {
+        let failure = answer.error.as_ref().map(|failure| failure.message.clone());
+        if request == 0 {
+            match failure {
+                None => heard.say.push((None, self.begin_session())),
+                why => heard.failed = why,
+            }
+        } else if request == SESSION {
+            let named = answer.result["sessionId"].as_str().map(str::to_owned);
+            match (named.or_else(|| self.resumed.clone()), failure) {
+                (Some(session), None) => {
+                    self.session = Some(session);
+                    heard.say.extend(self.go_on());
+                }
+                (None, None) => heard.failed = Some("it began no session".to_owned()),
+                (_, why) => heard.failed = why,
+            }
+        } else if let Some((_, unconfirmed)) = self.turn.take_if(|(turn, _)| *turn == request) {
+            match (failure, unconfirmed) {
+                (None, number) => heard.confirmed.extend(number),
+                (Some(_), Some(number)) => heard.refused.push(number),
+                // What began the turn, or what it met later: its answer is in the output.
+                (Some(_), None) => {}
+            }
+            heard.say.extend(self.go_on());
+        }
+    }
+}
+
+/// The answer to what the program asks.
+fn answer(id: &Value, method: &str, params: &Value) -> Vec<u8> {
+    let allows = |option: &&Value| option["kind"].as_str().is_some_and(|kind| kind.starts_with("allow"));
+    let option = params["options"].as_array().and_then(|options| options.iter().find(allows));
+    let chosen = option.filter(|_| method == "session/request_permission");
+    line(&match chosen {
+        Some(option) => {
+            let outcome = json!({ "outcome": "selected", "optionId": option["optionId"] });
+            json!({ "id": id, "result": { "outcome": outcome } })
+        }
+        None => {
+            let error = json!({ "code": -32601, "message": format!("nobody answers {method} here") });
+            json!({ "id": id, "error": error })
+        }
+    })
+}
+
+fn line(value: &Value) -> Vec<u8> {
+    let mut value = value.clone();
+    value["jsonrpc"] = json!("2.0");
+    format!("{value}\n").into_bytes()
+}
+
+impl Speech for Acp {
+    fn begin(&mut self, prompt: &str) -> Vec<u8> {
+        self.waiting.push_back(Turn { number: None, text: prompt.to_owned() });
+        let can = json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
+        let params = json!({ "protocolVersion": 1, "clientCapabilities": can });
+        line(&json!({ "id": 0, "method": "initialize", "params": params }))
+    }
+
+    fn say(&mut self, letter: &Letter) -> Option<Vec<u8>> {
+        self.waiting.push_back(Turn { number: Some(letter.number), text: letter.text.clone() });
+        self.go_on().map(|(_, said)| said)
+    }
+
+    fn hear(&mut self, line: &[u8]) -> Heard {
+        let mut heard = Heard::default();
+        let Ok(told) = serde_json::from_slice::<Line>(line) else { return heard };
+        match (&told.id, told.method.as_deref()) {
+            (Some(id), Some(method)) => heard.say.push((None, answer(id, method, &told.params))),
+            (Some(id), None) => {
+                if let Some(request) = id.as_u64() {
+                    self.answered(request, &told, &mut heard);
+                }
+            }
+            (None, Some("session/update")) => {
+                // Whatever the program does in a turn, it has taken up what began it.
+                heard.confirmed.extend(self.turn.as_mut().and_then(|(_, unconfirmed)| unconfirmed.take()));
+            }
+            (None, _) => {}
+        }
+        heard
+    }
+
+    fn is_idle(&self) -> bool {
+        self.session.is_some() && self.turn.is_none() && self.waiting.is_empty()
+    }
+
+    fn is_confirmed(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(number: u32) -> Letter {
+        Letter { number, id: format!("id-{number}"), text: format!("text {number}") }
+    }
+
+    fn said(bytes: &[u8]) -> (String, Value) {
+        let value: Value = serde_json::from_slice(bytes).unwrap();
+        assert_eq!(value["jsonrpc"], "2.0");
+        (value["method"].as_str().unwrap_or("-").to_owned(), value)
+    }
+
+    fn opened(resumed: Option<&str>, session: &[u8]) -> (Acp, Heard) {
+        let mut speech = Acp::new(resumed.map(str::to_owned), "/w".to_owned());
+        assert_eq!(said(&speech.begin("the prompt")).0, "initialize");
+        speech.hear(br#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
+        let heard = speech.hear(session);
+        (speech, heard)
+    }
+
+    #[test]
+    fn a_message_waits_for_the_end_of_the_turn_and_begins_the_next_one() {
+        let (mut speech, heard) = opened(None, br#"{"id":1,"result":{"sessionId":"s"}}"#);
+        let (method, first) = said(&heard.say[0].1);
+        assert_eq!(
+            (method.as_str(), &first["params"]["prompt"][0]["text"]),
+            ("session/prompt", &json!("the prompt"))
+        );
+        assert_eq!(speech.say(&letter(1)), None, "it would cancel the turn");
+        assert!(!speech.is_idle());
+        let heard = speech.hear(br#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
+        assert_eq!(heard.say[0].0, Some(1));
+        assert_eq!(said(&heard.say[0].1).1["params"]["prompt"][0]["text"], "text 1");
+        let update =
+            br#"{"method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk"}}}"#;
+        assert_eq!((speech.hear(update).confirmed, speech.hear(update).confirmed), (vec![1], vec![]));
+        assert!(!speech.is_idle());
+        speech.hear(br#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
+        assert!(speech.is_idle());
+    }
+
+    #[test]
+    fn a_session_is_gone_on_in_and_one_that_is_gone_is_said() {
+        let (speech, heard) = opened(Some("s-0"), br#"{"id":1,"result":null}"#);
+        assert_eq!(said(&heard.say[0].1).1["params"]["sessionId"], "s-0");
+        assert!(speech.session.is_some());
+        let (_, heard) = opened(Some("s-0"), br#"{"id":1,"error":{"code":-1,"message":"no such session"}}"#);
+        assert_eq!(heard.failed.as_deref(), Some("no such session"));
+    }
+
+    #[test]
+    fn permissions_are_given_and_all_else_that_is_asked_is_refused() {
+        let (mut speech, _) = opened(None, br#"{"id":1,"result":{"sessionId":"s"}}"#);
+        let asked = br#"{"id":"a","method":"session/request_permission","params":{"options":[{"optionId":"no","kind":"reject_once"},{"optionId":"yes","kind":"allow_once"}]}}"#;
+        let (_, value) = said(&speech.hear(asked).say[0].1);
+        assert_eq!((&value["id"], &value["result"]["outcome"]["optionId"]), (&json!("a"), &json!("yes")));
+        let (_, value) = said(&speech.hear(br#"{"id":9,"method":"fs/read_text_file","params":{}}"#).say[0].1);
+        assert_eq!(value["error"]["code"], -32601);
+    }
+}

@@ -1,0 +1,122 @@
+//! `acp`: the JSON-RPC lines of the Agent Client Protocol.
+//!
+//! The answer to `session/new` names the session. The words of the agent come in pieces, which are its final message where no tool follows;
+//! the answer to a prompt says how its turn ended. The protocol has no usage.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::events::each;
+use super::{Finish, MESSAGE_BYTES, OwnLimit, Said, final_message, name, service, trouble};
+use shim::rundir::Stdout;
+
+#[derive(Deserialize)]
+struct Line {
+    id: Option<Value>,
+    method: Option<String>,
+    #[serde(default)]
+    params: Value,
+    #[serde(default)]
+    result: Value,
+    error: Option<Value>,
+}
+
+pub(super) fn read(stdout: &Stdout) -> Said {
+    let mut said = Said::default();
+    let mut words = String::new();
+    each(stdout, |line: Line| {
+        if line.method.as_deref() == Some("session/update") {
+            let update = &line.params["update"];
+            match update["sessionUpdate"].as_str() {
+                Some("agent_message_chunk") => {
+                    said.finish = Finish::Unsaid;
+                    words.push_str(update["content"]["text"].as_str().unwrap_or_default());
+                    // The end is what counts.
+                    let from = words.len().saturating_sub(2 * MESSAGE_BYTES);
+                    words.drain(..words.ceil_char_boundary(from));
+                }
+                Some("tool_call") => {
+                    said.finish = Finish::Unsaid;
+                    words.clear();
+                }
+                Some(_) | None => {}
+            }
+            return;
+        }
+        if line.method.is_some() || line.id.is_none() {
+            return;
+        }
+        if let Some(session) = line.result["sessionId"].as_str() {
+            said.spent.session = name(session);
+        }
+        if let Some(error) = &line.error {
+            let text = error["message"].as_str().unwrap_or_default();
+            let details = error["data"].as_str().or(error["data"]["details"].as_str());
+            let text = [Some(text), details].into_iter().flatten().collect::<Vec<_>>().join(": ");
+            said.finish = service::by_words(&text);
+            said.trouble = trouble(&text);
+        } else if let Some(reason) = line.result["stopReason"].as_str() {
+            said.finish = match reason {
+                "end_turn" => Finish::Well,
+                "max_turn_requests" => Finish::OwnLimit(OwnLimit::Turns),
+                _ => Finish::Failed,
+            };
+            said.trouble = (said.finish == Finish::Failed).then(|| format!("its turn ended with {reason}"));
+            said.message = final_message(&words);
+            said.spent.turns = Some(said.spent.turns.unwrap_or_default().saturating_add(1));
+            words.clear();
+        } else {
+            // What a session that is gone on in had said before.
+            words.clear();
+        }
+    });
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(lines: &[&str]) -> Said {
+        super::super::tests::said("acp", lines.join("\n").as_bytes())
+    }
+
+    fn chunk(text: &str) -> String {
+        format!(
+            r#"{{"method":"session/update","params":{{"update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}"#
+        )
+    }
+
+    const NEW: &str = r#"{"id":1,"result":{"sessionId":"s-1"}}"#;
+    const TOOL: &str =
+        r#"{"method":"session/update","params":{"update":{"sessionUpdate":"tool_call","title":"ls"}}}"#;
+    const END: &str = r#"{"id":2,"result":{"stopReason":"end_turn"}}"#;
+
+    #[test]
+    fn the_words_after_the_last_tool_are_the_final_message() {
+        let told = said(&[NEW, &chunk("I look"), TOOL, &chunk("all "), &chunk("done"), END]);
+        assert_eq!((told.finish, told.message.as_deref()), (Finish::Well, Some("all done")));
+        assert_eq!((told.spent.session.as_deref(), told.spent.turns), (Some("s-1"), Some(1)));
+        assert_eq!(
+            said(&[NEW, END, &chunk("more")]).finish,
+            Finish::Unsaid,
+            "a message has begun another turn"
+        );
+    }
+
+    #[test]
+    fn each_end_has_one_meaning() {
+        let of = |line: &str| said(&[NEW, line]).finish;
+        assert_eq!(
+            of(r#"{"id":2,"result":{"stopReason":"max_turn_requests"}}"#),
+            Finish::OwnLimit(OwnLimit::Turns)
+        );
+        assert_eq!(of(r#"{"id":2,"result":{"stopReason":"refusal"}}"#), Finish::Failed);
+        assert_eq!(of(r#"{"id":2,"error":{"message":"quota exceeded"}}"#), Finish::RateLimited(None));
+        assert_eq!(
+            of(r#"{"id":2,"error":{"message":"Internal error","data":{"details":"status: 401"}}}"#),
+            Finish::NotLoggedIn
+        );
+        assert_eq!(of(r#"{"id":7,"method":"session/request_permission","params":{}}"#), Finish::Unsaid);
+    }
+}
